@@ -1,5 +1,6 @@
 /** The honest nodes of an attacked network: real ones, each at its own public address, all in this process. */
-import { setTimeout as delay } from 'node:timers/promises';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import type { Address } from '../../../src/foundation/address.ts';
 import { NodeRequestHub } from '../memory-node-requests.ts';
 import { dhtNode, reached, type TestNode } from '../testnet-dht.ts';
@@ -11,10 +12,9 @@ export const NETWORK = 'attacked';
 const FIRST_NODES = 5;
 /** Nodes that come at once. */
 const JOINING = 20;
-/** Turns of the event loop in a row that take about as long as they should, milliseconds. */
-const CALM_TURNS = 10;
-const CALM_TURN_MS = 30;
-const LATE_MS = 60;
+/** Looks in a row that find nothing unread, and the time between two, milliseconds. */
+const CALM_LOOKS = 10;
+const CALM_LOOK_MS = 30;
 /** Honest nodes that are too near a key to be its readers: they may keep what they would look for. */
 const TOO_NEAR = 64;
 
@@ -60,12 +60,12 @@ export class HonestNetwork {
     return this.nodes.map(({ place }) => addressOf(place));
   }
 
-  /** Waits until the nodes have read what they were sent: outside of a test each would have a machine of its own. */
+  /** Waits until all nodes have read what they were sent: outside of a test each would have a machine of its own. */
   async calm(): Promise<void> {
-    for (let turns = 0; turns < CALM_TURNS; ) {
-      const started = performance.now();
-      await delay(CALM_TURN_MS);
-      turns = performance.now() - started < CALM_TURN_MS + LATE_MS ? turns + 1 : 0;
+    for (let looks = 0; looks < CALM_LOOKS; looks = isAllRead() ? looks + 1 : 0) {
+      await delay(CALM_LOOK_MS);
+      // Behind what came while nobody looked.
+      await turn();
     }
   }
 
@@ -87,6 +87,12 @@ export class HonestNetwork {
   async stop(): Promise<void> {
     await Promise.all(this.nodes.map(({ dht }) => dht.stop()));
   }
+}
+
+/** Whether no socket of this network namespace, those of the attackers too, holds a datagram that nobody has taken. */
+function isAllRead(): boolean {
+  const [, ...sockets] = readFileSync('/proc/net/udp', 'utf8').trimEnd().split('\n');
+  return sockets.every((line) => line.trim().split(/\s+/)[4] === '00000000:00000000');
 }
 
 function addressOf({ host, port }: Place): Address {
