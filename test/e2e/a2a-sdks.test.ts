@@ -100,6 +100,8 @@ describe('the official SDKs of A2A', { concurrency: 2 }, () => {
         // A notification has come through svcd, which proves the caller; of gRPC nothing is read, so the server posts it.
         const callers = through.besides.filter((one) => memberOf(one, 'at') !== undefined);
         assert.ok(callers.length >= INTERFACES.length - 1);
+        const besides = callers.filter((one) => String(memberOf(one, 'at')).startsWith('JSON-RPC besides GRPC'));
+        if (client === 'JavaScript') assert.ok(besides.length > 0, 'a task of gRPC has a webhook by JSON-RPC');
         for (const one of callers) {
           const isGrpc = String(memberOf(one, 'at')).startsWith('GRPC');
           assert.equal(memberOf(one, 'caller'), isGrpc ? null : aids.get(server), JSON.stringify(one));

@@ -91,8 +91,11 @@ function messageOf(text: string, contextId: string = randomUUID()): SendMessageR
   return SendMessageRequest.fromJSON({ message });
 }
 
-/** A task that is held: who watches it sees what becomes of it, and it ends when it is cancelled. */
-async function held(at: string, client: Client): Promise<void> {
+/**
+ * A task that is held: who watches it sees what becomes of it, and it ends when it is cancelled.
+ * @param rpc names a webhook of a task that `client` began; null where nobody else does
+ */
+async function held(at: string, client: Client, rpc: Client | null): Promise<void> {
   const contextId = randomUUID();
   const working = Promise.withResolvers<string>();
   const stream = eventsOf(client.sendMessageStream(messageOf('hold on', contextId)), ({ payload }) => {
@@ -109,6 +112,8 @@ async function held(at: string, client: Client): Promise<void> {
   );
   await push(at, client, id);
   const path = await tellMe(at, client, id);
+  const besides = `JSON-RPC besides ${at}`;
+  const otherPath = rpc === null ? null : await tellMe(besides, rpc, id, 'p3');
   const first = Promise.withResolvers<void>();
   const watched = eventsOf(client.resubscribeTask({ tenant, id }), () => first.resolve());
   watched.catch(first.reject);
@@ -119,6 +124,7 @@ async function held(at: string, client: Client): Promise<void> {
   );
   await ask(`${at} cancel`, () => client.cancelTask({ tenant, id, metadata: undefined }), stateOf);
   if (path !== null) await notified(at, path);
+  if (otherPath !== null) await notified(besides, otherPath);
   await ask(
     `${at} stream of what was held`,
     () => stream,
@@ -162,9 +168,9 @@ async function push(at: string, client: Client, taskId: string): Promise<void> {
 }
 
 /** Where the server calls back once the task goes on; the path there, or null where the SDKs do not come to terms. */
-async function tellMe(at: string, client: Client, taskId: string): Promise<string | null> {
+async function tellMe(at: string, client: Client, taskId: string, id = 'p2'): Promise<string | null> {
   const path = `/${randomUUID()}`;
-  const config = { tenant, id: 'p2', taskId, url: webhook.url + path, token: 'mine', authentication: undefined };
+  const config = { tenant, id, taskId, url: webhook.url + path, token: 'mine', authentication: undefined };
   const kept = await ask(
     `${at} push wanted`,
     () => client.createTaskPushNotificationConfig(config),
@@ -184,7 +190,7 @@ async function notified(at: string, path: string): Promise<void> {
   );
 }
 
-async function everything(at: string, client: Client): Promise<void> {
+async function everything(at: string, client: Client, rpc: Client | null): Promise<void> {
   await ask(
     `${at} extended card`,
     () => client.getAgentCard(),
@@ -207,7 +213,7 @@ async function everything(at: string, client: Client): Promise<void> {
       () => eventsOf(client.sendMessageStream(messageOf(text))),
       (events) => events,
     );
-  await held(at, client);
+  await held(at, client, rpc);
   const unknown = { tenant, id: 'nobody', historyLength: undefined, metadata: undefined };
   await ask(`${at} get unknown`, () => client.getTask(unknown), taskText);
   await ask(`${at} cancel unknown`, () => client.cancelTask(unknown), stateOf);
@@ -286,6 +292,7 @@ const factory = new ClientFactory(
 const card = await new DefaultAgentCardResolver({ legacyCompat }).resolve(base);
 console.log(JSON.stringify({ addresses: card.supportedInterfaces.map(({ url }) => url) }));
 say('card', AgentCard.toJSON(card));
+let rpc: Client | null = null;
 for (const one of card.supportedInterfaces) {
   const at = `${one.protocolBinding} ${one.protocolVersion}`;
   const client = await ask(
@@ -293,7 +300,8 @@ for (const one of card.supportedInterfaces) {
     () => factory.createFromAgentCard({ ...card, supportedInterfaces: [one] }),
     () => 'made',
   );
-  if (client !== null) await everything(at, client);
+  if (at === 'JSONRPC 1.0') rpc = client;
+  if (client !== null) await everything(at, client, one.protocolBinding === 'GRPC' ? rpc : null);
 }
 await strange();
 const grpc = card.supportedInterfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url;
