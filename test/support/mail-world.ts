@@ -9,7 +9,6 @@ import { silentLog } from '../../src/foundation/log.ts';
 import { agentKey } from '../../src/foundation/records/keys.ts';
 import { signRecord } from '../../src/foundation/records/record.ts';
 import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
-import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { NoteCopyStore } from '../../src/foundation/store/note-copies.ts';
@@ -88,7 +87,6 @@ export class MailNode {
     this.agents = new AgentStore(store);
     this.links = world.links.node(name);
     this.records = new MemoryRecordNetwork(world.hub);
-    const delegations = new DelegationVerifier();
     this.notes = new Notes({
       store: new NoteStore(store),
       copies: new NoteCopyStore(store),
@@ -96,8 +94,7 @@ export class MailNode {
       links: this.links,
       vault,
       directory: new KeyRecords(this),
-      delegations,
-      records: new RecordVerifier({}, { delegations }),
+      delegations: new DelegationVerifier(),
       events: { emit: (aid, type, data) => this.events.push({ aid, type, data }) },
       clock: world.clock,
       log: silentLog,

@@ -85,13 +85,11 @@ export class Inbox {
   }
 
   /**
-   * Takes in verified records of the mailbox of a local agent; returns a receipt for each, in their order.
-   * @param verified settles once they are verified, where that goes on still: they are opened meanwhile
-   * @throws what `verified` rejects with; then nothing is kept
+   * Takes in records of the mailbox of a local agent; returns a receipt for each, in their order. Who has signed a record
+   * is of no account here: anybody can make an identity that signs one, and the letter inside has its own signature.
    */
-  async accept(aid: Aid, records: readonly SignedRecord[], verified?: Promise<void>): Promise<Receipt[]> {
-    const opening = records.map((record) => this.#open(aid, record));
-    const [opened] = await Promise.all([Promise.all(opening), verified]);
+  async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
+    const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
     const { store, events } = this.#deps;
     return store.together(() => {
       const message_ids: string[] = [];

@@ -7,9 +7,8 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
-import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
+import { checkRecord, decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { patience } from '../../foundation/stall.ts';
 import { letGo, sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
@@ -45,7 +44,6 @@ interface NoteLinksDependencies {
   readonly links: Links;
   readonly inbox: Pick<Inbox, 'accept'>;
   readonly keys: NoteKeys;
-  readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -73,10 +71,19 @@ export class NoteLinks {
 
   /**
    * Hands a note over to the recipient's node.
+   * @param onGone called when it is about to be written, once or more often
    * @throws SvcError as `Links.open`; `protocol_error`
    */
-  async offer(sender: Aid, recipient: Aid, record: SignedRecord, signal: AbortSignal): Promise<NoteAnswer> {
-    const request = noteRequest(record.encoded);
+  async offer(
+    sender: Aid,
+    recipient: Aid,
+    record: SignedRecord,
+    { signal, onGone }: { readonly signal: AbortSignal; readonly onGone: () => void },
+  ): Promise<NoteAnswer> {
+    const request = (): Uint8Array => {
+      onGone();
+      return noteRequest(record.encoded);
+    };
     const answer = await this.#call(sender, recipient, signal, { request, read: readAnswer });
     if (answer === null) throw new SvcError('protocol_error');
     return answer;
@@ -84,19 +91,19 @@ export class NoteLinks {
 
   /** The payload of the recipient's encryption key record. @throws as `offer` */
   async askKeys(sender: Aid, recipient: Aid, signal: AbortSignal): Promise<Uint8Array> {
-    return this.#call(sender, recipient, signal, { request: keysRequest(), read: readKeys });
+    return this.#call(sender, recipient, signal, { request: keysRequest, read: readKeys });
   }
 
   async #call<T>(
     sender: Aid,
     recipient: Aid,
     signal: AbortSignal,
-    { request, read }: { request: Uint8Array; read: (link: LinkStream, signal: AbortSignal) => Promise<T> },
+    { request, read }: { request: () => Uint8Array; read: (link: LinkStream, signal: AbortSignal) => Promise<T> },
   ): Promise<T> {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
     // A note that comes twice is one, so that it may go with the header of its link.
-    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: () => request } };
+    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: request } };
     const link = await links.open(sender, recipient, 'note', options);
     using limit = patience(clock, REQUEST_TIMEOUT_MS, either);
     try {
@@ -139,8 +146,8 @@ export class NoteLinks {
     try {
       const record = decodeRecord(Uint8Array.from(encoded));
       if (record.type !== RECORD.note) return 'refused';
-      const verified = this.#deps.verifier.verifyAsync(record, unixSeconds(this.#deps.clock));
-      const [receipt] = await this.#deps.inbox.accept(link.called, [record], verified);
+      checkRecord(record, unixSeconds(this.#deps.clock));
+      const [receipt] = await this.#deps.inbox.accept(link.called, [record]);
       return receipt?.verdict ?? 'refused';
     } catch (error) {
       if (!(error instanceof SvcError) || error.status >= 500) throw error;

@@ -12,9 +12,7 @@ import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
-import { selfDelegation } from '../../foundation/identity/delegation.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
-import { KeyPair } from '../../foundation/identity/keys.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
@@ -24,6 +22,7 @@ import type { NoteStore } from '../../foundation/store/notes.ts';
 import { encodeLetter, type LetterContent, messageId } from './letter.ts';
 import type { LeftCopy, NoteCopies } from './note-copies.ts';
 import type { NoteLinks } from './note-links.ts';
+import { PassingIdentities } from './passing-identities.ts';
 import type { RecipientKeys } from './recipient-keys.ts';
 import { sealLetter } from './sealing.ts';
 import type { LocalIdentity, MailNetwork, SendResult } from './types.ts';
@@ -67,6 +66,7 @@ export class NoteSender {
   readonly #rate: RateLimiter;
   /** Contents that are under way: the same content beside them is another note. */
   readonly #underWay = new Set<string>();
+  readonly #identities = new PassingIdentities();
 
   constructor(dependencies: NoteSenderDependencies) {
     this.#deps = dependencies;
@@ -137,6 +137,8 @@ export class NoteSender {
       // A copy that its recipient cannot open is of no use, wherever it is kept.
       if (answer === 'unknown_key' && !isLast) continue;
       const delivered = isTaken(answer);
+      // Once the answer is on its way.
+      setImmediate(() => this.#identities.prepare());
       if (replicas > 0 || delivered) return { messageId: toHex(messageId(letter)), replicas, delivered };
       throw undelivered(answer);
     }
@@ -151,9 +153,7 @@ export class NoteSender {
     const { recipients } = this.#deps;
     const key = await recipients.find(letter.sender, letter.recipient, anew, signal);
     const payload = await sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key);
-    // An identity that is made for this note alone: the record tells nobody who sent it.
-    const once = KeyPair.generate();
-    const delegation = selfDelegation(once);
+    const { key: once, delegation } = this.#identities.take();
     const timestamp = unixSeconds(this.#deps.clock);
     const ttl = MAX_NOTE_TTL_S;
     return signRecord({ aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation }, once);
@@ -190,15 +190,20 @@ export class NoteSender {
       stored.resolve(storing);
     };
     after(HEAD_START_MS, store);
-    const handed = links.offer(sender, recipient, record, signal).then(
+    const isGone = Promise.withResolvers<boolean>();
+    const offering = links.offer(sender, recipient, record, { signal, onGone: () => isGone.resolve(true) });
+    const handed = offering.then(
       (answer) => {
         outcome.answer = answer;
         kept(outcome.replicas);
         if (answer === 'unknown_key' && !isLast) enough.resolve();
       },
-      (error: unknown) => log.debug({ aid: sender, error }, 'a note was not handed over'),
+      (error: unknown) => {
+        log.debug({ aid: sender, error }, 'a note was not handed over');
+        isGone.resolve(false);
+      },
     );
-    const left = this.#leave(letter, record);
+    const left = this.#leave(letter, record, isGone.promise);
     const taken = Promise.all([left, handed]).then(([copy]) => {
       if (outcome.answer === 'unknown_key' && !isLast) return;
       if (!isTaken(outcome.answer)) store();
@@ -218,9 +223,14 @@ export class NoteSender {
     return { ...outcome };
   }
 
-  /** Leaves a note to be copied, while it is on its way to the recipient; null where that cannot be. */
-  async #leave({ sender, recipient }: LetterContent, record: SignedRecord): Promise<LeftCopy | null> {
-    // The note leaves first.
+  /** Leaves a note to be copied, once it is on its way to the recipient; null where it never was, or that cannot be. */
+  async #leave(
+    { sender, recipient }: LetterContent,
+    record: SignedRecord,
+    isGone: Promise<boolean>,
+  ): Promise<LeftCopy | null> {
+    if (!(await isGone)) return null;
+    // What is about to be written leaves first.
     await turn();
     try {
       return await this.#deps.copies.leave(recipient, record);

@@ -12,7 +12,6 @@ import type { Log } from '../../foundation/log.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
-import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
@@ -45,7 +44,6 @@ export interface NotesDependencies {
   readonly vault: SecretVault;
   readonly directory: KeyDirectory;
   readonly delegations: DelegationVerifier;
-  readonly records: Pick<RecordVerifier, 'verifyAsync'>;
   readonly events: EventSink;
   readonly clock: Clock;
   readonly log: Log;
@@ -95,8 +93,8 @@ export class Notes implements Component {
     this.#deps = deps;
     this.#keys = new NoteKeys(deps);
     this.#inbox = new Inbox({ ...deps, keys: this.#keys, verifier: deps.delegations });
-    const inbox: Pick<Inbox, 'accept'> = { accept: (aid, records, verified) => this.#accept(aid, records, verified) };
-    this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys, verifier: deps.records });
+    const inbox: Pick<Inbox, 'accept'> = { accept: (aid, records) => this.#accept(aid, records) };
+    this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys });
     const recipients = new RecipientKeys({ ...deps, keys: this.#keys, links: this.#links });
     this.#copies = new NoteCopies(deps);
     this.#removals = new CopyRemovals(deps);
@@ -281,8 +279,8 @@ export class Notes implements Component {
     this.#keys.forget(aid);
   }
 
-  async #accept(aid: Aid, records: readonly SignedRecord[], verified?: Promise<void>) {
-    const receipts = await this.#inbox.accept(aid, records, verified);
+  async #accept(aid: Aid, records: readonly SignedRecord[]) {
+    const receipts = await this.#inbox.accept(aid, records);
     if (receipts.some(({ verdict }) => verdict === 'kept')) this.#recount(aid);
     return receipts;
   }

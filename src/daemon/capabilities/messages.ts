@@ -23,7 +23,7 @@ export interface Shared {
 export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
-  { life, clock, log, store, commits, keys, seen, delegations, verifier }: Foundation,
+  { life, clock, log, store, commits, keys, seen, delegations }: Foundation,
   { records }: Network,
   { registry }: Agents,
   { directory, publications, published }: DirectoryParts,
@@ -40,7 +40,6 @@ export function buildMessages(
       publishRecord: (aid, type, payload, ttl) => directory.publishRecord(aid, type, payload, ttl),
     },
     delegations,
-    records: verifier,
     identity: (aid) => registry.identity(aid),
     agents: (cursor, limit) => {
       const page = registry.list(limit, cursor);

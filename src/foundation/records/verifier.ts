@@ -16,7 +16,7 @@ export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
   /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
   readonly #good: LruCache<string, true>;
-  /** Records that another thread looks at right now: a note comes straight and to be kept for the network at once. */
+  /** Records that another thread looks at right now: the same one comes from several nodes at once. */
   readonly #checks = new SingleFlight<void>();
   /** How many more this thread verifies in this turn. */
   #here = HERE_IN_A_TURN;
