@@ -37,6 +37,11 @@ export function saveSecret(file: string, content: string, what: string): void {
   }
 }
 
+/** Takes away a secret that is of no use to anybody, and would only be in the way of the next try. */
+export function discardSecret(file: string): void {
+  rmSync(file, { force: true });
+}
+
 /** @throws SvcError `not_writable` */
 export function saveMasterKey(file: string, aid: string, masterHex: string): void {
   const remark = `# Master key of ${aid}: the only way to restore this identity. Keep it offline.`;

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type Delegation, decodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { hex } from '../../support/vectors.ts';
@@ -62,4 +63,24 @@ test('what is no key is refused without a word of it, and a wallet has no master
   assert.equal(wrong.code, 2);
   assert.ok(!wrong.stderr.includes('horse'), wrong.stderr);
   assert.equal((await svc(['register', '--ethereum', '--master-key', '-'])).code, 2);
+});
+
+test('the key file of an identity that is refused goes again, but for one of which nobody knows', async (t) => {
+  const full = { error: 'not_writable', message: 'The disk is full.' };
+  const none = { error: 'not_found', message: 'There is no such agent.' };
+  for (const [known, isKept] of [
+    [[404, none], false],
+    [[200, {}], true],
+    [[503, full], true],
+  ] as const) {
+    const { api } = await AnsweringDaemon.start(t, (line) => {
+      if (line.startsWith('GET /agents?')) return [200, { agents: [] }];
+      return line.startsWith('GET ') ? known : [507, full];
+    });
+    const file = join(temporaryDirectory(t), 'master.key');
+    const { code, stderr } = await runSvc(['--api', api, 'register', '--save-master', file], { input: '' });
+    assert.equal(code, 1);
+    assert.match(stderr, /The disk is full/);
+    assert.equal(existsSync(file), isKept);
+  }
 });

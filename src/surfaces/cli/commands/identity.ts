@@ -1,9 +1,10 @@
 /** `svc register`, `svc identity`: new identities. */
+import { SvcError } from '../../../foundation/errors.ts';
 import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
-import { saveMasterKey } from '../master-file.ts';
+import { discardSecret, saveMasterKey } from '../master-file.ts';
 import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
@@ -81,10 +82,27 @@ export async function register(context: CliContext, options: RegisterOptions, ki
   if (label !== undefined) await refuseTakenLabel(context, label);
   if (file !== undefined) saveMasterKey(file, aid, masterHex);
   const shown = file === undefined && !ownMaster ? masterHex : undefined;
-  const { aid: registered, ...state } = await registerIdentity(context, identity, options);
+  const { aid: registered, ...state } = await registerIdentity(context, identity, options).catch(async (error) => {
+    if (file !== undefined && (await isRefused(context, aid, error))) discardSecret(file);
+    throw error;
+  });
   if (shown !== undefined && context.options.quiet === true) context.warn(`master key of ${aid}: ${masterHex}`);
   if (label !== undefined) await labelled(context, registered, label);
   return { aid: registered, label, master_private_key_hex: shown, master_file: file, ...state };
+}
+
+/** Errors after which nobody knows whether an identity was registered, or will be. */
+const UNCERTAIN: ReadonlySet<string> = new Set(['timeout', 'cancelled', 'daemon_unreachable']);
+
+/** True where a daemon has refused an identity, and says that it does not have it: its master key is that of nobody. */
+async function isRefused({ client }: CliContext, aid: string, error: unknown): Promise<boolean> {
+  if (!(error instanceof SvcError) || UNCERTAIN.has(error.code)) return false;
+  try {
+    await client.agentGet({ aid });
+    return false;
+  } catch (answer) {
+    return answer instanceof SvcError && answer.code === 'not_found';
+  }
 }
 
 /** Registers an identity here and publishes it, unless that is not wanted. */
