@@ -16,7 +16,8 @@ function isDirectory(path: string): boolean {
  */
 export function makeDirectory(path: string, mode: number): void {
   const missing: string[] = [];
-  for (let at = resolve(path); !existsSync(at); at = dirname(at)) missing.push(at);
+  // The root may be missing too: a drive that is not there.
+  for (let at = resolve(path); !existsSync(at) && dirname(at) !== at; at = dirname(at)) missing.push(at);
   for (const one of missing.toReversed())
     try {
       mkdirSync(one, { mode });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ObjectService } from '../../src/capabilities/objects/object-service.ts';
@@ -50,4 +51,20 @@ test('below /proc, where nothing can be made, it comes back: objects are off, an
   const objects = new ObjectService({ filesRoot: '/proc/svcd' }, { repository, clock: systemClock, log: silentLog });
   await objects.start();
   await assert.rejects(objects.store(testAid(1), [Buffer.from('x')]), { code: 'not_writable' });
+});
+
+test('a root that is not there, as that of a drive that was taken out, ends the look upwards', (t) => {
+  const path = join(temporaryDirectory(t), 'a');
+  let looks = 0;
+  t.mock.method(fs, 'existsSync', () => {
+    if (++looks > 1000) throw new Error('it looks on and on');
+    return false;
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  makeDirectory(path, MODE);
+  assert.ok(statSync(path).isDirectory());
 });

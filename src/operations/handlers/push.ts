@@ -11,9 +11,9 @@ export interface PushHandlerDependencies {
   readonly mailboxes: Pick<Mailboxes, 'list' | 'end'>;
 }
 
-/** An address without its query, which may hold a secret. */
+/** An address without its query and what stands behind it, which may hold a secret. */
 function shownUrl(url: string): string {
-  const [place = url] = url.split('?', 1);
+  const [place = url] = url.split(/[?#]/, 1);
   return place;
 }
 
