@@ -40,7 +40,6 @@ interface NoteCopiesDependencies {
 /** A copy that was left here. */
 export interface LeftCopy {
   readonly id: number;
-  readonly bytes: number;
 }
 
 export class NoteCopies {
@@ -97,7 +96,7 @@ export class NoteCopies {
     this.#load.count++;
     this.#load.bytes += bytes;
     await sure;
-    return { id, bytes };
+    return { id };
   }
 
   /** The recipient's node has the note: its copies go out soon. */
@@ -110,8 +109,8 @@ export class NoteCopies {
   }
 
   /** The note needs no copies any more: some are there, or it was never sent. */
-  drop(copy: LeftCopy): void {
-    this.#settle([copy], []);
+  drop({ id }: LeftCopy): void {
+    this.#settle([id], []);
   }
 
   /** Milliseconds for which copies are gathered still. */
@@ -160,11 +159,11 @@ export class NoteCopies {
   async #send(mailbox: Uint8Array, copies: readonly NoteCopy[]): Promise<void> {
     const { network, clock } = this.#deps;
     const near = network.near(mailbox, null);
-    const done: LeftCopy[] = [];
+    const done: number[] = [];
     const again: { id: number; at: number }[] = [];
     try {
       for (const { id, record, until, attempts } of copies) {
-        if (until <= clock.now() || (await this.#put(near, record))) done.push({ id, bytes: record.length });
+        if (until <= clock.now() || (await this.#put(near, record))) done.push(id);
         else again.push({ id, at: clock.now() + backoff(RETRY, attempts + 1, this.#deps.random()) });
       }
     } finally {
@@ -186,10 +185,10 @@ export class NoteCopies {
     }
   }
 
-  #settle(done: readonly LeftCopy[], again: readonly { readonly id: number; readonly at: number }[]): void {
-    const ids = done.map(({ id }) => id);
-    this.#deps.copies.settle(ids, again);
-    this.#load.count -= done.length;
-    this.#load.bytes -= done.reduce((sum, { bytes }) => sum + bytes, 0);
+  #settle(done: readonly number[], again: readonly { readonly id: number; readonly at: number }[]): void {
+    // One that went out while its note was under way has gone already when that is known to have arrived.
+    const gone = this.#deps.copies.settle(done, again);
+    this.#load.count -= gone.count;
+    this.#load.bytes -= gone.bytes;
   }
 }

@@ -64,14 +64,27 @@ export class NoteCopyStore {
     return { mailbox, copies };
   }
 
-  /** Some need no more work, others are tried again at a time. Nobody waits until that is on disk. */
-  settle(done: readonly number[], again: readonly { readonly id: number; readonly at: number }[]): void {
+  /**
+   * Some need no more work, others are tried again at a time. Nobody waits until that is on disk.
+   * @returns how many went, and their bytes: what went before does not go again
+   */
+  settle(
+    done: readonly number[],
+    again: readonly { readonly id: number; readonly at: number }[],
+  ): { count: number; bytes: number } {
+    const gone = { count: 0, bytes: 0 };
     this.#store.transaction(() => {
-      for (const id of done) this.#store.run`DELETE FROM note_copies WHERE id = ${id}`;
+      for (const id of done) {
+        const row = this.#store.one`DELETE FROM note_copies WHERE id = ${id} RETURNING length(record) AS bytes`;
+        if (row === undefined) continue;
+        gone.count++;
+        gone.bytes += integerOf(row, 'bytes');
+      }
       for (const { id, at } of again)
         this.#store.run`UPDATE note_copies SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`;
     }, 'normal');
     this.#store.syncSoon();
+    return gone;
   }
 
   /** All are due at once: the network is there again. */

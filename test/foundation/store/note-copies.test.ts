@@ -36,7 +36,8 @@ test('what is due of one mailbox comes together, as it was left', () => {
 
 test('some are done, others wait, and all are due when the network is there again', () => {
   const copies = filled();
-  copies.settle([3, 2], [{ id: 1, at: 70 }]);
+  assert.equal(copies.settle([3, 2], [{ id: 1, at: 70 }]).count, 2);
+  assert.deepEqual(copies.settle([3, 2], []), { count: 0, bytes: 0 }, 'what has gone does not go again');
   assert.deepEqual([copies.load().count, copies.nextDue()], [2, 50]);
   copies.release([1], 40);
   assert.deepEqual(copies.due(40, 9)?.copies, [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);

@@ -8,7 +8,7 @@ import { operationRunner } from '../../support/run-operation.ts';
 test('of the address of a webhook nothing is shown that may be a secret', async () => {
   const webhook = {
     ...{ name: '0011223344556677', originId: 'o', localAid: testAid(1), remoteAid: testAid(2) },
-    ...{ registeredAt: 1, usedAt: 2, taken: 0, waiting: 0, lastError: null },
+    ...{ registeredAt: 1, usedAt: 2, taken: 0, waiting: 0, lastError: null, lastTry: null },
   };
   const of = (url: string) => ({ ...webhook, url });
   const handlers = pushHandlers({
