@@ -11,6 +11,8 @@ import type { KeyVault } from './types.ts';
 
 /** Identities kept in memory. */
 const MAX_CACHED = 2000;
+/** Agents of which it is kept in memory that they are not here: each link that is opened asks for the other one. */
+const MAX_ABSENT = 8192;
 /** Names of our keys in the vault begin with it; other components have names of their own. */
 const NAME_PREFIX = 'agent-';
 /** Names of foreign keys that the log shows. */
@@ -31,6 +33,7 @@ interface KeyringDependencies {
 export class Keyring {
   readonly #deps: KeyringDependencies;
   readonly #cache = new LruCache<Aid, LocalIdentity>({ maxEntries: MAX_CACHED });
+  readonly #absent = new LruCache<Aid, true>({ maxEntries: MAX_ABSENT });
 
   constructor(dependencies: KeyringDependencies) {
     this.#deps = dependencies;
@@ -40,8 +43,12 @@ export class Keyring {
   identity(aid: Aid): LocalIdentity | null {
     const cached = this.#cache.get(aid);
     if (cached !== undefined) return cached;
+    if (this.#absent.get(aid) !== undefined) return null;
     const row = this.#deps.agents.get(aid);
-    if (row === null) return null;
+    if (row === null) {
+      this.#absent.set(aid, true);
+      return null;
+    }
     const pair = this.#deps.vault.get(row.keyName);
     if (pair === null) {
       this.#deps.log.error({ aid, key: row.keyName }, 'the key of this agent is missing: register it again');
@@ -70,6 +77,7 @@ export class Keyring {
   /** Forgets what is cached of an agent whose row changed. */
   changed(aid: Aid): void {
     this.#cache.delete(aid);
+    this.#absent.delete(aid);
   }
 
   /** Deletes a key that no row names any more; should that fail, the next start does it. */

@@ -180,6 +180,7 @@ export class AgentRegistry implements Component {
     try {
       agents.transaction(() => {
         agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
+        this.#keyring.changed(aid);
         meanwhile(delegation);
       });
     } catch (error) {

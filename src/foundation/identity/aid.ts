@@ -9,6 +9,7 @@ import { bech32, bech32m, createBase58check } from '@scure/base';
 import { fromHex, toHex } from '../bytes.ts';
 import { AID_SCHEMES, type AidScheme, MAX_AID_CHARS } from '../domain/agents.ts';
 import { SvcError } from '../errors.ts';
+import { LruCache } from '../lru-cache.ts';
 import { isUsablePublicKey } from './ed25519.ts';
 import { decodeEd25519Multikey } from './multikey.ts';
 
@@ -25,6 +26,10 @@ const PARALISM_ALIAS_PREFIX = 'pr';
 export const DID_KEY_PREFIX = 'did:key:';
 /** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
 const TEXT = /^(?:did:key:)?[0-9A-Za-z]+$/;
+
+/** Texts of AIDs that were read, by what was given: every request names some, and a checksum costs more than its route. */
+const MAX_READ = 4096;
+const read = new LruCache<string, Aid>({ maxEntries: MAX_READ });
 
 const base58check = createBase58check(sha256);
 
@@ -103,6 +108,15 @@ function encodeText(scheme: AidScheme, body: Uint8Array): Aid {
  * @throws SvcError `bad_aid`
  */
 export function parseAid(text: string): Aid {
+  const known = read.get(text);
+  if (known !== undefined) return known;
+  const aid = readAid(text);
+  // Blanks around it can be of any length.
+  if (text.length <= MAX_AID_CHARS) read.set(text, aid);
+  return aid;
+}
+
+function readAid(text: string): Aid {
   const trimmed = text.trim();
   if (trimmed.length > MAX_AID_CHARS) throw badAid('too long');
   if (!TEXT.test(trimmed)) throw badAid('wrong character');

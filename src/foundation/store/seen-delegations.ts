@@ -7,12 +7,15 @@ import type { Clock } from '../clock.ts';
 import type { Aid } from '../identity/aid.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
+import { LruCache } from '../lru-cache.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../repeat.ts';
 import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
 /** Agents that are remembered; those not met for longest are forgotten first. */
 export const MAX_REMEMBERED_AGENTS = 100_000;
+/** Agents of which it is at hand: every link that is opened asks for both of its own. */
+const MAX_AT_HAND = 8192;
 /** How long news wait to be written together, milliseconds. */
 const WRITE_PAUSE_MS = 5000;
 /** How long they wait after the disk has refused, milliseconds. */
@@ -23,6 +26,7 @@ export class SeenDelegations implements Component {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #unwritten = new Map<Aid, number>();
+  readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
   readonly #flush: Repeating;
 
   constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
@@ -45,12 +49,17 @@ export class SeenDelegations implements Component {
 
   /** Unix seconds of the newest delegation met; 0 where none is known. */
   newest(aid: Aid): number {
+    const known = this.#atHand.get(aid);
+    if (known !== undefined) return known;
     const row = this.#store.one`SELECT issued_at FROM seen_delegations WHERE aid = ${aid}`;
-    return Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid) ?? 0);
+    const newest = Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid) ?? 0);
+    this.#atHand.set(aid, newest);
+    return newest;
   }
 
   /** Remembers a verified delegation. */
   note(aid: Aid, issuedAt: number): void {
+    if (issuedAt > (this.#atHand.peek(aid) ?? issuedAt)) this.#atHand.set(aid, issuedAt);
     if (issuedAt <= (this.#unwritten.get(aid) ?? -1)) return;
     if (this.#unwritten.size === 0) this.#flush.soon(WRITE_PAUSE_MS);
     this.#unwritten.set(aid, issuedAt);

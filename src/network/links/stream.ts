@@ -14,9 +14,17 @@ export function asLink(stream: Duplex, names: LinkNames, path: () => LinkPath): 
   return Object.assign(stream, { caller, called, purpose, accessToken, nodeKey, path });
 }
 
-/** How a connection reaches the other node, now. */
+/**
+ * How a connection reaches the other node, now. The round-trip time is asked for where it is read: that waits for the
+ * engine's thread, and most want to know whom a link counts for.
+ */
 export function pathOf(connection: QuicConnection): LinkPath {
-  return { ...connection.path, rttMs: connection.rtt() };
+  return {
+    ...connection.path,
+    get rttMs() {
+      return connection.rtt();
+    },
+  };
 }
 
 /** Gives a stream to or from another node its names. */

@@ -112,8 +112,13 @@ export class NativeConnection implements QuicConnection {
         return;
       }
       const stream = this.#wrap(native);
-      if (this.#ended) stream.destroy();
-      else handler(stream);
+      if (this.#ended) {
+        stream.destroy();
+        return;
+      }
+      // It is known by its first bytes, so they are there: they come while the rest of the way is gone.
+      stream.read(0);
+      handler(stream);
     }
   }
 

@@ -31,6 +31,8 @@ export class NativeStream extends Duplex implements QuicStream {
   /** Called once when the engine has let go of both halves; until then the peer's limit counts it. */
   readonly #released: () => void;
   #reading = false;
+  /** The next read waits until what the last one brought has been acted on. */
+  #readIsDue = false;
   /** Reads of the engine so far, and how many there were at the last call of `hasStopped`. */
   #reads = 0;
   #readsSeen = -1;
@@ -50,12 +52,12 @@ export class NativeStream extends Duplex implements QuicStream {
   }
 
   override _read(): void {
-    if (!this.#reading && !this.#readEnded) this.#readNative();
+    if (!this.#reading && !this.#readIsDue && !this.#readEnded) this.#readNative();
   }
 
   /** True where the reader is behind, and took nothing since the last call. */
   hasStopped(): boolean {
-    const stopped = this.#readsSeen === this.#reads && !this.#reading && !this.#readEnded;
+    const stopped = this.#readsSeen === this.#reads && !this.#reading && !this.#readIsDue && !this.#readEnded;
     this.#readsSeen = this.#reads;
     return stopped;
   }
@@ -78,11 +80,29 @@ export class NativeStream extends Duplex implements QuicStream {
       return;
     }
     const { length } = chunk;
+    const isFilled = length === this.#readBytes;
     const bytes = this.#fitted(chunk);
     this.#fitReadsTo(length);
     // Not reading on while the consumer is behind is what closes the peer's flow-control window.
     const wantsMore = this.push(bytes);
-    if (wantsMore && !this.#reading && !this.destroyed) this.#readNative();
+    if (!wantsMore || this.#reading || this.destroyed) return;
+    if (isFilled) this.#readNative();
+    else this.#readLater();
+  }
+
+  /**
+   * Reads on after another look at the sockets, or with the next write. A short chunk is mostly all there is for now, and
+   * asking the engine for more takes longer than a service of this machine takes to answer.
+   */
+  #readLater(): void {
+    this.#readIsDue = true;
+    setImmediate(() => setImmediate(() => this.#readIfDue()));
+  }
+
+  #readIfDue(): void {
+    if (!this.#readIsDue) return;
+    this.#readIsDue = false;
+    if (!this.#reading && !this.destroyed) this.#readNative();
   }
 
   /** The chunk without what was reserved in vain: a peer that sends byte by byte would make us keep 4 KiB for each. */
@@ -134,8 +154,11 @@ export class NativeStream extends Duplex implements QuicStream {
 
   async #writeNative(data: Buffer): Promise<void> {
     if (this.destroyed) return;
+    const writing = this.#native.write(data);
+    // The engine's thread is awake for the write: it takes both.
+    this.#readIfDue();
     try {
-      await this.#native.write(data);
+      await writing;
     } catch (error) {
       throw streamError(error);
     }

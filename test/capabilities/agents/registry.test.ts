@@ -61,6 +61,8 @@ describe('the agent registry', () => {
 
   test('registers an identity that then signs with its operational key', async () => {
     const agent = newIdentity();
+    assert.equal(registry.identity(agent.aid), null);
+    assert.equal(registry.identity(agent.aid), null, 'as remembered');
     assert.equal(await registry.register(agent.credentials), agent.aid);
     const identity = registry.identity(agent.aid);
     const message = new TextEncoder().encode('hello');

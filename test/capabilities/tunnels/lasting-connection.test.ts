@@ -2,18 +2,28 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { FrameReader, lastFrame, receivedFrame, writeData } from '../../../src/capabilities/tunnels/lasting/frames.ts';
+import { AckTurns } from '../../../src/capabilities/tunnels/lasting/ack-turns.ts';
+import {
+  FrameReader,
+  framedData,
+  lastFrame,
+  receivedFrame,
+  writeData,
+} from '../../../src/capabilities/tunnels/lasting/frames.ts';
 import {
   KeptBudget,
   KeptBytes,
   MAX_KEPT_BYTES,
   MAX_KEPT_PER_PEER_BYTES,
 } from '../../../src/capabilities/tunnels/lasting/kept-bytes.ts';
+import { HELD_MS, LastingConnection } from '../../../src/capabilities/tunnels/lasting/lasting-connection.ts';
 import { eventually } from '../../support/eventually.ts';
-import { LastingPair } from '../../support/lasting.ts';
+import { linkEnds } from '../../support/lanes.ts';
+import { LastingPair, tcpPair } from '../../support/lasting.ts';
 import { readAll, settle } from '../../support/link-world.ts';
 import { Random } from '../../support/random.ts';
 import { endOf } from '../../support/tcp.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 function sample(length: number, seed = length): Buffer {
   const random = new Random(seed);
@@ -65,6 +75,47 @@ test('a connection whose link stands goes over to another one, under load', asyn
     await eventually('the old link is gone', () => before.destroyed || pair.near.destroyed);
   }
   assert.deepEqual(await there, up);
+});
+
+test('what is said before goes with the first words that were asked for, or a moment later', async () => {
+  for (const [words, said] of [
+    ['yes', '\0yes'],
+    ['', '\0'],
+  ] as const) {
+    const clock = new TestClock();
+    const [near, far] = linkEnds();
+    near.write(framedData(Buffer.from('are you there?')));
+    await eventually('it has come', () => far.readableLength > 0);
+    const acks = new AckTurns({ clock });
+    const told = { lost: () => false, resumed: () => {}, over: () => {} };
+    const connection = new LastingConnection(far, 'peer', { clock, budget: new KeptBudget(), acks, ...told });
+    connection.write(Uint8Array.of(0));
+    const [service, end, server] = await tcpPair();
+    connection.join(end, {});
+    await once(service, 'data');
+    assert.equal(near.readableLength, 0);
+    if (words === '') clock.advance(HELD_MS);
+    else service.write(words);
+    const [chunk]: unknown[] = await once(near, 'data');
+    assert.deepEqual(chunk, framedData(Buffer.from(said)));
+    connection.destroy();
+    service.destroy();
+    assert.equal(clock.timers, 0);
+    await server[Symbol.asyncDispose]();
+  }
+});
+
+test('an end goes out together with what has come', async () => {
+  const clock = new TestClock();
+  await using pair = await LastingPair.open([], clock);
+  const [near] = pair.link;
+  const chunks: Buffer[] = [];
+  near.on('data', (chunk: Buffer) => chunks.push(chunk));
+  pair.service.on('data', () => {}).on('end', () => pair.service.end());
+  pair.client.end('bye');
+  await eventually('both ends are over', () => pair.near.destroyed && pair.far.destroyed);
+  assert.deepEqual(Buffer.concat(chunks), Buffer.concat([receivedFrame(4), lastFrame()]));
+  assert.equal(chunks.length, 1);
 });
 
 test('a reset of either end resets the other one, and is no lost path', async () => {

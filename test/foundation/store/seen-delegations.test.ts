@@ -39,6 +39,7 @@ test('an older delegation does not take the place of one that waits to be writte
   const { aid } = newIdentity();
   const store = Store.open(':memory:', MIGRATIONS);
   const seen = new SeenDelegations({ store, clock, log: silentLog });
+  assert.equal(seen.newest(aid), 0);
   seen.note(aid, 100);
   seen.note(aid, 50);
   assert.deepEqual([seen.newest(aid), clock.timers], [100, 1]);

@@ -63,26 +63,30 @@ function open(): { native: FakeStream; stream: NativeStream; released: Promise<v
 }
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Until the next read, which waits for another look at the sockets. */
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 3; i++) await turn();
+};
 
 test('one read runs at a time, and none while the consumer is behind', async () => {
   const { native, stream } = open();
   stream.resume();
-  await turn();
+  await turns();
   assert.equal(native.reads.length, 1);
   native.reads[0]?.resolve(Buffer.alloc(10));
-  await turn();
+  await turns();
   assert.equal(native.reads.length, 2);
   stream.pause();
   for (let i = 1; i < native.reads.length; i++) {
     native.reads[i]?.resolve(Buffer.alloc(64 * KIB));
-    await turn();
+    await turns();
   }
   const behind = native.reads.length;
-  await turn();
+  await turns();
   assert.equal(native.reads.length, behind);
   assert.ok(stream.readableLength <= 512 * KIB);
   stream.resume();
-  await turn();
+  await turns();
   assert.equal(native.reads.length, behind + 1);
 });
 
@@ -91,15 +95,35 @@ test('reads are small at first, grow where they are filled, and shrink for small
   stream.resume();
   const answers = ['fill', 'fill', 'fill', 'fill', 'half', 'little', 'little', 'little', 'little'];
   for (const [i, answer] of answers.entries()) {
-    await turn();
+    await turns();
     const { max = 0, resolve } = native.reads[i] ?? {};
     resolve?.(Buffer.alloc(answer === 'fill' ? max : answer === 'half' ? max / 2 : 100));
   }
-  await turn();
+  await turns();
   assert.deepEqual(
     native.reads.map(({ max }) => max / KIB),
     [4, 16, 64, 256, 256, 256, 64, 16, 4, 4],
   );
+});
+
+test('after a short chunk the next read waits, and goes with the next write', async () => {
+  const { native, stream } = open();
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+  await turn();
+  native.reads[0]?.resolve(Buffer.alloc(10));
+  await Promise.resolve();
+  await Promise.resolve();
+  assert.equal(chunks.length, 1);
+  assert.equal(native.reads.length, 1, 'what it brought is acted on first');
+  stream.write('an answer');
+  assert.equal(native.reads.length, 2);
+  await turns();
+  assert.equal(native.reads.length, 2, 'it is asked for once');
+  native.reads[1]?.resolve(Buffer.alloc(4 * KIB));
+  await turn();
+  assert.equal(native.reads.length, 3, 'more is there behind a chunk that was filled');
+  stream.destroy();
 });
 
 test('a chunk that is released gives its memory back, one that shares it with others keeps it', () => {
@@ -195,14 +219,14 @@ test('a chunk that fills little of what was reserved for it does not keep the re
   const { native, stream } = open();
   stream.pause();
   stream.read(0);
-  await turn();
+  await turns();
   const small = Uint8Array.of(1, 2, 3);
   native.reads[0]?.resolve(small);
-  await turn();
+  await turns();
   assert.equal(small.length, 0, 'the memory of the engine is free');
   const large = new Uint8Array(2 * KIB).fill(4);
   native.reads[1]?.resolve(large);
-  await turn();
+  await turns();
   assert.equal(large.length, 2 * KIB, 'a chunk that is worth its memory is not copied');
   assert.deepEqual([...stream.read(5)], [1, 2, 3, 4, 4]);
   stream.destroy();

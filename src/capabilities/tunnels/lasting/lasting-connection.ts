@@ -4,7 +4,7 @@
  * its own: one more of them in the way of each byte would cost more than all that is done here.
  */
 import type { Socket } from 'node:net';
-import type { Clock } from '../../../foundation/clock.ts';
+import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { resetSocket } from '../../../foundation/reset-socket.ts';
 import { letGo } from '../../../network/links/source.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
@@ -19,6 +19,8 @@ import type { Resumable } from './resumable.ts';
 
 /** So many bytes are acknowledged at once; well below what may be unacknowledged. */
 export const ACK_BYTES: number = 512 * 1024;
+/** So long what is said before the TCP connection speaks waits for its first words, where those were asked for, milliseconds. */
+export const HELD_MS = 1;
 /** Pieces that are shorter than this on average are joined before the TCP connection gets them, bytes: each costs hundreds. */
 const SHORT_BYTES = 4096;
 
@@ -34,6 +36,8 @@ export interface LastingHost {
   /** It has ended, cleanly or not; called once. */
   over(connection: LastingConnection): void;
 }
+
+const NOTHING: Buffer = Buffer.alloc(0);
 
 export class LastingConnection implements FrameTaker, Resumable {
   /** The link that it began with: who speaks to whom. */
@@ -58,6 +62,8 @@ export class LastingConnection implements FrameTaker, Resumable {
   /** What was sent on the present link begins here. */
   #linkFrom = 0;
   #saidEnd = false;
+  /** Waits for the first words of the TCP connection, to go with them. */
+  #held: { readonly bytes: Buffer; readonly timer: Timer } | null = null;
   /** What the other side has, and what we have told it; an end counts as one more byte. */
   #acked = 0;
   #told = 0;
@@ -97,9 +103,11 @@ export class LastingConnection implements FrameTaker, Resumable {
     return this.#path.now();
   }
 
-  /** Says bytes before the TCP connection is joined. */
+  /** Says bytes before the TCP connection is joined: with its first words, where the other side has said something to it. */
   write(bytes: Uint8Array): void {
-    this.#send(Buffer.from(bytes));
+    const said = Buffer.from(bytes);
+    if (this.#link === null || this.#link.readableLength === 0 || this.#held !== null) return this.#send(said);
+    this.#held = { bytes: said, timer: this.#host.clock.after(HELD_MS, () => this.#sendHeld()) };
   }
 
   /** Says last bytes, where no TCP connection will be joined. */
@@ -122,7 +130,7 @@ export class LastingConnection implements FrameTaker, Resumable {
     socket.setNoDelay(true);
     socket.on('data', (chunk: Buffer) => {
       observer.sent?.(chunk.length);
-      this.#send(chunk);
+      this.#send(this.#withHeld(chunk));
     });
     socket.on('drain', () => this.#link?.resume());
     socket.on('end', () => this.#end());
@@ -240,7 +248,9 @@ export class LastingConnection implements FrameTaker, Resumable {
     if (this.#gotEnd && !ended) {
       if (this.#awaitsStatus && this.#socket !== null) resetSocket(this.#socket);
       else this.#socket?.end();
-      this.#tell(link);
+      // Otherwise it goes with our own end, or a little later.
+      if (this.#saidEnd) this.#tell(link);
+      else this.#host.acks.add(this);
     } else if (this.#received - this.#told >= ACK_BYTES && !link.writableNeedDrain) this.#tell(link);
     else if (pieces.length > 0) this.#host.acks.add(this);
     this.#checkWhole();
@@ -279,6 +289,18 @@ export class LastingConnection implements FrameTaker, Resumable {
     this.destroy();
   }
 
+  #withHeld(chunk: Buffer): Buffer {
+    const held = this.#held;
+    if (held === null) return chunk;
+    this.#held = null;
+    held.timer.cancel();
+    return Buffer.concat([held.bytes, chunk]);
+  }
+
+  #sendHeld(): void {
+    if (this.#held !== null) this.#send(this.#withHeld(NOTHING));
+  }
+
   #send(chunk: Buffer): void {
     if (this.#isOver) return;
     this.#keep(chunk);
@@ -298,8 +320,14 @@ export class LastingConnection implements FrameTaker, Resumable {
 
   #end(): void {
     if (this.#isOver || this.#saidEnd) return;
+    this.#sendHeld();
     this.#saidEnd = true;
-    if (this.#isSynced) this.#link?.write(lastFrame());
+    if (this.#isSynced) this.#link?.write(this.#told < this.#has ? this.#toldAndLast() : lastFrame());
+  }
+
+  #toldAndLast(): Buffer {
+    this.#told = this.#has;
+    return Buffer.concat([receivedFrame(this.#told), lastFrame()]);
   }
 
   /** Says again what the other side does not have. */
@@ -346,6 +374,7 @@ export class LastingConnection implements FrameTaker, Resumable {
 
   #finish(): void {
     this.#isOver = true;
+    this.#held?.timer.cancel();
     this.#old?.destroy();
     this.#old = null;
     this.#kept.clear();
