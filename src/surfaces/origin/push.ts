@@ -94,8 +94,9 @@ async function naming(
   };
   const reshape = async (answer: CallAnswer): Promise<Reshaped | null> => {
     const reshaped = isShown ? await withOwnWebhooks(answer, parts) : null;
-    if (reshaped === null) whenRefused(answer, withdraw);
-    else if (isRefused(answer, reshaped)) withdraw();
+    if (reshaped === null) {
+      if (fresh.length > 0) whenRefused(answer, withdraw);
+    } else if (isRefused(answer, reshaped)) withdraw();
     return reshaped;
   };
   return { body, isRead: isShown || fresh.length > 0, reshape };
