@@ -34,6 +34,7 @@ import { Punches } from '../network/reach/punches.ts';
 import { Relay, type RelayUse } from '../network/reach/relay.ts';
 import { relayLimits } from '../network/reach/relay-budget.ts';
 import { relayed } from '../network/reach/relayed.ts';
+import { RememberedHelpers } from '../network/reach/remembered-helpers.ts';
 import { signalAnswers } from '../network/reach/signal-answers.ts';
 import { publicIpv6To } from '../network/reach/source-address.ts';
 import { turned } from '../network/reach/turned.ts';
@@ -75,7 +76,8 @@ class Released implements Component {
 }
 
 /** Made after the parts that it stands on, so that it stops before them. */
-export function buildReach({ life, clock, log: rootLog, config, configuration, node }: Foundation, parts: ReachParts) {
+export function buildReach(foundation: Foundation, parts: ReachParts) {
+  const { life, clock, log: rootLog, config, configuration, node, meta } = foundation;
   const { endpoint, pool, nodeRequests, records, ownAddresses, networkChanges } = parts;
   const log = rootLog.child('reach');
   const random = Math.random;
@@ -98,6 +100,7 @@ export function buildReach({ life, clock, log: rootLog, config, configuration, n
     identify: (peer) => records.identify(peer),
     hello: (helper, signal) => line.hello(helper, signal),
     keep: (nodeKey) => pool.keep(nodeKey),
+    remembered: new RememberedHelpers(config.network, meta),
     changed: (chosen) => {
       ownAddresses.helpedBy(chosen.map(({ nodeKey, address }) => ({ nodeKey, address: formatAddress(address) })));
       looks.onNetwork();

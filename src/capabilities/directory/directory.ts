@@ -13,7 +13,7 @@ import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './pub
 import { RecordPublisher } from './record-publisher.ts';
 import { Remembrance } from './remembrance.ts';
 import { Renewal } from './renewal.ts';
-import { saidOf, whereOf } from './said.ts';
+import { reachOf, saidOf, whereOf } from './said.ts';
 import {
   checkServiceName,
   type OfferedService,
@@ -80,6 +80,9 @@ export class Directory implements Component {
     const touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () =>
       this.#touchMoved(saidOf(this.#deps.addresses())),
     );
+    const urgent = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
+      this.#touchMoved(reachOf(this.#deps.addresses())),
+    );
     const moved = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
       this.#touchMoved(whereOf(this.#deps.addresses())),
     );
@@ -93,8 +96,11 @@ export class Directory implements Component {
     });
     this.#stops.push(
       network.onReachability(() => reach.soon()),
-      this.#deps.onAddresses((isUrgent) => (isUrgent ? touch.plan(ADDRESS_QUIET_MS) : touch.soon(ADDRESS_NEWS_MS))),
-      ...[look, touch, moved, reach, remembrance].map((repeating) => () => repeating.stop()),
+      this.#deps.onAddresses((isUrgent) => {
+        if (isUrgent) urgent.plan(ADDRESS_QUIET_MS);
+        touch.soon(ADDRESS_NEWS_MS);
+      }),
+      ...[look, touch, urgent, moved, reach, remembrance].map((repeating) => () => repeating.stop()),
     );
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
   }

@@ -15,6 +15,8 @@ import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts
 import { patience } from '../../foundation/stall.ts';
 import { apartFirst } from '../dht/network-blocks.ts';
 import type { NodeAt } from '../node-requests.ts';
+import { FormerHelpers } from './former-helpers.ts';
+import type { RememberedHelpers } from './remembered-helpers.ts';
 
 /** Helpers that a node wants to have. */
 export const WANTED_HELPERS = 3;
@@ -77,14 +79,16 @@ interface ChosenHelpersDependencies {
   readonly hello: (node: NodeAt, signal?: AbortSignal) => Promise<unknown>;
   /** Keeps the connection to a node though nothing uses it; returns how to end that. */
   readonly keep: (nodeKey: Uint8Array) => () => void;
+  /** The helpers of the last start. */
+  readonly remembered: Pick<RememberedHelpers, 'all' | 'keep'>;
   /** Told of the helpers when they are others than before, the best first. */
   readonly changed: (helpers: readonly NodeAt[]) => void;
 }
 
-/** Those that reach as far as any does: one of our own networks does not see us as strangers do. */
-function widest(nodes: readonly TableNode[]): TableNode[] {
+/** Those that reach as far as any in the table does: one of our own networks does not see us as strangers do. */
+function widest<T extends Address>(nodes: readonly T[], table: readonly Address[]): T[] {
   const isPublic = ({ host }: Address): boolean => ipScope(host) === IP_SCOPE.public;
-  return nodes.some(isPublic) ? nodes.filter(isPublic) : [...nodes];
+  return table.some(isPublic) ? nodes.filter(isPublic) : [...nodes];
 }
 
 export class ChosenHelpers implements Component {
@@ -93,6 +97,10 @@ export class ChosenHelpers implements Component {
   readonly #failing: LruCache<string, Failing>;
   #looks: Repeating | null = null;
   #helpers: readonly KnownNode[] = [];
+  /** Null before the start. */
+  #former: FormerHelpers | null = null;
+  /** Not before are others than the former ones asked: milliseconds since the Unix epoch. */
+  #othersFrom = 0;
   /** How to give up the connections to the helpers. */
   readonly #kept = new Map<string, () => void>();
   /** Helpers whose connections are lost, by the hex of their keys. */
@@ -108,8 +116,13 @@ export class ChosenHelpers implements Component {
 
   async start(): Promise<void> {
     const onError = (error: unknown): void => this.#deps.log.warn({ error }, 'helpers could not be looked for');
-    const options = { firstMs: SETTLE_MS, periodMs: HELPER_HELLO_MS, onError };
-    this.#looks = every(this.#deps.clock, options, () => this.#look());
+    const { clock, hello, remembered } = this.#deps;
+    this.#othersFrom = clock.now() + SETTLE_MS;
+    this.#looks = every(clock, { firstMs: SETTLE_MS, periodMs: HELPER_HELLO_MS, onError }, () => this.#look());
+    const heard = (): void => (this.#deps.isNeeded() ? this.#looks?.soon() : undefined);
+    this.#former = new FormerHelpers(remembered.all, { clock, hello, heard, answerMs: ANSWER_MS });
+    // Whether they are needed shows in the meantime.
+    this.#former.ask();
   }
 
   /** A hello under way ends with the connections, which need not wait for it. */
@@ -148,8 +161,12 @@ export class ChosenHelpers implements Component {
   /** To be called when what is known of the network has changed. */
   onNetwork(): void {
     const isNeeded = this.#deps.isNeeded();
-    if (isNeeded && !this.#wasNeeded) this.#looks?.soon(SETTLE_MS);
-    else this.#looks?.soon();
+    if (isNeeded && !this.#wasNeeded) {
+      const now = this.#deps.clock.now();
+      if (now > this.#othersFrom) this.#othersFrom = now + SETTLE_MS;
+      this.#former?.ask();
+      this.#looks?.soon(this.#former?.some === true ? 0 : SETTLE_MS);
+    } else this.#looks?.soon();
     this.#wasNeeded = isNeeded;
   }
 
@@ -169,14 +186,34 @@ export class ChosenHelpers implements Component {
 
   async #look(): Promise<number> {
     if (!this.#deps.isNeeded()) {
+      if (this.#helpers.length > 0) this.#deps.remembered.keep([]);
       this.#take([]);
       return UNTIL_HURRIED;
     }
     await Promise.all(this.#helpers.map((helper) => this.#checkHelper(helper)));
+    if (this.#former?.some === true) {
+      if (!this.#former.isAsking) await this.#takeFormer();
+      const leftMs = this.#othersFrom - this.#deps.clock.now();
+      if (leftMs > 0 && this.#helpers.length < WANTED_HELPERS) return leftMs;
+    }
     if (this.#helpers.length < WANTED_HELPERS && !this.#stopped) await this.#choose();
     this.#fruitless = this.#helpers.length === 0 ? this.#fruitless + 1 : 0;
     const again = backoff({ firstMs: MIN_SEARCH_MS, maxMs: MAX_SEARCH_MS }, this.#fruitless);
     return again > 0 ? again : HELPER_HELLO_MS;
+  }
+
+  /** Takes the helpers of the last start that still help: where all do, nobody has to be told of others. */
+  async #takeFormer(): Promise<void> {
+    const former = this.#former?.take() ?? [];
+    const answered = widest(former, this.#deps.nodes()).filter(({ at }) => !this.has(at.nodeKey));
+    if (answered.length === 0) return;
+    // They may have answered some seconds ago, when it was not known whether they are needed.
+    using limit = patience(this.#deps.clock, ANSWER_MS);
+    const helping = await this.#helping(
+      answered.map((helper) => ({ ...helper, cost: 0 })),
+      limit.signal,
+    );
+    this.#take([...this.#helpers, ...helping].slice(0, WANTED_HELPERS));
   }
 
   /** Says hello to a helper, and gives up one that does not answer: at once, however long others take. */
@@ -189,7 +226,10 @@ export class ChosenHelpers implements Component {
 
   /** Looks for as many helpers as are missing. */
   async #choose(): Promise<void> {
-    const candidates = await this.#candidates();
+    const found = await this.#candidates();
+    // Who answers later than these is not waited for.
+    await this.#takeFormer();
+    const candidates = found.filter(({ at }) => !this.has(at.nodeKey));
     while (candidates.length > 0 && this.#helpers.length < WANTED_HELPERS && !this.#stopped) {
       const asked = candidates.splice(0, WANTED_HELPERS - this.#helpers.length);
       this.#take([...this.#helpers, ...(await this.#helping(asked))]);
@@ -199,7 +239,7 @@ export class ChosenHelpers implements Component {
   /** Nodes that may help: those of networks that we have no helper in, and of them the near ones, come first. */
   async #candidates(): Promise<KnownNode[]> {
     const { nodes, isOwnHost, nodeKey } = this.#deps;
-    const others = widest(nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
+    const others = widest(nodes(), nodes()).filter((node) => !this.#isAvoided(node) && !this.#isChosen(node));
     const asked = apartFirst(this.#shuffled(others), isOwnHost).slice(0, ASKED_NODES);
     const answers = await Promise.all(asked.map((node) => this.#identified(node)));
     const near = answers.filter((answer) => answer !== null).sort((a, b) => a.cost - b.cost);
@@ -265,6 +305,8 @@ export class ChosenHelpers implements Component {
     if (this.#stopped || before === now) return;
     this.#helpers = helpers;
     this.#keep();
+    // Where all of them are lost the network may be gone, and they are there again after the next start.
+    if (helpers.length > 0) this.#deps.remembered.keep(helpers);
     this.#deps.log.info({ helpers: helpers.map(formatAddress) }, 'helpers of this node');
     this.#deps.changed(this.current);
   }

@@ -95,6 +95,32 @@ test('a node that has moved says so within a second where strangers reach it, it
   world.store.close();
 });
 
+test('a node behind a router whose helpers are those of before has nothing new to say while its NAT is found out', async () => {
+  let world = new DirectoryWorld();
+  const [helper, other] = [1, 2].map((n) => ({ nodeKey: new Uint8Array(32).fill(n), address: '192.0.2.9:4122' }));
+  assert.ok(helper && other);
+  world.network.become({ inRoutingTables: false });
+  world.addresses = { ...world.addresses, natType: 3, helpers: [helper] };
+  await world.directory.start();
+  const agent = world.add();
+  await world.directory.publish(agent.aid);
+  await world.directory.stop();
+  world.addresses = { ...world.addresses, natType: 0, helpers: [] };
+  world = await again(world, [agent]);
+  const finds = async (change: Partial<NodeAddresses>, ms: number): Promise<number> => {
+    world.addresses = { ...world.addresses, ...change };
+    world.moveTo(HOME);
+    await world.clock.run(ms);
+    return world.kept(agent.aid).length;
+  };
+  assert.equal(await finds({ helpers: [helper] }, 6 * SECOND_MS), 1);
+  assert.equal(await finds({ natType: 3 }, MINUTE_MS), 1);
+  assert.equal(await finds({ helpers: [other] }, 2 * SECOND_MS), 2);
+  assert.equal(await finds({ natType: 4 }, MINUTE_MS), 3, 'what else is new is said later');
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('a node that starts before there is a network waits until it knows where it is', async () => {
   let world = new DirectoryWorld();
   await world.directory.start();

@@ -10,6 +10,7 @@ import {
   OLD_MS,
   WANTED_HELPERS,
 } from '../../../src/network/reach/chosen-helpers.ts';
+import type { RememberedHelper } from '../../../src/network/reach/remembered-helpers.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** Longer than any pause of one that looks for helpers. */
@@ -27,15 +28,18 @@ interface WorldOptions {
   readonly firstSeen?: Readonly<Record<string, number>>;
   /** The keys of hosts, where they are not their own. */
   readonly keys?: Readonly<Record<string, Uint8Array>>;
+  /** Its helpers before it was started. */
+  readonly remembered?: readonly RememberedHelper[];
 }
 
 function world(
   t: { after(end: () => Promise<void>): void },
-  { peers, answersAfter = {}, keys = {}, firstSeen = {} }: WorldOptions,
+  { peers, answersAfter = {}, keys = {}, firstSeen = {}, remembered = [] }: WorldOptions,
 ) {
   const clock = new TestClock();
   const state = { isNeeded: true, silent: new Set<string>(), mute: new Set<string>(), hellos: [] as string[] };
   const kept: string[] = [];
+  const memory = { all: remembered, keep: (helpers: readonly RememberedHelper[]) => void (memory.all = helpers) };
   const told: string[][] = [];
   const helpers = new ChosenHelpers({
     clock,
@@ -60,6 +64,7 @@ function world(
       kept.push(host);
       return () => void kept.splice(kept.indexOf(host), 1);
     },
+    remembered: memory,
     changed: (chosen) => void told.push(chosen.map(({ address: { host } }) => host)),
   });
   const begin = async (): Promise<void> => {
@@ -67,7 +72,16 @@ function world(
     await clock.run(LONG_MS / 10);
   };
   t.after(() => helpers.stop());
-  return { clock, state, told, kept, helpers, begin, hosts: () => helpers.current.map(({ address }) => address.host) };
+  return {
+    clock,
+    state,
+    told,
+    kept,
+    helpers,
+    begin,
+    memory,
+    hosts: () => helpers.current.map(({ address }) => address.host),
+  };
 }
 
 test('a node that strangers reach has no helpers, and gives up those it had', async (t) => {
@@ -194,4 +208,86 @@ test('one that never helps is asked ever more seldom, though helpers are missing
   await clock.run(6 * LONG_MS);
   const asked = (host: string): number => state.hellos.filter((one) => one === host).length;
   assert.ok(asked('198.51.100.1') < asked('203.0.113.2') / 2, `${state.hellos.length} hellos`);
+});
+
+/** What is remembered of a helper. */
+const former = (host: string): RememberedHelper => ({
+  host,
+  port: 4121,
+  at: { nodeKey: keyOf(host), address: { host, port: 4122 } },
+});
+const FORMER = ['192.0.2.3', '203.0.113.2', '100.200.1.4'];
+/** Nearer ones, which would be chosen before them. */
+const NEAR = ['198.51.100.1', '198.18.0.1', '192.88.99.1'];
+
+test('the helpers of the last start are kept in their order, as soon as they are needed, and nobody else is asked', async (t) => {
+  const options = { peers: [...NEAR, ...FORMER], remembered: FORMER.map(former) };
+  const { clock, state, told, helpers, hosts, memory } = world(t, options);
+  state.isNeeded = false;
+  await helpers.start();
+  await clock.run(300);
+  assert.deepEqual([hosts(), state.hellos], [[], FORMER]);
+  state.isNeeded = true;
+  helpers.onNetwork();
+  await clock.run(0);
+  assert.deepEqual(hosts(), FORMER);
+  await clock.run(LONG_MS / 10);
+  assert.deepEqual([hosts(), told.length], [FORMER, 1]);
+  assert.deepEqual(new Set(state.hellos), new Set(FORMER));
+  assert.deepEqual(
+    memory.all.map(({ host }) => host),
+    FORMER,
+  );
+});
+
+test('helpers of the last start that are gone are replaced as soon as others would be chosen without them', async (t) => {
+  const [gone = '', hangs = '', there = ''] = FORMER;
+  const without = world(t, { peers: NEAR });
+  const { clock, state, helpers, hosts, memory } = world(t, { peers: NEAR, remembered: FORMER.map(former) });
+  state.silent.add(gone);
+  state.mute.add(hangs);
+  await Promise.all([without.helpers.start(), helpers.start()]);
+  await Promise.all([without.clock.run(1_000), clock.run(1_000)]);
+  assert.equal(without.hosts().length, WANTED_HELPERS);
+  assert.equal(hosts().length, WANTED_HELPERS);
+  assert.equal(hosts()[0], there);
+  assert.deepEqual(
+    memory.all.map(({ host }) => host),
+    hosts(),
+  );
+});
+
+test('helpers of the last start are asked once more where there was no network at first', async (t) => {
+  const { clock, state, helpers, hosts } = world(t, { peers: NEAR, remembered: FORMER.map(former) });
+  state.isNeeded = false;
+  for (const host of FORMER) state.silent.add(host);
+  await helpers.start();
+  await clock.run(LONG_MS);
+  state.silent.clear();
+  state.isNeeded = true;
+  helpers.onNetwork();
+  await clock.run(1_000);
+  assert.deepEqual(hosts(), FORMER);
+});
+
+test('a node that strangers reach remembers no helpers, one that has lost its network remembers them', async (t) => {
+  const { clock, state, helpers, hosts, memory, begin } = world(t, { peers: FORMER });
+  await begin();
+  const chosen = hosts();
+  for (const host of FORMER) state.silent.add(host);
+  await clock.run(HELPER_HELLO_MS);
+  assert.deepEqual(hosts(), []);
+  assert.ok(memory.all.length > 0 && memory.all.every(({ host }) => chosen.includes(host)));
+  state.silent.clear();
+  await clock.run(LONG_MS);
+  state.isNeeded = false;
+  helpers.onNetwork();
+  await clock.run(1_000);
+  assert.deepEqual(memory.all, []);
+});
+
+test('a helper of a network of our own is not taken again where the table has public nodes', async (t) => {
+  const { begin, hosts } = world(t, { peers: NEAR, remembered: [former('192.168.1.7')] });
+  await begin();
+  assert.deepEqual(new Set(hosts()), new Set(NEAR));
 });

@@ -8,7 +8,13 @@ import { dial, TcpServer } from '../tcp.ts';
 import { Pump, reaches } from './pump.ts';
 
 export type LabCommand =
-  | { readonly do: 'start'; readonly bootstrap: readonly string[]; readonly config: string; readonly listen: string }
+  | {
+      readonly do: 'start';
+      readonly bootstrap: readonly string[];
+      readonly config: string;
+      readonly listen: string;
+      readonly dataDir?: string;
+    }
   /** What the daemon has written. */
   | { readonly do: 'output' }
   /** A new agent with a service at an address; left out: one that sends back what it gets. */
@@ -109,14 +115,16 @@ async function obey(command: LabCommand): Promise<LabReply> {
   if (command.do === 'pour') await pour(command.address, command.bytes);
   if (command.do === 'hold' || command.do === 'pour') return {};
   if (command.do === 'start') {
-    const { bootstrap, config, listen } = command;
-    daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', listen] });
+    const { bootstrap, config, listen, dataDir } = command;
+    const kept = dataDir === undefined ? {} : { dataDir };
+    daemon = await TestDaemon.start({ bootstrap, config, args: ['--listen', listen], ...kept });
     return { pid: daemon.process.pid };
   }
   if (daemon === null) throw new Error('the daemon is not started');
   if (command.do === 'output') return { text: daemon.output };
   if (command.do === 'signal') {
-    daemon.process.kill(command.signal);
+    if (command.signal === 'SIGKILL') await daemon.kill('SIGKILL');
+    else daemon.process.kill(command.signal);
     return {};
   }
   if (command.do === 'ask') return await daemon.request(command.method, command.path, command.body);

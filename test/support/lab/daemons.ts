@@ -35,15 +35,25 @@ export class LabDaemon implements AsyncDisposable {
     });
   }
 
-  /** @param config lines of its configuration file */
+  /**
+   * @param config lines of its configuration file
+   * @param dataDir keeps what an earlier daemon left there; left out: one that ends with it
+   */
   static async start(
     machine: Machine,
     bootstrap: readonly string[],
     config = '',
     listen = '0.0.0.0:4121',
+    dataDir?: string,
   ): Promise<LabDaemon> {
     const daemon = new LabDaemon(machine.fork(PROCESS));
-    const { pid = 0 } = await daemon.#do({ do: 'start', bootstrap, config, listen });
+    const { pid = 0 } = await daemon.#do({
+      do: 'start',
+      bootstrap,
+      config,
+      listen,
+      ...(dataDir === undefined ? {} : { dataDir }),
+    });
     daemon.pid = pid;
     return daemon;
   }
