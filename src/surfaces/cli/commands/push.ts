@@ -7,16 +7,19 @@ export function pushCommands(svc: CommandGroup): void {
   const push = svc.group('push', 'webhooks that other agents call back', ['svc push list']);
   push.call('list', 'list the webhooks of programs here, and the mailboxes for those of others', {
     operation: 'pushList',
-    text: ({ webhooks, mailboxes }) =>
-      formatTable(
-        ['ID', 'FOR', 'AGENT', 'WAITING', 'SINCE', 'STATE'],
+    text: ({ webhooks, mailboxes }) => {
+      const when = (iso: string): string => relativeTime(iso, Date.now());
+      return formatTable(
+        ['ID', 'FOR', 'AGENT', 'WAITING', 'SINCE', 'ENDS', 'TRIED', 'STATE'],
         [
           ...webhooks.map((w) => [
             w.id,
             w.url,
             w.remote_aid,
             String(w.waiting),
-            relativeTime(w.registered_at, Date.now()),
+            when(w.registered_at),
+            when(w.expires_at),
+            w.last_tried_at === undefined ? '-' : when(w.last_tried_at),
             w.last_error ?? `${w.taken} taken`,
           ]),
           ...mailboxes.map((b) => [
@@ -24,12 +27,15 @@ export function pushCommands(svc: CommandGroup): void {
             'webhooks of this agent',
             b.caller_aid,
             String(b.waiting),
-            relativeTime(b.opened_at, Date.now()),
+            when(b.opened_at),
+            when(b.expires_at),
+            '-',
             'open',
           ]),
         ],
         'There are none: they come with the webhooks that programs name at local addresses of agents.',
-      ),
+      );
+    },
     quiet: ({ webhooks, mailboxes }) => [...webhooks, ...mailboxes].map(({ id }) => id).join('\n'),
   });
   push.call('remove <id>', 'end a webhook or a mailbox, and drop what waits for it', {
