@@ -105,15 +105,16 @@ test('a node that comes back at another port is called there by the first call, 
   await ready(second);
   assert.notEqual(second.quicAddress, first.quicAddress);
   held.write('more');
-  const client = await dial(listen);
-  client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-  const clientEnd = endOf(client);
   const calls = await Promise.all([near, far].map((caller) => caller.request('POST', `/aid/${aid}/`)));
   assert.deepEqual(
     calls.map(({ status }) => status),
     [200, 200],
   );
-  assert.deepEqual(await Promise.all([clientEnd, heldEnd]), ['end', 'ECONNRESET']);
+  assert.equal(await heldEnd, 'ECONNRESET');
+  // Before, what a client says may go to the life that has ended, and is not said again to another one.
+  const client = await dial(listen);
+  client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  assert.equal(await endOf(client), 'end');
 });
 
 test('agents are found again in a network that has forgotten them', async (t) => {
