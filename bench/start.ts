@@ -22,9 +22,10 @@ const AT_ONCE = 8;
 const LISTS = 30;
 /** How long a daemon is left alone after its start, milliseconds: what it takes meanwhile is read at the end. */
 const IDLE_MS = 10_000;
-/** A daemon that takes less processor time than this in a second is done with what it had to do, milliseconds. */
-const QUIET_CPU_MS = 20;
-const QUIET_MS = 1000;
+/** A daemon that takes less processor time than this while it is left alone is done with what it had to do, milliseconds. */
+const QUIET_CPU_MS = 160;
+/** Longer than it waits for a network before it publishes without one, milliseconds. */
+const QUIET_MS = 8000;
 const MIB = 1024 * 1024;
 
 /** A daemon of nothing but Node: what any program on it takes. */
