@@ -105,6 +105,22 @@ test('what is said before goes with the first words that were asked for, or a mo
   }
 });
 
+test('what is said while something waits for the first words goes behind it', async () => {
+  const clock = new TestClock();
+  const [near, far] = linkEnds();
+  near.write(framedData(Buffer.from('are you there?')));
+  await eventually('it has come', () => far.readableLength > 0);
+  const acks = new AckTurns({ clock });
+  const told = { lost: () => false, resumed: () => {}, over: () => {} };
+  const connection = new LastingConnection(far, 'peer', { clock, budget: new KeptBudget(), acks, ...told });
+  connection.write(Uint8Array.of(1));
+  connection.write(Uint8Array.of(2));
+  const [chunk]: unknown[] = await once(near, 'data');
+  assert.deepEqual(chunk, framedData(Buffer.of(1, 2)));
+  connection.destroy();
+  assert.equal(clock.timers, 0);
+});
+
 test('an end goes out together with what has come', async () => {
   const clock = new TestClock();
   await using pair = await LastingPair.open([], clock);

@@ -106,7 +106,8 @@ export class LastingConnection implements FrameTaker, Resumable {
   /** Says bytes before the TCP connection is joined: with its first words, where the other side has said something to it. */
   write(bytes: Uint8Array): void {
     const said = Buffer.from(bytes);
-    if (this.#link === null || this.#link.readableLength === 0 || this.#held !== null) return this.#send(said);
+    if (this.#link === null || this.#link.readableLength === 0 || this.#held !== null)
+      return this.#send(this.#withHeld(said));
     this.#held = { bytes: said, timer: this.#host.clock.after(HELD_MS, () => this.#sendHeld()) };
   }
 
