@@ -99,6 +99,11 @@ export function isEventStream(type: string | undefined): boolean {
   return /^text\/event-stream\s*(?:;|$)/i.test(type ?? '');
 }
 
+/** True for the `Content-Type` of JSON, in any of its dialects. */
+export function isJsonType(type: string | undefined): boolean {
+  return /\bjson\b/i.test(type ?? '');
+}
+
 /** What tells a service who calls. */
 export function identityHeaders(caller: Aid, called: Aid): string[] {
   // A node that is not an address starts with "_" (RFC 7239, section 6.3).

@@ -3,6 +3,7 @@
  * those that turn out to be something else go on as they come.
  */
 import type { IncomingMessage } from 'node:http';
+import { isJsonType } from '../../capabilities/calls/headers.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { asksForCard, type CardQuestion, isCardCall } from './cards.ts';
 import { isFirstValueOver } from './json-texts.ts';
@@ -10,8 +11,6 @@ import { isPushPath, mayBePushQuestion } from './push-questions.ts';
 
 /** Largest request that is looked into, bytes: a larger one goes on as it comes. */
 export const MAX_LOOKED_INTO_BYTES: number = 4 * 1024 * 1024;
-
-const JSON_TYPE = /\bjson\b/i;
 
 export interface Looked {
   /** How a card is asked for; null where none is. */
@@ -29,8 +28,8 @@ export async function lookInto(request: IncomingMessage): Promise<Looked> {
 
 /** True where only the body can say what a request asks. */
 function mayAsk({ method, headers }: IncomingMessage): boolean {
-  const { 'content-type': type = '', 'content-length': length = '0', 'transfer-encoding': chunked } = headers;
-  if (method !== 'POST' || !JSON_TYPE.test(type)) return false;
+  const { 'content-type': type, 'content-length': length = '0', 'transfer-encoding': chunked } = headers;
+  if (method !== 'POST' || !isJsonType(type)) return false;
   return chunked !== undefined || (Number(length) > 0 && Number(length) <= MAX_LOOKED_INTO_BYTES);
 }
 

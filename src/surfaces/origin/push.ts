@@ -3,7 +3,7 @@
  * call; in what it gets back, that becomes its own again. See docs/push.md.
  */
 import type { IncomingMessage } from 'node:http';
-import { headerOf, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import { headerOf, isJsonType, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import type { PushOrigin } from '../../capabilities/push/types.ts';
 import { ownWebhook } from '../../capabilities/push/webhook-address.ts';
@@ -119,7 +119,7 @@ function endIfThere(registry: PushRegistry, name: string): void {
 /** The text of an answer that holds JSON; null for any other, which is untouched then. */
 async function jsonOf({ status, headers, body }: CallAnswer): Promise<string | null> {
   const type = headerOf(headers, 'content-type');
-  if (!/\bjson\b/i.test(type) || status === 204 || status === 205 || status >= 300) return null;
+  if (!isJsonType(type) || status === 204 || status === 205 || status >= 300) return null;
   return (await readBytes(body, MAX_CONFIG_ANSWER_BYTES)).toString('utf8');
 }
 

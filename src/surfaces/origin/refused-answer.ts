@@ -3,7 +3,7 @@
  * may be long, or a stream of events: it is looked at while it goes by.
  */
 import { createParser } from 'eventsource-parser';
-import { headerOf, isEventStream } from '../../capabilities/calls/headers.ts';
+import { headerOf, isEventStream, isJsonType } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import { isObject, readJson } from '../../foundation/json.ts';
 
@@ -24,7 +24,7 @@ export function whenRefused({ status, headers, body }: CallAnswer, refused: () =
   if (status >= 400) return refused();
   const type = headerOf(headers, 'content-type');
   const isStream = isEventStream(type);
-  if (!isStream && !/\bjson\b/i.test(type)) return;
+  if (!isStream && !isJsonType(type)) return;
   const decoder = new TextDecoder();
   let text = '';
   let isDecided = false;
