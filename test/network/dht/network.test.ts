@@ -86,7 +86,7 @@ test('networks of different names never meet', async (t) => {
   const a = await start(t, { network: 'one' }, hub);
   const b = await start(t, { network: 'two', bootstrap: [a.dht.address] }, hub);
   const c = await start(t, { network: 'one', bootstrap: [a.dht.address, b.dht.address] }, hub);
-  await reached(c.dht, (r) => r.ready);
+  await reached(c.dht, (r) => r.ready && r.inRoutingTables);
   const { key, record } = endpointRecord();
   assert.equal((await c.dht.put(key, record)).replicas, 2);
   assert.equal(await b.dht.get(key, RECORD.endpoints), null);
