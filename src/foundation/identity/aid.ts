@@ -27,9 +27,14 @@ export const DID_KEY_PREFIX = 'did:key:';
 /** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
 const TEXT = /^(?:did:key:)?[0-9A-Za-z]+$/;
 
-/** Texts of AIDs that were read, by what was given: every request names some, and a checksum costs more than its route. */
-const MAX_READ = 4096;
-const read = new LruCache<string, Aid>({ maxEntries: MAX_READ });
+/** AIDs that are remembered, in each form: every request and link names some, and a checksum costs more than its route. */
+const MAX_REMEMBERED = 4096;
+/** AIDs by the texts that were given. */
+const read = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED });
+/** AIDs by their schemes and the hex of their bodies. */
+const written = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED });
+/** Canonical bytes; who asks gets a copy. */
+const canonical = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_REMEMBERED });
 
 const base58check = createBase58check(sha256);
 
@@ -145,14 +150,23 @@ export function aidFromBytes(bytes: Uint8Array): Aid {
  * @throws SvcError `bad_aid`
  */
 export function aidOf(scheme: AidScheme, body: Uint8Array): Aid {
+  const name = `${scheme} ${toHex(body)}`;
+  const known = written.get(name);
+  if (known !== undefined) return known;
   checkBody(scheme, body);
-  return encodeText(scheme, body);
+  const aid = encodeText(scheme, body);
+  written.set(name, aid);
+  return aid;
 }
 
 /** The canonical bytes `version || body` of an AID. */
 export function aidToBytes(aid: Aid): Uint8Array {
+  const known = canonical.get(aid);
+  if (known !== undefined) return known.slice();
   const [scheme, body] = decodeText(aid);
-  return Uint8Array.of(VERSION[scheme], ...body);
+  const bytes = Uint8Array.of(VERSION[scheme], ...body);
+  canonical.set(aid, bytes);
+  return bytes.slice();
 }
 
 /** The scheme that an AID belongs to. */

@@ -69,6 +69,22 @@ test('a native AID is its public key', () => {
   assert.throws(() => nativeAid(key.subarray(1)), failsWith('bad_aid'));
 });
 
+test("who changes the bytes of an AID, or those that he made one of, changes nobody else's", () => {
+  const key = new Uint8Array(32).fill(3);
+  const aid = nativeAid(key);
+  const bytes = aidToBytes(aid);
+  for (let i = 0; i < 2; i++) {
+    aidToBytes(aid).fill(0);
+    nativePublicKey(aid)?.fill(0);
+    assert.deepEqual(aidToBytes(aid), bytes);
+    assert.equal(aidFromBytes(bytes), aid);
+  }
+  key[0] = 4;
+  assert.notEqual(nativeAid(key), aid);
+  const [paralism, ethereum] = [aidOf('paralism', key.subarray(12)), aidOf('ethereum', key.subarray(12))];
+  assert.deepEqual([schemeOf(paralism), schemeOf(ethereum)], ['paralism', 'ethereum']);
+});
+
 const wallet = fc
   .tuple(fc.constantFrom<AidScheme>('paralism', 'ethereum'), fc.uint8Array({ minLength: 20, maxLength: 20 }))
   .map(([scheme, body]) => aidOf(scheme, body));
