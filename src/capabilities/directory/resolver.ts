@@ -15,6 +15,7 @@ import { RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { DialAddress } from '../../network/links/dial.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
+import type { NodeAt } from '../../network/node-requests.ts';
 import type { Records } from './types.ts';
 
 /** Agents whose records are kept in memory. */
@@ -34,6 +35,14 @@ const MAX_NAMES = 2;
 export interface Resolved {
   readonly record: SignedRecord;
   readonly payload: EndpointsPayload;
+}
+
+/** What a payload says of where to dial. */
+interface Dialable {
+  /** As it says them: names are not looked up. */
+  readonly addresses: readonly DialAddress[];
+  readonly hasNames: boolean;
+  readonly helpers: readonly NodeAt[];
 }
 
 interface ResolveOptions {
@@ -67,6 +76,8 @@ export class Resolver {
   /** The newest delegation that was seen of each agent, Unix seconds: a record under an older one is a replay. */
   readonly #newestDelegation = new LruCache<Aid, number>({ maxEntries: MAX_CACHED });
   readonly #lookups = new SingleFlight<Resolved | null>();
+  /** What was read of payloads, which never change: each link asks, and the texts of addresses are dear to read. */
+  readonly #dialable = new WeakMap<EndpointsPayload, Dialable>();
 
   constructor(dependencies: ResolverDependencies) {
     this.#deps = dependencies;
@@ -109,15 +120,12 @@ export class Resolver {
 
   async #place(aid: Aid, { record, payload }: Resolved): Promise<AgentLocation> {
     const { meeting, hasTurn } = payload;
+    const { addresses, hasNames, helpers } = this.#read(payload);
     return {
       aid,
       nodeKey: payload.nodeKey,
-      addresses: await this.#addresses(payload),
-      helpers: payload.helpers.flatMap(({ nodeKey, address }) => {
-        const at = parseAddress(address);
-        // A name would cost a look-up, and helpers are found by their addresses.
-        return at === null || isIP(at.host) === 0 ? [] : [{ nodeKey, address: at }];
-      }),
+      addresses: hasNames ? await this.#lookedUp(addresses) : addresses,
+      helpers,
       natType: payload.natType,
       ...(meeting === undefined ? {} : { meeting }),
       ...(hasTurn === undefined ? {} : { hasTurn }),
@@ -200,15 +208,19 @@ export class Resolver {
     return kept;
   }
 
-  async #addresses({ endpoints, mapped = [] }: EndpointsPayload): Promise<readonly DialAddress[]> {
-    const parsed = endpoints.flatMap((text): DialAddress[] => {
-      const address = parseAddress(text.slice(ENDPOINT_SCHEME.length));
-      if (address === null) return [];
-      return [mapped.includes(text) ? { ...address, isMapped: true } : address];
-    });
+  #read(payload: EndpointsPayload): Dialable {
+    const known = this.#dialable.get(payload);
+    if (known !== undefined) return known;
+    const read = readDialable(payload);
+    this.#dialable.set(payload, read);
+    return read;
+  }
+
+  /** The addresses, with those of the names among them; what a name leads to may change at any time. */
+  async #lookedUp(addresses: readonly DialAddress[]): Promise<readonly DialAddress[]> {
     let names = 0;
     const found = await Promise.all(
-      parsed.map(async (address): Promise<readonly DialAddress[]> => {
+      addresses.map(async (address): Promise<readonly DialAddress[]> => {
         if (isIP(address.host) !== 0) return [address];
         names += 1;
         if (names > MAX_NAMES) return [];
@@ -218,6 +230,23 @@ export class Resolver {
     );
     return found.flat();
   }
+}
+
+function readDialable({ endpoints, mapped = [], helpers }: EndpointsPayload): Dialable {
+  const addresses = endpoints.flatMap((text): DialAddress[] => {
+    const address = parseAddress(text.slice(ENDPOINT_SCHEME.length));
+    if (address === null) return [];
+    return [mapped.includes(text) ? { ...address, isMapped: true } : address];
+  });
+  return {
+    addresses,
+    hasNames: addresses.some(({ host }) => isIP(host) === 0),
+    helpers: helpers.flatMap(({ nodeKey, address }) => {
+      const at = parseAddress(address);
+      // A name would cost a look-up, and helpers are found by their addresses.
+      return at === null || isIP(at.host) === 0 ? [] : [{ nodeKey, address: at }];
+    }),
+  };
 }
 
 /** The record types that live under an agent's key. */

@@ -213,6 +213,19 @@ describe('the resolver', () => {
     assert.deepEqual(lookups, ['gone.example', 'here.example']);
   });
 
+  test('what names lead to is asked each time, and a newer record counts at once', async () => {
+    const { resolver, publish, lookups } = world();
+    const owner = newIdentity();
+    await publish(owner, 1, ['quic://192.0.2.1:5']);
+    const first = await resolver.locate(owner.aid);
+    assert.deepEqual(await resolver.locate(owner.aid), first);
+    resolver.learn(await publish(owner, 2, ['quic://here.example:3', 'quic://192.0.2.2:5']));
+    const hosts = async () => (await resolver.locate(owner.aid)).addresses.map(({ host }) => host);
+    assert.deepEqual(await hosts(), ['192.0.2.77', '2001:db8::77', '192.0.2.2']);
+    assert.deepEqual(await hosts(), ['192.0.2.77', '2001:db8::77', '192.0.2.2']);
+    assert.deepEqual(lookups, ['here.example', 'here.example']);
+  });
+
   test('who helps the node, its kind of NAT and the ports of its router go to who dials', async () => {
     const { resolver, publish, lookups } = world();
     const owner = newIdentity();
