@@ -72,7 +72,8 @@ function takeHeader(frame: BinaryReader): LinkHeader | null {
   if (purpose.length > MAX_PURPOSE_BYTES || !PURPOSE.test(purpose)) return null;
   const tokenBytes = frame.bytes(frame.u16());
   if (tokenBytes.length > MAX_ACCESS_TOKEN_BYTES) return null;
-  const token = utf8.decode(tokenBytes);
+  // Most links come without one, and the decoder is dear.
+  const token = tokenBytes.length === 0 ? '' : utf8.decode(tokenBytes);
   const proof = (flags & FLAG_PROOF) === 0 ? null : takeProof(frame);
   frame.end();
   const accessToken = token === '' ? undefined : token;

@@ -38,24 +38,23 @@ export class BinaryReader {
   }
 
   u8(): number {
-    return this.#uint(1);
+    const byte = this.#bytes[this.#at];
+    if (byte === undefined) throw new RangeError('the frame is cut short');
+    this.#at++;
+    return byte;
   }
 
   u32(): number {
-    return this.#uint(4);
+    return this.u16() * 0x1_0000 + this.u16();
   }
 
   u16(): number {
-    return this.#uint(2);
+    return this.u8() * 0x100 + this.u8();
   }
 
   /** Fails where bytes are left over: one meaning has one encoding. */
   end(): void {
     if (this.#at !== this.#bytes.length) throw new RangeError('the frame has bytes left over');
-  }
-
-  #uint(length: number): number {
-    return this.bytes(length).reduce((value, byte) => value * 256 + byte, 0);
   }
 }
 
@@ -74,6 +73,19 @@ function broken(cause: unknown): SvcError {
  */
 export function readExactly(stream: Readable, length: number, signal: AbortSignal): Promise<Uint8Array> {
   if (length === 0) return Promise.resolve(new Uint8Array(0));
+  if (signal.aborted) return Promise.reject(abortError(signal));
+  if (stream.destroyed) return Promise.reject(broken(stream.errored ?? new Error('closed')));
+  if (stream.readableEnded) return Promise.reject(endedEarly());
+  const chunk: unknown = stream.readableLength >= length ? stream.read(length) : null;
+  return chunk instanceof Uint8Array ? Promise.resolve(chunk) : awaitExactly(stream, length, signal);
+}
+
+function endedEarly(): ProtocolBreach {
+  return new ProtocolBreach('The other node ended the stream too early.');
+}
+
+/** As `readExactly`, of a stream that does not hold as many bytes yet. */
+function awaitExactly(stream: Readable, length: number, signal: AbortSignal): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const settle = (bytes: Uint8Array | null, error?: SvcError): void => {
       stream.off('readable', attempt).off('end', ended).off('error', failed).off('close', closed);
@@ -81,7 +93,7 @@ export function readExactly(stream: Readable, length: number, signal: AbortSigna
       if (bytes === null) reject(error);
       else resolve(bytes);
     };
-    const ended = (): void => settle(null, new ProtocolBreach('The other node ended the stream too early.'));
+    const ended = (): void => settle(null, endedEarly());
     const failed = (error: Error): void => settle(null, broken(error));
     const closed = (): void => failed(stream.errored ?? new Error('closed'));
     const aborted = (): void => settle(null, abortError(signal));
@@ -92,11 +104,6 @@ export function readExactly(stream: Readable, length: number, signal: AbortSigna
       if (chunk.length === length) settle(chunk);
       else ended();
     };
-    if (signal.aborted) return aborted();
-    if (stream.destroyed) return closed();
-    if (stream.readableEnded) return ended();
-    const chunk: unknown = stream.readableLength >= length ? stream.read(length) : null;
-    if (chunk instanceof Uint8Array) return resolve(chunk);
     stream.on('readable', attempt).on('end', ended).on('error', failed).on('close', closed);
     signal.addEventListener('abort', aborted, { once: true });
   });
