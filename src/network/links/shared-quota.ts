@@ -4,6 +4,7 @@
  * would keep everybody else out.
  */
 import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { Tally } from '../../foundation/tally.ts';
 
 interface SharedQuotaOptions {
@@ -12,12 +13,20 @@ interface SharedQuotaOptions {
   readonly all: number;
 }
 
+/** Sources whose shares are remembered: every stream asks, and the text of an IPv6 address is dear to read. */
+const MAX_SHARES = 1024;
+const shares = new LruCache<string, string | null>({ maxEntries: MAX_SHARES });
+
 /**
  * Whose share a source (see `Path`) uses up: what costs more to change than an AID or a node key, an IPv4 address or
  * an IPv6 /64, where one is known. Null on this machine, where all programs are one person's.
  */
 export function shareOf(source: string): string | null {
-  return ipScope(source) === IP_SCOPE.loopback ? null : subscriberOf(source);
+  const known = shares.get(source);
+  if (known !== undefined) return known;
+  const share = ipScope(source) === IP_SCOPE.loopback ? null : subscriberOf(source);
+  shares.set(source, share);
+  return share;
 }
 
 export class SharedQuota {

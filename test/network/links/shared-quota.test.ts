@@ -24,7 +24,7 @@ test('what counts against no source is held back only with all the others', () =
 });
 
 test('this machine is no source; an address is one, and so is an IPv6 /64', () => {
-  assert.equal(shareOf('127.0.0.1'), null);
+  for (const time of ['first', 'again']) assert.equal(shareOf('127.0.0.1'), null, time);
   assert.equal(shareOf('127.255.0.9'), null);
   assert.equal(shareOf('::1'), null);
   assert.equal(shareOf('::ffff:127.0.0.1'), null);
