@@ -50,7 +50,7 @@ export function buildAgents(
       const service = remembered.service(aid);
       if (service === null) return null;
       // The API may have moved to this address after the service was bound to it.
-      const isApi = ({ host, port }: Address): boolean => isLoopbackHost(host) && port === api.address?.port;
+      const isApi = ({ host, port }: Address): boolean => port === api.address?.port && isLoopbackHost(host);
       return placesOf(service).some(isApi) ? null : service;
     },
     /** Calls back once an agent is gone. */

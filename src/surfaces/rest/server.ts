@@ -95,6 +95,8 @@ function bindError(error: unknown, apiAddr: string): SvcError {
 export class RestServer implements Component {
   readonly #options: RestServerOptions;
   readonly #listenOn: Address;
+  /** Where it listens: with the port that the system chose, while it does. Each link to a service here asks. */
+  #address: Address;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #isServiceConnection: RestServerDependencies['isServiceConnection'];
@@ -118,6 +120,7 @@ export class RestServer implements Component {
     if (listenOn === null) throw new SvcError('config_invalid', { details: { key: 'api_addr' } });
     this.#options = options;
     this.#listenOn = listenOn;
+    this.#address = listenOn;
     this.#clock = clock;
     this.#lingering = new Lingering(clock);
     this.#log = log;
@@ -175,6 +178,8 @@ export class RestServer implements Component {
       this.#server.once('error', failed);
       const listening = (): void => {
         this.#server.off('error', failed);
+        const bound = this.#server.address();
+        if (bound !== null && typeof bound !== 'string') this.#address = { host: bound.address, port: bound.port };
         this.#server.on('error', (error) => this.#log.error({ err: error }, 'the API listener failed'));
         resolve();
       };
@@ -188,6 +193,7 @@ export class RestServer implements Component {
   /** Refuses new connections, lets requests under way end, and cuts what takes too long. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#address = this.#listenOn;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const grace = this.#clock.after(STOP_GRACE_MS, () => this.#server.closeAllConnections());
     for (const socket of this.#webSockets) socket.destroy();
@@ -199,8 +205,7 @@ export class RestServer implements Component {
 
   /** Where the API listens, with the port that the system chose. */
   get address(): Address {
-    const bound = this.#server.address();
-    return bound === null || typeof bound === 'string' ? this.#listenOn : { host: bound.address, port: bound.port };
+    return this.#address;
   }
 
   /**

@@ -47,10 +47,20 @@ test('an address of another machine cannot be bound', async () => {
 
 test('localhost is 127.0.0.1, and an empty host every interface', async (t) => {
   const local = await startWorld(t, { apiAddr: 'localhost:0' });
-  assert.equal(local.server.address.host, '127.0.0.1');
+  assert.deepEqual(local.server.address, { host: '127.0.0.1', port: local.port });
   const open = await startWorld(t, { apiAddr: ':0' });
   assert.equal((await open.request('GET', '/ping')).status, 200);
   assert.notEqual(open.server.address.host, '127.0.0.1');
+});
+
+test('it tells the port that the system chose, for as long as it has it', async () => {
+  const server = bare('127.0.0.1:0');
+  const before = server.address;
+  await server.start();
+  assert.equal(server.address.host, before.host);
+  assert.ok(server.address.port > 0);
+  await server.stop();
+  assert.deepEqual(server.address, before);
 });
 
 test('stop lets idle connections go at once and cuts requests after its grace', async () => {
