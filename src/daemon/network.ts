@@ -4,6 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { Resolver } from '../capabilities/directory/resolver.ts';
 import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
 import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
+import { descriptorLimit } from '../foundation/descriptors.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
 import { BulkLanes } from '../network/bulk/bulk-lanes.ts';
 import { RecordDht } from '../network/dht/record-dht.ts';
@@ -11,6 +12,7 @@ import { networkTag } from '../network/dht/wire.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../network/links/dial.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
+import { Near } from '../network/near/near.ts';
 import type { NodeAt } from '../network/node-requests.ts';
 import { findGateway } from '../network/port-mapping/default-gateway.ts';
 import { grantorsAt } from '../network/port-mapping/grantors.ts';
@@ -48,9 +50,10 @@ export async function buildNetwork(foundation: Foundation) {
     },
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
+  const near = config.lan_tcp ? new Near({ clock, descriptors: descriptorLimit }) : null;
   const pool = new ConnectionPool(
     { nodeKey: node.key.publicKey, network: config.network },
-    { endpoint, clock, log, relayDisabled },
+    { endpoint, clock, log, relayDisabled, ...(near === null ? {} : { near }) },
   );
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const joined = new JoinedContacts(config.network, meta);
@@ -112,7 +115,7 @@ export async function buildNetwork(foundation: Foundation) {
     },
   });
   const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
-  const optional = [...mapping, ...(config.mdns ? [lan] : [])];
+  const optional = [...mapping, ...(config.mdns ? [lan] : []), ...(near === null ? [] : [near])];
   const lanes = new BulkLanes({
     clock,
     records,

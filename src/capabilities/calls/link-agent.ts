@@ -5,6 +5,7 @@
 import { Agent, type ClientRequest } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { LinkStream } from '../../network/links/types.ts';
 
 /** How long a stream waits for its next request, milliseconds: shorter than the called side waits. */
 const IDLE_MS = 30_000;
@@ -38,7 +39,7 @@ const SOCKET_MANNERS = {
 
 export interface LinkAgentDependencies {
   readonly clock: Clock;
-  open(): Promise<Duplex>;
+  open(): Promise<Duplex & Pick<LinkStream, 'isOutdated'>>;
   /** Told whenever a stream has closed. */
   closed(): void;
   /** Shared by the agents of one caller. */
@@ -49,6 +50,8 @@ export class LinkAgent extends Agent {
   readonly #deps: LinkAgentDependencies;
   readonly #idle = new Map<Duplex, { readonly timer: Timer; readonly spoil: () => void }>();
   readonly #openedAt = new WeakMap<Duplex, number>();
+  /** Whether a quicker way stands than that of a stream. */
+  readonly #isOutdated = new WeakMap<Duplex, () => boolean>();
   #open = 0;
 
   constructor(dependencies: LinkAgentDependencies) {
@@ -81,6 +84,7 @@ export class LinkAgent extends Agent {
       (stream) => {
         this.#open++;
         this.#openedAt.set(stream, this.#deps.clock.now());
+        this.#isOutdated.set(stream, () => stream.isOutdated?.() === true);
         stream.once('close', () => {
           this.#open--;
           this.#forget(stream);
@@ -96,7 +100,8 @@ export class LinkAgent extends Agent {
   override keepSocketAlive(stream: Duplex): boolean {
     const { clock } = this.#deps;
     const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - clock.now();
-    if (stream.destroyed || stream.readableEnded || left <= 0 || !this.#hasRoom()) return false;
+    const isOver = stream.destroyed || stream.readableEnded || left <= 0 || this.#isOutdated.get(stream)?.() === true;
+    if (isOver || !this.#hasRoom()) return false;
     // Whatever comes while nothing was asked for, or its end: the stream is of no more use.
     const spoil = (): void => void stream.destroy();
     stream.on('data', spoil).on('end', spoil);

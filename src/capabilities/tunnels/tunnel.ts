@@ -10,10 +10,11 @@ import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { portTrouble } from '../../foundation/port-trouble.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
-import type { LinkPath, LinkPaths } from '../../network/links/types.ts';
+import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
 import { EarlyBytes } from './lasting/early-bytes.ts';
+import { LinkAhead } from './lasting/link-ahead.ts';
 import type { ClosedTunnel, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
@@ -47,6 +48,7 @@ export class Tunnel {
   #idleTimer: Timer | null = null;
   #closed = false;
   #isOneShot = false;
+  readonly #ahead: LinkAhead;
 
   constructor(
     id: string,
@@ -60,6 +62,7 @@ export class Tunnel {
     this.#path = path;
     this.#deps = dependencies;
     this.#onClosed = onClosed;
+    this.#ahead = new LinkAhead(() => this.#openAhead(), dependencies);
     this.#openedAt = dependencies.clock.now();
     this.#lastActivityAt = this.#openedAt;
     this.#server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (socket) =>
@@ -97,6 +100,7 @@ export class Tunnel {
   /** Connections from now on are made as `request` says, and its time-out counts from now where nobody is connected. */
   change(request: TunnelRequest): void {
     this.#request = request;
+    this.#ahead.drop();
     if (this.#clients.size === 0) this.#armIdleTimer();
   }
 
@@ -140,6 +144,7 @@ export class Tunnel {
 
   /** Drops the clients; new ones are served as before. */
   reset(): void {
+    this.#ahead.drop();
     for (const [socket, stream] of this.#clients) {
       resetSocket(socket);
       stream?.destroy();
@@ -179,11 +184,20 @@ export class Tunnel {
     const early = new EarlyBytes(socket, (bytes) => {
       this.#bytesUp += bytes;
     });
-    const options = { timeoutMs: LINK_TIMEOUT_MS, signal: abort.signal, accessToken, disableRelay, later, early };
+    const options = {
+      timeoutMs: LINK_TIMEOUT_MS,
+      signal: abort.signal,
+      accessToken,
+      disableRelay,
+      later,
+      early,
+      ahead: this.#ahead,
+    };
     const { stream, path } = await this.#deps.connections.open(localAid, remoteAid, this.#path, options);
     early.stop();
     if (socket.destroyed) return void stream.destroy();
     this.#path = path();
+    if (this.#path.isNear === true && !this.#isOneShot) this.#ahead.prepare();
     this.#newest = { socket, path };
     this.#clients.set(socket, stream);
     socket.off('close', onGone);
@@ -199,6 +213,12 @@ export class Tunnel {
       refused: (code: string) => this.#failed(code),
     };
     join(socket, stream, observer, true);
+  }
+
+  #openAhead(): Promise<LinkStream> {
+    const { localAid, remoteAid, accessToken, disableRelay } = this.request;
+    const options = { timeoutMs: LINK_TIMEOUT_MS, accessToken, disableRelay };
+    return this.#deps.connections.openAhead(localAid, remoteAid, options);
   }
 
   #failed(code: string): void {

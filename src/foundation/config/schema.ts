@@ -58,6 +58,10 @@ export const ConfigSchema = Type.Object(
     }),
     network: text('Name of a private network: nodes of another name are not talked to. Empty: the public one.'),
     mdns: flag('Find other nodes of this LAN by multicast DNS.', true),
+    lan_tcp: flag(
+      'Carry what goes to nodes of this machine and of private networks over TCP too: it is quicker there.',
+      true,
+    ),
     disable_upnp: flag('Do not ask the router for a port mapping (UPnP, NAT-PMP, PCP).', false),
     fallback_host: text(
       'Public host name or IP address to publish while nobody has reached this node from outside at another.',

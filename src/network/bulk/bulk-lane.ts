@@ -139,6 +139,7 @@ export class BulkLane extends Duplex {
 
   #take({ kind, payload }: BulkRecord): void {
     if (this.destroyed || this.#theyEnded) return;
+    if (kind === 'reset') return this.#lose();
     this.#met.resolve();
     if (kind === 'end') {
       this.#theyEnded = true;

@@ -19,7 +19,8 @@ const KIND_BYTES = 1;
 const MIN_SEALED_BYTES: number = KIND_BYTES + TAG_BYTES;
 const MAX_SEALED_BYTES: number = MIN_SEALED_BYTES + MAX_RECORD_PAYLOAD_BYTES;
 
-const KIND = { hello: 0, data: 1, end: 2 } as const;
+/** `reset`: what was under way is given up; only where several streams follow each other (`network/near`). */
+const KIND = { hello: 0, data: 1, end: 2, reset: 3 } as const;
 export type RecordKind = keyof typeof KIND;
 
 export interface BulkRecord {
@@ -83,7 +84,8 @@ export class RecordSealer {
 function kindOf(byte: number | undefined): RecordKind | null {
   if (byte === KIND.hello) return 'hello';
   if (byte === KIND.data) return 'data';
-  return byte === KIND.end ? 'end' : null;
+  if (byte === KIND.end) return 'end';
+  return byte === KIND.reset ? 'reset' : null;
 }
 
 /** Takes the records off the bytes of a lane, however these are cut. */

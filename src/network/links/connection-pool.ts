@@ -10,17 +10,20 @@ import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
-import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
+import type { Near } from '../near/near.ts';
+import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
 import { Detours } from './detours.ts';
 import { type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials } from './dials.ts';
 import { Elsewhere } from './elsewhere.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
+import { NearStreams } from './near-streams.ts';
 import { NodeSession } from './node-session.ts';
 import { type PathChange, PathChanges } from './path-changes.ts';
 import { PathWatch } from './path-watch.ts';
@@ -43,6 +46,8 @@ interface NodePoolDependencies {
   readonly log: Log;
   /** The configuration's `disable_relay`; false where left out. */
   relayDisabled?(): boolean;
+  /** TCP beside the QUIC connections with neighbours; none where left out. */
+  readonly near?: Near;
 }
 
 /** Where a node is by what it says to the network; null where nobody knows. */
@@ -62,6 +67,8 @@ export class ConnectionPool implements Component {
   readonly nodeKey: Uint8Array;
   /** Receives the streams that other nodes open. */
   readonly gate: StreamDispatcher;
+  /** Told of a node to which new links go beside its QUIC connection from now on. */
+  readonly nearer: Listeners<[nodeKey: Uint8Array]> = new Listeners();
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #table: SessionTable;
@@ -76,6 +83,7 @@ export class ConnectionPool implements Component {
   readonly #elsewhere: Elsewhere;
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
+  readonly #near: NearStreams | null;
   readonly #relayDisabled: () => boolean;
   #locate: Locate = async () => null;
   /** Those who wait for the hello of a connection that the other node dialled. */
@@ -85,7 +93,7 @@ export class ConnectionPool implements Component {
 
   /** Takes the endpoint's connections, so it is made before the endpoint starts. */
   constructor({ nodeKey, network }: NodePoolOptions, dependencies: NodePoolDependencies) {
-    const { endpoint, clock, log } = dependencies;
+    const { endpoint, clock, log, near } = dependencies;
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
@@ -95,6 +103,12 @@ export class ConnectionPool implements Component {
     this.#greeter = greeter;
     this.#relayDisabled = () => dependencies.relayDisabled?.() === true;
     this.handle(KIND.probe, probeAnswers({ clock }));
+    const onReady = ({ nodeId: node, there }: NodeSession): void => {
+      this.#log.debug({ node }, 'new links to a neighbour go over TCP');
+      this.nearer.tell(there.nodeKey);
+    };
+    this.#near = near === undefined ? null : new NearStreams({ near, gate: this.gate, clock, log: this.#log, onReady });
+    if (this.#near !== null) this.handle(KIND.near, this.#near.answer);
     this.#diallers.push(directly({ endpoint, clock }));
     this.#dials = new Dials({
       clock,
@@ -168,6 +182,11 @@ export class ConnectionPool implements Component {
   receive(connection: QuicConnection): void {
     if (this.#relayDisabled() && isRelayed(connection.path.kind)) connection.close();
     else this.#greeter.receive(connection);
+  }
+
+  /** A new stream to a neighbour beside its QUIC connection; null where that has to carry it. */
+  openNear(session: NodeSession): QuicStream | null {
+    return this.#near?.open(session) ?? null;
   }
 
   /** Adds a way to reach nodes; it is tried from the next attempt on. */

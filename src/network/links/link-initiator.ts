@@ -4,6 +4,7 @@ import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { patience, SilenceWatch } from '../../foundation/stall.ts';
+import { NearStream } from '../near/near-stream.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { NodePlace } from './dial.ts';
@@ -44,8 +45,10 @@ interface OpeningDependencies {
   readonly clock: Clock;
 }
 
-function placeOf(session: NodeSession): FirstPlace {
-  return { instance: session.instance, isFresh: session.heardWithin(FRESH_MS) };
+/** Where a stream leads; the end of a TCP connection to a process that is gone would have come. */
+function placeOf(session: NodeSession, stream: QuicStream): FirstPlace {
+  const isFresh = stream instanceof NearStream || session.heardWithin(FRESH_MS);
+  return { instance: session.instance, isFresh };
 }
 
 /** A link that is to be opened. */
@@ -58,6 +61,8 @@ export interface Opening {
   /** As in `OpenOptions`. */
   readonly first?: FirstBytes | undefined;
   readonly signal: AbortSignal;
+  /** Told before its header leaves over QUIC, where silence may mean that the node is gone; TCP tells that itself. */
+  readonly onQuic?: (() => void) | undefined;
 }
 
 export class LinkInitiator {
@@ -94,10 +99,11 @@ export class LinkInitiator {
     const giveUp = (): void => first.abort(abortError(signal));
     if (signal.aborted) giveUp();
     signal.addEventListener('abort', giveUp, { once: true });
-    const received = session.stats().bytesReceived;
     let answered = false;
     let second: Promise<LinkStream> | undefined;
-    const isSilent = (): boolean => session.stats().bytesReceived === received;
+    let received = 0;
+    const watches: SilenceWatch[] = [];
+    const isSilent = (): boolean => session.connection.stats().bytesReceived === received;
     const dialBeside = async (): Promise<LinkStream> => {
       using limit = patience(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
       const other = await pool.connect(place, limit.signal, { relays, insteadOf: session });
@@ -105,7 +111,7 @@ export class LinkInitiator {
       first.abort(new SvcError('cancelled'));
       return await this.#openOn(other, opening);
     };
-    const silence = new SilenceWatch(clock, Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt()), () => {
+    const onSilence = (): void => {
       if (!isSilent()) return;
       second = dialBeside();
       second.catch(() => {
@@ -114,15 +120,21 @@ export class LinkInitiator {
         session.drain();
         first.abort(new NodeGone());
       });
-    });
+    };
+    const onQuic = (): void => {
+      received = session.connection.stats().bytesReceived;
+      if (watches.length > 0) return;
+      const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt());
+      watches.push(new SilenceWatch(clock, limitMs, onSilence));
+    };
     try {
-      return await this.#openOn(session, { ...opening, signal: first.signal });
+      return await this.#openOn(session, { ...opening, onQuic, signal: first.signal });
     } catch (error) {
       if (error instanceof Refusal || error instanceof NodeGone || second === undefined) throw error;
       return await second;
     } finally {
       answered = true;
-      silence.stop();
+      for (const watch of watches) watch.stop();
       signal.removeEventListener('abort', giveUp);
     }
   }
@@ -137,17 +149,18 @@ export class LinkInitiator {
     }
   }
 
-  async #request(session: NodeSession, { caller, names, first, signal }: Opening): Promise<LinkStream> {
+  async #request(session: NodeSession, opening: Opening): Promise<LinkStream> {
+    const { caller, names, first, signal } = opening;
     const { proven, standing, clock } = this.#deps;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
-    const stream = await openStreamWithin(session, signal);
+    const stream = this.#deps.pool.openNear(session) ?? (await this.#openOnQuic(session, opening));
     try {
       // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
-      const early = known === null ? undefined : first?.bytes(placeOf(session));
-      const opening = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
-      stream.write(Buffer.concat(opening));
+      const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
+      const said = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
+      stream.write(Buffer.concat(said));
       if (early !== undefined) first?.follow?.((bytes) => void stream.write(bytes));
       const [status = STATUS.failed] = await readExactly(stream, 1, signal).finally(() => first?.follow?.(null));
       session.heard();
@@ -160,12 +173,19 @@ export class LinkInitiator {
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
       if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
       standing.add(names.called, stream, window.issuedAt);
-      if (first !== undefined && early === undefined) stream.write(first.bytes(placeOf(session)));
-      return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey });
+      if (first !== undefined && early === undefined) stream.write(first.bytes(placeOf(session, stream)));
+      return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.beside);
     } catch (error) {
       stream.destroy();
       throw error;
     }
+  }
+
+  #openOnQuic(session: NodeSession, { signal, onQuic }: Opening): Promise<QuicStream> {
+    const stream = openStreamWithin(session, signal);
+    // The engine takes a while for a stream, on a thread of its own: what is asked of it is asked meanwhile.
+    onQuic?.();
+    return stream;
   }
 
   async #checkCalled(

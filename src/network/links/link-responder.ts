@@ -65,7 +65,7 @@ export class LinkResponder {
     this.#dependencies.standing.add(caller, stream, window.issuedAt);
     this.#dependencies.met.note(nodeKey, { local: called, remote: caller });
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
-    this.deliver(asQuicLink(stream, names));
+    this.deliver(asQuicLink(stream, names, session.beside));
   }
 
   /**

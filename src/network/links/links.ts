@@ -129,7 +129,7 @@ export class AgentLinks implements Links, LinkPaths {
   path(remote: Aid, disableRelay: boolean): LinkPath | null {
     const nodeKey = this.#metOn.get(remote);
     const session = nodeKey === undefined ? null : this.#dependencies.pool.current(nodeKey, !disableRelay);
-    return session === null ? null : pathOf(session.connection);
+    return session === null ? null : pathOf(session.connection, session.beside.isReady);
   }
 
   /** Which agents here spoke lately with which agents of a node. */
@@ -145,7 +145,11 @@ export class AgentLinks implements Links, LinkPaths {
   }
 
   onPathChange(handler: () => void): () => void {
-    return this.#dependencies.pool.onPathChange(handler);
+    const { pool } = this.#dependencies;
+    const unhear = [pool.onPathChange(handler), pool.nearer.add(handler)];
+    return () => {
+      for (const stop of unhear) stop();
+    };
   }
 
   reset(remote: Aid): void {

@@ -5,6 +5,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { Beside } from '../near/near-channel.ts';
 import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
 import type { Hello } from './hello.ts';
 import type { ConnectionEnd } from './proofs.ts';
@@ -28,6 +29,8 @@ export class NodeSession {
   readonly instance: string;
   /** Milliseconds since the Unix epoch. */
   readonly openedAt: number;
+  /** What goes beside the QUIC connection. */
+  readonly beside: Beside = { sent: 0, received: 0, isReady: false };
   readonly #clock: Clock;
   #streams = 0;
   #idleSince: number;
@@ -120,7 +123,9 @@ export class NodeSession {
   }
 
   stats(): ConnectionStats {
-    return this.connection.stats();
+    const { bytesSent, bytesReceived, ...packets } = this.connection.stats();
+    const { sent, received } = this.beside;
+    return { bytesSent: bytesSent + sent, bytesReceived: bytesReceived + received, ...packets };
   }
 
   #release(): void {

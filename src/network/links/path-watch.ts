@@ -93,7 +93,7 @@ export class PathWatch {
   /** Asks another node whether it is there, unless it was asked and has not answered. */
   suspect(session: NodeSession): void {
     const known = this.#watched.get(session);
-    const { bytesReceived: received, bytesSent: sent } = session.stats();
+    const { bytesReceived: received, bytesSent: sent } = session.connection.stats();
     if (known !== undefined && known.unansweredMs !== null && known.received === received) {
       known.isSuspect = true;
       return;
@@ -124,7 +124,7 @@ export class PathWatch {
       this.#watched.delete(session);
       return;
     }
-    const { bytesReceived: received, bytesSent: sent } = session.stats();
+    const { bytesReceived: received, bytesSent: sent } = session.connection.stats();
     if (known === undefined || received !== known.received) {
       if (known !== undefined) session.heard();
       const { asked, asking } = known ?? { asked: received, asking: 0 };

@@ -16,7 +16,7 @@ import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { endWith, readExactly } from './wire.ts';
 
 /** What the first byte of a stream says; a hello is 1 or 4, and only ever the first stream. */
-export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05, probe: 0x06 } as const;
+export const KIND = { link: 0x02, nodeRequest: 0x03, signal: 0x05, probe: 0x06, near: 0x07 } as const;
 export type Kind = (typeof KIND)[keyof typeof KIND];
 
 /** Time for the header of a stream to be whole, milliseconds. */

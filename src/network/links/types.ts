@@ -41,6 +41,8 @@ export interface LinkPath {
   readonly source: string | null;
   /** Milliseconds; 0 for an agent on the same daemon. */
   readonly rttMs: number;
+  /** True where it goes beside the QUIC connection: `network/near`. */
+  readonly isNear?: boolean;
 }
 
 /** Who speaks to whom on a stream, and why. */
@@ -59,6 +61,8 @@ export interface LinkStream extends Duplex, LinkNames {
   path(): LinkPath;
   /** Packets sent to the other node over the link's connection, and how many of them were lost; missing on the same daemon. */
   packets?(): { readonly sent: number; readonly lost: number };
+  /** True where new links to the same node go a quicker way. */
+  isOutdated?(): boolean;
   /** As `QuicStream.release`; missing on the same daemon, where both ends share their chunks. */
   release?(chunk: Buffer): void;
 }

@@ -32,6 +32,7 @@ test('live keys can be patched, the folder of files by a route of its own, and t
   assert.deepEqual(CONFIG_KEYS.filter((key) => !PATCHABLE_KEYS.has(key)).sort(), [
     'files_root',
     'help_others',
+    'lan_tcp',
     'mdns',
     'network',
     'open_browser',

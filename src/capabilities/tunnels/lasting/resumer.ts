@@ -44,6 +44,9 @@ interface ResumerDependencies {
   readonly links: Links & LinkPaths;
 }
 
+/** So many connections go over to a quicker way on the same path: it has places for some hundred. */
+const MAX_QUICKENED = 64;
+
 /** Whether connections on a path should go over to another one, which new links to their node take. */
 function isBetter(path: LinkPath, than: LinkPath): boolean {
   if (isRelayed(path.kind) !== isRelayed(than.kind)) return isRelayed(than.kind);
@@ -93,11 +96,16 @@ export class Resumer {
 
   /** Moves what goes a worse way than new links would. */
   #look(): void {
+    let quickened = 0;
     for (const [connection, standing] of this.#standing) {
       if (standing.isBusy || !connection.isCarried || !connection.mayMove) continue;
       const { remote, terms } = standing.anchor;
       const path = this.#deps.links.path(remote, terms().disableRelay === true);
-      if (path !== null && isBetter(path, connection.path())) detach(this.#move(connection, standing));
+      if (path === null) continue;
+      const now = connection.path();
+      const isQuicker = path.isNear === true && now.isNear !== true && quickened < MAX_QUICKENED;
+      if (isQuicker) quickened++;
+      if (isQuicker || isBetter(path, now)) detach(this.#move(connection, standing));
     }
   }
 

@@ -14,6 +14,7 @@ import { FirstWords } from '../lasting/first-words.ts';
 import { framedData } from '../lasting/frames.ts';
 import { KeptBudget } from '../lasting/kept-bytes.ts';
 import { LastingConnection, type LastingHost } from '../lasting/lasting-connection.ts';
+import type { LinkAhead } from '../lasting/link-ahead.ts';
 import { type Anchor, Resumer } from '../lasting/resumer.ts';
 import { dataFrame } from './frames.ts';
 import { askForLane } from './lane-talk.ts';
@@ -46,6 +47,8 @@ interface Terms extends OpenOptions {
   readonly later?: () => Pick<OpenOptions, 'accessToken' | 'disableRelay'>;
   /** What the client says before the connection stands; left out where it has to wait. */
   readonly early?: EarlyBytes;
+  /** A link that stands already; left out where none may. */
+  readonly ahead?: LinkAhead;
 }
 
 /** A connection to a service, the link that it began with, and the path that it goes. */
@@ -99,6 +102,8 @@ export class WideCaller {
    * @throws SvcError as `Links.open`
    */
   async open(local: Aid, remote: Aid, path: Pick<LinkPath, 'kind' | 'rttMs'>, options: Terms): Promise<Opened> {
+    const ahead = options.ahead?.take() ?? null;
+    if (ahead !== null) return this.#begin(ahead, { local, remote, terms: termsOf(options) }, options.early);
     const first = new FirstWords(options.early ?? null, wideFrame);
     const wide = path.rttMs >= LONG_PATH_MS ? await this.#openWide(local, remote, { ...options, first }) : null;
     if (wide !== null) return wide;
@@ -141,6 +146,18 @@ export class WideCaller {
       this.#unknown.set(name, true);
       return null;
     }
+  }
+
+  /** A link for a connection that is still to come, to be given back to `open` as `ahead`. @throws SvcError as `Links.open` */
+  openAhead(local: Aid, remote: Aid, options: OpenOptions): Promise<LinkStream> {
+    return this.#deps.links.open(local, remote, 'tcp-lasting', options);
+  }
+
+  /** Begins a connection on a link that stands. */
+  #begin(link: LinkStream, to: Omit<Anchor, 'ticket'>, early: EarlyBytes | undefined): Opened {
+    const first = new FirstWords(early ?? null, framedData);
+    link.write(first.bytes({ instance: '', isFresh: true }));
+    return this.#last(link, first, to);
   }
 
   #last(link: LinkStream, { ticket, said, isEarly }: FirstWords, to: Omit<Anchor, 'ticket'>): Opened {

@@ -1,0 +1,219 @@
+/**
+ * A TCP connection between two neighbours that carries one stream after the other: each begins with its first bytes
+ * and is over when both sides have ended it.
+ */
+import type { Socket } from 'node:net';
+import { freeMemory } from '../../foundation/bytes.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { MAX_RECORD_PAYLOAD_BYTES, type RecordKind } from '../bulk/records.ts';
+import type { QuicConnection } from '../quic/types.ts';
+import type { NearSeals } from './agreement.ts';
+import { NearStream } from './near-stream.ts';
+
+/** How much of a stream that nobody reads any more is thrown away before it is given up, bytes … */
+const DISCARD_BYTES: number = 64 * 1024;
+/** … and for how long, milliseconds. */
+const CLOSING_MS = 2_000;
+
+/** What goes beside one QUIC connection. */
+export interface Beside {
+  /** Bytes so far. */
+  sent: number;
+  received: number;
+  /** Whether new streams of ours go there. */
+  isReady: boolean;
+}
+
+interface NearChannelOptions {
+  readonly clock: Clock;
+  /** The connection between the two nodes that the keys come from. */
+  readonly connection: QuicConnection;
+  readonly socket: Socket;
+  readonly seals: NearSeals;
+  readonly beside: Beside;
+  /** A stream that the other side begins; null where only this side does. */
+  readonly onStream: ((stream: NearStream) => void) | null;
+  /** No stream is under way any more. */
+  readonly onIdle: () => void;
+  readonly onClosed: () => void;
+}
+
+export class NearChannel {
+  readonly #options: NearChannelOptions;
+  #stream: NearStream | null = null;
+  #saidEnd = false;
+  #gotEnd = false;
+  /** Null where what comes is for somebody. */
+  #discarded: number | null = null;
+  #linger: Timer | null = null;
+  #isClosed = false;
+  #isClosing = false;
+
+  constructor(options: NearChannelOptions) {
+    this.#options = options;
+    const { socket } = options;
+    socket.on('data', (chunk: Buffer) => this.#take(chunk));
+    socket.on('drain', () => this.#stream?.drained());
+    socket.on('end', () => this.#lose());
+    socket.on('error', (error) => this.#lose(error));
+    socket.on('close', () => this.#lose());
+  }
+
+  /** Begins a stream; only where none is under way. */
+  begin(): NearStream {
+    const stream = new NearStream(this.#options.connection, {
+      send: (bytes) => this.#send(stream, bytes),
+      sendEnd: () => this.#end(stream),
+      sendReset: () => this.#reset(stream),
+      hold: (isHeld) => this.#hold(stream, isHeld),
+      abandon: () => this.#abandon(stream),
+    });
+    this.#stream = stream;
+    this.#saidEnd = false;
+    this.#gotEnd = false;
+    this.#discarded = null;
+    return stream;
+  }
+
+  /** Ends it at once, and what is under way is lost. */
+  close(): void {
+    this.#lose();
+  }
+
+  /** Takes what came right behind the greeting. */
+  feed(chunk: Buffer): void {
+    this.#take(chunk);
+  }
+
+  #send(stream: NearStream, bytes: Buffer): boolean {
+    if (this.#stream !== stream || this.#isClosing) return true;
+    const { socket, seals, beside } = this.#options;
+    let hasRoom = true;
+    for (let at = 0; at < bytes.length; at += MAX_RECORD_PAYLOAD_BYTES) {
+      const piece =
+        bytes.length <= MAX_RECORD_PAYLOAD_BYTES ? bytes : bytes.subarray(at, at + MAX_RECORD_PAYLOAD_BYTES);
+      const record = seals.sealer.seal('data', piece);
+      beside.sent += record.length;
+      hasRoom = socket.write(record);
+    }
+    return hasRoom;
+  }
+
+  #end(stream: NearStream): void {
+    if (this.#stream !== stream || this.#isClosing) return;
+    this.#saidEnd = true;
+    this.#write('end');
+    this.#checkOver();
+  }
+
+  /** Both sides close a channel on which a stream was given up: what is under way on it is of no more use. */
+  #reset(stream: NearStream): void {
+    if (this.#stream !== stream || this.#isClosing) return;
+    this.#stream = null;
+    this.#isClosing = true;
+    this.#write('reset');
+    this.#options.socket.end();
+    this.#discarded = 0;
+    this.#startLinger(() => this.#options.socket.destroy());
+    this.#options.socket.resume();
+  }
+
+  #abandon(stream: NearStream): void {
+    if (this.#stream !== stream || this.#isClosing) return;
+    this.#discarded = 0;
+    this.#startLinger(() => this.#reset(stream));
+    this.#options.socket.resume();
+  }
+
+  #startLinger(late: () => void): void {
+    this.#linger?.cancel();
+    this.#linger = this.#options.clock.after(CLOSING_MS, late);
+  }
+
+  #hold(stream: NearStream, isHeld: boolean): void {
+    if (this.#stream !== stream) return;
+    if (isHeld) this.#options.socket.pause();
+    else this.#options.socket.resume();
+  }
+
+  #write(kind: RecordKind): void {
+    const record = this.#options.seals.sealer.seal(kind);
+    this.#options.beside.sent += record.length;
+    this.#options.socket.write(record);
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    this.#options.beside.received += chunk.length;
+    if (this.#isClosing) return this.#discard(chunk.length);
+    try {
+      for (const { kind, payload } of this.#options.seals.opener.feed(chunk)) {
+        if (this.#isClosed || this.#isClosing) break;
+        if (kind === 'data') this.#data(payload);
+        else if (kind === 'end') this.#ended();
+        else if (kind === 'reset') return this.#wasReset();
+        else return this.#lose();
+      }
+    } catch (error) {
+      return this.#lose(error);
+    }
+    freeMemory(chunk);
+  }
+
+  #data(payload: Buffer): void {
+    const { onStream } = this.#options;
+    if (payload.length === 0) return this.#lose();
+    if (this.#stream === null) {
+      if (onStream === null) return this.#lose();
+      const stream = this.begin();
+      // Its first bytes are there when it is handed on.
+      stream.received(payload);
+      return onStream(stream);
+    }
+    if (this.#gotEnd) return this.#lose();
+    if (this.#discarded === null) this.#stream.received(payload);
+    else this.#discard(payload.length);
+  }
+
+  #discard(bytes: number): void {
+    this.#discarded = (this.#discarded ?? 0) + bytes;
+    if (this.#discarded <= DISCARD_BYTES) return;
+    if (this.#isClosing) this.#options.socket.destroy();
+    else if (this.#stream !== null) this.#reset(this.#stream);
+  }
+
+  #ended(): void {
+    if (this.#stream === null || this.#gotEnd) return this.#lose();
+    this.#gotEnd = true;
+    if (this.#discarded === null) this.#stream.ended();
+    this.#checkOver();
+  }
+
+  #wasReset(): void {
+    const stream = this.#stream;
+    this.#stream = null;
+    this.#isClosing = true;
+    stream?.wasReset();
+    this.#options.socket.destroy();
+  }
+
+  #checkOver(): void {
+    if (!this.#saidEnd || !this.#gotEnd) return;
+    this.#stream = null;
+    this.#linger?.cancel();
+    this.#linger = null;
+    this.#options.socket.resume();
+    this.#options.onIdle();
+  }
+
+  #lose(cause?: unknown): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#linger?.cancel();
+    const stream = this.#stream;
+    this.#stream = null;
+    this.#options.socket.destroy();
+    this.#options.onClosed();
+    stream?.lost(cause);
+  }
+}

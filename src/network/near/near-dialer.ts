@@ -1,0 +1,144 @@
+/** The end that connects: channels to one neighbour, some of them ready before anybody needs them. */
+import { connect } from 'node:net';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import type { QuicConnection, QuicStream } from '../quic/types.ts';
+import type { NearAnswer, NearRequest } from './agreement.ts';
+import { greet } from './greeting.ts';
+import { type Beside, NearChannel } from './near-channel.ts';
+
+/** Channels that wait for their first or next stream: so many are made ahead … */
+const READY = 4;
+/** … and so many stay once they were used. */
+const MAX_READY = 16;
+/** Channels to one neighbour at one time; more streams go over the QUIC connection. */
+export const MAX_CHANNELS = 256;
+/** How long new channels wait, so that they are not in the way of what the last one was taken for: milliseconds. */
+const REFILL_MS = 5;
+
+/** How many there are, and how many there may be. */
+export interface Made {
+  channels: number;
+  readonly most: number;
+}
+
+interface NearDialerOptions {
+  readonly clock: Clock;
+  readonly connection: QuicConnection;
+  readonly request: NearRequest;
+  readonly answer: NearAnswer;
+  readonly beside: Beside;
+  /** Channels that this node has made to all neighbours; counted here. */
+  readonly made: Made;
+  /** The first channel is ready. */
+  readonly onReady: () => void;
+  /** No channel comes about any more; those in use go on. */
+  readonly onFailed: () => void;
+}
+
+export class NearDialer {
+  readonly #options: NearDialerOptions;
+  readonly #channels = new Set<NearChannel>();
+  readonly #ready: NearChannel[] = [];
+  #dialling = 0;
+  #refill: Timer | null = null;
+  #isFailed = false;
+  #isStopped = false;
+  #wasReady = false;
+
+  constructor(options: NearDialerOptions) {
+    this.#options = options;
+    this.#fill();
+  }
+
+  /** A new stream; null where no channel is ready. */
+  take(): QuicStream | null {
+    const channel = this.#ready.pop();
+    this.#noteReady();
+    if (this.#ready.length < READY) this.#refill ??= this.#options.clock.after(REFILL_MS, () => this.#fill());
+    return channel?.begin() ?? null;
+  }
+
+  /** Ends all channels and what is under way on them. */
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    this.#refill?.cancel();
+    for (const channel of this.#channels) channel.close();
+  }
+
+  #fill(): void {
+    this.#refill = null;
+    while (
+      !this.#isFailed &&
+      !this.#isStopped &&
+      this.#ready.length + this.#dialling < READY &&
+      this.#channels.size + this.#dialling < MAX_CHANNELS &&
+      this.#options.made.channels < this.#options.made.most
+    )
+      this.#dial();
+  }
+
+  #dial(): void {
+    const { clock, connection, request, answer, beside } = this.#options;
+    this.#dialling++;
+    this.#options.made.channels++;
+    const socket = connect({ host: request.host, port: answer.port, noDelay: true, allowHalfOpen: true });
+    let isDialling = true;
+    const settled = (): boolean => {
+      if (!isDialling) return false;
+      isDialling = false;
+      this.#dialling--;
+      return true;
+    };
+    socket.on('close', () => {
+      this.#options.made.channels--;
+      if (settled()) this.#fail();
+    });
+    greet(socket, { ...request, name: answer.name }, clock, (seals, rest) => {
+      settled();
+      const channel: NearChannel = new NearChannel({
+        clock,
+        connection,
+        socket,
+        seals,
+        beside,
+        onStream: null,
+        onIdle: () => this.#rest(channel),
+        onClosed: () => this.#closed(channel),
+      });
+      this.#channels.add(channel);
+      this.#rest(channel);
+      if (rest.length > 0) channel.feed(rest);
+    });
+  }
+
+  #rest(channel: NearChannel): void {
+    if (this.#isFailed || this.#isStopped || this.#ready.length >= MAX_READY) return channel.close();
+    this.#ready.push(channel);
+    this.#options.beside.isReady = true;
+    if (this.#wasReady) return;
+    this.#wasReady = true;
+    this.#options.onReady();
+  }
+
+  #noteReady(): void {
+    this.#options.beside.isReady = this.#ready.length > 0;
+  }
+
+  #closed(channel: NearChannel): void {
+    this.#channels.delete(channel);
+    const at = this.#ready.indexOf(channel);
+    if (at >= 0) this.#ready.splice(at, 1);
+    this.#noteReady();
+  }
+
+  /** Where one does not come about, none is waited for any more. */
+  #fail(): void {
+    if (this.#isFailed || this.#isStopped) return;
+    this.#isFailed = true;
+    this.#refill?.cancel();
+    for (const channel of this.#ready.splice(0)) channel.close();
+    this.#noteReady();
+    this.#options.onFailed();
+  }
+}

@@ -1,0 +1,111 @@
+/** One stream on a channel between neighbours: what `QuicStream` promises, over a TCP connection. */
+import { Duplex } from 'node:stream';
+import { freeMemory } from '../../foundation/bytes.ts';
+import { BUFFERED } from '../quic/limits.ts';
+import { StreamError } from '../quic/stream-error.ts';
+import type { QuicConnection, QuicStream } from '../quic/types.ts';
+
+type Callback = (error?: Error | null) => void;
+
+/** What a stream needs of the channel under it. */
+export interface Carrying {
+  /** Sends bytes; false where the rest should wait until `NearStream.drained`. */
+  send(bytes: Buffer): boolean;
+  /** Says that no byte follows. */
+  sendEnd(): void;
+  /** Gives what is under way up, both ways. */
+  sendReset(): void;
+  /** Lets what comes wait in the TCP connection, or no longer. */
+  hold(isHeld: boolean): void;
+  /** Nobody reads any more though the other side has not ended. */
+  abandon(): void;
+}
+
+export class NearStream extends Duplex implements QuicStream {
+  readonly connection: QuicConnection;
+  readonly #carrying: Carrying;
+  #saidEnd = false;
+  #gotEnd = false;
+  #isHeld = false;
+  #waiting: Callback | null = null;
+
+  constructor(connection: QuicConnection, carrying: Carrying) {
+    super(BUFFERED);
+    this.connection = connection;
+    this.#carrying = carrying;
+    // The other side's reset must not end the process where a consumer has no listener yet.
+    this.on('error', () => {});
+  }
+
+  /** Bytes have come. */
+  received(bytes: Buffer): void {
+    if (this.destroyed || this.push(bytes) || this.#isHeld) return;
+    this.#isHeld = true;
+    this.#carrying.hold(true);
+  }
+
+  /** The other side has ended its half. */
+  ended(): void {
+    this.#gotEnd = true;
+    this.push(null);
+  }
+
+  /** The other side has given it up. */
+  wasReset(): void {
+    this.#gotEnd = true;
+    this.#saidEnd = true;
+    this.destroy(new StreamError('stream_reset'));
+  }
+
+  /** The connection is gone. */
+  lost(cause?: unknown): void {
+    this.#gotEnd = true;
+    this.#saidEnd = true;
+    this.destroy(new StreamError('connection_lost', cause));
+  }
+
+  /** There is room for more. */
+  drained(): void {
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    waiting?.();
+  }
+
+  /** Frees a chunk that was read from here, or written here to the end. */
+  release(chunk: Buffer): void {
+    freeMemory(chunk);
+  }
+
+  override _read(): void {
+    if (!this.#isHeld) return;
+    this.#isHeld = false;
+    this.#carrying.hold(false);
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
+    if (this.#carrying.send(chunk)) callback();
+    else this.#waiting = callback;
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: Callback): void {
+    const whole = Buffer.concat(chunks.map(({ chunk }) => chunk));
+    const hasRoom = this.#carrying.send(whole);
+    freeMemory(whole);
+    if (hasRoom) callback();
+    else this.#waiting = callback;
+  }
+
+  override _final(callback: Callback): void {
+    this.#saidEnd = true;
+    this.#carrying.sendEnd();
+    callback();
+  }
+
+  override _destroy(error: Error | null, callback: Callback): void {
+    if (!this.#saidEnd) this.#carrying.sendReset();
+    else if (!this.#gotEnd) this.#carrying.abandon();
+    if (this.#isHeld) this.#carrying.hold(false);
+    this.drained();
+    callback(error);
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * TCP connections beside the QUIC connection of two nodes that are neighbours: on one machine, or in one private network.
+ * There a stream over the engine spends more time between threads than on its way. Either side asks for them when it
+ * opens streams to the other; until then, and wherever they do not come about, the QUIC connection has them all.
+ */
+import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
+import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
+import { lazy } from '../../foundation/lazy.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import type { QuicConnection, QuicStream } from '../quic/types.ts';
+import { type NearAnswer, type NearRequest, newRequest } from './agreement.ts';
+import type { Beside } from './near-channel.ts';
+import { type Made, NearDialer } from './near-dialer.ts';
+import { type NearCaller, NearListener } from './near-listener.ts';
+
+/** How long a node waits behind its first stream before it asks for another way, so that this is not in its way: milliseconds. */
+export const BEFORE_ASKING_MS = 20;
+/** How long a neighbour that knows no other way is not asked again, milliseconds … */
+const ASK_ANEW_MS = 10 * 60_000;
+/** … and one that could not be connected to. */
+export const DIAL_ANEW_MS = 60_000;
+/** How often the other side of one connection may ask: again only where its channels have failed. */
+export const MAX_AGREEMENTS_PER_CONNECTION = 8;
+/** Channels to all neighbours at one time, and as many from them; fewer where this process may have few descriptors … */
+export const MAX_CHANNELS_OF_ALL = 1_024;
+/** … of which they get this part. */
+const DESCRIPTOR_PART = 1 / 8;
+
+/** Asks the other node of a connection; null where it does not know what that is, or cannot. */
+export type AskNear = (request: NearRequest) => Promise<NearAnswer | null>;
+
+/** A neighbour, as who opens streams to it sees it. */
+export interface NearPeer {
+  readonly connection: QuicConnection;
+  readonly beside: Beside;
+  readonly ask: AskNear;
+  /** New streams go another way from now on. */
+  readonly onReady: () => void;
+}
+
+/** What is known of the way to one neighbour. */
+interface Way {
+  dialer: NearDialer | null;
+  askAt: number;
+  isAsking: boolean;
+}
+
+/** Whether TCP may be spoken between the ends of a connection, at an address of one of them: no port is opened to the Internet. */
+function isNear({ path }: QuicConnection, host: string): boolean {
+  const scope = ipScope(host);
+  return path.kind === 'lan' && scope > IP_SCOPE.none && scope < IP_SCOPE.public;
+}
+
+export class Near implements Component {
+  readonly #clock: Clock;
+  readonly #listener: NearListener;
+  readonly #ways = new Map<QuicConnection, Way>();
+  /** What ends the ways of others to this node, and of this node to others. */
+  readonly #ends = new Set<() => void>();
+  /** How often the other side of a connection was admitted. */
+  readonly #admitted = new WeakMap<QuicConnection, number>();
+  readonly #made: Made;
+  #isStopped = false;
+
+  /** @param dependencies with how many files and sockets this process may have open */
+  constructor(dependencies: { readonly clock: Clock; readonly descriptors: () => number }) {
+    const { clock, descriptors } = dependencies;
+    const most = lazy(() => Math.min(MAX_CHANNELS_OF_ALL, Math.floor(descriptors() * DESCRIPTOR_PART)));
+    this.#clock = clock;
+    this.#listener = new NearListener(most, { clock });
+    this.#made = {
+      channels: 0,
+      get most() {
+        return most();
+      },
+    };
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const end of this.#ends) end();
+  }
+
+  /** A new stream to a neighbour; null where it has to go over the QUIC connection. */
+  take(to: NearPeer): QuicStream | null {
+    const { connection } = to;
+    if (!isNear(connection, connection.path.remote.host) || this.#isStopped) return null;
+    const way = this.#wayOf(connection);
+    if (way.dialer !== null) return way.dialer.take();
+    if (way.isAsking || this.#clock.now() < way.askAt) return null;
+    way.isAsking = true;
+    this.#clock.after(BEFORE_ASKING_MS, () => detach(this.#ask(way, to)));
+    return null;
+  }
+
+  /**
+   * Answers a neighbour that asks.
+   * @returns null where it is to go on over the QUIC connection
+   */
+  async answer(request: NearRequest, caller: NearCaller): Promise<NearAnswer | null> {
+    if (this.#isStopped || !isNear(caller.connection, request.host)) return null;
+    const before = this.#admitted.get(caller.connection) ?? 0;
+    if (before >= MAX_AGREEMENTS_PER_CONNECTION) return null;
+    this.#admitted.set(caller.connection, before + 1);
+    const admitted = await this.#listener.admit(request, caller);
+    if (admitted === null) return null;
+    this.#endWith(caller.connection, admitted.end);
+    return admitted.answer;
+  }
+
+  #wayOf(connection: QuicConnection): Way {
+    const known = this.#ways.get(connection);
+    if (known !== undefined) return known;
+    const way: Way = { dialer: null, askAt: Number.NEGATIVE_INFINITY, isAsking: false };
+    this.#ways.set(connection, way);
+    detach(connection.closed.then(() => void this.#ways.delete(connection)));
+    return way;
+  }
+
+  async #ask(way: Way, { connection, beside, ask, onReady }: NearPeer): Promise<void> {
+    const { remote } = connection.path;
+    const request = newRequest(remote.host);
+    if (this.#isStopped || this.#ways.get(connection) !== way) return;
+    const answer = await ask(request).catch(() => null);
+    way.isAsking = false;
+    const later = (ms: number): void => {
+      way.dialer = null;
+      way.askAt = this.#clock.now() + ms;
+    };
+    later(ASK_ANEW_MS);
+    if (answer === null || this.#isStopped || this.#ways.get(connection) !== way) return;
+    const clock = this.#clock;
+    const made = this.#made;
+    const dialer = new NearDialer({
+      clock,
+      connection,
+      beside,
+      made,
+      request,
+      answer,
+      onReady,
+      onFailed: () => later(DIAL_ANEW_MS),
+    });
+    way.dialer = dialer;
+    this.#endWith(connection, () => dialer.stop());
+  }
+
+  /** Ends something with a connection, or with this node. */
+  #endWith(connection: QuicConnection, stop: () => void): void {
+    const end = (): void => {
+      this.#ends.delete(end);
+      stop();
+    };
+    this.#ends.add(end);
+    detach(connection.closed.then(end));
+    if (this.#isStopped) end();
+  }
+}

@@ -1,0 +1,72 @@
+/** A link for the next connection of a tunnel: who gets it, and when it is of no more use. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KEPT_MS, LinkAhead } from '../../../src/capabilities/tunnels/lasting/link-ahead.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { linkEnds } from '../../support/lanes.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
+import { settle } from '../../support/link-world.ts';
+
+const MOMENT_MS = 100;
+
+function setUp(isNear = true) {
+  const clock = new LeapClock();
+  const opened: LinkStream[] = [];
+  const open = async (): Promise<LinkStream> => {
+    const [link] = linkEnds();
+    const path = link.path();
+    Object.assign(link, { path: () => ({ ...path, isNear }) });
+    opened.push(link);
+    return link;
+  };
+  const ahead = new LinkAhead(open, { clock });
+  const prepare = async (): Promise<void> => {
+    ahead.prepare();
+    clock.pass(MOMENT_MS);
+    await settle();
+  };
+  return { clock, opened, ahead, prepare };
+}
+
+test('it is opened a moment after a connection has begun, once, and is taken once', async () => {
+  const { ahead, opened, prepare } = setUp();
+  ahead.prepare();
+  assert.equal(opened.length, 0);
+  await prepare();
+  await prepare();
+  assert.equal(opened.length, 1);
+  assert.equal(ahead.take(), opened[0]);
+  assert.equal(ahead.take(), null);
+  await prepare();
+  assert.equal(ahead.take(), opened[1]);
+});
+
+test('it ends when nobody comes for it, when it is dropped, and is not given out once it has closed', async () => {
+  const { ahead, opened, prepare, clock } = setUp();
+  await prepare();
+  clock.pass(KEPT_MS);
+  assert.equal(opened[0]?.destroyed, true);
+  await prepare();
+  ahead.drop();
+  assert.equal(opened[1]?.destroyed, true);
+  await prepare();
+  opened[2]?.destroy();
+  assert.equal(ahead.take(), null);
+  await settle();
+  await prepare();
+  assert.equal(ahead.take(), opened[3]);
+});
+
+test('one that was being opened when it was dropped ends, and so does one that could be lost unnoticed', async () => {
+  const dropped = setUp();
+  dropped.ahead.prepare();
+  dropped.clock.pass(MOMENT_MS);
+  dropped.ahead.drop();
+  await settle();
+  assert.equal(dropped.opened[0]?.destroyed, true);
+  assert.equal(dropped.ahead.take(), null);
+  const slow = setUp(false);
+  await slow.prepare();
+  assert.equal(slow.opened[0]?.destroyed, true);
+  assert.equal(slow.ahead.take(), null);
+});
