@@ -8,6 +8,7 @@ import { type BulkRecord, MAX_RECORD_PAYLOAD_BYTES, type RecordKind } from '../b
 
 const CODE: Readonly<Record<RecordKind, number>> = { hello: 0, data: 1, end: 2, reset: 3 };
 const KIND_OF = new Map<number, RecordKind>([
+  [CODE.hello, 'hello'],
   [CODE.data, 'data'],
   [CODE.end, 'end'],
   [CODE.reset, 'reset'],

@@ -15,6 +15,9 @@ const DISCARD_BYTES: number = 64 * 1024;
 /** … and for how long, milliseconds. */
 const CLOSING_MS = 2_000;
 
+/** A quiet TCP connection is kept up so often, milliseconds. */
+const QUIET_MS = 20_000;
+
 /** What goes beside one QUIC connection. */
 export interface Beside {
   /** Bytes so far. */
@@ -33,6 +36,8 @@ interface NearChannelOptions {
   readonly beside: Beside;
   /** A stream that the other side begins; null where only this side does. */
   readonly onStream: ((stream: NearStream) => void) | null;
+  /** The other side has given the sign of life that it was asked for; null where this side gives them. */
+  readonly onPulse: (() => void) | null;
   /** No stream is under way any more. */
   readonly onIdle: () => void;
   readonly onClosed: () => void;
@@ -52,6 +57,8 @@ export class NearChannel {
   constructor(options: NearChannelOptions) {
     this.#options = options;
     const { socket } = options;
+    // What stands between two private networks may forget a connection that is quiet for minutes.
+    socket.setKeepAlive(true, QUIET_MS);
     socket.on('data', (chunk: Buffer) => this.#take(chunk));
     socket.on('drain', () => this.#stream?.drained());
     socket.on('end', () => this.#lose());
@@ -73,6 +80,11 @@ export class NearChannel {
     this.#gotEnd = false;
     this.#discarded = null;
     return stream;
+  }
+
+  /** Asks the other side for a sign of life; only where no stream is under way. */
+  pulse(): void {
+    this.#write('hello');
   }
 
   /** Ends it at once, and what is under way is lost. */
@@ -151,13 +163,21 @@ export class NearChannel {
         if (this.#isClosed || this.#isClosing) break;
         if (kind === 'data') this.#data(payload);
         else if (kind === 'end') this.#ended();
-        else if (kind === 'reset') return this.#wasReset();
-        else return this.#lose();
+        else if (kind === 'hello') this.#pulsed();
+        else return this.#wasReset();
       }
     } catch (error) {
       return this.#lose(error);
     }
     freeMemory(chunk);
+  }
+
+  #pulsed(): void {
+    const { onPulse, socket } = this.#options;
+    if (onPulse !== null) return onPulse();
+    // Who asks on and on and reads no answer is not answered.
+    if (this.#stream !== null || socket.writableNeedDrain) return this.#lose();
+    this.#write('hello');
   }
 
   #data(payload: Buffer): void {

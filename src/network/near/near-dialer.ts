@@ -1,6 +1,8 @@
 /** The end that connects: channels to one neighbour, some of them ready before anybody needs them. */
 import { connect } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { every, type Repeating } from '../../foundation/repeat.ts';
+import { SilenceWatch } from '../../foundation/stall.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import type { NearAnswer, NearRequest } from './agreement.ts';
 import { greet } from './greeting.ts';
@@ -14,6 +16,10 @@ const MAX_READY = 16;
 export const MAX_CHANNELS = 256;
 /** How long new channels wait, so that they are not in the way of what the last one was taken for: milliseconds. */
 const REFILL_MS = 5;
+/** While channels are in use, an idle one is asked for a sign of life so often, milliseconds … */
+export const PULSE_MS = 3_000;
+/** … and without one within this, all of them are lost: a firewall may swallow TCP and leave QUIC alone. */
+export const PULSE_SILENCE_MS = 3_000;
 
 /** How many there are, and how many there may be. */
 export interface Made {
@@ -41,12 +47,17 @@ export class NearDialer {
   readonly #ready: NearChannel[] = [];
   #dialling = 0;
   #refill: Timer | null = null;
+  readonly #pulses: Repeating;
+  /** While a sign of life is awaited: on which channel, and what gives it up. */
+  #awaited: { readonly channel: NearChannel; readonly watch: SilenceWatch } | null = null;
   #isFailed = false;
   #isStopped = false;
   #wasReady = false;
 
   constructor(options: NearDialerOptions) {
     this.#options = options;
+    const { clock } = options;
+    this.#pulses = every(clock, { periodMs: PULSE_MS, onError: () => this.#swallowed() }, () => this.#pulse());
     this.#fill();
   }
 
@@ -63,6 +74,8 @@ export class NearDialer {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#refill?.cancel();
+    this.#pulses.stop();
+    this.#noteAlive();
     for (const channel of this.#channels) channel.close();
   }
 
@@ -103,6 +116,7 @@ export class NearDialer {
         seals,
         beside,
         onStream: null,
+        onPulse: () => this.#noteAlive(),
         onIdle: () => this.#rest(channel),
         onClosed: () => this.#closed(channel),
       });
@@ -125,7 +139,29 @@ export class NearDialer {
     this.#options.beside.isReady = this.#ready.length > 0;
   }
 
+  #pulse(): void {
+    // The one that has been idle for longest is most like those in use.
+    const [channel] = this.#ready;
+    if (channel === undefined || this.#ready.length === this.#channels.size || this.#awaited !== null) return;
+    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => this.#swallowed());
+    this.#awaited = { channel, watch };
+    channel.pulse();
+  }
+
+  #noteAlive(): void {
+    this.#awaited?.watch.stop();
+    this.#awaited = null;
+  }
+
+  /** Nothing gets through any more: what is under way goes on over QUIC, where it can. */
+  #swallowed(): void {
+    this.#awaited = null;
+    this.#fail();
+    for (const channel of this.#channels) channel.close();
+  }
+
   #closed(channel: NearChannel): void {
+    if (this.#awaited?.channel === channel) this.#noteAlive();
     this.#channels.delete(channel);
     const at = this.#ready.indexOf(channel);
     if (at >= 0) this.#ready.splice(at, 1);

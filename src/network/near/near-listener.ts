@@ -154,6 +154,7 @@ export class NearListener {
       seals,
       beside,
       onStream,
+      onPulse: null,
       onIdle: () => {},
       onClosed: () => {
         if (channels.delete(channel)) this.#accepted--;
