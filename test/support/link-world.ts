@@ -18,6 +18,7 @@ import type {
   LocateOptions,
   Purpose,
 } from '../../src/network/links/types.ts';
+import type { Near } from '../../src/network/near/near.ts';
 import type { QuicEndpoint } from '../../src/network/quic/types.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { type MemoryEndpointOptions, MemoryQuicNetwork } from './memory-quic.ts';
@@ -26,6 +27,8 @@ interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly key?: KeyPair;
   readonly network?: string;
   readonly relayDisabled?: () => boolean;
+  /** TCP connections of this machine beside those in memory. */
+  readonly near?: Near;
 }
 
 export class LinkWorld {
@@ -51,10 +54,11 @@ export class LinkWorld {
     key = KeyPair.generate(),
     network = '',
     relayDisabled,
+    near,
     ...options
   }: NodeOptions = {}): Promise<LinkNode> {
     const endpoint = this.network.endpoint({ ...options, publicKey: key.publicKey });
-    const node = new LinkNode(this, key, endpoint, network, relayDisabled);
+    const node = new LinkNode(this, { key, endpoint, network, relayDisabled, near });
     this.#nodes.push(node);
     await endpoint.start();
     await node.pool.start();
@@ -94,8 +98,17 @@ export function withCode(expected: ErrorCode): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === expected;
 }
 
+interface LinkNodeParts {
+  readonly key: KeyPair;
+  readonly endpoint: QuicEndpoint;
+  readonly network: string;
+  readonly relayDisabled: (() => boolean) | undefined;
+  readonly near: Near | undefined;
+}
+
 export class LinkNode {
   readonly key: KeyPair;
+  readonly near: Near | null;
   readonly endpoint: QuicEndpoint;
   readonly pool: ConnectionPool;
   readonly links: AgentLinks;
@@ -110,12 +123,16 @@ export class LinkNode {
   readonly #world: LinkWorld;
   #stopped = false;
 
-  constructor(world: LinkWorld, key: KeyPair, endpoint: QuicEndpoint, network: string, relayDisabled = () => false) {
+  constructor(world: LinkWorld, { key, endpoint, network, relayDisabled, near }: LinkNodeParts) {
     this.#world = world;
     this.key = key;
     this.endpoint = endpoint;
+    this.near = near ?? null;
     const common = { clock: world.clock, log: silentLog };
-    this.pool = new ConnectionPool({ nodeKey: key.publicKey, network }, { endpoint, relayDisabled, ...common });
+    this.pool = new ConnectionPool(
+      { nodeKey: key.publicKey, network },
+      { endpoint, relayDisabled: () => relayDisabled?.() === true, ...common, ...(near === undefined ? {} : { near }) },
+    );
     this.links = new AgentLinks({
       pool: this.pool,
       ...common,
@@ -158,6 +175,7 @@ export class LinkNode {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
+    await this.near?.stop();
     await this.pool.stop();
     await this.endpoint.stop();
   }

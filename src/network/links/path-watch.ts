@@ -55,6 +55,11 @@ interface PathWatchDependencies {
   readonly onDead: (session: NodeSession, isUsed: boolean) => void;
 }
 
+/** What comes beside the QUIC connection is a sign of life as well; what goes there is not answered by packets of QUIC. */
+function seenOf(session: NodeSession): { readonly received: number; readonly sent: number } {
+  return { received: session.stats().bytesReceived, sent: session.connection.stats().bytesSent };
+}
+
 export class PathWatch {
   readonly #deps: PathWatchDependencies;
   readonly #watched = new WeakMap<NodeSession, Watched>();
@@ -93,7 +98,7 @@ export class PathWatch {
   /** Asks another node whether it is there, unless it was asked and has not answered. */
   suspect(session: NodeSession): void {
     const known = this.#watched.get(session);
-    const { bytesReceived: received, bytesSent: sent } = session.connection.stats();
+    const { received, sent } = seenOf(session);
     if (known !== undefined && known.unansweredMs !== null && known.received === received) {
       known.isSuspect = true;
       return;
@@ -124,7 +129,7 @@ export class PathWatch {
       this.#watched.delete(session);
       return;
     }
-    const { bytesReceived: received, bytesSent: sent } = session.connection.stats();
+    const { received, sent } = seenOf(session);
     if (known === undefined || received !== known.received) {
       if (known !== undefined) session.heard();
       const { asked, asking } = known ?? { asked: received, asking: 0 };

@@ -42,7 +42,9 @@ export function encodeRequest({ secret, host }: NearRequest): Uint8Array {
 /** Null for what is no request. */
 export function decodeRequest(bytes: Uint8Array): NearRequest | null {
   const host = Buffer.from(bytes.subarray(NEAR_SECRET_BYTES)).toString('latin1');
-  return isIP(host) === 0 ? null : { secret: bytes.slice(0, NEAR_SECRET_BYTES), host };
+  // A `Buffer` would share its memory with a slice of it.
+  const secret = new Uint8Array(bytes.subarray(0, NEAR_SECRET_BYTES));
+  return isIP(host) === 0 ? null : { secret, host };
 }
 
 export function encodeAnswer({ port, name }: NearAnswer): Uint8Array {
@@ -54,7 +56,7 @@ export function encodeAnswer({ port, name }: NearAnswer): Uint8Array {
 
 /** @param bytes `NEAR_ANSWER_BYTES` of them */
 export function decodeAnswer(bytes: Uint8Array): NearAnswer {
-  return { port: ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0), name: bytes.slice(2) };
+  return { port: ((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0), name: new Uint8Array(bytes.subarray(2)) };
 }
 
 /** What seals and opens at one end of a TCP connection. */

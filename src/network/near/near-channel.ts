@@ -50,6 +50,10 @@ export class NearChannel {
   #gotEnd = false;
   /** Null where what comes is for somebody. */
   #discarded: number | null = null;
+  /** The present stream is not the first. */
+  #isReused = false;
+  /** Something has come on the present stream. */
+  #hasHeard = false;
   #linger: Timer | null = null;
   #isClosed = false;
   #isClosing = false;
@@ -79,6 +83,7 @@ export class NearChannel {
     this.#saidEnd = false;
     this.#gotEnd = false;
     this.#discarded = null;
+    this.#hasHeard = false;
     return stream;
   }
 
@@ -90,6 +95,14 @@ export class NearChannel {
   /** Ends it at once, and what is under way is lost. */
   close(): void {
     this.#lose();
+  }
+
+  /** Ends it once what was sent has gone; only where no stream is under way. */
+  retire(): void {
+    if (this.#isClosed || this.#isClosing) return;
+    this.#isClosing = true;
+    this.#options.socket.end();
+    this.#startLinger(() => this.#destroy());
   }
 
   /** Takes what came right behind the greeting. */
@@ -125,9 +138,15 @@ export class NearChannel {
     this.#isClosing = true;
     this.#write('reset');
     this.#options.socket.end();
-    this.#discarded = 0;
-    this.#startLinger(() => this.#options.socket.destroy());
+    this.#startLinger(() => this.#destroy());
     this.#options.socket.resume();
+  }
+
+  /** Bytes that were ended cleanly wait for their reader, however long it takes. */
+  #destroy(): void {
+    const { socket } = this.#options;
+    if (this.#saidEnd && socket.writableLength > 0) this.#startLinger(() => this.#destroy());
+    else socket.destroy();
   }
 
   #abandon(stream: NearStream): void {
@@ -157,7 +176,8 @@ export class NearChannel {
   #take(chunk: Buffer): void {
     if (this.#isClosed) return;
     this.#options.beside.received += chunk.length;
-    if (this.#isClosing) return this.#discard(chunk.length);
+    // Until the other side has read why: a TCP connection that is destroyed with bytes unread may take that back.
+    if (this.#isClosing) return freeMemory(chunk);
     try {
       for (const { kind, payload } of this.#options.seals.opener.feed(chunk)) {
         if (this.#isClosed || this.#isClosing) break;
@@ -186,20 +206,20 @@ export class NearChannel {
     if (this.#stream === null) {
       if (onStream === null) return this.#lose();
       const stream = this.begin();
+      this.#hasHeard = true;
       // Its first bytes are there when it is handed on.
       stream.received(payload);
       return onStream(stream);
     }
     if (this.#gotEnd) return this.#lose();
+    this.#hasHeard = true;
     if (this.#discarded === null) this.#stream.received(payload);
     else this.#discard(payload.length);
   }
 
   #discard(bytes: number): void {
     this.#discarded = (this.#discarded ?? 0) + bytes;
-    if (this.#discarded <= DISCARD_BYTES) return;
-    if (this.#isClosing) this.#options.socket.destroy();
-    else if (this.#stream !== null) this.#reset(this.#stream);
+    if (this.#discarded > DISCARD_BYTES && this.#stream !== null) this.#reset(this.#stream);
   }
 
   #ended(): void {
@@ -210,6 +230,8 @@ export class NearChannel {
   }
 
   #wasReset(): void {
+    // It may be meant for the stream before, of which the other side had not read all: this one is as good as unheard of.
+    if (this.#isReused && !this.#hasHeard && !this.#gotEnd) return this.#lose();
     const stream = this.#stream;
     this.#stream = null;
     this.#isClosing = true;
@@ -219,6 +241,7 @@ export class NearChannel {
 
   #checkOver(): void {
     if (!this.#saidEnd || !this.#gotEnd) return;
+    this.#isReused = true;
     this.#stream = null;
     this.#linger?.cancel();
     this.#linger = null;

@@ -1,5 +1,5 @@
 /** The end that connects: channels to one neighbour, some of them ready before anybody needs them. */
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
@@ -18,7 +18,7 @@ export const MAX_CHANNELS = 256;
 const REFILL_MS = 5;
 /** While channels are in use, an idle one is asked for a sign of life so often, milliseconds … */
 export const PULSE_MS = 3_000;
-/** … and without one within this, all of them are lost: a firewall may swallow TCP and leave QUIC alone. */
+/** … and where none comes within this, nor a new channel comes about, all are lost: a firewall may swallow TCP and leave QUIC alone. */
 export const PULSE_SILENCE_MS = 3_000;
 
 /** How many there are, and how many there may be. */
@@ -45,11 +45,13 @@ export class NearDialer {
   readonly #options: NearDialerOptions;
   readonly #channels = new Set<NearChannel>();
   readonly #ready: NearChannel[] = [];
-  #dialling = 0;
+  readonly #dialling = new Set<Socket>();
   #refill: Timer | null = null;
   readonly #pulses: Repeating;
   /** While a sign of life is awaited: on which channel, and what gives it up. */
   #awaited: { readonly channel: NearChannel; readonly watch: SilenceWatch } | null = null;
+  /** Whether anything gets through is seen with the next channel. */
+  #isDoubted = false;
   #isFailed = false;
   #isStopped = false;
   #wasReady = false;
@@ -57,7 +59,7 @@ export class NearDialer {
   constructor(options: NearDialerOptions) {
     this.#options = options;
     const { clock } = options;
-    this.#pulses = every(clock, { periodMs: PULSE_MS, onError: () => this.#swallowed() }, () => this.#pulse());
+    this.#pulses = every(clock, { periodMs: PULSE_MS, onError: () => this.stop() }, () => this.#pulse());
     this.#fill();
   }
 
@@ -77,6 +79,7 @@ export class NearDialer {
     this.#pulses.stop();
     this.#noteAlive();
     for (const channel of this.#channels) channel.close();
+    for (const socket of this.#dialling) socket.destroy();
   }
 
   #fill(): void {
@@ -84,8 +87,8 @@ export class NearDialer {
     while (
       !this.#isFailed &&
       !this.#isStopped &&
-      this.#ready.length + this.#dialling < READY &&
-      this.#channels.size + this.#dialling < MAX_CHANNELS &&
+      this.#ready.length + this.#dialling.size < READY &&
+      this.#channels.size + this.#dialling.size < MAX_CHANNELS &&
       this.#options.made.channels < this.#options.made.most
     )
       this.#dial();
@@ -93,22 +96,16 @@ export class NearDialer {
 
   #dial(): void {
     const { clock, connection, request, answer, beside } = this.#options;
-    this.#dialling++;
     this.#options.made.channels++;
     const socket = connect({ host: request.host, port: answer.port, noDelay: true, allowHalfOpen: true });
-    let isDialling = true;
-    const settled = (): boolean => {
-      if (!isDialling) return false;
-      isDialling = false;
-      this.#dialling--;
-      return true;
-    };
+    this.#dialling.add(socket);
     socket.on('close', () => {
       this.#options.made.channels--;
-      if (settled()) this.#fail();
+      if (this.#dialling.delete(socket)) this.#fail();
     });
     greet(socket, { ...request, name: answer.name }, clock, (seals, rest) => {
-      settled();
+      this.#dialling.delete(socket);
+      this.#isDoubted = false;
       const channel: NearChannel = new NearChannel({
         clock,
         connection,
@@ -127,7 +124,7 @@ export class NearDialer {
   }
 
   #rest(channel: NearChannel): void {
-    if (this.#isFailed || this.#isStopped || this.#ready.length >= MAX_READY) return channel.close();
+    if (this.#isFailed || this.#isStopped || this.#ready.length >= MAX_READY) return channel.retire();
     this.#ready.push(channel);
     this.#options.beside.isReady = true;
     if (this.#wasReady) return;
@@ -143,7 +140,7 @@ export class NearDialer {
     // The one that has been idle for longest is most like those in use.
     const [channel] = this.#ready;
     if (channel === undefined || this.#ready.length === this.#channels.size || this.#awaited !== null) return;
-    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => this.#swallowed());
+    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => this.#doubt(channel));
     this.#awaited = { channel, watch };
     channel.pulse();
   }
@@ -153,11 +150,12 @@ export class NearDialer {
     this.#awaited = null;
   }
 
-  /** Nothing gets through any more: what is under way goes on over QUIC, where it can. */
-  #swallowed(): void {
-    this.#awaited = null;
-    this.#fail();
-    for (const channel of this.#channels) channel.close();
+  /** One of them is silent. Its reader at the other side may only have paused: a new one tells. */
+  #doubt(silent: NearChannel): void {
+    this.#noteAlive();
+    this.#isDoubted = true;
+    silent.close();
+    if (!this.#isFailed) this.#dial();
   }
 
   #closed(channel: NearChannel): void {
@@ -173,7 +171,9 @@ export class NearDialer {
     if (this.#isFailed || this.#isStopped) return;
     this.#isFailed = true;
     this.#refill?.cancel();
-    for (const channel of this.#ready.splice(0)) channel.close();
+    // Nothing gets through any more: what is under way goes on over QUIC, where it can.
+    if (this.#isDoubted) for (const channel of this.#channels) channel.close();
+    for (const channel of this.#ready.splice(0)) channel.retire();
     this.#noteReady();
     this.#options.onFailed();
   }

@@ -12,6 +12,8 @@ import { MAX_CHANNELS } from './near-dialer.ts';
 
 /** Agreements that stand at one time. */
 export const MAX_AGREEMENTS = 256;
+/** Those of one connection. Who asks has one, and another where the channels of the first are in use though no new ones come. */
+export const MAX_AGREEMENTS_PER_CONNECTION = 4;
 /** Addresses that are listened at. */
 const MAX_HOSTS = 16;
 /** TCP connections that have not shown yet that they belong here, at one address. */
@@ -26,15 +28,17 @@ export interface NearCaller {
 
 interface Agreement extends NearCaller {
   readonly secret: Uint8Array;
-  readonly host: string;
-  /** Of its connection, shared by all agreements of that. */
   readonly channels: Set<NearChannel>;
+  /** Where it is listened for them. */
+  readonly host: string;
+  readonly port: Port;
   isOver: boolean;
 }
 
 interface Port {
   readonly server: Server;
   readonly listening: Promise<void>;
+  /** TCP connections that have not shown yet that they belong here. */
   readonly unmet: Set<Socket>;
   users: number;
 }
@@ -44,8 +48,6 @@ export class NearListener {
   readonly #most: () => number;
   /** By name. */
   readonly #agreements = new Map<string, Agreement>();
-  /** By the connection that they belong to. */
-  readonly #channels = new WeakMap<QuicConnection, Set<NearChannel>>();
   /** By address. */
   readonly #ports = new Map<string, Port>();
   #accepted = 0;
@@ -62,35 +64,39 @@ export class NearListener {
   }
 
   /**
-   * Lets a neighbour connect until its QUIC connection has ended, or it is told that it may no longer.
+   * Lets a neighbour connect until it is told that it may no longer.
    * @returns null where there is no room, or nobody can listen at that address
    */
-  async admit(
-    { secret, host }: NearRequest,
-    caller: NearCaller,
-  ): Promise<{ readonly answer: NearAnswer; readonly end: () => void } | null> {
-    if (this.#agreements.size >= MAX_AGREEMENTS) return null;
+  async admit({ secret, host }: NearRequest, caller: NearCaller): Promise<NearAnswer | null> {
     const port = await this.#listenAt(host);
     if (port === null) return null;
+    // Who asks again makes no use of what it was told before.
+    for (const agreement of this.#of(caller.connection)) if (agreement.channels.size === 0) this.#end(agreement);
+    const isFull = this.#agreements.size >= MAX_AGREEMENTS;
+    if (isFull || this.#of(caller.connection).length >= MAX_AGREEMENTS_PER_CONNECTION) {
+      this.#leave(host, port);
+      return null;
+    }
     const address = port.server.address();
     const name = randomBytes(NEAR_NAME_BYTES);
-    const agreement: Agreement = {
-      ...caller,
-      secret,
-      host,
-      channels: this.#channelsOf(caller.connection),
-      isOver: false,
-    };
-    this.#agreements.set(toHex(name), agreement);
-    const end = (): void => {
-      if (agreement.isOver) return;
-      agreement.isOver = true;
-      this.#agreements.delete(toHex(name));
-      for (const channel of agreement.channels) channel.close();
-      this.#leave(host, port);
-    };
-    const number = address !== null && typeof address === 'object' ? address.port : 0;
-    return { answer: { port: number, name }, end };
+    this.#agreements.set(toHex(name), { ...caller, secret, host, port, channels: new Set(), isOver: false });
+    return { port: address !== null && typeof address === 'object' ? address.port : 0, name };
+  }
+
+  /** Ends what was agreed on over a connection, and its channels. */
+  dismiss(connection: QuicConnection): void {
+    for (const agreement of this.#of(connection)) this.#end(agreement);
+  }
+
+  #of(connection: QuicConnection): readonly Agreement[] {
+    return [...this.#agreements.values()].filter((one) => one.connection === connection);
+  }
+
+  #end(agreement: Agreement): void {
+    agreement.isOver = true;
+    for (const [name, one] of this.#agreements) if (one === agreement) this.#agreements.delete(name);
+    for (const channel of agreement.channels) channel.close();
+    this.#leave(agreement.host, agreement.port);
   }
 
   async #listenAt(host: string): Promise<Port | null> {
@@ -101,6 +107,8 @@ export class NearListener {
       const unmet = new Set<Socket>();
       server.on('connection', (socket: Socket) => this.#accept(socket, host, unmet));
       server.listen({ host, port: 0 });
+      // One that could not be accepted is no reason to end.
+      server.on('error', () => {});
       port = { server, listening: once(server, 'listening').then(() => {}), unmet, users: 0 };
       this.#ports.set(host, port);
     }
@@ -119,12 +127,6 @@ export class NearListener {
     if (this.#ports.get(host) === port) this.#ports.delete(host);
     port.server.close();
     for (const socket of port.unmet) socket.destroy();
-  }
-
-  #channelsOf(connection: QuicConnection): Set<NearChannel> {
-    const channels = this.#channels.get(connection) ?? new Set();
-    this.#channels.set(connection, channels);
-    return channels;
   }
 
   #accept(socket: Socket, host: string, unmet: Set<Socket>): void {
@@ -146,7 +148,8 @@ export class NearListener {
 
   #join(socket: Socket, agreement: Agreement, seals: NearSeals, rest: Buffer): void {
     const { connection, beside, onStream, channels, isOver } = agreement;
-    if (isOver || channels.size >= MAX_CHANNELS || this.#accepted >= this.#most()) return void socket.destroy();
+    const ofConnection = this.#of(connection).reduce((sum, one) => sum + one.channels.size, 0);
+    if (isOver || ofConnection >= MAX_CHANNELS || this.#accepted >= this.#most()) return void socket.destroy();
     const channel: NearChannel = new NearChannel({
       clock: this.#clock,
       connection,

@@ -27,6 +27,8 @@ export class NearStream extends Duplex implements QuicStream {
   #saidEnd = false;
   #gotEnd = false;
   #isHeld = false;
+  /** The other side reads no more. */
+  #isUnread = false;
   #waiting: Callback | null = null;
 
   constructor(connection: QuicConnection, carrying: Carrying) {
@@ -50,11 +52,21 @@ export class NearStream extends Duplex implements QuicStream {
     this.push(null);
   }
 
-  /** The other side has given it up. */
+  /** The other side has given it up: at once, or when what it had ended before has been read. */
   wasReset(): void {
-    this.#gotEnd = true;
     this.#saidEnd = true;
-    this.destroy(new StreamError('stream_reset'));
+    if (!this.#gotEnd || this.readableEnded) {
+      this.#gotEnd = true;
+      this.destroy(new StreamError('stream_reset'));
+      return;
+    }
+    this.#isUnread = true;
+    this.once('end', () => {
+      if (!this.writableFinished) this.destroy(new StreamError('stream_reset'));
+    });
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    waiting?.(new StreamError('stream_reset'));
   }
 
   /** The connection is gone. */
@@ -83,11 +95,13 @@ export class NearStream extends Duplex implements QuicStream {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
-    if (this.#carrying.send(chunk)) callback();
+    if (this.#isUnread) callback(new StreamError('stream_reset'));
+    else if (this.#carrying.send(chunk)) callback();
     else this.#waiting = callback;
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: Callback): void {
+    if (this.#isUnread) return callback(new StreamError('stream_reset'));
     const whole = Buffer.concat(chunks.map(({ chunk }) => chunk));
     const hasRoom = this.#carrying.send(whole);
     freeMemory(whole);

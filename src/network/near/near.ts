@@ -20,8 +20,6 @@ export const BEFORE_ASKING_MS = 20;
 const ASK_ANEW_MS = 10 * 60_000;
 /** … and one that could not be connected to. */
 export const DIAL_ANEW_MS = 60_000;
-/** How often the other side of one connection may ask: again only where its channels have failed. */
-export const MAX_AGREEMENTS_PER_CONNECTION = 8;
 /** Channels to all neighbours at one time, and as many from them; fewer where this process may have few descriptors … */
 export const MAX_CHANNELS_OF_ALL = 1_024;
 /** … of which they get this part. */
@@ -56,10 +54,10 @@ export class Near implements Component {
   readonly #clock: Clock;
   readonly #listener: NearListener;
   readonly #ways = new Map<QuicConnection, Way>();
+  /** Those over which others were let in. */
+  readonly #admitted = new Set<QuicConnection>();
   /** What ends the ways of others to this node, and of this node to others. */
   readonly #ends = new Set<() => void>();
-  /** How often the other side of a connection was admitted. */
-  readonly #admitted = new WeakMap<QuicConnection, number>();
   readonly #made: Made;
   #isStopped = false;
 
@@ -102,13 +100,15 @@ export class Near implements Component {
    */
   async answer(request: NearRequest, caller: NearCaller): Promise<NearAnswer | null> {
     if (this.#isStopped || !isNear(caller.connection, request.host)) return null;
-    const before = this.#admitted.get(caller.connection) ?? 0;
-    if (before >= MAX_AGREEMENTS_PER_CONNECTION) return null;
-    this.#admitted.set(caller.connection, before + 1);
-    const admitted = await this.#listener.admit(request, caller);
-    if (admitted === null) return null;
-    this.#endWith(caller.connection, admitted.end);
-    return admitted.answer;
+    const { connection } = caller;
+    const answer = await this.#listener.admit(request, caller);
+    if (answer === null || this.#admitted.has(connection)) return answer;
+    this.#admitted.add(connection);
+    this.#endWith(connection, () => {
+      this.#admitted.delete(connection);
+      this.#listener.dismiss(connection);
+    });
+    return answer;
   }
 
   #wayOf(connection: QuicConnection): Way {

@@ -45,7 +45,7 @@ export interface Node {
 }
 
 /** A queue of what arrives through a handler, to be awaited one by one. */
-function inbox<T>(): { push: (item: T) => void; next: () => Promise<T> } {
+export function inbox<T>(): { push: (item: T) => void; next: () => Promise<T> } {
   const items: T[] = [];
   const waiting: ((item: T) => void)[] = [];
   return {
@@ -76,11 +76,17 @@ export async function startNode(t: TestContext, harness: Harness, options: Endpo
   return { key, endpoint, accepted: connections.next, stop };
 }
 
-export interface Pair {
-  readonly client: QuicConnection;
-  readonly server: QuicConnection;
+/** Two nodes between which streams can be opened. */
+export interface StreamPair {
+  readonly client: Pick<QuicConnection, 'openStream' | 'stats' | 'close' | 'closed'>;
+  readonly server: Pick<QuicConnection, 'closed'>;
   /** The next stream that the client has opened. */
   readonly incoming: () => Promise<QuicStream>;
+}
+
+export interface Pair extends StreamPair {
+  readonly client: QuicConnection;
+  readonly server: QuicConnection;
 }
 
 export async function connect(from: Node, to: Node): Promise<Pair> {
@@ -100,7 +106,7 @@ export async function connectedPair(t: TestContext, harness: Harness, options: E
 }
 
 /** A stream with its two ends; the first byte, which makes it known to the other side, is already read. */
-export async function openPair({ client, incoming }: Pair): Promise<{ ours: QuicStream; theirs: QuicStream }> {
+export async function openPair({ client, incoming }: StreamPair): Promise<{ ours: QuicStream; theirs: QuicStream }> {
   const ours = await client.openStream();
   ours.write('!');
   const theirs = await incoming();

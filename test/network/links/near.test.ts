@@ -1,0 +1,155 @@
+/** Links between neighbours go beside their QUIC connection, and over it wherever that is not possible. */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { Near } from '../../../src/network/near/near.ts';
+import { NearStream } from '../../../src/network/near/near-stream.ts';
+import { eventually } from '../../support/eventually.ts';
+import { LinkWorld, readAll, settle } from '../../support/link-world.ts';
+import { TcpServer } from '../../support/tcp.ts';
+
+/** Descriptors of a process that has as many as it needs. */
+const MANY = 65_536;
+const KIB = 1024;
+
+/** The answers of this one lead over a place where TCP connections can be cut. */
+class NearOver extends Near {
+  readonly between: { readonly port: number };
+  target = 0;
+
+  constructor(clock: LinkWorld['clock'], between: { readonly port: number }) {
+    super({ clock, descriptors: () => MANY });
+    this.between = between;
+  }
+
+  override async answer(...asked: Parameters<Near['answer']>): ReturnType<Near['answer']> {
+    const answer = await super.answer(...asked);
+    this.target = answer?.port ?? 0;
+    return answer === null ? null : { ...answer, port: this.between.port };
+  }
+}
+
+function nearOf({ clock }: LinkWorld): Near {
+  return new Near({ clock, descriptors: () => MANY });
+}
+
+/** Two nodes, each with an agent; the second sends back what comes. */
+async function two(world: LinkWorld, near: { readonly near?: Near } = { near: nearOf(world) }) {
+  const [a, b] = [await world.node({ near: nearOf(world) }), await world.node(near)];
+  const [caller, called] = [a.host(), b.host()];
+  b.echo();
+  const open = () => a.links.open(caller.aid, called.aid, 'tcp');
+  const session = () => a.pool.current(b.key.publicKey) ?? assert.fail();
+  return { a, b, called, open, session };
+}
+
+test('once a neighbour has answered, links to it go beside its QUIC connection', async () => {
+  await using world = new LinkWorld();
+  const { a, b, called, open, session } = await two(world);
+  const told: Uint8Array[] = [];
+  let changes = 0;
+  a.pool.nearer.add((nodeKey) => told.push(nodeKey));
+  a.links.onPathChange(() => changes++);
+  const [first, second] = [await open(), await open()];
+  assert.ok(!(first instanceof NearStream) && !(second instanceof NearStream));
+  assert.equal(first.path().isNear, false);
+  await eventually('the other way is told', () => told.length === 1);
+  assert.deepEqual(told, [b.key.publicKey]);
+  assert.ok(changes > 0);
+  assert.equal(first.isOutdated?.(), true);
+  assert.equal(a.links.path(called.aid, false)?.isNear, true);
+  const third = await open();
+  assert.ok(third instanceof NearStream);
+  assert.equal(third.path().isNear, true);
+  assert.equal(third.path().kind, 'lan');
+  assert.equal(third.isOutdated?.(), false);
+  const [before, quic] = [session().stats(), session().connection.stats()];
+  third.end(Buffer.alloc(100 * KIB, 5));
+  assert.equal((await readAll(third)).length, 100 * KIB);
+  const after = session().stats();
+  assert.ok(after.bytesSent - before.bytesSent > 100 * KIB && after.bytesReceived - before.bytesReceived > 100 * KIB);
+  assert.ok(session().connection.stats().bytesSent - quic.bytesSent < KIB);
+  assert.ok(a.pool.stats().bytesSent > 100 * KIB && b.pool.stats().bytesReceived > 100 * KIB);
+  first.end('goes on');
+  assert.equal(String(await readAll(first)), 'goes on');
+  assert.equal(told.length, 1);
+});
+
+test('a link beside the QUIC connection counts as one of its streams, until it closes', async () => {
+  await using world = new LinkWorld();
+  const { open, session } = await two(world);
+  const links = [await open(), await open()];
+  await eventually('there is another way', () => session().beside.isReady);
+  const third = await open();
+  assert.ok(third instanceof NearStream);
+  assert.equal(session().streams, 3);
+  for (const link of [...links, third]) {
+    link.end();
+    await readAll(link);
+  }
+  await eventually('nothing is left', () => session().streams === 0);
+});
+
+test('who does not know of other ways is not asked again, and gets links over QUIC', async () => {
+  await using world = new LinkWorld();
+  const { a, open, session } = await two(world, {});
+  let told = 0;
+  a.pool.nearer.add(() => told++);
+  for (let i = 0; i < 6; i++) {
+    const link = await open();
+    assert.ok(!(link instanceof NearStream));
+    link.end(`link ${i}`);
+    assert.equal(String(await readAll(link)), `link ${i}`);
+    assert.equal(link.isOutdated?.(), false);
+    await settle();
+  }
+  assert.equal(told, 0);
+  assert.ok(!session().closed);
+  assert.equal(a.pool.stats().connections, 1);
+});
+
+test('a channel that is cut in the moment of opening a link fails no link', async () => {
+  await using world = new LinkWorld();
+  let isCut = false;
+  await using between = await TcpServer.start((socket) => {
+    const on = connect({ host: '127.0.0.1', port: near.target, allowHalfOpen: true });
+    on.on('error', () => {});
+    on.on('close', () => socket.destroy());
+    socket.on('close', () => on.destroy());
+    on.pipe(socket);
+    socket.on('data', (chunk: Buffer) => {
+      if (isCut) socket.resetAndDestroy();
+      else on.write(chunk);
+    });
+  });
+  const near = new NearOver(world.clock, between);
+  const { open, session } = await two(world, { near });
+  const standing = [await open(), await open()];
+  await eventually('there is another way', () => session().beside.isReady);
+  isCut = true;
+  const link = await open();
+  link.end('came through');
+  assert.equal(String(await readAll(link)), 'came through');
+  const [first = assert.fail()] = standing;
+  first.end('goes on');
+  assert.equal(String(await readAll(first)), 'goes on');
+});
+
+test('links beside a QUIC connection end with it, and the next ones go over a new one', async () => {
+  await using world = new LinkWorld();
+  const { a, open, session } = await two(world);
+  await open();
+  await open();
+  await eventually('there is another way', () => session().beside.isReady);
+  const link = await open();
+  assert.ok(link instanceof NearStream);
+  const lost = new Promise((resolve) => link.once('error', resolve));
+  session().close();
+  const error = await lost;
+  assert.ok(error instanceof Error && 'code' in error && error.code === 'connection_lost');
+  const next = await open();
+  assert.ok(!(next instanceof NearStream));
+  next.end('anew');
+  assert.equal(String(await readAll(next)), 'anew');
+  assert.equal(a.pool.stats().connections, 1);
+});
