@@ -1,5 +1,6 @@
 /** Notes from node to node: hands them over when the recipient is there, and takes them in. */
 
+import { setImmediate } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -125,12 +126,19 @@ export class NoteLinks {
       const request = await readRequest(link, limit.signal);
       if (request === null) return void link.destroy();
       if (request === 'keys') answerKeys(link, encodeEncryptionKeysPayload([this.#deps.keys.current(link.called)]));
-      else answerNote(link, await this.#take(link, request));
+      else await this.#answer(link, request);
       letGo(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.debug({ caller: link.caller, error }, 'a link with a note failed');
       link.destroy();
     }
+  }
+
+  /** The event of the note goes out first: who sent it has copies to spread once it is answered, and on one machine that is in its way. */
+  async #answer(link: LinkStream, request: Uint8Array): Promise<void> {
+    const answer = await this.#take(link, request);
+    await setImmediate();
+    answerNote(link, answer);
   }
 
   /** Agents of this daemon are limited where they send. */
