@@ -1,6 +1,7 @@
 /** The end that connects: channels to one neighbour, some of them ready before anybody needs them. */
 import { connect, type Socket } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
@@ -18,7 +19,7 @@ export const MAX_CHANNELS = 256;
 const REFILL_MS = 5;
 /** While channels are in use, an idle one is asked for a sign of life so often, milliseconds … */
 export const PULSE_MS = 3_000;
-/** … and where none comes within this, nor a new channel comes about, all are lost: a firewall may swallow TCP and leave QUIC alone. */
+/** … and where none comes within this, but an answer over QUIC, and then no new channel, all are lost: a firewall may swallow TCP alone. */
 export const PULSE_SILENCE_MS = 3_000;
 
 /** How many there are, and how many there may be. */
@@ -35,6 +36,8 @@ interface NearDialerOptions {
   readonly beside: Beside;
   /** Channels that this node has made to all neighbours; counted here. */
   readonly made: Made;
+  /** Whether the other process answers over QUIC. */
+  readonly isThere: () => Promise<boolean>;
   /** The first channel is ready. */
   readonly onReady: () => void;
   /** No channel comes about any more; those in use go on. */
@@ -140,7 +143,7 @@ export class NearDialer {
     // The one that has been idle for longest is most like those in use.
     const [channel] = this.#ready;
     if (channel === undefined || this.#ready.length === this.#channels.size || this.#awaited !== null) return;
-    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => this.#doubt(channel));
+    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => detach(this.#doubt(channel)));
     this.#awaited = { channel, watch };
     channel.pulse();
   }
@@ -150,12 +153,18 @@ export class NearDialer {
     this.#awaited = null;
   }
 
-  /** One of them is silent. Its reader at the other side may only have paused: a new one tells. */
-  #doubt(silent: NearChannel): void {
+  /**
+   * One of them is silent. The other process may stand still, or the reader of that channel may have paused: who answers
+   * over QUIC, and not a new TCP connection right after that, is behind something that swallows TCP.
+   */
+  async #doubt(silent: NearChannel): Promise<void> {
     this.#noteAlive();
+    const at = this.#ready.indexOf(silent);
+    if (at >= 0) this.#ready.splice(at, 1)[0]?.retire();
+    this.#noteReady();
+    if (!(await this.#options.isThere()) || this.#isFailed || this.#isStopped) return;
     this.#isDoubted = true;
-    silent.close();
-    if (!this.#isFailed) this.#dial();
+    this.#dial();
   }
 
   #closed(channel: NearChannel): void {

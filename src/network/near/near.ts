@@ -75,6 +75,11 @@ export class Near implements Component {
     };
   }
 
+  /** Channels that neighbours have made to this node. */
+  get accepted(): number {
+    return this.#listener.channels;
+  }
+
   async start(): Promise<void> {}
 
   async stop(): Promise<void> {
@@ -134,6 +139,12 @@ export class Near implements Component {
     if (answer === null || this.#isStopped || this.#ways.get(connection) !== way) return;
     const clock = this.#clock;
     const made = this.#made;
+    // What it is asked is of no account.
+    const isThere = (): Promise<boolean> =>
+      ask(newRequest(remote.host)).then(
+        () => true,
+        () => false,
+      );
     const dialer = new NearDialer({
       clock,
       connection,
@@ -141,6 +152,7 @@ export class Near implements Component {
       made,
       request,
       answer,
+      isThere,
       onReady,
       onFailed: () => later(DIAL_ANEW_MS),
     });

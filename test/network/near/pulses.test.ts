@@ -1,0 +1,96 @@
+/** Whether TCP still gets through: who stands still loses nothing, and what is swallowed is noticed. */
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { GREETING_TIMEOUT_MS } from '../../../src/network/near/greeting.ts';
+import { PULSE_MS, PULSE_SILENCE_MS } from '../../../src/network/near/near-dialer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
+import { settle } from '../../support/link-world.ts';
+import { TcpServer } from '../../support/tcp.ts';
+import { failure, readAll } from '../quic/world.ts';
+import { HOST, Neighbours } from './world.ts';
+
+/** Channels ahead, and the one in use. */
+const ALL = 5;
+
+/** Neighbours with something between them that may swallow what TCP carries, while the other one answers over QUIC or not. */
+async function swallowing(t: TestContext) {
+  const clock = new LeapClock();
+  const is = { swallowed: false, there: true };
+  const ports: number[] = [];
+  const between = await TcpServer.start((socket) => {
+    const on = connect({ host: HOST, port: ports[0] ?? 0, allowHalfOpen: true });
+    on.on('error', () => {});
+    socket.on('data', (chunk: Buffer) => (is.swallowed ? undefined : on.write(chunk)));
+    on.on('data', (chunk: Buffer) => (is.swallowed ? undefined : socket.write(chunk)));
+    on.on('close', () => socket.destroy());
+    socket.on('close', () => on.destroy());
+  });
+  t.after(() => between[Symbol.asyncDispose]());
+  const pair = await Neighbours.start(t, {
+    clock,
+    change: async (answer) => {
+      if (!is.there) throw new Error('nobody answers');
+      ports.push(answer.port);
+      return { ...answer, port: between.port };
+    },
+  });
+  const ours = await pair.stream();
+  ours.write('!');
+  const theirs = await pair.incoming();
+  // None may still be greeted when the clock leaps.
+  await eventually('the next channels are ready', () => pair.far.accepted === ALL);
+  return { clock, is, pair, ours, theirs };
+}
+
+/** Time in which a sign of life is asked for, and missed. */
+const MISSED_MS: number = PULSE_MS + PULSE_SILENCE_MS + 200;
+
+test('while all is well nothing happens, and an idle neighbour is asked for nothing', async (t) => {
+  const { clock, pair, ours, theirs } = await swallowing(t);
+  for (let i = 0; i < 10; i++) {
+    clock.pass(PULSE_MS);
+    const before = pair.to.beside.received;
+    await eventually('a sign of life has come', () => pair.to.beside.received > before);
+  }
+  ours.end('fine');
+  assert.equal(String(await readAll(theirs)), '!fine');
+  theirs.end();
+  await readAll(ours);
+  await eventually('it is idle', () => pair.to.beside.isReady);
+  await settle();
+  const { sent } = pair.to.beside;
+  clock.pass(3 * PULSE_MS);
+  await settle();
+  assert.equal(pair.to.beside.sent, sent);
+  assert.equal(pair.asked.length, 1);
+});
+
+test('where TCP is swallowed and QUIC is not, streams are lost, and new ones go over QUIC', async (t) => {
+  const { clock, is, pair, ours } = await swallowing(t);
+  const seen = failure(ours);
+  is.swallowed = true;
+  clock.pass(MISSED_MS);
+  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
+  await settle();
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+  assert.equal(await seen, 'connection_lost');
+  assert.equal(pair.near.take(pair.to), null);
+});
+
+test('a neighbour that stands still loses nothing', async (t) => {
+  const { clock, is, pair, ours, theirs } = await swallowing(t);
+  is.swallowed = true;
+  is.there = false;
+  clock.pass(MISSED_MS);
+  await eventually('it is asked over QUIC', () => pair.asked.length === 2);
+  await settle();
+  clock.pass(10 * PULSE_MS);
+  await settle();
+  assert.equal(ours.destroyed, false);
+  is.swallowed = false;
+  is.there = true;
+  ours.end('still here');
+  assert.equal(String(await readAll(theirs)), '!still here');
+});
