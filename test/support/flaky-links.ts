@@ -161,6 +161,8 @@ export class FlakyNode implements Links {
   #down = false;
   /** How many links were opened from here. */
   opened = 0;
+  /** Whether the links opened before a quicker way stood are outdated. */
+  isQuicker = false;
 
   constructor(network: FlakyNetwork, name: string) {
     this.#network = network;
@@ -204,7 +206,8 @@ export class FlakyNode implements Links {
     this.opened++;
     clock.after(0, () => handler(asLink(far, names, path)));
     if (options.first !== undefined) near.write(options.first.bytes({ instance: '', isFresh: false }));
-    return asLink(near, names, path);
+    const wasQuicker = this.isQuicker;
+    return Object.assign(asLink(near, names, path), { isOutdated: () => this.isQuicker && !wasQuicker });
   }
 
   #stream(passes: () => boolean, bytes: number): FlakyStream {

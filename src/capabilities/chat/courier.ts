@@ -35,6 +35,8 @@ export class Courier {
   isOpening = false;
   /** Unix milliseconds before which the peer is left alone; 0 where it need not be. */
   restUntil = 0;
+  /** When a quicker way was tried last, Unix milliseconds. */
+  renewedAt = 0;
 
   constructor(name: string, aid: Aid, peer: Aid, dependencies: CourierDependencies) {
     this.name = name;

@@ -44,6 +44,8 @@ const IDLE_MS = 60_000;
 const PEER_IDLE_MS = 150_000;
 /** … and where we are not. */
 const STRANGER_IDLE_MS = 15_000;
+/** How often a quicker way is tried for one pair at most, milliseconds. */
+const RENEW_MS = 60_000;
 /** Milliseconds for an answer: a link without one is dead. */
 const ANSWER_TIMEOUT_MS = 20_000;
 /** Links of peers that are no friends: of all, and of one network. */
@@ -93,7 +95,10 @@ export class Couriers {
   /** There is something to deliver: now where a link stands, else as soon as one can be opened. */
   wake(aid: Aid, peer: Aid): void {
     const courier = this.#courier(aid, peer);
-    if (courier.current !== null) return this.#pump(courier);
+    if (courier.current !== null) {
+      this.#pump(courier);
+      return this.#renew(courier, courier.current);
+    }
     if (this.#deps.clock.now() >= courier.restUntil && courier.failures === 0) this.#open(courier);
   }
 
@@ -226,12 +231,20 @@ export class Couriers {
     else this.#pump(courier);
   }
 
-  #open(courier: Courier): void {
+  /** Goes over to another link where that takes a quicker way, for what is said next. */
+  #renew(courier: Courier, session: ChatSession | null): void {
+    const now = this.#deps.clock.now();
+    if (session?.link.isOutdated?.() !== true || now - courier.renewedAt < RENEW_MS) return;
+    courier.renewedAt = now;
+    this.#open(courier, session);
+  }
+
+  #open(courier: Courier, insteadOf: ChatSession | null = null): void {
     if (courier.isOpening || this.#stop.signal.aborted) return;
     courier.isOpening = true;
     detach(
       this.#opening
-        .run(() => this.#tryOpen(courier))
+        .run(() => this.#tryOpen(courier, insteadOf))
         .finally(() => {
           courier.isOpening = false;
           if (courier.current === null) this.#guard(() => this.#rest(courier, this.#pause(courier)));
@@ -239,17 +252,18 @@ export class Couriers {
     );
   }
 
-  async #tryOpen(courier: Courier): Promise<void> {
+  async #tryOpen(courier: Courier, insteadOf: ChatSession | null): Promise<void> {
     const { links, log } = this.#deps;
-    if (courier.current !== null || this.#stop.signal.aborted) return;
+    if (courier.current !== insteadOf || this.#stop.signal.aborted) return;
     const { aid, peer } = courier;
     try {
       const options = { timeoutMs: OPEN_TIMEOUT_MS, signal: this.#stop.signal };
       const link = await links.open(aid, peer, 'chat', options);
       if (this.#stop.signal.aborted) link.destroy();
       else this.#adopt(courier, link, true);
+      insteadOf?.end();
     } catch (error) {
-      courier.failures++;
+      if (insteadOf === null) courier.failures++;
       if (this.#stop.signal.aborted) return;
       const code = error instanceof SvcError ? error.code : 'internal';
       log.debug({ aid, peer, code, failures: courier.failures }, 'a chat peer was not reached');

@@ -5,6 +5,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { testAid } from '../../support/agents.ts';
 import { ChatWorld } from '../../support/chat-world.ts';
+import { CALM } from '../../support/flaky-links.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { withCode } from '../../support/link-world.ts';
 
@@ -191,6 +192,31 @@ test('links that nobody uses are closed, and opened again when there is somethin
   await world.during(a.say(alice, bob, 'good morning'));
   assert.equal(a.links.opened, opened + 1);
   assert.deepEqual(b.heard(bob, alice), ['good morning']);
+});
+
+test('a pair goes over to a quicker way once there is one, and loses and repeats nothing', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  a.links.isQuicker = true;
+  const { opened } = a.links;
+  const said = Array.from({ length: 20 }, (_, i) => `${i}`);
+  for (const text of said) await world.during(a.say(alice, bob, text));
+  assert.equal(a.links.opened, opened + 1);
+  await world.clock.run(1000);
+  for (const text of ['and', 'on']) await world.during(a.say(alice, bob, text));
+  await world.during(b.say(bob, alice, 'back'));
+  assert.equal(a.links.opened, opened + 1);
+  assert.deepEqual(b.heard(bob, alice), [...said, 'and', 'on']);
+  assert.deepEqual(a.heard(alice, bob), ['back']);
+});
+
+test('where the quicker way cannot be had, a pair stays where it is', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  a.links.isQuicker = true;
+  world.links.trouble = { ...CALM, refuse: 1 };
+  for (const text of ['one', 'two']) await world.during(a.say(alice, bob, text));
+  assert.deepEqual(b.heard(bob, alice), ['one', 'two']);
 });
 
 test('what waited over a restart goes out, also before the network says that it is ready', async () => {
