@@ -35,6 +35,7 @@ test('what answers others is there before the network, and what acts by itself b
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: [
       ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'BulkLanes', 'OwnAddresses', 'NetworkChanges'],
+      'Near',
       ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
     ],
     acting: [
