@@ -8,7 +8,7 @@ import type { QuicStream } from '../../../src/network/quic/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
 import { failure, MIB, readAll } from '../quic/world.ts';
-import { type ChannelPair, channelPair, quicPair } from './world.ts';
+import { type ChannelPair, channelEnd, channelPair, quicPair, sealsOf, socketPair } from './world.ts';
 
 /** Longer than a side lingers for the other one, milliseconds. */
 const LATE_MS = 2_100;
@@ -216,17 +216,24 @@ for (const isSealed of [false, true])
   });
 
 test('a late reset of the stream before is not taken for one of the next', async (t) => {
-  const { ours, incoming } = await channelPair(t, { isSealed: false });
-  const first = ours.channel.begin();
-  first.end(Buffer.alloc(4 * 1024 * 1024));
-  const refused = await incoming();
-  refused.end('no');
-  await once(refused, 'finish');
-  assert.equal(String(await readAll(first)), 'no');
-  await eventually('it is idle', () => ours.idle === 1);
-  const second = ours.channel.begin();
-  second.write('is anybody there');
-  const seen = failure(second);
-  refused.destroy();
-  assert.equal(await seen, 'connection_lost');
+  for (const isHeard of [false, true]) {
+    const quic = await quicPair(t);
+    const [near, far] = await socketPair(t);
+    far.resume();
+    const [seals, theirs] = sealsOf(false);
+    const ours = channelEnd(near, seals, { isSealed: false, quic }, null);
+    const first = ours.channel.begin();
+    first.end('a question');
+    far.write(theirs.sealer.seal('data', Buffer.from('no')));
+    far.write(theirs.sealer.seal('end'));
+    assert.equal(String(await readAll(first)), 'no');
+    await eventually('it is idle', () => ours.idle === 1);
+    const second = ours.channel.begin();
+    second.write('is anybody there');
+    const seen = failure(second);
+    if (isHeard) far.write(theirs.sealer.seal('data', Buffer.from('yes')));
+    far.write(theirs.sealer.seal('reset'));
+    second.resume();
+    assert.equal(await seen, isHeard ? 'stream_reset' : 'connection_lost');
+  }
 });
