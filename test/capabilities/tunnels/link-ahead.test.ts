@@ -41,6 +41,18 @@ test('it is opened a moment after a connection has begun, once, and is taken onc
   assert.equal(ahead.take(), opened[1]);
 });
 
+test('one is opened at a time, however many connections begin meanwhile', async () => {
+  const { ahead, opened, clock, prepare } = setUp();
+  ahead.prepare();
+  clock.pass(MOMENT_MS);
+  ahead.prepare();
+  clock.pass(MOMENT_MS);
+  await settle();
+  await prepare();
+  assert.equal(opened.length, 1);
+  assert.equal(ahead.take(), opened[0]);
+});
+
 test('it ends when nobody comes for it, when it is dropped, and is not given out once it has closed', async () => {
   const { ahead, opened, prepare, clock } = setUp();
   await prepare();

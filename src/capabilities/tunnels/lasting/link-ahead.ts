@@ -17,6 +17,7 @@ export class LinkAhead {
   readonly #open: () => Promise<LinkStream>;
   #link: LinkStream | null = null;
   #timer: Timer | null = null;
+  #isOpening = false;
   /** Counts what makes a link that is being opened of no use. */
   #round = 0;
 
@@ -38,7 +39,7 @@ export class LinkAhead {
 
   /** A connection has begun: soon there may be another one. */
   prepare(): void {
-    if (this.#link !== null || this.#timer !== null) return;
+    if (this.#link !== null || this.#timer !== null || this.#isOpening) return;
     this.#timer = this.#clock.after(OPEN_AFTER_MS, () => {
       this.#timer = null;
       detach(this.#make());
@@ -55,8 +56,10 @@ export class LinkAhead {
   }
 
   async #make(): Promise<void> {
-    const round = ++this.#round;
+    const round = this.#round;
+    this.#isOpening = true;
     const link = await this.#open().catch(() => null);
+    this.#isOpening = false;
     if (link === null) return;
     link.on('error', () => {});
     if (round !== this.#round || link.path().isNear !== true) return void link.destroy();
