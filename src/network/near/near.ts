@@ -47,7 +47,9 @@ interface Way {
 /** Whether TCP may be spoken between the ends of a connection, at an address of one of them: no port is opened to the Internet. */
 function isNear({ path }: QuicConnection, host: string): boolean {
   const scope = ipScope(host);
-  return path.kind === 'lan' && scope > IP_SCOPE.none && scope < IP_SCOPE.public;
+  // What is open on loopback is only for who came from there.
+  const isHere = (ipScope(path.remote.host) === IP_SCOPE.loopback) === (scope === IP_SCOPE.loopback);
+  return path.kind === 'lan' && isHere && scope > IP_SCOPE.none && scope < IP_SCOPE.public;
 }
 
 export class Near implements Component {

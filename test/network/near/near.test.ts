@@ -91,6 +91,14 @@ test('only neighbours are asked, and answered', async (t) => {
   assert.equal(pair.asked.length, 0);
 });
 
+test('loopback is listened at for who came from there alone', async (t) => {
+  const pair = await Neighbours.start(t);
+  const path: Path = { kind: 'lan', remote: { host: '192.168.254.9', port: 4122 }, source: '192.168.254.9' };
+  const from = { ...pair.from, connection: onPath(pair.quic.server, path) };
+  assert.equal(await pair.far.answer(newRequest(HOST), from), null);
+  assert.notEqual(await pair.far.answer(newRequest(HOST), pair.from), null);
+});
+
 test('nobody listens at addresses that are public, foreign or none', async (t) => {
   const pair = await Neighbours.start(t);
   for (const host of [
