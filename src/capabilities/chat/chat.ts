@@ -143,7 +143,8 @@ export class Chat implements Component {
   }
 
   /**
-   * Sends a text or a file. It is on disk when this returns, and goes out when the peer is there.
+   * Sends a text or a file. It is on disk when this returns, and goes out when the peer is there: while the disk takes it,
+   * where the peer is there already. What a power cut takes back meanwhile, nobody was told to be sent; the peer may have it.
    * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`,
    *   `quota_exceeded`, and what registering a file throws
    */
@@ -153,10 +154,11 @@ export class Chat implements Component {
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    const seq = await this.#deps.store.together(() => this.#queue(aid, peer, content));
+    const { result: seq, sure } = this.#deps.store.transactionSoon(() => this.#queue(aid, peer, content));
     const hope = this.#couriers.mayArriveNow(aid, peer);
     this.#couriers.wake(aid, peer);
-    const arrived = hope && (await this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS));
+    const arrival = hope ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
+    const [arrived] = await Promise.all([arrival, sure]);
     return { seq, status: arrived ? 'sent' : 'queued' };
   }
 

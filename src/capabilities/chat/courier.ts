@@ -100,7 +100,7 @@ export class Courier {
       const frames = batch.map((content): Frame => {
         const seq = cursor.nextSeq++;
         cursor.lastEntry = content.seq;
-        cursor.unacknowledged.push({ seq, bytes: entryBytes(content) });
+        cursor.unacknowledged.push({ seq, place: content.seq, bytes: entryBytes(content) });
         return { kind: 'message', stream: cursor.stream, seq, content };
       });
       session.awaits();

@@ -94,12 +94,14 @@ export class Couriers {
 
   /** There is something to deliver: now where a link stands, else as soon as one can be opened. */
   wake(aid: Aid, peer: Aid): void {
-    const courier = this.#courier(aid, peer);
-    if (courier.current !== null) {
-      this.#pump(courier);
-      return this.#renew(courier, courier.current);
-    }
-    if (this.#deps.clock.now() >= courier.restUntil && courier.failures === 0) this.#open(courier);
+    this.#guard(() => {
+      const courier = this.#courier(aid, peer);
+      if (courier.current !== null) {
+        this.#pump(courier);
+        return this.#renew(courier, courier.current);
+      }
+      if (this.#deps.clock.now() >= courier.restUntil && courier.failures === 0) this.#open(courier);
+    });
   }
 
   /** As `wake`, some time within `ms`. */
@@ -160,6 +162,7 @@ export class Couriers {
   #adopt(courier: Courier, link: LinkStream, outbound: boolean): void {
     const session = new ChatSession(link, outbound, this.#deps.clock, {
       onFrames: (from, frames) => this.#onFrames(courier, from, frames),
+      onArrival: (_, upTo) => this.#deps.onSent(courier.aid, courier.peer, upTo),
       onFailure: (_, error) => this.#onFailure(courier, error),
       onDrain: () => this.#guard(() => this.#pump(courier)),
       onClose: (ended) => this.#guard(() => this.#onClose(courier, ended)),
@@ -171,13 +174,24 @@ export class Couriers {
   }
 
   #onFrames(courier: Courier, session: ChatSession, frames: readonly Frame[]): void {
+    // What is not taken now comes again when we are back.
+    if (this.#stop.signal.aborted) return;
     const { replies, sentUpTo, isBusy } = takeFrames(this.#deps, session, frames);
+    if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
+    if (isBusy) {
+      courier.restUntil = this.#deps.clock.now() + BUSY_MS;
+      this.#retries.within(courier.name, BUSY_MS);
+    }
+    // The events of what came go out first: who waits for them waits less than who is to hear that it has arrived.
+    if (replies.length > 0) setImmediate(() => this.#guard(() => this.#goOn(courier, session, replies)));
+    else this.#goOn(courier, session, replies);
+  }
+
+  #goOn(courier: Courier, session: ChatSession, replies: readonly Frame[]): void {
+    if (this.#stop.signal.aborted) return;
     session.send(...replies);
     session.isFriend = courier.pair?.state === 'friends';
-    if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
-    if (!isBusy) return this.#pump(courier);
-    courier.restUntil = this.#deps.clock.now() + BUSY_MS;
-    this.#retries.within(courier.name, BUSY_MS);
+    this.#pump(courier);
   }
 
   #pump(courier: Courier): void {

@@ -1,4 +1,5 @@
 /** One link between a local agent and a peer, whoever opened it: frames in, frames out. */
+import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { letGo, sourceOfLink } from '../../network/links/source.ts';
@@ -23,12 +24,22 @@ export interface SendCursor {
   /** Place in the log of the last entry sent. */
   lastEntry: number;
   /** Bytes that were sent and have not been acknowledged. */
-  unacknowledged: { readonly seq: number; readonly bytes: number }[];
+  unacknowledged: Unacknowledged[];
+}
+
+interface Unacknowledged {
+  /** Number in the stream. */
+  readonly seq: number;
+  /** Place in the log. */
+  readonly place: number;
+  readonly bytes: number;
 }
 
 interface SessionEvents {
   /** Frames that came together. Synchronous; where it throws, the link is cut and nothing is answered. */
   onFrames(session: ChatSession, frames: readonly Frame[]): void;
+  /** Entries up to a place in our log have arrived; the frames that say so follow. */
+  onArrival(session: ChatSession, upTo: number): void;
   /** The link was cut: the peer broke the protocol, or what it sent could not be kept. */
   onFailure(session: ChatSession, error: unknown): void;
   /** More can be written. */
@@ -57,6 +68,8 @@ export class ChatSession {
   isFriend = false;
   /** The network that the peer comes from; null on this machine. */
   readonly source: string | null;
+  /** Frames that are taken in the next turn of the event loop, and those that came behind them. */
+  #behind: Frame[] = [];
 
   constructor(link: LinkStream, outbound: boolean, clock: Clock, events: SessionEvents) {
     this.link = link;
@@ -69,9 +82,12 @@ export class ChatSession {
     link.on('error', () => {});
     link.on('data', (chunk: Uint8Array) => this.#read(chunk, events));
     link.on('drain', () => events.onDrain(this));
-    // The other side is done: so are we.
-    link.on('end', () => link.end());
-    link.once('close', () => events.onClose(this));
+    // The other side is done: so are we, once it is answered.
+    link.on('end', () => setImmediate(() => link.end()));
+    link.once('close', () => {
+      this.#catchUp(events);
+      events.onClose(this);
+    });
     link.write(Uint8Array.of(CHAT_VERSION));
   }
 
@@ -121,9 +137,38 @@ export class ChatSession {
 
   #read(chunk: Uint8Array, events: SessionEvents): void {
     this.lastActivity = this.#clock.now();
-    try {
+    this.#guard(events, () => {
       const frames = this.#reader.take(chunk);
-      if (frames.length > 0 && !this.link.destroyed) events.onFrames(this, frames);
+      if (frames.length === 0 || this.link.destroyed) return;
+      const arrived = this.#behind.length > 0 ? 0 : this.#arrivedBy(frames);
+      if (arrived === 0 && this.#behind.length === 0) return events.onFrames(this, frames);
+      if (this.#behind.length === 0) setImmediate(() => this.#catchUp(events));
+      this.#behind.push(...frames);
+      if (arrived > 0) events.onArrival(this, arrived);
+    });
+  }
+
+  /** Place in our log of the last entry that has arrived, where frames say that and nothing else; 0 where they do not. */
+  #arrivedBy(frames: readonly Frame[]): number {
+    const { cursor } = this;
+    let upTo = 0;
+    for (const frame of frames) {
+      if (cursor === null || frame.kind !== 'receipt' || frame.answer !== 'ok') return 0;
+      if (!equalBytes(cursor.stream, frame.stream)) return 0;
+      upTo = Math.max(upTo, frame.seq);
+    }
+    return cursor?.unacknowledged.findLast(({ seq }) => seq <= upTo)?.place ?? 0;
+  }
+
+  #catchUp(events: SessionEvents): void {
+    const frames = this.#behind;
+    this.#behind = [];
+    if (frames.length > 0) this.#guard(events, () => events.onFrames(this, frames));
+  }
+
+  #guard(events: SessionEvents, work: () => void): void {
+    try {
+      work();
     } catch (error) {
       this.cut();
       events.onFailure(this, error);

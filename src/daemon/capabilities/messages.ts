@@ -53,7 +53,7 @@ export function buildMessages(
   registry.beforeRotation((aid) => notes.beforeRotation(aid));
   const chat = new Chat({
     ...common,
-    store: new ChatStore(store, commits),
+    store: new ChatStore(store),
     entries: new ChatLog(store),
     objects: {
       put: (aid, path) => objects.put(aid, { path }),

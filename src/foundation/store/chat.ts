@@ -1,7 +1,6 @@
 /** The table of conversations: a local agent, a peer, and how they stand. Times are Unix milliseconds. */
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
-import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Durability, Row, Store } from './store.ts';
 
@@ -67,17 +66,14 @@ function pairOf(row: Row) {
 
 export class ChatStore {
   readonly #store: Store;
-  readonly #commits: GroupCommit;
 
-  /** @param commits what others write at the same time is made sure together with that of this one */
-  constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
+  constructor(store: Store) {
     this.#store = store;
-    this.#commits = commits;
   }
 
-  /** As `GroupCommit.run`. */
-  together<T>(work: () => T): Promise<T> {
-    return this.#commits.run(work);
+  /** As `Store.transactionSoon`. */
+  transactionSoon<T>(work: () => T): { readonly result: T; readonly sure: Promise<void> } {
+    return this.#store.transactionSoon(work);
   }
 
   transaction<T>(work: () => T, durability?: Durability): T {

@@ -71,3 +71,19 @@ test('what waited in the backup and was delivered since is not shown twice', asy
   await world.until('the next', () => a.heard(alice, bob).includes('next'));
   assert.deepEqual(a.heard(alice, bob), ['waits', 'next']);
 });
+
+test('what has left before a power cut took it back stays with the friend, and what is said next arrives as well', async (t) => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  await world.during(a.say(alice, bob, 'a1'));
+  const onDisk = backupOf(t, a.store);
+  for (const text of ['a2', 'a3']) await world.during(a.say(alice, bob, text));
+  assert.deepEqual(b.heard(bob, alice), ['a1', 'a2', 'a3']);
+  const back = await a.restart(onDisk);
+  // Their numbers in the stream are those of the entries that were lost here.
+  for (const text of ['a4', 'a5', 'a6']) await world.during(back.say(alice, bob, text));
+  await world.until('all arrived', () => back.pairs.pair(alice, bob)?.queued === 0);
+  assert.deepEqual(b.heard(bob, alice), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']);
+  await world.during(b.say(bob, alice, 'b1'));
+  assert.deepEqual(back.heard(alice, bob), ['b1']);
+});

@@ -45,7 +45,7 @@ function setUp() {
     const remote = host === null ? null : { host, port: 1 };
     const link = asLink(new PassThrough(), names, () => ({ kind: 'direct', remote, source: host, rttMs: 1 }));
     const nothing = (): void => {};
-    const heard = { onFrames: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
+    const heard = { onFrames: nothing, onArrival: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
     return new ChatSession(link, true, clock, heard);
   };
   const take = (session: ChatSession, ...frames: Frame[]) => takeFrames(deps, session, frames);
@@ -63,7 +63,7 @@ function receipt(answer: Answer, seq: number, arrived = 0) {
     stream: OURS,
     nextSeq: 3,
     lastEntry: 2,
-    unacknowledged: [1, 2].map((n) => ({ seq: n, bytes: 1 })),
+    unacknowledged: [1, 2].map((n) => ({ seq: n, place: n, bytes: 1 })),
   };
   if (arrived > 0) take(session, { kind: 'receipt', stream: OURS, seq: arrived, answer: 'ok' });
   const { sentUpTo, isBusy } = take(session, { kind: 'receipt', stream: OURS, seq, answer });

@@ -1,27 +1,107 @@
 /** What one link of a chat lets its peer do. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { Duplex } from 'node:stream';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Answer } from '../../../src/capabilities/chat/relationship.ts';
 import { ChatSession } from '../../../src/capabilities/chat/session.ts';
-import { encodeFrame, type Frame } from '../../../src/capabilities/chat/wire.ts';
+import { CHAT_VERSION, encodeFrame, type Frame } from '../../../src/capabilities/chat/wire.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
+const names = {
+  caller: testAid(1),
+  called: testAid(2),
+  purpose: 'chat',
+  accessToken: undefined,
+  nodeKey: null,
+} as const;
+const OURS = new Uint8Array(16).fill(1);
+const THEIRS = new Uint8Array(16).fill(2);
+
+/** A session, and what it hears, in order. */
+function listening(duplex: Duplex) {
+  const heard: string[] = [];
+  const link = asLink(duplex, names, () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }));
+  const session = new ChatSession(link, false, new TestClock(), {
+    onFrames: (_, frames) => heard.push(...frames.map(({ kind }) => kind)),
+    onArrival: (_, upTo) => heard.push(`arrived up to ${upTo}`),
+    onFailure: (_, error) => heard.push(String(error)),
+    onDrain: () => {},
+    onClose: () => heard.push('closed'),
+  });
+  return { session, link, heard };
+}
+
+const MESSAGE: Frame = {
+  kind: 'message',
+  stream: THEIRS,
+  seq: 1,
+  content: { id: new Uint8Array(16), at: 1, text: 'x', file: null },
+};
+
+/** A session that has sent three entries, at the places 10, 20 and 30 of its log, and how its peer speaks. */
+async function underWay() {
+  const duplex = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
+  const { session, link, heard } = listening(duplex);
+  const unacknowledged = [1, 2, 3].map((seq) => ({ seq, place: 10 * seq, bytes: 1 }));
+  session.cursor = { stream: OURS, nextSeq: 4, lastEntry: 30, unacknowledged };
+  duplex.push(Uint8Array.of(CHAT_VERSION));
+  await turn();
+  const says = (...frames: Frame[]): void => void duplex.push(Buffer.concat(frames.map(encodeFrame)));
+  return { link, heard, says };
+}
+
+function receipt(seq: number, answer: Answer = 'ok', stream = OURS): Frame {
+  return { kind: 'receipt', stream, seq, answer };
+}
+
+test('who waits for entries hears that they have arrived before that is written down', async () => {
+  const { heard, says } = await underWay();
+  says(receipt(1), receipt(2));
+  assert.deepEqual(heard, ['arrived up to 20']);
+  await turn();
+  assert.deepEqual(heard, ['arrived up to 20', 'receipt', 'receipt']);
+  says(receipt(3));
+  assert.deepEqual(heard.slice(3), ['arrived up to 30']);
+});
+
+test('what comes behind a receipt stays behind it', async () => {
+  const { heard, says } = await underWay();
+  says(receipt(1));
+  says(MESSAGE);
+  says(receipt(2));
+  assert.deepEqual(heard, ['arrived up to 10']);
+  await turn();
+  assert.deepEqual(heard, ['arrived up to 10', 'receipt', 'message', 'receipt']);
+  says(MESSAGE);
+  assert.equal(heard.at(-1), 'message');
+});
+
+test('a link that closes behind a receipt has it taken first', async () => {
+  const { link, heard, says } = await underWay();
+  says(receipt(1));
+  link.destroy();
+  await once(link, 'close');
+  assert.deepEqual(heard, ['arrived up to 10', 'receipt', 'closed']);
+  await turn();
+  assert.equal(heard.length, 3);
+});
+
+test('a receipt that says anything else than what has arrived is news to nobody before it is taken', async () => {
+  for (const frame of [receipt(1, 'busy'), receipt(2, 'unknown'), receipt(1, 'ok', THEIRS), receipt(0), MESSAGE]) {
+    const { heard, says } = await underWay();
+    says(frame);
+    assert.deepEqual(heard, [frame.kind]);
+  }
+});
+
 test('a peer that asks and does not read is cut off once 4 MiB wait for it', () => {
   // Nothing that is written goes out.
   const deaf = new Duplex({ read: () => {}, write: () => {} });
-  const names = {
-    caller: testAid(1),
-    called: testAid(2),
-    purpose: 'chat',
-    accessToken: undefined,
-    nodeKey: null,
-  } as const;
-  const link = asLink(deaf, names, () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }));
-  const nothing = (): void => {};
-  const heard = { onFrames: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
-  const session = new ChatSession(link, false, new TestClock(), heard);
+  const { session, link } = listening(deaf);
   const content = { id: new Uint8Array(16), at: 1, text: 'x'.repeat(16_000), file: null };
   const frame: Frame = { kind: 'message', stream: new Uint8Array(16), seq: 1, content };
   const fitting = Math.floor((4 * 1024 * 1024 - link.writableLength) / encodeFrame(frame).length);
