@@ -14,6 +14,7 @@ import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Reachability } from '../../network/dht/types.ts';
 import type { Links } from '../../network/links/types.ts';
 import { Arrivals } from './arrivals.ts';
+import type { QueuedEntry } from './courier.ts';
 import { Couriers } from './couriers.ts';
 import { draftContent } from './drafts.ts';
 import { applyChange, newStream } from './exchange.ts';
@@ -150,13 +151,15 @@ export class Chat implements Component {
    */
   async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
     this.#check(aid, peer);
-    this.#mustBeFriends(this.#deps.store.pair(aid, peer));
+    // A file is registered for friends alone; of a text, the transaction asks.
+    if (draft.path !== undefined || draft.objectId !== undefined) this.#mustBeFriends(this.#deps.store.pair(aid, peer));
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    const { result: seq, sure } = this.#deps.store.transactionSoon(() => this.#queue(aid, peer, content));
+    const { result: queued, sure } = this.#deps.store.transactionSoon(() => this.#queue(aid, peer, content));
     const hope = this.#couriers.mayArriveNow(aid, peer);
-    this.#couriers.wake(aid, peer);
+    this.#couriers.deliver(queued);
+    const { seq } = queued.entry;
     const arrival = hope ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
     const [arrived] = await Promise.all([arrival, sure]);
     return { seq, status: arrived ? 'sent' : 'queued' };
@@ -250,13 +253,14 @@ export class Chat implements Component {
   }
 
   /** In a transaction: what stood there before it may have changed. */
-  #queue(aid: Aid, peer: Aid, content: ChatContent): number {
+  #queue(aid: Aid, peer: Aid, content: ChatContent): QueuedEntry {
     const pair = this.#mustBeFriends(this.#deps.store.pair(aid, peer));
     if (pair.queued >= MAX_QUEUED || pair.queuedBytes >= MAX_QUEUED_BYTES)
       throw new SvcError('quota_exceeded', {
         message: `${pair.queued} entries wait for this peer, which is away: no more of them are kept.`,
       });
-    return this.#deps.entries.queue(pair.id, content);
+    const seq = this.#deps.entries.queue(pair.id, content);
+    return { before: pair, entry: { ...content, seq } };
   }
 
   #change(aid: Aid, peer: Aid, decide: (pair: PairRow, now: number) => Change): PairRow {

@@ -2,7 +2,7 @@
 import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow } from '../../foundation/store/chat.ts';
-import { entryBytes } from '../../foundation/store/chat-log.ts';
+import { type ChatContent, entryBytes } from '../../foundation/store/chat-log.ts';
 import type { ChatExchangeDependencies } from './exchange.ts';
 import { eitherSame } from './relationship.ts';
 import type { ChatSession, SendCursor } from './session.ts';
@@ -17,6 +17,15 @@ const WINDOW_BYTES: number = 2 * 1024 * 1024;
 /** Entries that are read from the queue at once, and their bytes. */
 const BATCH_ENTRIES = 128;
 const BATCH_BYTES: number = 512 * 1024;
+
+/** An entry that was just queued. */
+export interface QueuedEntry {
+  /** How the two stood before. */
+  readonly before: PairRow;
+  readonly entry: NumberedContent;
+}
+
+type NumberedContent = ChatContent & { readonly seq: number };
 
 type CourierDependencies = Pick<ChatExchangeDependencies, 'store' | 'entries'>;
 
@@ -82,6 +91,22 @@ export class Courier {
     this.#deliver(session, pair);
   }
 
+  /** Sends an entry that was just queued, where all before it is under way on the same link; false where it is not. */
+  deliver({ before, entry }: QueuedEntry): boolean {
+    const session = this.current;
+    const cursor = session?.cursor;
+    if (session === null || cursor === null || cursor === undefined) return false;
+    const isNext =
+      before.state === 'friends' &&
+      before.control === null &&
+      eitherSame(before.outStream, cursor.stream) &&
+      before.queued === cursor.unacknowledged.length;
+    if (!isNext || session.isFull || !hasRoom(cursor)) return false;
+    session.awaits();
+    session.send(frameOf(cursor, entry));
+    return true;
+  }
+
   #tell(session: ChatSession, pair: PairRow): void {
     if (pair.control === null || isToldAlready(session, pair)) return;
     const frame = controlFrame(pair, session.nextNumber());
@@ -97,14 +122,8 @@ export class Courier {
     while (!session.isFull && !session.closed && hasRoom(cursor)) {
       const batch = this.#deps.entries.queued(pair.id, cursor.lastEntry, BATCH_ENTRIES, BATCH_BYTES);
       if (batch.length === 0) return;
-      const frames = batch.map((content): Frame => {
-        const seq = cursor.nextSeq++;
-        cursor.lastEntry = content.seq;
-        cursor.unacknowledged.push({ seq, place: content.seq, bytes: entryBytes(content) });
-        return { kind: 'message', stream: cursor.stream, seq, content };
-      });
       session.awaits();
-      session.send(...frames);
+      session.send(...batch.map((entry) => frameOf(cursor, entry)));
     }
   }
 }
@@ -134,6 +153,14 @@ function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): Send
   if (session.cursor === null || !eitherSame(session.cursor.stream, stream))
     session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
   return session.cursor;
+}
+
+/** The next message on a link. */
+function frameOf(cursor: SendCursor, content: NumberedContent): Frame {
+  const seq = cursor.nextSeq++;
+  cursor.lastEntry = content.seq;
+  cursor.unacknowledged.push({ seq, place: content.seq, bytes: entryBytes(content) });
+  return { kind: 'message', stream: cursor.stream, seq, content };
 }
 
 function hasRoom({ unacknowledged }: SendCursor): boolean {

@@ -12,7 +12,7 @@ import { every, type Repeating } from '../../foundation/repeat.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { sourceOfLink } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
-import { Courier } from './courier.ts';
+import { Courier, type QueuedEntry } from './courier.ts';
 import { type ChatExchangeDependencies, takeFrames } from './exchange.ts';
 import { Retries } from './retries.ts';
 import { ChatSession } from './session.ts';
@@ -102,6 +102,18 @@ export class Couriers {
       }
       if (this.#deps.clock.now() >= courier.restUntil && courier.failures === 0) this.#open(courier);
     });
+  }
+
+  /** As `wake`, where all there is to deliver may be an entry that was just queued. */
+  deliver(queued: QueuedEntry): void {
+    const { aid, peer } = queued.before;
+    const courier = this.#couriers.get(nameOf(aid, peer));
+    if (!this.#mayDeliver(courier) || !courier.deliver(queued)) return this.wake(aid, peer);
+    this.#renew(courier, courier.current);
+  }
+
+  #mayDeliver(courier: Courier | undefined): courier is Courier {
+    return courier !== undefined && !this.#stop.signal.aborted && this.#deps.clock.now() >= courier.restUntil;
   }
 
   /** As `wake`, some time within `ms`. */
@@ -195,8 +207,7 @@ export class Couriers {
   }
 
   #pump(courier: Courier): void {
-    if (this.#stop.signal.aborted || this.#deps.clock.now() < courier.restUntil) return;
-    courier.pump();
+    if (this.#mayDeliver(courier)) courier.pump();
   }
 
   /** Nobody waits for this work: a fault of the disk is told to the log. */

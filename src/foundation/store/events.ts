@@ -48,7 +48,7 @@ export class EventStore {
 
   /** Adds an event and forgets the agent's oldest where there are too many. Returns its number. */
   append(aid: Aid, type: string, at: number, data: string): number {
-    return this.#store.transaction(() => {
+    return this.#store.joined(() => {
       const seq = this.#number`
         INSERT INTO events (aid, type, at, data) VALUES (${aid}, ${type}, ${at}, ${data}) RETURNING seq AS n`;
       const count = this.#number`

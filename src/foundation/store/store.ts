@@ -142,6 +142,11 @@ export class Store {
     }
   }
 
+  /** As `transaction`; inside of another one it is part of that, which must not go on where it throws. */
+  joined<T>(work: () => T): T {
+    return this.#depth > 0 ? attempt(work) : this.transaction(work);
+  }
+
   /** Makes sure what was committed with less durability, without waiting for it. */
   syncSoon(): void {
     this.#journal?.syncSoon();

@@ -68,6 +68,18 @@ test('what is sent while the request is open arrives once it is accepted, in ord
   await world.until('receipts', () => a.log(alice, bob).every(({ status }) => status === 'sent'));
 });
 
+test('more at once than may be under way arrives in order, and so does what is said meanwhile', async () => {
+  const world = new ChatWorld();
+  const [a, alice, b, bob] = await world.friends();
+  const opened = a.links.opened + b.links.opened;
+  const texts = Array.from({ length: 1300 }, (_, i) => `${i}`);
+  await world.during(Promise.all(texts.slice(0, 1200).map((text) => a.say(alice, bob, text))));
+  for (const text of texts.slice(1200)) await world.during(a.say(alice, bob, text));
+  await world.until('all arrived', () => a.pairs.pair(alice, bob)?.queued === 0);
+  assert.deepEqual(b.heard(bob, alice), texts);
+  assert.equal(a.links.opened + b.links.opened, opened);
+});
+
 test('what is sent while the peer is away goes out when it is back; its coming back is enough', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();

@@ -243,6 +243,22 @@ test('a nested transaction is undone alone where its error is caught, and always
   assert.deepEqual(pairs(store), [1, 4]);
 });
 
+test('what joins a transaction is kept or undone with it, and is one of its own where there is none', () => {
+  const store = memory();
+  const twice = (pair: number, error?: Error) => () => {
+    add(store, pair);
+    if (error !== undefined) throw error;
+    add(store, pair + 1);
+    return pair;
+  };
+  const no = new Error('no');
+  assert.equal(store.joined(twice(1)), 1);
+  assert.throws(() => store.joined(twice(3, no)), no);
+  store.transaction(() => store.joined(twice(5)));
+  assert.throws(() => store.transaction(() => store.joined(twice(7, no))), no);
+  assert.deepEqual(pairs(store), [1, 2, 5, 6]);
+});
+
 test('a transaction that would wait is undone', () => {
   const store = memory();
   assert.throws(() => store.transaction(async () => add(store, 1)), TypeError);
