@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { Semaphore } from '../../../src/foundation/semaphore.ts';
 import { clientProgram } from '../../../tools/command-tree.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { commandsOf } from '../../support/command-tree.ts';
@@ -58,6 +59,14 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   'admin allow': ['--generate'],
 };
 
+/** How a result is shown, and whether to a terminal. */
+const WAYS: readonly (readonly [way: readonly string[], terminal: boolean])[] = [
+  [[], true],
+  [['--quiet'], true],
+  [['--json'], true],
+  [[], false],
+];
+
 test('no command lets what others wrote drive the terminal, whatever the answer', async (t) => {
   const { aid } = newIdentity();
   const directory = temporaryDirectory(t);
@@ -65,32 +74,34 @@ test('no command lets what others wrote drive the terminal, whatever the answer'
   const friendly = await hostileDaemon(t, aid, false);
   const refusing = await hostileDaemon(t, aid, true);
   let shown = 0;
+  // Some commands wait for something to happen: others run meanwhile.
+  const running = new Semaphore(16);
+  const runs: Promise<void>[] = [];
   for (const { name, command } of commandsOf(await clientProgram())) {
     if (command.commands.length > 0 || LEFT_OUT.has(name)) continue;
     const words = command.registeredArguments.filter(({ required }) => required || name === 'note send');
     const line = [...name.split(' '), ...words.map((one) => argumentFor(one.name(), aid))];
+    const agreed = command.options.some(({ long }) => long === '--yes') ? ['-y'] : [];
     for (const api of [friendly, refusing])
-      for (const [way, terminal] of [
-        [[], true],
-        [['--quiet'], true],
-        [['--json'], true],
-        [[], false],
-      ] as const) {
+      for (const [way, terminal] of WAYS) {
         const file = name === 'agents export' ? ['-o', join(directory, `${files++}`)] : [];
-        const agreed = command.options.some(({ long }) => long === '--yes') ? ['-y'] : [];
         const args = [...way, ...line, ...(OPTIONS[name] ?? []), ...agreed, ...file];
-        const { code, stdout, stderr } = await runSvc(args, { terminal, env: { SVC_API: api } });
-        const printed = (stdout + stderr).replaceAll(COLOURS, '').replaceAll(CLEARED, '');
-        // A pipe gets the body of a call as it is.
-        if (!terminal && /^(?:get|post)$/.test(name)) continue;
-        assert.doesNotMatch(printed, DANGEROUS, `svc ${args.join(' ')}: ${JSON.stringify(printed)}`);
-        assert.notEqual(code, 2, `svc ${args.join(' ')}: ${stderr}`);
-        if (printed.includes('owned')) shown++;
-        if (way[0] === '--json' && code === 0 && stdout !== '' && name !== 'events') {
-          const text = JSON.stringify(JSON.parse(stdout));
-          if (text.includes('owned')) assert.ok(text.includes(JSON.stringify(HOSTILE).slice(1, -1)), 'it is changed');
-        }
+        const run = async (): Promise<void> => {
+          const { code, stdout, stderr } = await runSvc(args, { terminal, env: { SVC_API: api } });
+          const printed = (stdout + stderr).replaceAll(COLOURS, '').replaceAll(CLEARED, '');
+          // A pipe gets the body of a call as it is.
+          if (!terminal && /^(?:get|post)$/.test(name)) return;
+          assert.doesNotMatch(printed, DANGEROUS, `svc ${args.join(' ')}: ${JSON.stringify(printed)}`);
+          assert.notEqual(code, 2, `svc ${args.join(' ')}: ${stderr}`);
+          if (printed.includes('owned')) shown++;
+          if (way[0] === '--json' && code === 0 && stdout !== '' && name !== 'events') {
+            const text = JSON.stringify(JSON.parse(stdout));
+            if (text.includes('owned')) assert.ok(text.includes(JSON.stringify(HOSTILE).slice(1, -1)), 'it is changed');
+          }
+        };
+        runs.push(running.run(run));
       }
   }
+  await Promise.all(runs);
   assert.ok(shown > 100, `only ${shown} outputs held the text`);
 });
