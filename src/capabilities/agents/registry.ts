@@ -134,7 +134,7 @@ export class AgentRegistry implements Component {
     this.#refuseNode(aid);
     const known = agents.get(aid);
     const sameKey = known !== null && delegates(delegation, known.operationalKey);
-    const newer = known === null || delegation.issuedAt > known.issuedAt;
+    const newer = known === null || delegation.issuedAt > known.window.issuedAt;
     if (!newer && !sameKey)
       throw new SvcError('operational_key_mismatch', {
         status: 409,
@@ -356,8 +356,7 @@ export class AgentRegistry implements Component {
       serviceTcp: row.serviceTcp,
       serviceOk: row.serviceTcp === '' ? null : this.#monitor.last(row.serviceTcp),
       heartbeatSecondsAgo: this.#secondsSinceHeartbeat(row),
-      issuedAt: row.issuedAt,
-      expiresAt: row.expiresAt,
+      window: row.window,
     };
   }
 }

@@ -21,7 +21,6 @@ export interface LocalAgent {
   /** What was last seen of the bound service; null where nothing is bound or was looked at. */
   readonly serviceOk: boolean | null;
   readonly heartbeatSecondsAgo: number;
-  /** Window of the delegation, Unix seconds; an end of 0 means never. */
-  readonly issuedAt: number;
-  readonly expiresAt: number;
+  /** When the delegation is valid, Unix seconds; an end of 0 means never. The same object until the agent changes. */
+  readonly window: { readonly issuedAt: number; readonly expiresAt: number };
 }

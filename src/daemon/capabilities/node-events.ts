@@ -54,7 +54,7 @@ export function buildNodeEvents(
     if (kind === 'deleted') nodeEvents.emit('agent.deleted', {}, aid);
     if (kind === 'registered') nodeEvents.emit('agent.registered', {}, aid);
     if (kind !== 'rotated') return;
-    const { issuedAt, expiresAt } = registry.get(aid);
+    const { issuedAt, expiresAt } = registry.get(aid).window;
     const end = expiresAt === 0 ? null : isoTime(expiresAt * 1000);
     nodeEvents.emit('agent.delegation', { issued_at: isoTime(issuedAt * 1000), expires_at: end }, aid);
   });

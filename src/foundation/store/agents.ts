@@ -1,8 +1,12 @@
 /** The table of local agents. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../identity/delegation.ts';
+import { LruCache } from '../lru-cache.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
+
+/** Pages of the list that are kept: two panels that page through it differently keep theirs. */
+const MAX_PAGES_KEPT = 4;
 
 export type AgentRow = Readonly<ReturnType<typeof agentOf>>;
 
@@ -18,10 +22,8 @@ function listedOf(row: Row) {
     /** Grows with every registration: the order of lists, and their cursor. */
     id: integerOf(row, 'id'),
     aid: aidFromRow(row, 'aid'),
-    /** Unix seconds of the delegation. */
-    issuedAt: integerOf(row, 'issued_at'),
-    /** Unix seconds of the delegation; 0 means never. */
-    expiresAt: integerOf(row, 'expires_at'),
+    /** When the delegation is valid, Unix seconds; an end of 0 means never. */
+    window: { issuedAt: integerOf(row, 'issued_at'), expiresAt: integerOf(row, 'expires_at') },
     /** `host:port` or a URL of the bound service; empty where none is bound. */
     serviceTcp: textOf(row, 'service_tcp'),
     heartbeatAt: integerOf(row, 'heartbeat_at'),
@@ -45,6 +47,8 @@ function agentOf(row: Row) {
 
 export class AgentStore {
   readonly #store: Store;
+  /** Pages as they were read last, until anything in them may have changed. */
+  readonly #pages = new LruCache<string, readonly ListedAgent[]>({ maxEntries: MAX_PAGES_KEPT });
 
   constructor(store: Store) {
     this.#store = store;
@@ -60,11 +64,16 @@ export class AgentStore {
   }
 
   /** At most `limit` agents with an id above `afterId`, in the order of their registration. */
-  page(afterId: number, limit: number): ListedAgent[] {
+  page(afterId: number, limit: number): readonly ListedAgent[] {
+    const key = `${afterId} ${limit}`;
+    const known = this.#pages.get(key);
+    if (known !== undefined) return known;
     const rows = this.#store.all`
       SELECT id, aid, issued_at, expires_at, service_tcp, heartbeat_at
       FROM agents WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`;
-    return rows.map(listedOf);
+    const listed = rows.map(listedOf);
+    this.#pages.set(key, listed);
+    return listed;
   }
 
   count(): number {
@@ -74,6 +83,7 @@ export class AgentStore {
   /** Adds an agent, which counts as its first heartbeat, or gives a known one another key, delegation and service. */
   put({ keyName, delegation, serviceTcp, registeredAt }: NewAgent): void {
     const { agent, operationalKey, issuedAt, expiresAt } = delegation;
+    this.#pages.clear();
     this.#store.run`
       INSERT INTO agents
         (aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at)
@@ -101,11 +111,13 @@ export class AgentStore {
   }
 
   setService(aid: Aid, serviceTcp: string): void {
+    this.#pages.clear();
     this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp} WHERE aid = ${aid}`;
   }
 
   /** Keeps the times of heartbeats, all or none. */
   setHeartbeats(heartbeats: readonly (readonly [Aid, number])[]): void {
+    this.#pages.clear();
     this.#store.transaction(() => {
       for (const [aid, at] of heartbeats) this.#store.run`UPDATE agents SET heartbeat_at = ${at} WHERE aid = ${aid}`;
     });
@@ -113,6 +125,7 @@ export class AgentStore {
 
   /** True where there was such an agent. What other tables hold of it goes with it. */
   delete(aid: Aid): boolean {
+    this.#pages.clear();
     return this.#store.run`DELETE FROM agents WHERE aid = ${aid}` > 0;
   }
 

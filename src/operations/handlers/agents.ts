@@ -12,6 +12,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
+import { onceEach } from '../../foundation/once-each.ts';
 import { type AclView, AGENTS_PAGE_DEFAULT, type agentOperations } from '../agents.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
 import type { Pending } from '../schemas.ts';
@@ -41,7 +42,20 @@ export function profileView({ cardHash, ...card }: ProfileCard) {
   return { ...card, card_hash: cardHash };
 }
 
+/** The times of a publication as text: a list of a thousand agents has three thousand of them, which seldom change. */
+const publicationTimes = onceEach(({ lastPublishAt, nextRepublishAt, recordExpiresAt }: PublicationSummary) => ({
+  lastPublishAt: timeOrNull(lastPublishAt),
+  nextRepublishAt: timeOrNull(nextRepublishAt),
+  recordExpiresAt: timeOrNull(recordExpiresAt),
+}));
+
+const delegationView = onceEach(({ issuedAt, expiresAt }: LocalAgent['window']) => ({
+  issued_at: isoTime(issuedAt * 1000),
+  expires_at: timeOrNull(expiresAt === 0 ? null : expiresAt * 1000),
+}));
+
 function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<typeof AclView>) {
+  const times = publicationTimes(summary);
   return {
     aid: agent.aid,
     name: summary.name || undefined,
@@ -52,17 +66,14 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
     heartbeat_seconds_ago: agent.heartbeatSecondsAgo,
     seq: summary.seq,
     published: summary.published,
-    last_publish_at: timeOrNull(summary.lastPublishAt),
-    next_republish_estimate: timeOrNull(summary.nextRepublishAt),
-    record_expires_at: timeOrNull(summary.recordExpiresAt),
+    last_publish_at: times.lastPublishAt,
+    next_republish_estimate: times.nextRepublishAt,
+    record_expires_at: times.recordExpiresAt,
     replicas: summary.replicas,
     services: summary.services,
     profile: summary.profile === null ? undefined : profileView(summary.profile),
     acl,
-    delegation: {
-      issued_at: isoTime(agent.issuedAt * 1000),
-      expires_at: timeOrNull(agent.expiresAt === 0 ? null : agent.expiresAt * 1000),
-    },
+    delegation: delegationView(agent.window),
   };
 }
 

@@ -314,3 +314,30 @@ test('what denies while a secret is being derived still counts', async () => {
   finish();
   await assert.rejects(asked, { code: 'access_denied' });
 });
+
+test('the lists of many subjects show each change at once, though they are kept', async () => {
+  const { lists } = world();
+  const agrees = (): void => {
+    const views = lists.views([AGENT, NEIGHBOUR]);
+    assert.deepEqual(
+      [AGENT, NEIGHBOUR].map((one) => views.get(one)),
+      [lists.view(AGENT), lists.view(NEIGHBOUR)],
+    );
+  };
+  agrees();
+  const first = lists.views([AGENT, NEIGHBOUR]);
+  assert.equal(lists.views([AGENT]).get(AGENT), first.get(AGENT));
+  lists.setDefault(AGENT, 'deny');
+  agrees();
+  const { id } = await lists.allow(AGENT, { aid: CALLER });
+  agrees();
+  await lists.allow(AGENT, { secret: SECRET });
+  agrees();
+  lists.deny(AGENT, NEIGHBOUR);
+  agrees();
+  lists.remove(AGENT, 'allow', id);
+  agrees();
+  lists.removeSubject(AGENT);
+  agrees();
+  assert.equal(lists.views([NEIGHBOUR]).get(NEIGHBOUR), first.get(NEIGHBOUR));
+});

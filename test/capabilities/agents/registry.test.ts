@@ -75,8 +75,7 @@ describe('the agent registry', () => {
       serviceTcp: '',
       serviceOk: null,
       heartbeatSecondsAgo: 0,
-      issuedAt: agent.delegation.issuedAt,
-      expiresAt: 0,
+      window: { issuedAt: agent.delegation.issuedAt, expiresAt: 0 },
     });
   });
 
@@ -118,7 +117,7 @@ describe('the agent registry', () => {
         delegationProofHex: `0x${toHex(encodeDelegation(proof))}`,
       });
       assert.equal(aid, agent);
-      assert.equal(registry.get(agent).expiresAt, issuedAt + 3600);
+      assert.equal(registry.get(agent).window.expiresAt, issuedAt + 3600);
       assert.deepEqual(registry.identity(agent)?.delegation, proof);
     }
   });
@@ -173,10 +172,10 @@ describe('the agent registry', () => {
     await registry.register(agent.credentials);
     const older = delegateAnew(agent.master, agent.delegation.issuedAt - 10, 0, agent.operational);
     await registry.register(older.credentials);
-    assert.equal(registry.get(agent.aid).issuedAt, agent.delegation.issuedAt);
+    assert.equal(registry.get(agent.aid).window.issuedAt, agent.delegation.issuedAt);
     const newer = delegateAnew(agent.master, agent.delegation.issuedAt + 10, 0, agent.operational);
     await registry.register(newer.credentials);
-    assert.equal(registry.get(agent.aid).issuedAt, agent.delegation.issuedAt + 10);
+    assert.equal(registry.get(agent.aid).window.issuedAt, agent.delegation.issuedAt + 10);
     assert.deepEqual(registry.identity(agent.aid)?.delegation, newer.delegation);
   });
 

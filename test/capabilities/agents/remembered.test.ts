@@ -19,7 +19,8 @@ function remembering() {
     },
     list: (limit) => {
       asked++;
-      const view = { serviceTcp: '', serviceOk: null, heartbeatSecondsAgo: 0, issuedAt: 0, expiresAt: 0 };
+      const window = { issuedAt: 0, expiresAt: 0 };
+      const view = { serviceTcp: '', serviceOk: null, heartbeatSecondsAgo: 0, window };
       return { agents: [...services.keys()].slice(0, limit).map((aid) => ({ aid, ...view })), nextCursor: null };
     },
     onChange: (listener) => changes.add(listener),

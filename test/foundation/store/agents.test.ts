@@ -15,8 +15,7 @@ test('an agent comes back as it was put', () => {
     keyName: 'key',
     operationalKey: delegation.operationalKey,
     delegation: encodeDelegation(delegation),
-    issuedAt: 100,
-    expiresAt: 5000,
+    window: { issuedAt: 100, expiresAt: 5000 },
     serviceTcp: '127.0.0.1:80',
     registeredAt: 7,
     heartbeatAt: 7,
@@ -35,7 +34,7 @@ test('the same agent again keeps its number and its times, and takes the new key
     keyName: 'new',
     operationalKey: delegation.operationalKey,
     delegation: encodeDelegation(delegation),
-    issuedAt: 200,
+    window: { issuedAt: 200, expiresAt: 0 },
     serviceTcp: 'x:1',
   });
   assert.equal(agents.count(), 1);
@@ -48,9 +47,26 @@ test('pages go by the order of registration', () => {
   assert.deepEqual(ids(2, 10), [3, 4]);
   const fourth = agents.get(testAid(4));
   assert.ok(fourth);
-  const { id, aid, issuedAt, expiresAt, serviceTcp, heartbeatAt } = fourth;
-  assert.deepEqual(agents.page(3, 1), [{ id, aid, issuedAt, expiresAt, serviceTcp, heartbeatAt }]);
+  const { id, aid, window, serviceTcp, heartbeatAt } = fourth;
+  assert.deepEqual(agents.page(3, 1), [{ id, aid, window, serviceTcp, heartbeatAt }]);
   assert.equal(agents.count(), 4);
+});
+
+test('a page that was read before shows what has changed since, whatever changed it', () => {
+  const agents = new AgentStore(storeWithAgents(2).store);
+  const shown = () =>
+    agents.page(0, 9).map(({ id, window, serviceTcp, heartbeatAt }) => [id, window.issuedAt, serviceTcp, heartbeatAt]);
+  const untouched = [2, 100, '', 2];
+  assert.deepEqual(shown(), [[1, 100, '', 1], untouched]);
+  assert.equal(agents.page(0, 9), agents.page(0, 9));
+  agents.setService(testAid(1), 'a:1');
+  assert.deepEqual(shown(), [[1, 100, 'a:1', 1], untouched]);
+  agents.setHeartbeats([[testAid(1), 50]]);
+  assert.deepEqual(shown(), [[1, 100, 'a:1', 50], untouched]);
+  agents.put({ keyName: 'new', delegation: testDelegation(1, 2), serviceTcp: 'b:1', registeredAt: 99 });
+  assert.deepEqual(shown(), [[1, 200, 'b:1', 50], untouched]);
+  agents.delete(testAid(1));
+  assert.deepEqual(shown(), [untouched]);
 });
 
 test('services and heartbeats are those of the agent that is named', () => {

@@ -266,7 +266,7 @@ describe('the operations on wallets', () => {
       assert.equal(toHex(KeyPair.fromSeed(hex(seed)).publicKey), one.operational_public_key_hex);
       assert.notEqual(one.operational_public_key_hex, two.operational_public_key_hex);
       await registerProof(seed, one.delegation_proof_hex);
-      assert.equal(world.agents.get(parseAid(one.aid)).expiresAt, issued_at + 60);
+      assert.equal(world.agents.get(parseAid(one.aid)).window.expiresAt, issued_at + 60);
     }
   });
 
