@@ -248,7 +248,8 @@ export class Publishing {
     published: PublishedRow,
     { replicas, newer }: Pick<PutResult, 'replicas' | 'newer'>,
   ): Promise<void> {
-    const { publications, clock, network, log } = this.#deps;
+    const { publications, clock, network, log, recordPublisher } = this.#deps;
+    if (newer !== null) recordPublisher.doubt(aid);
     try {
       await this.turns.run(aid, () => {
         const { ready, peers } = network.reachability();

@@ -24,6 +24,11 @@ import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 const SEND_TIMEOUT_MS = 15_000;
 /** Milliseconds to learn what the network holds. */
 const LOOK_TIMEOUT_MS = 3000;
+/**
+ * Milliseconds for which what the network was found to hold of an agent is believed: who publishes several times in a row is
+ * not kept waiting. Whatever comes from elsewhere meanwhile is met where the record is put.
+ */
+const LOOK_FRESH_MS = 2000;
 /** Records of one agent on their way at once. */
 const SIDE_BY_SIDE = 8;
 /** How often a record goes out with a higher number where a node holds a newer one. */
@@ -78,8 +83,8 @@ interface Round {
 export class RecordPublisher {
   readonly #options: DirectoryOptions;
   readonly #deps: DirectoryDependencies;
-  /** Agents of which we know what a working network held, since this process started. */
-  readonly #learned = new Set<Aid>();
+  /** Agents of which we know what a working network held, since this process started, and when: Unix milliseconds. */
+  readonly #learned = new Map<Aid, number>();
   readonly #stopped = new AbortController();
 
   constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
@@ -97,18 +102,24 @@ export class RecordPublisher {
     this.#learned.delete(aid);
   }
 
+  /** To be called where something newer of an agent came to light: before its next publication the network is asked again. */
+  doubt(aid: Aid): void {
+    if (this.#learned.has(aid)) this.#learned.set(aid, Number.NEGATIVE_INFINITY);
+  }
+
   /**
    * Begins to search for the nodes that are to get the first records of a publication: meanwhile other things can be done.
    * What it returns is given to `send`, or to `leave`.
    */
   approach(aid: Aid, wanted: readonly Pick<Publication, 'type' | 'name'>[]): Approach {
     const near = new Map<string, NearbyNodes>();
+    const isRead = !this.#knows(aid);
     if (this.#stopped.signal.aborted) return near;
     for (const one of wanted.slice(0, SIDE_BY_SIDE)) {
       const key = keyOf(aid, one);
       const name = toHex(key);
       // Endpoint records stand under the same key as the others of the agent, and say what the network holds of it.
-      const type = one.type === RECORD.service ? null : RECORD.endpoints;
+      const type = isRead && one.type !== RECORD.service ? RECORD.endpoints : null;
       if (!near.has(name)) near.set(name, this.#deps.network.near(key, type));
     }
     return near;
@@ -161,6 +172,12 @@ export class RecordPublisher {
     return [...sent.values()];
   }
 
+  /** Whether it was found a moment ago what the network holds of an agent. */
+  #knows(aid: Aid): boolean {
+    const age = this.#deps.clock.now() - (this.#learned.get(aid) ?? Number.NEGATIVE_INFINITY);
+    return age >= 0 && age < LOOK_FRESH_MS;
+  }
+
   async #reserve(
     { identity: { aid } }: Attempt,
     { length }: readonly PublicationRow[],
@@ -177,6 +194,8 @@ export class RecordPublisher {
   async #look(attempt: Attempt): Promise<number> {
     const { network } = this.#deps;
     const { aid } = attempt.identity;
+    // The numbers that were given out for it are above what was found then.
+    if (this.#knows(aid)) return 0;
     const ready = network.reachability().ready;
     const key = agentKey(aid);
     const options = { thorough: attempt.first, timeoutMs: LOOK_TIMEOUT_MS, signal: attempt.signal };
@@ -185,7 +204,7 @@ export class RecordPublisher {
       ? network.get(key, RECORD.endpoints, options)
       : near.get(RECORD.endpoints, options));
     const floor = held === null ? 0 : this.#pass(attempt, held);
-    if (ready) this.#learned.add(aid);
+    if (ready) this.#learned.set(aid, this.#deps.clock.now());
     return floor;
   }
 
@@ -223,6 +242,7 @@ export class RecordPublisher {
         const { replicas = 0, newer = null } = results[i] ?? {};
         sent.push({ row, record, replicas, said });
         if (newer === null) continue;
+        this.doubt(record.aid);
         if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw this.#superseded(newer);
         if (row.type === RECORD.endpoints) this.#pass(attempt, newer);
         beaten.push(row);

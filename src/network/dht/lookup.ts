@@ -117,6 +117,17 @@ export class Lookup {
     this.#end.resolve();
   }
 
+  /** It was ended before it had come to its end, or after. */
+  get isStopped(): boolean {
+    return this.#stopped;
+  }
+
+  /** Fewer nodes than it looks for were met, and each of them has answered or does not: there are no others. */
+  get hasMetAll(): boolean {
+    const isSettled = ({ state }: Candidate): boolean => state === 'answered' || state === 'failed';
+    return this.#candidates.length < this.#options.width && this.#candidates.every(isSettled);
+  }
+
   /**
    * Whether the closest nodes that are known so far stand so dense that somebody may have put himself in front of those
    * who belong there. While few are known it may seem so.

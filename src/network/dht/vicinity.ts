@@ -19,7 +19,7 @@ const FRESH_MS = 5000;
 
 interface VicinityDependencies {
   readonly clock: Clock;
-  readonly lookups: Pick<Lookups, 'forWrite'>;
+  readonly lookups: Pick<Lookups, 'forGiving'>;
   readonly reader: Pick<RecordReader, 'get'>;
   readonly writer: Pick<RecordWriter, 'put'>;
 }
@@ -38,7 +38,7 @@ export class Vicinity implements NearbyNodes {
     this.#deps = dependencies;
     this.#began = dependencies.clock.now();
     const request = { types: type === null ? [] : [type], wantsRecords: type !== null };
-    this.#shared = new SharedLookup((onAnswer) => dependencies.lookups.forWrite(key, request, onAnswer));
+    this.#shared = new SharedLookup((onAnswer) => dependencies.lookups.forGiving(key, request, onAnswer));
   }
 
   /** @throws SvcError `cancelled` */

@@ -311,6 +311,23 @@ test('what comes to light after an answer is kept with it, unless it was publish
   await world.clock.run(0);
 });
 
+test('who publishes again and again has the network asked what it holds every two seconds', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  const reads = async (): Promise<number> => {
+    const before = world.network.reads;
+    await world.directory.publish(aid);
+    return world.network.reads - before;
+  };
+  assert.deepEqual([await reads(), await reads()], [1, 0]);
+  await world.directory.registerServices(aid, offer('a.b'));
+  world.clock.advance(1999);
+  assert.equal(await reads(), 0);
+  world.clock.advance(1);
+  assert.equal(await reads(), 1);
+  world.store.close();
+});
+
 test('a record that turns out to be beaten after its answer goes out again, ahead of the other', async () => {
   const world = new DirectoryWorld();
   const agent = world.add();

@@ -4,7 +4,7 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { LookupAnswer } from '../../../src/network/dht/lookup.ts';
 import { Lookups, SEARCH_WIDTH } from '../../../src/network/dht/lookups.ts';
-import { decodeFindRequest } from '../../../src/network/dht/messages.ts';
+import { decodeFindRequest, type FindRequest } from '../../../src/network/dht/messages.ts';
 import { closestTo } from '../../../src/network/dht/node-address.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { nodeId } from '../../../src/network/dht/routing-id.ts';
@@ -107,6 +107,68 @@ test('a survey asks only who is near, and follows what it is told', async () => 
   for (const { value } of asked)
     assert.deepEqual(decodeFindRequest(value), { types: [], wantsRecords: false, asksVersion: true });
   assert.equal(lookup.closest(SEARCH_WIDTH).length, 2);
+});
+
+const GIVING = { types: [], wantsRecords: false };
+const OTHER = new Uint8Array(32).fill(8);
+
+/** Searches for who is to be given something, or runs on with a fresh list of who was asked. */
+async function giving(world: ReturnType<typeof setUp>, key: Uint8Array, request: FindRequest = GIVING) {
+  world.asked.length = 0;
+  const told: LookupAnswer[] = [];
+  const lookup = world.lookups.forGiving(key, request, (answer) => told.push(answer));
+  await lookup.finished;
+  return { asked: world.asked.length, told, near: lookup.closest(SEARCH_WIDTH) };
+}
+
+test('the nodes around a key are not asked twice within two seconds, whatever was asked of them', async () => {
+  const world = setUp(60);
+  world.answer(async (address, id) => answerOf(address, id, { count: 3, records: [new Uint8Array(500)] }));
+  const first = await giving(world, KEY, { types: [RECORD.endpoints], wantsRecords: true });
+  assert.ok(first.asked >= SEARCH_WIDTH);
+  world.clock.advance(1999);
+  const again = await giving(world, KEY);
+  assert.equal(again.asked, 0);
+  assert.deepEqual(
+    again.near.map(({ address }) => address),
+    first.near.map(({ address }) => address),
+  );
+  assert.deepEqual(again.told[0]?.reply, { ...first.told[0]?.reply, count: 0, records: [] });
+  assert.deepEqual(again.told[0]?.token, first.told[0]?.token);
+  assert.ok((await giving(world, KEY, { types: [RECORD.endpoints], wantsRecords: true })).asked > 0, 'what they hold');
+});
+
+test('what was remembered is not remembered anew by who used it', async () => {
+  const world = setUp(10);
+  world.answer(async (address, id) => answerOf(address, id));
+  await giving(world, KEY);
+  world.clock.advance(1500);
+  assert.equal((await giving(world, KEY)).asked, 0);
+  world.clock.advance(500);
+  assert.equal((await giving(world, KEY)).asked, 10, 'their tokens would be too old');
+  world.clock.advance(-3000);
+  assert.equal((await giving(world, KEY)).asked, 10, 'the clock was set back');
+});
+
+test('in a network of few nodes they are not asked around another key either, but for those that are new', async () => {
+  const few = setUp(10);
+  few.answer(async (address, id) => answerOf(address, id));
+  await giving(few, KEY);
+  assert.equal((await giving(few, OTHER)).asked, 0);
+  few.nodes.push({ ...nodeAddress(50), id: nodeId(nodeAddress(50)) });
+  const later = await giving(few, OTHER);
+  assert.deepEqual([later.asked, later.near.length], [1, 11]);
+  const many = setUp(SEARCH_WIDTH);
+  many.answer(async (address, id) => answerOf(address, id));
+  await giving(many, KEY);
+  assert.equal((await giving(many, OTHER)).asked, SEARCH_WIDTH);
+});
+
+test('a search that was ended says nothing of who is there', async () => {
+  const world = setUp(10);
+  world.answer(async (address, id) => answerOf(address, id));
+  world.lookups.forGiving(KEY, GIVING, () => {}).stop();
+  assert.equal((await giving(world, KEY)).asked, 10);
 });
 
 test('who searches is told of each answer', async () => {

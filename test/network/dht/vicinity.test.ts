@@ -89,7 +89,7 @@ function setUp(
     },
   );
   const near = (key: Uint8Array, type: number | null) =>
-    new Vicinity(key, type, { clock, lookups: { forWrite: search }, reader, writer });
+    new Vicinity(key, type, { clock, lookups: { forGiving: search }, reader, writer });
   const record = (seq: number, by = agent) => endpointRecord(by, { timestamp: unixSeconds(clock), seq });
   const agent = newIdentity();
   return { clock, asked, given, near, record, repairs: () => repairs };
