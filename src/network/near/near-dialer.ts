@@ -19,8 +19,11 @@ export const MAX_CHANNELS = 256;
 const REFILL_MS = 5;
 /** While channels are in use, an idle one is asked for a sign of life so often, milliseconds … */
 export const PULSE_MS = 3_000;
-/** … and where none comes within this, but an answer over QUIC, and then no new channel, all are lost: a firewall may swallow TCP alone. */
+/** … and where none comes within this, or a new channel is not answered, but then QUIC is, and no further channel comes about, all are lost: a firewall may swallow TCP alone. */
 export const PULSE_SILENCE_MS = 3_000;
+
+/** How a TCP connection fails to which something has answered. */
+const REFUSALS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET']);
 
 /** How many there are, and how many there may be. */
 export interface Made {
@@ -40,8 +43,10 @@ interface NearDialerOptions {
   readonly isThere: () => Promise<boolean>;
   /** The first channel is ready. */
   readonly onReady: () => void;
-  /** No channel comes about any more; those in use go on. */
+  /** No new channel comes about any more; those in use go on. */
   readonly onFailed: () => void;
+  /** The last channel is gone after that, or it was stopped. */
+  readonly onOver: () => void;
 }
 
 export class NearDialer {
@@ -53,8 +58,8 @@ export class NearDialer {
   readonly #pulses: Repeating;
   /** While a sign of life is awaited: on which channel, and what gives it up. */
   #awaited: { readonly channel: NearChannel; readonly watch: SilenceWatch } | null = null;
-  /** Whether anything gets through is seen with the next channel. */
-  #isDoubted = false;
+  /** Whether it is being found out if anything gets through. */
+  #isDoubting = false;
   #isFailed = false;
   #isStopped = false;
   #wasReady = false;
@@ -83,6 +88,12 @@ export class NearDialer {
     this.#noteAlive();
     for (const channel of this.#channels) channel.close();
     for (const socket of this.#dialling) socket.destroy();
+    this.#options.onOver();
+  }
+
+  /** Channels on which a stream is under way. */
+  get #inUse(): number {
+    return this.#channels.size - this.#ready.length;
   }
 
   #fill(): void {
@@ -97,18 +108,31 @@ export class NearDialer {
       this.#dial();
   }
 
-  #dial(): void {
+  /** @param isProof whether those in use are lost where it does not come about */
+  #dial(isProof = false): void {
     const { clock, connection, request, answer, beside } = this.#options;
     this.#options.made.channels++;
     const socket = connect({ host: request.host, port: answer.port, noDelay: true, allowHalfOpen: true });
     this.#dialling.add(socket);
+    let isAnswered = false;
+    socket.on('end', () => {
+      isAnswered = true;
+    });
+    socket.on('error', ({ code }: NodeJS.ErrnoException) => {
+      isAnswered = REFUSALS.has(code ?? '');
+    });
     socket.on('close', () => {
       this.#options.made.channels--;
-      if (this.#dialling.delete(socket)) this.#fail();
+      if (!this.#dialling.delete(socket)) return;
+      if (isProof) this.#isDoubting = false;
+      if (this.#isStopped) return;
+      if (isProof) this.#lose();
+      else if (isAnswered || socket.bytesRead > 0 || this.#inUse === 0) this.#fail();
+      else if (!this.#isDoubting) detach(this.#doubt());
     });
     greet(socket, { ...request, name: answer.name }, clock, (seals, rest) => {
       this.#dialling.delete(socket);
-      this.#isDoubted = false;
+      if (isProof) this.#isDoubting = false;
       const channel: NearChannel = new NearChannel({
         clock,
         connection,
@@ -140,10 +164,14 @@ export class NearDialer {
   }
 
   #pulse(): void {
+    if (this.#inUse === 0 || this.#awaited !== null || this.#isDoubting) return;
     // The one that has been idle for longest is most like those in use.
     const [channel] = this.#ready;
-    if (channel === undefined || this.#ready.length === this.#channels.size || this.#awaited !== null) return;
-    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => detach(this.#doubt(channel)));
+    if (channel === undefined) {
+      if (this.#dialling.size === 0) this.#dial();
+      return;
+    }
+    const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => this.#silent(channel));
     this.#awaited = { channel, watch };
     channel.pulse();
   }
@@ -153,18 +181,23 @@ export class NearDialer {
     this.#awaited = null;
   }
 
-  /**
-   * One of them is silent. The other process may stand still, or the reader of that channel may have paused: who answers
-   * over QUIC, and not a new TCP connection right after that, is behind something that swallows TCP.
-   */
-  async #doubt(silent: NearChannel): Promise<void> {
+  #silent(channel: NearChannel): void {
     this.#noteAlive();
-    const at = this.#ready.indexOf(silent);
+    const at = this.#ready.indexOf(channel);
     if (at >= 0) this.#ready.splice(at, 1)[0]?.retire();
     this.#noteReady();
-    if (!(await this.#options.isThere()) || this.#isFailed || this.#isStopped) return;
-    this.#isDoubted = true;
-    this.#dial();
+    if (!this.#isDoubting) detach(this.#doubt());
+  }
+
+  /**
+   * A channel is silent, old or new. The other process may stand still, or the reader of that channel may have paused: who
+   * answers over QUIC, and not a new TCP connection right after that, is behind something that swallows TCP.
+   */
+  async #doubt(): Promise<void> {
+    this.#isDoubting = true;
+    const isThere = await this.#options.isThere();
+    if (isThere && !this.#isStopped) this.#dial(true);
+    else this.#isDoubting = false;
   }
 
   #closed(channel: NearChannel): void {
@@ -173,17 +206,23 @@ export class NearDialer {
     const at = this.#ready.indexOf(channel);
     if (at >= 0) this.#ready.splice(at, 1);
     this.#noteReady();
+    if (this.#isFailed && this.#channels.size === 0) this.stop();
+  }
+
+  /** Nothing gets through any more: what is under way goes on over QUIC, where it can. */
+  #lose(): void {
+    this.#fail();
+    for (const channel of this.#channels) channel.close();
   }
 
   /** Where one does not come about, none is waited for any more. */
   #fail(): void {
-    if (this.#isFailed || this.#isStopped) return;
+    if (this.#isFailed) return;
     this.#isFailed = true;
     this.#refill?.cancel();
-    // Nothing gets through any more: what is under way goes on over QUIC, where it can.
-    if (this.#isDoubted) for (const channel of this.#channels) channel.close();
     for (const channel of this.#ready.splice(0)) channel.retire();
     this.#noteReady();
     this.#options.onFailed();
+    if (this.#channels.size === 0) this.stop();
   }
 }

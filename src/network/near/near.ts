@@ -40,6 +40,8 @@ export interface NearPeer {
 /** What is known of the way to one neighbour. */
 interface Way {
   dialer: NearDialer | null;
+  /** Those that have channels, with those that get no new ones. */
+  readonly dialers: Set<NearDialer>;
   askAt: number;
   isAsking: boolean;
 }
@@ -121,9 +123,12 @@ export class Near implements Component {
   #wayOf(connection: QuicConnection): Way {
     const known = this.#ways.get(connection);
     if (known !== undefined) return known;
-    const way: Way = { dialer: null, askAt: Number.NEGATIVE_INFINITY, isAsking: false };
+    const way: Way = { dialer: null, dialers: new Set(), askAt: Number.NEGATIVE_INFINITY, isAsking: false };
     this.#ways.set(connection, way);
-    detach(connection.closed.then(() => void this.#ways.delete(connection)));
+    this.#endWith(connection, () => {
+      this.#ways.delete(connection);
+      for (const dialer of way.dialers) dialer.stop();
+    });
     return way;
   }
 
@@ -147,7 +152,7 @@ export class Near implements Component {
         () => true,
         () => false,
       );
-    const dialer = new NearDialer({
+    const dialer: NearDialer = new NearDialer({
       clock,
       connection,
       beside,
@@ -157,9 +162,10 @@ export class Near implements Component {
       isThere,
       onReady,
       onFailed: () => later(DIAL_ANEW_MS),
+      onOver: () => void way.dialers.delete(dialer),
     });
     way.dialer = dialer;
-    this.#endWith(connection, () => dialer.stop());
+    way.dialers.add(dialer);
   }
 
   /** Ends something with a connection, or with this node. */

@@ -17,9 +17,11 @@ const ALL = 5;
 /** Neighbours with something between them that may swallow what TCP carries, while the other one answers over QUIC or not. */
 async function swallowing(t: TestContext) {
   const clock = new LeapClock();
-  const is = { swallowed: false, there: true };
+  const is = { swallowed: false, closed: false, there: true, dialled: 0 };
   const ports: number[] = [];
   const between = await TcpServer.start((socket) => {
+    is.dialled++;
+    if (is.closed) return void socket.destroy();
     const on = connect({ host: HOST, port: ports[0] ?? 0, allowHalfOpen: true });
     on.on('error', () => {});
     socket.on('data', (chunk: Buffer) => (is.swallowed ? undefined : on.write(chunk)));
@@ -93,4 +95,38 @@ test('a neighbour that stands still loses nothing', async (t) => {
   is.there = true;
   ours.end('still here');
   assert.equal(String(await readAll(theirs)), '!still here');
+});
+
+test('it is seen as well where a new channel is under way when TCP begins to be swallowed', async (t) => {
+  const { clock, is, pair, ours } = await swallowing(t);
+  const seen = failure(ours);
+  is.swallowed = true;
+  assert.notEqual(pair.near.take(pair.to), null);
+  await eventually('the next one is dialled', () => clock.pass(10) === undefined && is.dialled > ALL);
+  // Its greeting is missed before any sign of life.
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
+  await eventually('another one is dialled', () => is.dialled > ALL + 1);
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+  assert.equal(await seen, 'connection_lost');
+});
+
+test('it is seen as well where no channel is left that could be asked', async (t) => {
+  const { clock, is, pair, ours } = await swallowing(t);
+  const seen = failure(ours);
+  is.closed = true;
+  await eventually('no more come about', () => {
+    clock.pass(10);
+    return pair.near.take(pair.to) === null;
+  });
+  is.closed = false;
+  is.swallowed = true;
+  const before = is.dialled;
+  clock.pass(PULSE_MS + 200);
+  await eventually('one is dialled', () => is.dialled > before);
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
+  await eventually('another one is dialled', () => is.dialled > before + 1);
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+  assert.equal(await seen, 'connection_lost');
 });
