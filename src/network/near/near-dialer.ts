@@ -25,6 +25,9 @@ export const PULSE_SILENCE_MS = 3_000;
 /** How a TCP connection fails to which something has answered. */
 const REFUSALS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET']);
 
+/** What a new channel is for: streams, to see whether something answers, or to lose those in use where it does not come about. */
+type Purpose = 'streams' | 'probe' | 'proof';
+
 /** How many there are, and how many there may be. */
 export interface Made {
   channels: number;
@@ -105,11 +108,10 @@ export class NearDialer {
       this.#channels.size + this.#dialling.size < MAX_CHANNELS &&
       this.#options.made.channels < this.#options.made.most
     )
-      this.#dial();
+      this.#dial('streams');
   }
 
-  /** @param isProof whether those in use are lost where it does not come about */
-  #dial(isProof = false): void {
+  #dial(purpose: Purpose): void {
     const { clock, connection, request, answer, beside } = this.#options;
     this.#options.made.channels++;
     const socket = connect({ host: request.host, port: answer.port, noDelay: true, allowHalfOpen: true });
@@ -124,15 +126,16 @@ export class NearDialer {
     socket.on('close', () => {
       this.#options.made.channels--;
       if (!this.#dialling.delete(socket)) return;
-      if (isProof) this.#isDoubting = false;
+      if (purpose === 'proof') this.#isDoubting = false;
       if (this.#isStopped) return;
-      if (isProof) this.#lose();
-      else if (isAnswered || socket.bytesRead > 0 || this.#inUse === 0) this.#fail();
-      else if (!this.#isDoubting) detach(this.#doubt());
+      const isSilent = !isAnswered && socket.bytesRead === 0;
+      if (purpose === 'proof') this.#lose();
+      else if (isSilent && this.#inUse > 0) this.#beginDoubt();
+      else if (purpose === 'streams') this.#fail();
     });
     greet(socket, { ...request, name: answer.name }, clock, (seals, rest) => {
       this.#dialling.delete(socket);
-      if (isProof) this.#isDoubting = false;
+      if (purpose === 'proof') this.#isDoubting = false;
       const channel: NearChannel = new NearChannel({
         clock,
         connection,
@@ -145,7 +148,9 @@ export class NearDialer {
         onClosed: () => this.#closed(channel),
       });
       this.#channels.add(channel);
-      this.#rest(channel);
+      // There may be as many as there may be without it.
+      if (purpose === 'probe') channel.retire();
+      else this.#rest(channel);
       if (rest.length > 0) channel.feed(rest);
     });
   }
@@ -168,7 +173,7 @@ export class NearDialer {
     // The one that has been idle for longest is most like those in use.
     const [channel] = this.#ready;
     if (channel === undefined) {
-      if (this.#dialling.size === 0) this.#dial();
+      if (this.#dialling.size === 0) this.#dial('probe');
       return;
     }
     const watch = new SilenceWatch(this.#options.clock, PULSE_SILENCE_MS, () => this.#silent(channel));
@@ -186,7 +191,13 @@ export class NearDialer {
     const at = this.#ready.indexOf(channel);
     if (at >= 0) this.#ready.splice(at, 1)[0]?.retire();
     this.#noteReady();
-    if (!this.#isDoubting) detach(this.#doubt());
+    this.#beginDoubt();
+  }
+
+  #beginDoubt(): void {
+    if (this.#isDoubting) return;
+    this.#isDoubting = true;
+    detach(this.#doubt());
   }
 
   /**
@@ -194,9 +205,8 @@ export class NearDialer {
    * answers over QUIC, and not a new TCP connection right after that, is behind something that swallows TCP.
    */
   async #doubt(): Promise<void> {
-    this.#isDoubting = true;
     const isThere = await this.#options.isThere();
-    if (isThere && !this.#isStopped) this.#dial(true);
+    if (isThere && !this.#isStopped) this.#dial('proof');
     else this.#isDoubting = false;
   }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { GREETING_TIMEOUT_MS } from '../../../src/network/near/greeting.ts';
-import { PULSE_MS, PULSE_SILENCE_MS } from '../../../src/network/near/near-dialer.ts';
+import { MAX_CHANNELS, PULSE_MS, PULSE_SILENCE_MS } from '../../../src/network/near/near-dialer.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
 import { settle } from '../../support/link-world.ts';
@@ -102,7 +102,10 @@ test('it is seen as well where a new channel is under way when TCP begins to be 
   const seen = failure(ours);
   is.swallowed = true;
   assert.notEqual(pair.near.take(pair.to), null);
-  await eventually('the next one is dialled', () => clock.pass(10) === undefined && is.dialled > ALL);
+  await eventually('the next one is dialled', () => {
+    clock.pass(10);
+    return is.dialled > ALL;
+  });
   // Its greeting is missed before any sign of life.
   clock.pass(GREETING_TIMEOUT_MS + 200);
   await eventually('it is asked over QUIC', () => pair.answered.length === 2);
@@ -129,4 +132,26 @@ test('it is seen as well where no channel is left that could be asked', async (t
   await eventually('another one is dialled', () => is.dialled > before + 1);
   clock.pass(GREETING_TIMEOUT_MS + 200);
   assert.equal(await seen, 'connection_lost');
+});
+
+test('where as many channels are in use as may be, looking after them does not end the way', async (t) => {
+  const { clock, is, pair, ours } = await swallowing(t);
+  const take = () =>
+    eventually('a channel', () => {
+      clock.pass(10);
+      return pair.near.take(pair.to) ?? undefined;
+    });
+  for (let i = 1; i < MAX_CHANNELS; i++) {
+    (await take()).write('!');
+    await pair.incoming();
+  }
+  const before = is.dialled;
+  // No further than that: its greeting has its time.
+  await eventually('one more is dialled', () => {
+    clock.pass(100);
+    return is.dialled > before;
+  });
+  ours.destroy();
+  await take();
+  assert.equal(pair.asked.length, 1);
 });
