@@ -123,7 +123,7 @@ export function buildSurfaces(
       ...doctorHandlers({ ask: examined, clock, api, token }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...evidenceHandlers({ evidence: c.evidence }),
-      ...walletHandlers({ agents: c.registry, clock }),
+      ...walletHandlers({ agents: c.registry, directory: c.directory, clock }),
       ...movingHandlers({ mover: buildMover(f, c) }),
       ...directoryHandlers({
         agents: c.registry,

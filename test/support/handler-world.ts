@@ -91,7 +91,7 @@ export class HandlerWorld {
           reachable: () => true,
         }),
       ),
-      ...bind(walletOperations, walletHandlers({ agents: this.agents, clock })),
+      ...bind(walletOperations, walletHandlers({ agents: this.agents, directory: this.directory, clock })),
       ...bind(
         directoryOperations,
         directoryHandlers({

@@ -100,6 +100,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
   return {
     identityGenerate: () => {
       const { aid, master, operational, delegation } = makeNativeIdentity(unixSeconds(clock));
+      directory.made(aid);
       return {
         aid,
         master_private_key_hex: toHex(master.seed),

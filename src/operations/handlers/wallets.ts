@@ -1,5 +1,6 @@
 /** The handlers of the operations on agents whose master is a wallet. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
+import type { Directory } from '../../capabilities/directory/directory.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -16,6 +17,7 @@ import type { walletOperations } from '../wallets.ts';
 
 export interface WalletHandlerDependencies {
   readonly agents: AgentRegistry;
+  readonly directory: Pick<Directory, 'made'>;
   readonly clock: Clock;
 }
 
@@ -96,10 +98,15 @@ function proofOf(scheme: WalletScheme, walletKeyHex: string, input: ProofInput) 
   };
 }
 
-export function walletHandlers({ agents, clock }: WalletHandlerDependencies): Handlers<typeof walletOperations> {
+export function walletHandlers({
+  agents,
+  directory,
+  clock,
+}: WalletHandlerDependencies): Handlers<typeof walletOperations> {
   return {
     walletGenerate: ({ chain = 'ethereum' }) => {
       const identity = makeWalletIdentity(chain, unixSeconds(clock));
+      directory.made(identity.aid);
       return {
         chain,
         aid: identity.aid,

@@ -328,6 +328,32 @@ test('who publishes again and again has the network asked what it holds every tw
   world.store.close();
 });
 
+test('the network is not asked what it holds of an AID that was made here less than two seconds ago', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  world.directory.made(aid);
+  world.clock.advance(1999);
+  assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
+  assert.equal(world.network.reads, 0);
+  world.clock.advance(1);
+  await world.directory.publish(aid);
+  assert.equal(world.network.reads, 1);
+  world.store.close();
+});
+
+test('where another machine publishes an AID right after it was made here, its numbers are gone above', async () => {
+  const world = new DirectoryWorld();
+  const agent = world.add();
+  world.directory.made(agent.aid);
+  const key = agentKey(agent.aid);
+  await world.network.put(key, testRecord(agent, 1, { timestamp: unixSeconds(world.clock), seq: 70 }));
+  assert.equal((await world.directory.publish(agent.aid)).seq, 71);
+  assert.equal(world.network.reads, 0);
+  await world.directory.publish(agent.aid);
+  assert.equal(world.network.reads, 1, 'what was believed is not believed any more');
+  world.store.close();
+});
+
 test('a record that turns out to be beaten after its answer goes out again, ahead of the other', async () => {
   const world = new DirectoryWorld();
   const agent = world.add();
