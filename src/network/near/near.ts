@@ -37,6 +37,9 @@ export interface NearPeer {
   readonly onReady: () => void;
 }
 
+/** Round trips between neighbours take no longer, milliseconds. */
+const MAX_RTT_MS = 25;
+
 /** What is known of the way to one neighbour. */
 interface Way {
   dialer: NearDialer | null;
@@ -44,6 +47,15 @@ interface Way {
   readonly dialers: Set<NearDialer>;
   askAt: number;
   isAsking: boolean;
+}
+
+/**
+ * Whether packets take long between the ends of a connection, as through a private network that spans the country: where some
+ * are lost on such a way the kernel's TCP may come down to half a megabyte a second, and our own lanes do not.
+ */
+function isLong(connection: QuicConnection): boolean {
+  const isHere = ipScope(connection.path.remote.host) === IP_SCOPE.loopback;
+  return !isHere && connection.rtt() > MAX_RTT_MS;
 }
 
 /** Whether TCP may be spoken between the ends of a connection, at an address of one of them: no port is opened to the Internet. */
@@ -97,7 +109,7 @@ export class Near implements Component {
     if (!isNear(connection, connection.path.remote.host) || this.#isStopped) return null;
     const way = this.#wayOf(connection);
     if (way.dialer !== null) return way.dialer.take();
-    if (way.isAsking || this.#clock.now() < way.askAt) return null;
+    if (way.isAsking || this.#clock.now() < way.askAt || isLong(connection)) return null;
     way.isAsking = true;
     this.#clock.after(BEFORE_ASKING_MS, () => detach(this.#ask(way, to)));
     return null;

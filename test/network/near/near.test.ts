@@ -66,6 +66,28 @@ test('a neighbour is asked once behind the first stream, at the address at which
   assert.ok(pair.to.beside.sent > 5 && pair.from.beside.received > 5);
 });
 
+test('who is a long way off in a private network is not asked, until the way is short', async (t) => {
+  const pair = await Neighbours.start(t);
+  const { client } = pair.quic;
+  const key = { address: { host: '10.9.0.1', port: 4122 }, key: client.remoteKey };
+  const asked: number[] = [];
+  let rttMs = 26;
+  const connection = { ...onPath(client, wayPath({ kind: 'lan' }, key)), rtt: () => rttMs };
+  const take = (): unknown => {
+    const askedAt = rttMs;
+    const ask = async (): Promise<null> => {
+      asked.push(askedAt);
+      return null;
+    };
+    return pair.near.take({ ...pair.to, connection, ask });
+  };
+  assert.equal(take(), null);
+  rttMs = 25;
+  assert.equal(take(), null);
+  await eventually('it is asked', () => asked.length > 0);
+  assert.deepEqual(asked, [25], 'a question that the long way had begun would be the only one');
+});
+
 test('one question is asked at a time, however long it takes', async (t) => {
   const asking = Promise.withResolvers<NearAnswer | null>();
   const pair = await Neighbours.start(t, { change: () => asking.promise });
