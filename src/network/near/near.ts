@@ -20,6 +20,8 @@ export const BEFORE_ASKING_MS = 20;
 const ASK_ANEW_MS = 10 * 60_000;
 /** … and one that could not be connected to. */
 export const DIAL_ANEW_MS = 60_000;
+/** Where a round trip to a neighbour on another machine takes longer, it is not asked: milliseconds. */
+const MAX_RTT_MS = 25;
 /** Channels to all neighbours at one time, and as many from them; fewer where this process may have few descriptors … */
 export const MAX_CHANNELS_OF_ALL = 1_024;
 /** … of which they get this part. */
@@ -36,9 +38,6 @@ export interface NearPeer {
   /** New streams go another way from now on. */
   readonly onReady: () => void;
 }
-
-/** Round trips between neighbours take no longer, milliseconds. */
-const MAX_RTT_MS = 25;
 
 /** What is known of the way to one neighbour. */
 interface Way {

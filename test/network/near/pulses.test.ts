@@ -97,8 +97,18 @@ test('a neighbour that stands still loses nothing', async (t) => {
   assert.equal(String(await readAll(theirs)), '!still here');
 });
 
+/** Lets the greeting of a channel that was just dialled go unanswered, and that of the one which is dialled behind a question over QUIC. */
+async function missesTwoGreetings({ clock, is, pair }: Awaited<ReturnType<typeof swallowing>>): Promise<void> {
+  const { dialled } = is;
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
+  await eventually('another one is dialled', () => is.dialled > dialled);
+  clock.pass(GREETING_TIMEOUT_MS + 200);
+}
+
 test('it is seen as well where a new channel is under way when TCP begins to be swallowed', async (t) => {
-  const { clock, is, pair, ours } = await swallowing(t);
+  const world = await swallowing(t);
+  const { clock, is, pair, ours } = world;
   const seen = failure(ours);
   is.swallowed = true;
   assert.notEqual(pair.near.take(pair.to), null);
@@ -107,15 +117,13 @@ test('it is seen as well where a new channel is under way when TCP begins to be 
     return is.dialled > ALL;
   });
   // Its greeting is missed before any sign of life.
-  clock.pass(GREETING_TIMEOUT_MS + 200);
-  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
-  await eventually('another one is dialled', () => is.dialled > ALL + 1);
-  clock.pass(GREETING_TIMEOUT_MS + 200);
+  await missesTwoGreetings(world);
   assert.equal(await seen, 'connection_lost');
 });
 
 test('it is seen as well where no channel is left that could be asked', async (t) => {
-  const { clock, is, pair, ours } = await swallowing(t);
+  const world = await swallowing(t);
+  const { clock, is, pair, ours } = world;
   const seen = failure(ours);
   is.closed = true;
   await eventually('no more come about', () => {
@@ -127,10 +135,7 @@ test('it is seen as well where no channel is left that could be asked', async (t
   const before = is.dialled;
   clock.pass(PULSE_MS + 200);
   await eventually('one is dialled', () => is.dialled > before);
-  clock.pass(GREETING_TIMEOUT_MS + 200);
-  await eventually('it is asked over QUIC', () => pair.answered.length === 2);
-  await eventually('another one is dialled', () => is.dialled > before + 1);
-  clock.pass(GREETING_TIMEOUT_MS + 200);
+  await missesTwoGreetings(world);
   assert.equal(await seen, 'connection_lost');
 });
 
