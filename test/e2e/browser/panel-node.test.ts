@@ -68,6 +68,8 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByLabel('auto_publish').uncheck();
     await save.click();
     await eventually('it holds', async () => (await config())['auto_publish'] === false);
+    // The page has read it as well by then: its own button is gone, and the next one is the only one.
+    await save.waitFor({ state: 'hidden' });
     const peers = page.getByLabel('min_observed_peers');
     await peers.fill('many');
     assert.equal(await save.isDisabled(), true);

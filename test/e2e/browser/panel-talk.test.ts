@@ -70,7 +70,8 @@ test('two people talk, meet in a room and send files by the panels of their node
     await other.getByRole('button', { name: 'Accept' }).click();
     await say(other, 'Hello Ann');
     await page.getByRole('link', { name: new RegExp(`${ben.slice(-5)}.*1`) }).click();
-    await page.getByText('Hello Ann').waitFor();
+    // Where it came last, it stands beside the conversation too.
+    await page.getByRole('list', { name: 'Messages' }).getByText('Hello Ann').waitFor();
     await page.getByText('1 new').waitFor();
     await annPanel.check('chat');
     type Contacts = { friends: { unread_count: number }[] };
@@ -99,7 +100,6 @@ test('two people talk, meet in a room and send files by the panels of their node
     // A word from the one who came back tells the other that it is there.
     await say(other, 'I am back');
     await page.getByRole('list', { name: 'Messages' }).getByText('I am back').waitFor();
-    // Where it came last, it stands beside the conversation too.
     await other.getByRole('list', { name: 'Messages' }).getByText('Are you there?').waitFor();
     const line = page.getByRole('listitem').filter({ hasText: 'Are you there?' });
     await line.getByText('delivered').waitFor();
