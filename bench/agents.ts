@@ -18,6 +18,7 @@ import { systemClock } from '../src/foundation/clock.ts';
 import { type Aid, nativeAid } from '../src/foundation/identity/aid.ts';
 import { issueDelegation } from '../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
+import { NewAids } from '../src/foundation/identity/new-aids.ts';
 import { KeyStore } from '../src/foundation/keys/key-store.ts';
 import { silentLog } from '../src/foundation/log.ts';
 import type { SignedRecord } from '../src/foundation/records/record.ts';
@@ -109,11 +110,13 @@ async function measure(path: string): Promise<BenchTable> {
     },
   );
   const resolver = new Resolver({ network, clock, log, lookupHost: async () => [] });
+  const newAids = new NewAids(clock);
   const directory = new Directory(
     { nodeAid, nodeKey: node.publicKey },
     {
       network,
       publications: new PublicationStore(store),
+      newAids,
       clock,
       log,
       identity: (aid) => agents.identity(aid),
@@ -142,6 +145,7 @@ async function measure(path: string): Promise<BenchTable> {
   const perSecond = ((network.published - before) / MEASURE_MS) * 1000;
 
   const { agentsList } = agentHandlers({
+    newAids,
     agents,
     directory,
     resolver,

@@ -106,6 +106,7 @@ export function buildSurfaces(
     ...agentHandlers({
       agents: c.registry,
       directory: c.directory,
+      newAids: c.newAids,
       resolver: n.resolver,
       clock,
       nodeKey: node.key.publicKey,
@@ -123,7 +124,7 @@ export function buildSurfaces(
       ...doctorHandlers({ ask: examined, clock, api, token }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...evidenceHandlers({ evidence: c.evidence }),
-      ...walletHandlers({ agents: c.registry, directory: c.directory, clock }),
+      ...walletHandlers({ agents: c.registry, newAids: c.newAids, clock }),
       ...movingHandlers({ mover: buildMover(f, c) }),
       ...directoryHandlers({
         agents: c.registry,

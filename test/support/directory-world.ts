@@ -4,6 +4,7 @@ import { Directory } from '../../src/capabilities/directory/directory.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { NewAids } from '../../src/foundation/identity/new-aids.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import type { SignedRecord } from '../../src/foundation/records/record.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
@@ -32,6 +33,7 @@ export class DirectoryWorld {
   readonly node: KeyPair;
   readonly agents: AgentStore;
   readonly publications: PublicationStore;
+  readonly newAids: NewAids;
   readonly directory: Directory;
   readonly nodeAid: Aid;
   /** Agents that show life. */
@@ -53,6 +55,7 @@ export class DirectoryWorld {
     this.autoPublish = options.autoPublish ?? false;
     this.agents = new AgentStore(this.store);
     this.publications = new PublicationStore(this.store);
+    this.newAids = new NewAids(this.clock);
     const delegation = selfDelegation(this.node);
     this.nodeAid = delegation.agent;
     this.#identities.set(this.nodeAid, {
@@ -65,6 +68,7 @@ export class DirectoryWorld {
       {
         network: this.network,
         publications: this.publications,
+        newAids: this.newAids,
         clock: this.clock,
         log: silentLog,
         identity: (aid) => this.#identities.get(aid) ?? null,

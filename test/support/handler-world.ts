@@ -10,6 +10,7 @@ import { Resolver } from '../../src/capabilities/directory/resolver.ts';
 import type { PendingView } from '../../src/capabilities/events/pending-counters.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
+import { NewAids } from '../../src/foundation/identity/new-aids.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
@@ -56,11 +57,13 @@ export class HandlerWorld {
       },
     );
     const resolver = new Resolver({ network, clock, log, lookupHost: async () => [] });
+    const newAids = new NewAids(clock);
     this.directory = new Directory(
       { nodeAid: this.nodeAid, nodeKey: this.node.publicKey },
       {
         network,
         publications: new PublicationStore(store),
+        newAids,
         clock,
         log,
         identity: (aid) => this.agents.identity(aid),
@@ -79,6 +82,7 @@ export class HandlerWorld {
       ...bind(
         agentOperations,
         agentHandlers({
+          newAids,
           agents: this.agents,
           directory: this.directory,
           resolver,
@@ -91,7 +95,7 @@ export class HandlerWorld {
           reachable: () => true,
         }),
       ),
-      ...bind(walletOperations, walletHandlers({ agents: this.agents, directory: this.directory, clock })),
+      ...bind(walletOperations, walletHandlers({ agents: this.agents, newAids, clock })),
       ...bind(
         directoryOperations,
         directoryHandlers({

@@ -77,6 +77,8 @@ export class MailNode {
   readonly agents: AgentStore;
   readonly events: TestEvent[] = [];
   readonly newest = new Map<Aid, number>();
+  /** AIDs whose keys were made here a moment ago. */
+  readonly made = new Set<Aid>();
   readonly #identities = new Map<Aid, LocalIdentity>();
 
   constructor(world: MailWorld, name: string, store: Store, vault: MemorySecrets) {
@@ -100,6 +102,7 @@ export class MailNode {
       log: silentLog,
       identity: (aid) => this.identity(aid),
       agents: () => ({ aids: [...this.#identities.keys()], next: null }),
+      isNew: (aid) => this.made.has(aid),
       newestDelegation: (aid) => this.newest.get(aid) ?? 0,
       random: () => world.links.random.next(),
     });

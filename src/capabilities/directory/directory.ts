@@ -105,11 +105,6 @@ export class Directory implements Component {
     this.#grace = clock.after(START_GRACE_MS, () => this.#begin());
   }
 
-  /** As `RecordPublisher.made`. */
-  made(aid: Aid): void {
-    this.#publishing.made(aid);
-  }
-
   /** Names what goes out beside the endpoint records of agents; before `start`. Where it throws, they go out alone. */
   accompany(companion: Companion): void {
     this.#publishing.companions.push(companion);

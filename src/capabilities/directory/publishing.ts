@@ -86,11 +86,6 @@ export class Publishing {
     this.#lapsed.delete(aid);
   }
 
-  /** As `RecordPublisher.made`. */
-  made(aid: Aid): void {
-    this.#deps.recordPublisher.made(aid);
-  }
-
   /** Forgets an agent that is no longer here. */
   forget(aid: Aid): void {
     this.#lapsed.delete(aid);

@@ -5,7 +5,6 @@ import { abortable, abortError, deadline } from '../../foundation/deadline.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
-import { LruCache } from '../../foundation/lru-cache.ts';
 import { agentKey, serviceKey } from '../../foundation/records/keys.ts';
 import {
   encodeEndpointsPayload,
@@ -30,8 +29,6 @@ const LOOK_TIMEOUT_MS = 3000;
  * not kept waiting. Whatever comes from elsewhere meanwhile is met where the record is put.
  */
 const LOOK_FRESH_MS = 2000;
-/** AIDs that were made here a moment ago and are remembered. */
-const MAX_MADE = 256;
 /** Records of one agent on their way at once. */
 const SIDE_BY_SIDE = 8;
 /** How often a record goes out with a higher number where a node holds a newer one. */
@@ -88,8 +85,6 @@ export class RecordPublisher {
   readonly #deps: DirectoryDependencies;
   /** Agents of which we know what a working network held, since this process started, and when: Unix milliseconds. */
   readonly #learned = new Map<Aid, number>();
-  /** AIDs that were made here a moment ago, and when: Unix milliseconds. */
-  readonly #made = new LruCache<Aid, number>({ maxEntries: MAX_MADE });
   readonly #stopped = new AbortController();
 
   constructor(options: DirectoryOptions, dependencies: DirectoryDependencies) {
@@ -105,17 +100,12 @@ export class RecordPublisher {
   /** Forgets an agent that is no longer here. */
   forget(aid: Aid): void {
     this.#learned.delete(aid);
-    this.#made.delete(aid);
-  }
-
-  /** To be called when the keys of an AID were made: nobody had them before, so the network holds nothing of it then. */
-  made(aid: Aid): void {
-    this.#made.set(aid, this.#deps.clock.now());
+    this.#deps.newAids.forget(aid);
   }
 
   /** To be called where something newer of an agent came to light: before its next publication the network is asked again. */
   doubt(aid: Aid): void {
-    if (this.#learnedAt(aid) !== undefined) this.#learned.set(aid, Number.NEGATIVE_INFINITY);
+    if (this.#learned.has(aid) || this.#deps.newAids.has(aid)) this.#learned.set(aid, Number.NEGATIVE_INFINITY);
   }
 
   /**
@@ -183,14 +173,12 @@ export class RecordPublisher {
     return [...sent.values()];
   }
 
-  /** When it was known last what the network holds of an agent, Unix milliseconds; undefined where it never was. */
-  #learnedAt(aid: Aid): number | undefined {
-    return this.#learned.get(aid) ?? this.#made.get(aid);
-  }
-
   /** Whether it was known a moment ago what the network holds of an agent. */
   #knows(aid: Aid): boolean {
-    const age = this.#deps.clock.now() - (this.#learnedAt(aid) ?? Number.NEGATIVE_INFINITY);
+    const { clock, newAids } = this.#deps;
+    const learned = this.#learned.get(aid);
+    if (learned === undefined) return newAids.has(aid);
+    const age = clock.now() - learned;
     return age >= 0 && age < LOOK_FRESH_MS;
   }
 

@@ -1,6 +1,7 @@
 /** What the directory needs from others. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import type { NewAids } from '../../foundation/identity/new-aids.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
@@ -23,6 +24,8 @@ export interface DirectoryOptions {
 export interface DirectoryDependencies {
   readonly network: Records;
   readonly publications: PublicationStore;
+  /** AIDs of which the network holds nothing yet. */
+  readonly newAids: NewAids;
   readonly clock: Clock;
   readonly log: Log;
   /** The identity of an agent here or of the node; null where it is not here. */

@@ -51,6 +51,8 @@ export interface NotesDependencies {
   identity(aid: Aid): LocalIdentity | null;
   /** The local agents, in a stable order. */
   agents(cursor: string | undefined, limit: number): AgentsPage;
+  /** True of an AID whose keys were made here a moment ago: nobody has written to it yet. */
+  isNew(aid: Aid): boolean;
   /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
   newestDelegation(aid: Aid): number;
   /** A number from 0 to below 1. */
@@ -215,7 +217,8 @@ export class Notes implements Component {
     if (kind === 'registered' || kind === 'rotated') {
       this.#recount(aid);
       this.#fetcher.reconsider(aid, 'unknown_key');
-      this.#fetcher.soon(aid, kind === 'registered' ? FIRST_LOOK_MS : 0);
+      if (kind === 'rotated') this.#fetcher.soon(aid);
+      else if (!this.#deps.isNew(aid)) this.#fetcher.soon(aid, FIRST_LOOK_MS);
     } else if (kind === 'deleted') {
       this.#keys.forget(aid);
       this.#fetcher.forget(aid);

@@ -1,5 +1,6 @@
 /** What the identities of this daemon publish. */
 import { Directory } from '../../capabilities/directory/directory.ts';
+import { NewAids } from '../../foundation/identity/new-aids.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { PublicationStore } from '../../foundation/store/publications.ts';
@@ -15,12 +16,14 @@ export function buildDirectory(
   { registry, identity }: Agents,
 ) {
   const publications = new PublicationStore(store, commits);
+  const newAids = new NewAids(clock);
   const published = new Listeners<[SignedRecord]>();
   const directory = new Directory(
     { nodeAid: node.aid, nodeKey: node.key.publicKey },
     {
       network: records,
       publications,
+      newAids,
       clock,
       log,
       identity,
@@ -50,6 +53,8 @@ export function buildDirectory(
   return {
     directory,
     publications,
+    /** AIDs that were made here a moment ago. */
+    newAids,
     /** Told of each record of ours that at least one node keeps. */
     published,
   };

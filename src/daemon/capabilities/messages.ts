@@ -26,7 +26,7 @@ export function buildMessages(
   { life, clock, log, store, commits, keys, seen, delegations }: Foundation,
   { records }: Network,
   { registry }: Agents,
-  { directory, publications, published }: DirectoryParts,
+  { directory, publications, newAids, published }: DirectoryParts,
   { links, events, objects }: Shared,
 ) {
   const common = { links, events, network: records, clock, log, random: Math.random };
@@ -45,6 +45,7 @@ export function buildMessages(
       const page = registry.list(limit, cursor);
       return { aids: page.agents.map((agent) => agent.aid), next: page.nextCursor };
     },
+    isNew: (aid) => newAids.has(aid),
     newestDelegation: (aid) => seen.newest(aid),
   });
   life.add('acting', notes);

@@ -12,6 +12,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
+import type { NewAids } from '../../foundation/identity/new-aids.ts';
 import { onceEach } from '../../foundation/once-each.ts';
 import { type AclView, AGENTS_PAGE_DEFAULT, type agentOperations } from '../agents.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
@@ -21,6 +22,7 @@ import { timeOrNull } from './values.ts';
 export interface AgentHandlerDependencies {
   readonly agents: AgentRegistry;
   readonly directory: Directory;
+  readonly newAids: Pick<NewAids, 'add'>;
   readonly resolver: Resolver;
   readonly clock: Clock;
   /** The Ed25519 key of this node. */
@@ -100,7 +102,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
   return {
     identityGenerate: () => {
       const { aid, master, operational, delegation } = makeNativeIdentity(unixSeconds(clock));
-      directory.made(aid);
+      deps.newAids.add(aid);
       return {
         aid,
         master_private_key_hex: toHex(master.seed),

@@ -1,6 +1,5 @@
 /** The handlers of the operations on agents whose master is a wallet. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
-import type { Directory } from '../../capabilities/directory/directory.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -8,6 +7,7 @@ import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { badDelegation, checkWindow, type Grant, scopeOf } from '../../foundation/identity/grant.ts';
 import { KeyPair, parsePrivateKey, parsePublicKey, parseSeed } from '../../foundation/identity/keys.ts';
+import type { NewAids } from '../../foundation/identity/new-aids.ts';
 import { issueWalletDelegation, walletDelegation } from '../../foundation/identity/wallet.ts';
 import { makeWalletIdentity } from '../../foundation/identity/wallet-identity.ts';
 import { parseWalletKey, type WalletScheme } from '../../foundation/identity/wallet-keys.ts';
@@ -17,7 +17,7 @@ import type { walletOperations } from '../wallets.ts';
 
 export interface WalletHandlerDependencies {
   readonly agents: AgentRegistry;
-  readonly directory: Pick<Directory, 'made'>;
+  readonly newAids: Pick<NewAids, 'add'>;
   readonly clock: Clock;
 }
 
@@ -100,13 +100,13 @@ function proofOf(scheme: WalletScheme, walletKeyHex: string, input: ProofInput) 
 
 export function walletHandlers({
   agents,
-  directory,
+  newAids,
   clock,
 }: WalletHandlerDependencies): Handlers<typeof walletOperations> {
   return {
     walletGenerate: ({ chain = 'ethereum' }) => {
       const identity = makeWalletIdentity(chain, unixSeconds(clock));
-      directory.made(identity.aid);
+      newAids.add(identity.aid);
       return {
         chain,
         aid: identity.aid,

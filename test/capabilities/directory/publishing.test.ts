@@ -331,7 +331,7 @@ test('who publishes again and again has the network asked what it holds every tw
 test('the network is not asked what it holds of an AID that was made here less than two seconds ago', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();
-  world.directory.made(aid);
+  world.newAids.add(aid);
   world.clock.advance(1999);
   assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 8 });
   assert.equal(world.network.reads, 0);
@@ -344,7 +344,7 @@ test('the network is not asked what it holds of an AID that was made here less t
 test('where another machine publishes an AID right after it was made here, its numbers are gone above', async () => {
   const world = new DirectoryWorld();
   const agent = world.add();
-  world.directory.made(agent.aid);
+  world.newAids.add(agent.aid);
   const key = agentKey(agent.aid);
   await world.network.put(key, testRecord(agent, 1, { timestamp: unixSeconds(world.clock), seq: 70 }));
   assert.equal((await world.directory.publish(agent.aid)).seq, 71);

@@ -238,6 +238,25 @@ test('a note that nobody took is an error, and the next attempt is the same note
   await world.until('all are there', () => b.waiting(bob.aid).length === 5);
 });
 
+test('the mailbox of an agent is looked at a second after it was registered, unless its keys were just made', async () => {
+  const world = new MailWorld();
+  const b = await world.node('b');
+  const [known, made] = [newIdentity().aid, newIdentity().aid];
+  const looked: string[] = [];
+  const list = b.records.list.bind(b.records);
+  b.records.list = (key, ...rest) => {
+    looked.push(toHex(key));
+    return list(key, ...rest);
+  };
+  b.made.add(made);
+  for (const aid of [made, known]) b.notes.agentChanged({ aid, kind: 'registered' });
+  await world.clock.run(999);
+  assert.deepEqual(looked, []);
+  await world.until('one was looked at', () => looked.length > 0);
+  await world.clock.run(1000);
+  assert.deepEqual(looked, [toHex(mailboxKey(known))]);
+});
+
 test('a failed attempt keeps its id over a restart of the sender, for an hour', async () => {
   const world = new MailWorld();
   let a = await world.node('a');
