@@ -240,7 +240,7 @@ test('a note that nobody took is an error, and the next attempt is the same note
 
 test('the mailbox of an agent is looked at a second after it was registered, unless its keys were just made', async () => {
   const world = new MailWorld();
-  const b = await world.node('b');
+  const [, b] = [await world.node('a'), await world.node('b')];
   const [known, made] = [newIdentity().aid, newIdentity().aid];
   const looked: string[] = [];
   const list = b.records.list.bind(b.records);
@@ -252,8 +252,7 @@ test('the mailbox of an agent is looked at a second after it was registered, unl
   for (const aid of [made, known]) b.notes.agentChanged({ aid, kind: 'registered' });
   await world.clock.run(999);
   assert.deepEqual(looked, []);
-  await world.until('one was looked at', () => looked.length > 0);
-  await world.clock.run(1000);
+  await world.clock.run(1001);
   assert.deepEqual(looked, [toHex(mailboxKey(known))]);
 });
 
