@@ -1,6 +1,5 @@
 /** Connections between nodes, requests on them, records, and where this node can be reached. */
 import { lookup } from 'node:dns/promises';
-import { networkInterfaces } from 'node:os';
 import { Resolver } from '../capabilities/directory/resolver.ts';
 import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
 import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
@@ -18,6 +17,7 @@ import { findGateway } from '../network/port-mapping/default-gateway.ts';
 import { grantorsAt } from '../network/port-mapping/grantors.ts';
 import { PortMapper } from '../network/port-mapping/port-mapper.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
+import { InterfaceAddresses } from '../network/reach/interface-addresses.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { NAT_TYPE } from '../network/reach/nat.ts';
 import { NetworkChanges } from '../network/reach/network-changes.ts';
@@ -38,7 +38,8 @@ export async function buildNetwork(foundation: Foundation) {
   const { life, clock, log, config, configuration, node, dataDir, verifier, meta } = foundation;
   const dhtListen = await dhtAddress(config.listen_addr);
   const quicListen = await quicAddress(config.quic_listen_addr, dhtListen);
-  const interfaceAddresses = () => Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const ownInterfaces = new InterfaceAddresses({ clock });
+  const interfaceAddresses = () => ownInterfaces.recent();
   const kindOf = (remote: Address, outbound: boolean): PathKind =>
     kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known());
   const endpoint = new NativeQuicEndpoint(
@@ -84,7 +85,11 @@ export async function buildNetwork(foundation: Foundation) {
     { fallbackHost: config.fallback_host, hasTurn: isUsable(config.turn_servers) },
     { records, quic: () => endpoint.address, interfaces },
   );
-  const networkChanges = new NetworkChanges({ clock, log, interfaces });
+  const networkChanges = new NetworkChanges({
+    clock,
+    log,
+    interfaces: () => ownInterfaces.look().map((one) => one.address),
+  });
   networkChanges.onChange(() => {
     pool.onNetwork();
     records.onNetwork();

@@ -15,5 +15,7 @@ export function loadNodeIdentity(keys: KeyStore): NodeIdentity {
   const kept = keys.get(NODE_KEY);
   const key = kept ?? KeyPair.generate();
   if (kept === null) keys.put(NODE_KEY, key);
-  return { key, aid: nativeAid(key.publicKey), delegation: selfDelegation(key), sign: (message) => key.sign(message) };
+  const { publicKey } = key;
+  const sign = (message: Uint8Array): Uint8Array => key.sign(message);
+  return { key, aid: nativeAid(publicKey), delegation: selfDelegation(key), publicKey, sign };
 }

@@ -55,7 +55,8 @@ export class Keyring {
       return null;
     }
     const delegation = decodeDelegation(row.delegation);
-    const identity = { aid, delegation, sign: (message: Uint8Array) => pair.sign(message) };
+    const { publicKey } = pair;
+    const identity = { aid, delegation, publicKey, sign: (message: Uint8Array) => pair.sign(message) };
     this.#cache.set(aid, identity);
     return identity;
   }

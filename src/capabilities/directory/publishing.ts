@@ -11,7 +11,7 @@ import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '../../foundation/store/publications.ts';
 import type { PutResult } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
-import type { RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
+import type { Approach, RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
 import { goesOut, renewalTime, retryDelay } from './schedule.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -102,17 +102,20 @@ export class Publishing {
       const identity = this.identity(aid);
       const { publications, recordPublisher } = this.#deps;
       const both = [...wanted, ...this.#along(aid, wanted)];
-      // The network answers while the disk takes what is to be on it first.
+      // The network answers, and records are signed, while the disk takes what is to be on it before they leave.
       const near = recordPublisher.approach(aid, both);
-      const reserved = await this.#reserve(aid, both).catch((error: unknown) => {
-        recordPublisher.leave(near);
-        throw error;
-      });
+      const { reserved, sure } = this.#reserve(aid, both, near);
       const all = publications.publications(aid);
       try {
         const onWhole: SendOptions['onWhole'] = (row, { seq }, result) =>
           detach(this.#complete(aid, { type: row.type, name: row.name, seq }, result));
-        const sent = await this.#send(identity, among(all, both), all, { mayJump: true, reserved, near, onWhole });
+        const sent = await this.#send(identity, among(all, both), all, {
+          mayJump: true,
+          reserved,
+          sure,
+          near,
+          onWhole,
+        });
         return acknowledged(sent.filter(({ row }) => isAmong(wanted, row)));
       } catch (error) {
         const publisher = publications.publisher(aid);
@@ -123,16 +126,22 @@ export class Publishing {
     });
   }
 
-  /** Keeps what is wanted and gives out its sequence numbers; the first of them, once it is on disk. */
-  async #reserve(aid: Aid, wanted: readonly Publication[]): Promise<number | null> {
-    const { publications, clock } = this.#deps;
-    return await publications.together(() => {
-      // It may have been deleted since.
-      this.identity(aid);
-      publications.claim(aid, clock.now() + SAFETY_MS);
-      for (const one of wanted) publications.put(aid, one);
-      return publications.reserve(aid, 0, wanted.length);
-    });
+  /** Keeps what is wanted and gives out its sequence numbers: the first of them, which is on disk once `sure` has settled. */
+  #reserve(aid: Aid, wanted: readonly Publication[], near: Approach) {
+    const { publications, recordPublisher, clock } = this.#deps;
+    try {
+      const { result, sure } = publications.transactionSoon(() => {
+        publications.claim(aid, clock.now() + SAFETY_MS);
+        for (const one of wanted) publications.put(aid, one);
+        return publications.reserve(aid, 0, wanted.length);
+      });
+      // What fails before it is waited for fails first.
+      sure.catch(() => {});
+      return { reserved: result, sure };
+    } catch (error) {
+      recordPublisher.leave(near);
+      throw error;
+    }
   }
 
   /** What goes out beside these; nothing where the endpoint record is not among them. */

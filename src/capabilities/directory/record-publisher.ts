@@ -33,6 +33,8 @@ const LOOK_FRESH_MS = 2000;
 const SIDE_BY_SIDE = 8;
 /** How often a record goes out with a higher number where a node holds a newer one. */
 const MAX_ROUNDS = 3;
+/** Of numbers that are on disk already. */
+const SURE: Promise<void> = Promise.resolve();
 
 export interface Sent {
   readonly row: PublicationRow;
@@ -44,7 +46,7 @@ export interface Sent {
 }
 
 /** The nodes around the keys of records that are about to go out, by key in hex. */
-type Approach = ReadonlyMap<string, NearbyNodes>;
+export type Approach = ReadonlyMap<string, NearbyNodes>;
 
 export interface SendOptions {
   /** Go ahead of a higher number that the network holds. */
@@ -54,6 +56,8 @@ export interface SendOptions {
    * network is asked first all the same: another machine of the agent may have used the same numbers.
    */
   readonly reserved?: number | null;
+  /** Settles when these numbers are on disk: no record leaves before. */
+  readonly sure?: Promise<void>;
   /** What `approach` has begun for these rows. */
   readonly near?: Approach;
   /** Told what has become of a record in all, where its answer did not wait for that. See `PutOptions.onWhole`. */
@@ -69,6 +73,7 @@ interface Attempt {
   readonly signal: AbortSignal;
   /** The first of the numbers that were given out for it already; null where none were. */
   readonly reserved: number | null;
+  readonly sure: Promise<void>;
   readonly near: Approach;
   readonly onWhole: SendOptions['onWhole'];
 }
@@ -140,7 +145,7 @@ export class RecordPublisher {
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
-    { mayJump, reserved = null, near = this.approach(identity.aid, rows), onWhole }: SendOptions,
+    { mayJump, reserved = null, sure = SURE, near = this.approach(identity.aid, rows), onWhole }: SendOptions,
   ): Promise<readonly Sent[]> {
     try {
       checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
@@ -148,7 +153,7 @@ export class RecordPublisher {
       const { signal } = limit;
       if (signal.aborted) throw abortError(signal);
       const first = !this.#learned.has(identity.aid);
-      const attempt = { identity, all, mayJump, first, signal, reserved, near, onWhole };
+      const attempt = { identity, all, mayJump, first, signal, reserved, sure, near, onWhole };
       return await abortable(this.#rounds(attempt, rows), signal);
     } catch (error) {
       this.leave(near);
@@ -239,6 +244,7 @@ export class RecordPublisher {
     const sent: Sent[] = [];
     const beaten: PublicationRow[] = [];
     let highest = 0;
+    await attempt.sure;
     for (let at = 0; at < records.length; at += SIDE_BY_SIDE) {
       const part = records.slice(at, at + SIDE_BY_SIDE);
       const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));

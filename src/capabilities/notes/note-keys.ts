@@ -14,7 +14,7 @@ import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { type KeyStore, MAX_SECRET_BYTES } from '../../foundation/keys/key-store.ts';
-import { sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
+import { type SealingKey, sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { MAX_NOTE_TTL_S, MAX_TTL_S } from '../../foundation/records/types.ts';
@@ -97,11 +97,12 @@ export class NoteKeys {
       return ring.newest;
     const newest = ring.kept.find((key) => key.retiredAt === 0);
     const privateKey = derive(identity, createdAt);
+    const pair = sealingKeyOf(privateKey);
     if (newest === undefined || !equalBytes(newest.privateKey, privateKey)) {
       const retired = ring.kept.map((key) => (key.retiredAt === 0 ? { ...key, retiredAt: now } : key));
-      ring = this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired], 'soon');
-    } else if (!areNeeded) ring = this.#keep(aid, ring.kept, 'soon');
-    ring.newest = { publicKey: sealingKeyOf(privateKey).publicKey, createdAt, operationalKey };
+      ring = this.#keep(aid, [{ privateKey, createdAt, retiredAt: 0 }, ...retired], 'soon', pair);
+    } else if (!areNeeded) ring = this.#keep(aid, ring.kept, 'soon', pair);
+    ring.newest = { publicKey: pair.publicKey, createdAt, operationalKey };
     return ring.newest;
   }
 
@@ -123,7 +124,7 @@ export class NoteKeys {
     const identity = this.#deps.identity(aid);
     if (identity === null) return null;
     const start = periodStart(aid, unixSeconds(this.#deps.clock));
-    for (let i = 0; i <= EARLIER_PERIODS; i++) remember(ring, derive(identity, start - i * KEY_PERIOD_S));
+    for (let i = 0; i <= EARLIER_PERIODS; i++) remember(ring, sealingKeyOf(derive(identity, start - i * KEY_PERIOD_S)));
     return ring.openers.get(name) ?? null;
   }
 
@@ -164,20 +165,22 @@ export class NoteKeys {
     return this.#hold(aid, secret === null ? [] : decodeKept(secret));
   }
 
-  #hold(aid: Aid, kept: readonly KeptKey[]): Ring {
+  /** @param known the pair of one of them: working it out takes longer than the rest */
+  #hold(aid: Aid, kept: readonly KeptKey[], known?: SealingKey): Ring {
     const ring: Ring = { kept, newest: null, openers: new Map() };
-    for (const { privateKey } of kept) remember(ring, privateKey);
+    for (const { privateKey } of kept)
+      remember(ring, privateKey === known?.privateKey ? known : sealingKeyOf(privateKey));
     this.#rings.set(aid, ring);
     return ring;
   }
 
-  #keep(aid: Aid, keys: readonly KeptKey[], when: 'now' | 'soon'): Ring {
+  #keep(aid: Aid, keys: readonly KeptKey[], when: 'now' | 'soon', known?: SealingKey): Ring {
     const now = unixSeconds(this.#deps.clock);
     const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_NOTE_KEYS);
     const { vault } = this.#deps;
     if (when === 'now') vault.putSecret(nameOf(aid), encodeKept(needed));
     else vault.putSecretSoon(nameOf(aid), encodeKept(needed));
-    return this.#hold(aid, needed);
+    return this.#hold(aid, needed, known);
   }
 }
 
@@ -185,8 +188,7 @@ function isNeeded({ retiredAt }: KeptKey, now: number): boolean {
   return retiredAt === 0 || retiredAt + KEY_RETENTION_S >= now;
 }
 
-function remember(ring: Ring, privateKey: Uint8Array): void {
-  const key = sealingKeyOf(privateKey);
+function remember(ring: Ring, key: SealingKey): void {
   ring.openers.set(toHex(encryptionKeyId(key.publicKey)), new NoteOpener(key));
 }
 

@@ -1,5 +1,5 @@
 /** Verifies delegation proofs and remembers which signatures were good: a proof comes again with every record. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
 import { Semaphore } from '../semaphore.ts';
@@ -101,5 +101,5 @@ export class DelegationVerifier {
 }
 
 function keyOf(d: Delegation): string {
-  return createHash('sha256').update(encodeDelegation(d)).digest('base64');
+  return hash('sha256', encodeDelegation(d), 'base64');
 }

@@ -1,10 +1,10 @@
 /** Short digests that tell records apart, and one for a set of them. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { RECORD_DIGEST_BYTES } from './types.ts';
 
 /** A digest that tells records apart: the first bytes of the SHA-256 of all of the record. */
 export function recordDigest(encoded: Uint8Array): Uint8Array {
-  return new Uint8Array(createHash('sha256').update(encoded).digest().subarray(0, RECORD_DIGEST_BYTES));
+  return new Uint8Array(hash('sha256', encoded, 'buffer').subarray(0, RECORD_DIGEST_BYTES));
 }
 
 /** Adds a record's digest to the XOR of those of a set. */

@@ -26,6 +26,8 @@ const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/record/v1\0');
 /** Records of which we made members and bytes from each other ourselves: nobody has to look whether they agree. */
 const coherent = new WeakSet<SignedRecord>();
+/** Records that were signed here with the key that their delegation names: nobody has to look at their signatures. */
+const signedHere = new WeakSet<SignedRecord>();
 /** How much the length of a payload may add to its header, bytes. */
 const PAYLOAD_HEADER_GROWTH_BYTES = 2;
 
@@ -44,6 +46,9 @@ export interface SignedRecord {
   /** The record's only encoding, signature included. */
   readonly encoded: Uint8Array;
 }
+
+/** Who signs records, and with which key where that is known. */
+type RecordSigner = Pick<Signer, 'sign'> & Partial<Pick<Signer, 'publicKey'>>;
 
 export type RecordContent = Pick<SignedRecord, 'aid' | 'type' | 'seq' | 'timestamp' | 'ttl' | 'payload' | 'delegation'>;
 
@@ -71,10 +76,11 @@ export function recordSigningInput(content: RecordContent): Uint8Array {
 }
 
 /**
- * Signs a record with the operational key of its delegation.
+ * Signs a record with the operational key of its delegation. Where the signer says which key it has and that is this one,
+ * the record need not be verified here again: `isSignedHere`.
  * @throws SvcError `too_large` where the payload or the whole is over its type's limit
  */
-export function signRecord(content: RecordContent, operational: Pick<Signer, 'sign'>): SignedRecord {
+export function signRecord(content: RecordContent, operational: RecordSigner): SignedRecord {
   const { aid, type, seq, timestamp, ttl, payload, delegation } = content;
   const maxPayload = maxPayloadBytes(type);
   if (payload.length > maxPayload)
@@ -90,7 +96,15 @@ export function signRecord(content: RecordContent, operational: Pick<Signer, 'si
       message: `The signed record has ${encoded.length} bytes; one of this type takes ${maxRecord}. Shorten its texts and lists.`,
       details: { limit: maxRecord, size: encoded.length },
     });
-  return cohering({ aid, type, seq, timestamp, ttl, payload, delegation, signature, encoded });
+  const record = cohering({ aid, type, seq, timestamp, ttl, payload, delegation, signature, encoded });
+  const { publicKey } = operational;
+  if (publicKey !== undefined && equalBytes(publicKey, delegation.operationalKey)) signedHere.add(record);
+  return record;
+}
+
+/** True where this process made the record's signature with the key that its delegation names. */
+export function isSignedHere(record: SignedRecord): boolean {
+  return signedHere.has(record);
 }
 
 function cohering(record: SignedRecord): SignedRecord {

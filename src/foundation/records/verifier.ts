@@ -1,11 +1,11 @@
 /** Verifies signed records and remembers which signatures were good: the same record comes from many nodes. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
-import { verifySignature, verifySignatureAsync } from '../identity/keys.ts';
+import { VerifierKeys } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
 import { SingleFlight } from '../single-flight.ts';
-import { badRecordSignature, checkRecord, recordSigningInput, type SignedRecord } from './record.ts';
+import { badRecordSignature, checkRecord, isSignedHere, recordSigningInput, type SignedRecord } from './record.ts';
 
 /** Good records that are remembered; one takes about 150 bytes. */
 const MAX_REMEMBERED = 20_000;
@@ -14,6 +14,8 @@ const HERE_IN_A_TURN = 2;
 
 export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
+  /** Who publishes one record mostly publishes another. */
+  readonly #keys = new VerifierKeys();
   /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
   readonly #good: LruCache<string, true>;
   /** Records that another thread looks at right now: the same one comes from several nodes at once. */
@@ -37,9 +39,10 @@ export class RecordVerifier {
   verify(record: SignedRecord, now: number): void {
     checkRecord(record, now);
     this.#delegations.verify(record.delegation, now);
+    if (isSignedHere(record)) return;
     const key = keyOf(record);
     if (this.#good.get(key) === true) return;
-    if (!verifySignature(record.delegation.operationalKey, recordSigningInput(record), record.signature))
+    if (!this.#keys.verifyHere(record.delegation.operationalKey, recordSigningInput(record), record.signature))
       throw badRecordSignature();
     this.#good.set(key, true);
   }
@@ -60,14 +63,15 @@ export class RecordVerifier {
     checkRecord(record, now);
     const key = keyOf(record);
     // Side by side, on two threads; what is wrong with the delegation is told first.
-    const check = this.#good.get(key) === true ? undefined : this.#checks.run(key, () => this.#check(key, record));
+    const isGood = isSignedHere(record) || this.#good.get(key) === true;
+    const check = isGood ? undefined : this.#checks.run(key, () => this.#check(key, record));
     check?.catch(() => {});
     await this.#delegations.verifyAsync(record.delegation, now);
     await check;
   }
 
   async #check(key: string, record: SignedRecord): Promise<void> {
-    if (!(await verifySignatureAsync(record.delegation.operationalKey, recordSigningInput(record), record.signature)))
+    if (!(await this.#keys.verify(record.delegation.operationalKey, recordSigningInput(record), record.signature)))
       throw badRecordSignature();
     this.#good.set(key, true);
   }
@@ -94,5 +98,5 @@ export class RecordVerifier {
 
 /** `checkRecord` has seen that the members are what these bytes say. */
 function keyOf(record: SignedRecord): string {
-  return createHash('sha256').update(record.encoded).digest('base64');
+  return hash('sha256', record.encoded, 'base64');
 }

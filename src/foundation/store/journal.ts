@@ -11,6 +11,8 @@ export const JOURNAL_BYTES: number = 4160 * 1024;
 /** Less free room on the disk counts as none: what was taken ahead is not used up, as emptying the journal needs more. Bytes. */
 const MIN_FREE_BYTES: number = 64 * 1024;
 const ZEROS_BYTES: number = 256 * 1024;
+/** Within how many milliseconds the disk is asked to make sure what nobody waits for: one look for all of it. */
+export const SYNC_SOON_MS = 50;
 
 export class Journal {
   readonly #file: number;
@@ -18,6 +20,7 @@ export class Journal {
   #isSyncing = false;
   #isBehind = false;
   #isClosed = false;
+  #timer: NodeJS.Timeout | null = null;
   /** Who waits for the next look at the disk. */
   #waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
 
@@ -40,7 +43,7 @@ export class Journal {
     const journal = new Journal(file, dirname(databaseFile));
     journal.#grow();
     // Nobody has to wait until the disk has it: until then commits take as long as they would without.
-    journal.syncSoon();
+    journal.#sync();
     return journal;
   }
 
@@ -64,8 +67,14 @@ export class Journal {
     }
   }
 
-  /** Makes sure what was committed without waiting for the disk, on another thread. */
+  /** Makes sure what was committed without waiting for the disk, on another thread and together with what comes next. */
   syncSoon(): void {
+    this.#timer ??= setTimeout(() => this.#sync(), SYNC_SOON_MS).unref();
+  }
+
+  #sync(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
     this.#isBehind = true;
     if (this.#isSyncing) return;
     this.#isSyncing = true;
@@ -79,15 +88,15 @@ export class Journal {
         else reject(error);
       }
       if (this.#isClosed) this.#end();
-      else if (this.#isBehind) this.syncSoon();
+      else if (this.#isBehind) this.#sync();
     });
   }
 
-  /** As `syncSoon`; settles when the disk has it, and rejects where it refuses. Those who come together share a look. */
+  /** Asks the disk at once; settles when the disk has it, and rejects where it refuses. Those who come together share a look. */
   sure(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push({ resolve, reject });
-    this.syncSoon();
+    this.#sync();
     return promise;
   }
 
@@ -98,6 +107,7 @@ export class Journal {
 
   close(): void {
     this.#isClosed = true;
+    if (this.#timer !== null) clearTimeout(this.#timer);
     if (!this.#isSyncing) this.#end();
   }
 }

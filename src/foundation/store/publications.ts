@@ -200,6 +200,11 @@ export class PublicationStore {
     return this.#store.transaction(work);
   }
 
+  /** As `Store.transactionSoon`. */
+  transactionSoon<T>(work: () => T): { readonly result: T; readonly sure: Promise<void> } {
+    return this.#store.transactionSoon(work);
+  }
+
   /** As `GroupCommit.run`. */
   together<T>(work: () => T): Promise<T> {
     return this.#commits.run(work);

@@ -27,8 +27,8 @@ interface PutOperationOptions {
   readonly wanted: number;
   /** How many of the closest nodes are given the record. */
   readonly width: number;
-  /** Our own key where this node keeps the record itself; null where it does not. */
-  readonly keptBy: Uint8Array | null;
+  /** This node's key. */
+  readonly nodeKey: Uint8Array;
   /** After how many milliseconds a node that has not acknowledged is no longer waited for. */
   readonly patienceMs: number;
 }
@@ -37,6 +37,8 @@ interface PutOperationDependencies {
   readonly clock: Clock;
   /** Hands the record to a node; null where it does not answer. */
   readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
+  /** Keeps it at this node, where it belongs here as well: false where there is no room. */
+  readonly keep: (() => Promise<boolean>) | null;
   /** Told of how many nodes keep it, each time that there is one more. */
   readonly onKept?: PutOptions['onKept'];
   readonly onWhole?: PutOptions['onWhole'];
@@ -54,6 +56,9 @@ export class PutOperation {
   /** Nodes that were given the record and have not answered, and those that took too long. */
   readonly #waiting = new Set<LookupAnswer>();
   readonly #overdue = new Set<LookupAnswer>();
+  /** Whether this node is about to keep it, or does. */
+  #isHere = false;
+  #isKeeping = false;
   #searched = false;
   #isAnswered = false;
   #isWhole = false;
@@ -62,13 +67,12 @@ export class PutOperation {
   constructor(options: PutOperationOptions, dependencies: PutOperationDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    if (options.keptBy !== null) this.#keepers.add(toHex(options.keptBy));
   }
 
-  /** Runs along a lookup, whose answers its owner hands on to `advance`. */
+  /** Runs along a lookup, whose answers its owner hands on to `advance`. Rejects where this node cannot write. */
   async run(lookup: Lookup): Promise<PutResult> {
     this.#lookup = lookup;
-    if (this.#keepers.size > 0) this.#deps.onKept?.(this.#keepers.size);
+    this.#keepHere();
     detach(
       lookup.finished.then(() => {
         this.advance(lookup);
@@ -78,6 +82,26 @@ export class PutOperation {
     );
     await this.#done.promise;
     return this.#result();
+  }
+
+  #keepHere(): void {
+    const { keep } = this.#deps;
+    if (keep === null) return;
+    this.#isHere = this.#isKeeping = true;
+    keep().then(
+      (isKept) => {
+        this.#isHere = isKept;
+        this.#isKeeping = false;
+        if (isKept) this.#keptBy(this.#options.nodeKey);
+        this.#settle();
+      },
+      (error: unknown) => this.#done.reject(error),
+    );
+  }
+
+  #keptBy(nodeKey: Uint8Array): void {
+    this.#keepers.add(toHex(nodeKey));
+    this.#deps.onKept?.(this.#keepers.size);
   }
 
   #result(): PutResult {
@@ -118,8 +142,7 @@ export class PutOperation {
 
   #count(verdict: StoreVerdict, { reply }: LookupAnswer): void {
     if (verdict.code === 'kept') {
-      this.#keepers.add(toHex(reply.nodeKey));
-      this.#deps.onKept?.(this.#keepers.size);
+      this.#keptBy(reply.nodeKey);
       return;
     }
     this.#refused[verdict.code] = (this.#refused[verdict.code] ?? 0) + 1;
@@ -131,7 +154,7 @@ export class PutOperation {
     const kept = this.#keepers.size;
     const awaited = kept > 0 ? this.#waiting.difference(this.#overdue).size : this.#waiting.size;
     if (this.#isWhole) return;
-    this.#isWhole = this.#searched && awaited === 0;
+    this.#isWhole = this.#searched && awaited === 0 && !this.#isKeeping;
     if (this.#isAnswered) {
       if (this.#isWhole) this.#deps.onWhole?.(this.#result());
     } else if (this.#isWhole || kept >= this.#enough()) {
@@ -142,12 +165,12 @@ export class PutOperation {
 
   /** How many have to keep it before there is an answer. */
   #enough(): number {
-    const { wanted, width, keptBy } = this.#options;
+    const { wanted, width } = this.#options;
     // Where the closest may be in league, enough means so many that others are among them.
     if (this.#lookup?.looksDense === true) return wanted * BEYOND;
     if (this.#lookup === null || !this.#searched || this.#deps.onWhole === undefined) return wanted;
     // Of networks so small that nearly all of their nodes would have to answer, half: who reads there hears them all.
-    const near = this.#lookup.within(width).length + (keptBy === null ? 0 : 1);
+    const near = this.#lookup.within(width).length + (this.#isHere ? 1 : 0);
     return Math.min(wanted, Math.max(FEWEST_REPLICAS, Math.ceil(near / 2)));
   }
 }

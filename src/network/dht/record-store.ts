@@ -3,13 +3,13 @@
  * size cap that publishers share fairly. It trusts its caller to have verified what it is offered.
  */
 import type { Address } from '../../foundation/address.ts';
-import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import { compareBytes, equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
-import { compareFreshness, decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
+import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import type { Row, Store } from '../../foundation/store/store.ts';
@@ -33,6 +33,8 @@ const PAGE_ROWS = 256;
 const MAX_EVICTIONS = 256;
 /** What has to be known of a row that goes. */
 const REMOVABLE = 'id, key, type, publisher, size';
+/** What the record in the place of another is compared by. */
+const COMPARABLE = 'issued_at, seq, timestamp, encoded';
 
 export interface Page {
   readonly records: readonly Uint8Array[];
@@ -46,8 +48,13 @@ export interface Page {
  */
 export type Offer =
   | { readonly code: 'kept' | 'full' }
-  | { readonly code: 'newer'; readonly held: SignedRecord | null }
+  | NewerOffer
   | { readonly code: 'removed'; readonly token: Uint8Array };
+
+export interface NewerOffer {
+  readonly code: 'newer';
+  readonly held: SignedRecord | null;
+}
 
 interface PageSelection extends Selection {
   /** Digests of records that the page leaves out, in hex. */
@@ -111,20 +118,14 @@ export class RecordStore {
   /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
   offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
     return this.#change(() => {
-      const held = this.#store.one(
-        `SELECT ${REMOVABLE}, encoded FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?`,
-        ...slotOf(key, record),
-      );
-      if (held !== undefined) {
-        const kept = decodeRecord(blobOf(held, 'encoded'));
-        const order = compareFreshness(kept, record);
-        if (order > 0) return { code: 'newer', held: kept };
-        if (order === 0) {
-          this.replicationQueue.heard([integerOf(held, 'id')], unixSeconds(this.#clock));
-          return { code: 'kept' };
-        }
+      const held = this.#heldFor(key, record);
+      const order = held === undefined ? -1 : freshnessOver(held, record);
+      const newer = this.#newer(key, record, held, order);
+      if (newer !== null) return newer;
+      if (held !== undefined && order === 0) {
+        this.replicationQueue.heard([integerOf(held, 'id')], unixSeconds(this.#clock));
+        return { code: 'kept' };
       }
-      if (this.#isReplaced(key, record)) return { code: 'newer', held: null };
       const token = record.type === RECORD.note ? this.#removed.tokenOf(recordDigest(record.encoded)) : null;
       if (token !== null) return { code: 'removed', token };
       if (held === undefined && !this.#makeRoomUnderKey(key, record, publisher)) return { code: 'full' };
@@ -134,6 +135,24 @@ export class RecordStore {
       this.#insert(key, record, publisher);
       return { code: 'kept' };
     });
+  }
+
+  /** What `offer` would answer instead of keeping a record, where something newer stands before it; null where nothing does. */
+  newer(key: Uint8Array, record: SignedRecord): NewerOffer | null {
+    const held = this.#heldFor(key, record);
+    return this.#newer(key, record, held, held === undefined ? -1 : freshnessOver(held, record));
+  }
+
+  #heldFor(key: Uint8Array, record: SignedRecord): Row | undefined {
+    return this.#store.one(
+      `SELECT ${REMOVABLE}, ${COMPARABLE} FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?`,
+      ...slotOf(key, record),
+    );
+  }
+
+  #newer(key: Uint8Array, record: SignedRecord, held: Row | undefined, order: number): NewerOffer | null {
+    if (held !== undefined && order > 0) return { code: 'newer', held: decodeRecord(blobOf(held, 'encoded')) };
+    return order !== 0 && this.#isReplaced(key, record) ? { code: 'newer', held: null } : null;
   }
 
   /** True where the agent has replaced the delegation: what is new here comes from who had the old key. */
@@ -308,4 +327,14 @@ export class RecordStore {
     this.#open?.close();
     this.#open = null;
   }
+}
+
+/** As `compareFreshness` of the record in a row, which need not be read for it, and another one. */
+function freshnessOver(row: Row, record: SignedRecord): number {
+  return (
+    integerOf(row, 'issued_at') - record.delegation.issuedAt ||
+    integerOf(row, 'seq') - record.seq ||
+    integerOf(row, 'timestamp') - record.timestamp ||
+    compareBytes(blobOf(row, 'encoded'), record.encoded)
+  );
 }

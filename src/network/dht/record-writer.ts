@@ -7,13 +7,15 @@ import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { patience, wakingClock } from '../../foundation/stall.ts';
+import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
 import { type Lookups, SEARCH_WIDTH } from './lookups.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
 import { STORE_WIDTH, widthFor } from './placement.ts';
 import { PutOperation } from './put-operation.ts';
-import type { Offer, RecordStore } from './record-store.ts';
+import type { RecordStore } from './record-store.ts';
+import { MAX_SEVERAL } from './several-messages.ts';
 import type { SharedLookup } from './shared-lookup.ts';
 import type { NoteRemoval, PutOptions, PutResult } from './types.ts';
 
@@ -32,7 +34,7 @@ interface RecordWriterOptions {
 interface RecordWriterDependencies {
   readonly clock: Clock;
   readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
-  readonly store: Pick<RecordStore, 'offer' | 'removeNotes'>;
+  readonly store: Pick<RecordStore, 'newer' | 'offer' | 'transaction' | 'removeNotes'>;
   readonly engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
   readonly lookups: Pick<Lookups, 'forWrite' | 'survey'>;
   readonly client: Pick<NodeClient, 'store' | 'removeNotes'>;
@@ -41,10 +43,13 @@ interface RecordWriterDependencies {
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
   readonly #deps: RecordWriterDependencies;
+  /** Records of our own that go out together are kept in one step. */
+  readonly #commits: GroupCommit;
 
   constructor(options: RecordWriterOptions, dependencies: RecordWriterDependencies) {
     this.#options = options;
     this.#deps = dependencies;
+    this.#commits = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_SEVERAL });
   }
 
   /**
@@ -58,21 +63,24 @@ export class RecordWriter {
     { signal, onKept, onWhole }: PutOptions = {},
     shared: SharedLookup | null = null,
   ): Promise<PutResult> {
-    const { clock, verifier, lookups, client } = this.#deps;
+    const { clock, verifier, lookups, client, store } = this.#deps;
     if (!belongsUnder(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
     await verifier.verifyAsync(record, unixSeconds(clock));
-    const own = this.#keepOwn(key, record);
-    if (own?.code === 'newer') return { replicas: 0, newer: own.held, refused: { newer: 1 } };
+    const isOurs = this.#isOurs(key);
+    const newer = isOurs ? store.newer(key, record) : null;
+    if (newer !== null) return { replicas: 0, newer: newer.held, refused: { newer: 1 } };
+    // Others have their copies on the way by then: this node is one of them, and not the first.
+    const keep = isOurs ? () => this.#keepOwn(key, record) : null;
     using limit = patience(clock, PUT_TIMEOUT_MS, signal);
     const put = new PutOperation(
       {
         wanted: REPLICAS,
         width: widthFor(record),
-        keptBy: own?.code === 'kept' ? this.#options.nodeKey : null,
+        nodeKey: this.#options.nodeKey,
         patienceMs: STORE_PATIENCE_MS,
       },
-      { clock: wakingClock(clock), store: (at) => client.store(at, key, record), onKept, onWhole },
+      { clock: wakingClock(clock), store: (at) => client.store(at, key, record), keep, onKept, onWhole },
     );
     const advance = (): void => put.advance(lookup);
     const request = { types: [record.type], wantsRecords: false };
@@ -87,11 +95,15 @@ export class RecordWriter {
     return await abortable(result, signal);
   }
 
-  /** Keeps a record of our own where we are among those who should, or there is nobody else. */
-  #keepOwn(key: Uint8Array, record: SignedRecord): Offer | null {
-    const { engine, store } = this.#deps;
-    const isClose = engine.ownAddress !== null && engine.closerThanSelf(key) < STORE_WIDTH;
-    return isClose || engine.peerCount === 0 ? store.offer(key, record, OWN_PUBLISHER) : null;
+  /** True where we are among those who should keep what is under a key, or there is nobody else. */
+  #isOurs(key: Uint8Array): boolean {
+    const { engine } = this.#deps;
+    return engine.peerCount === 0 || (engine.ownAddress !== null && engine.closerThanSelf(key) < STORE_WIDTH);
+  }
+
+  async #keepOwn(key: Uint8Array, record: SignedRecord): Promise<boolean> {
+    const { code } = await this.#commits.run(() => this.#deps.store.offer(key, record, OWN_PUBLISHER));
+    return code === 'kept';
   }
 
   /** As `RecordNetwork.removeNotes`. */

@@ -71,6 +71,8 @@ export interface LinkStream extends Duplex, LinkNames {
 export interface LocalIdentity {
   readonly aid: Aid;
   readonly delegation: Delegation;
+  /** The key that `sign` uses; missing where nobody has worked it out. */
+  readonly publicKey?: Uint8Array;
   /** Signs with the operational key. */
   sign(message: Uint8Array): Uint8Array;
 }

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
 import { testRecord } from '../../support/records.ts';
 
 const HOUR_MS = 3600_000;
@@ -35,6 +37,30 @@ test('publishing brings out a verified endpoint record and says how many keep it
   assert.equal(summary.lastPublishAt, world.clock.now());
   assert.equal(summary.recordExpiresAt, world.clock.now() + HOUR_MS);
   assert.equal(summary.replicas, 8);
+  world.store.close();
+});
+
+test('no record leaves before its number is on disk, and none where the disk refuses', async (t) => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  const { publications, network } = world;
+  const real = publications.transactionSoon.bind(publications);
+  let disk = Promise.withResolvers<void>();
+  t.mock.method(publications, 'transactionSoon', (work: () => unknown) => ({ ...real(work), sure: disk.promise }));
+  const published = world.directory.publish(aid);
+  await idle();
+  assert.deepEqual(network.kept, []);
+  disk.resolve();
+  assert.equal((await published).seq, 1);
+  disk = Promise.withResolvers();
+  const refused = assert.rejects(world.directory.publish(aid), { code: 'not_writable' });
+  await idle();
+  disk.reject(new SvcError('not_writable'));
+  await refused;
+  assert.equal(network.kept.length, 1);
+  disk = Promise.withResolvers();
+  disk.resolve();
+  assert.equal((await world.directory.publish(aid)).seq, 3, 'a number is never given out twice');
   world.store.close();
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
@@ -20,8 +20,20 @@ function newVerifier(maxEntries?: number): RecordVerifier {
   return new RecordVerifier(options, { delegations: new DelegationVerifier(options) });
 }
 
+/** A record of somebody else: one that is signed here need not be verified. */
 function newRecord(): SignedRecord {
-  return testRecord(newIdentity(), RECORD.endpoints, { timestamp: NOW });
+  return decodeRecord(testRecord(newIdentity(), RECORD.endpoints, { timestamp: NOW }).encoded);
+}
+
+/** Counts the signatures that are looked at. */
+function countVerifications(t: TestContext) {
+  const verify = t.mock.method(crypto, 'verify');
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  return verify.mock;
 }
 
 /** The record as a stranger would send it, with one bit of its signature turned. */
@@ -88,40 +100,55 @@ test('what is forgotten is verified again', () => {
   for (const record of [...records, ...records]) verifier.verify(record, NOW);
 });
 
+test('a record that was signed here with the key that its delegation names is taken as it is, no other one', async (t) => {
+  const owner = newIdentity();
+  const signedBy = (signer: Parameters<typeof signRecord>[1]): SignedRecord => {
+    const { aid, delegation } = owner;
+    const payload = new Uint8Array();
+    return signRecord({ aid, type: RECORD.endpoints, seq: 1, timestamp: NOW, ttl: 3600, payload, delegation }, signer);
+  };
+  const own = signedBy(owner.operational);
+  const verifier = newVerifier();
+  const verify = countVerifications(t);
+  verifier.verify(own, NOW);
+  await verifier.verifyAsync(own, NOW);
+  assert.equal(verify.callCount(), 1, 'its delegation');
+  assert.throws(() => verifier.verify(own, NOW + 3601), failsWith('bad_record'));
+  // The same bytes from elsewhere are anybody's.
+  verifier.verify(decodeRecord(own.encoded), NOW);
+  assert.equal(verify.callCount(), 2);
+  const other = newIdentity().operational;
+  const sign = (message: Uint8Array): Uint8Array => other.sign(message);
+  for (const forged of [signedBy(other), signedBy({ sign })]) {
+    assert.throws(() => verifier.verify(forged, NOW), failsWith('bad_record'));
+    await assert.rejects(verifier.verifyAsync(forged, NOW), failsWith('bad_record'));
+  }
+});
+
 test('a record that comes twice at once is verified once, and both hear how it went', async (t) => {
-  const verify = t.mock.method(crypto, 'verify');
-  syncBuiltinESMExports();
-  t.after(() => {
-    t.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
+  const verify = countVerifications(t);
   const verifier = newVerifier();
   const record = newRecord();
   const copies = [record, decodeRecord(Uint8Array.from(record.encoded))];
   await Promise.all(copies.map((copy) => verifier.verifyAsync(copy, NOW)));
-  assert.equal(verify.mock.callCount(), 2, 'its delegation and itself');
+  assert.equal(verify.callCount(), 2, 'its delegation and itself');
   const forged = [withBadSignature(record), withBadSignature(record)];
   const results = await Promise.allSettled(forged.map((copy) => verifier.verifyAsync(copy, NOW)));
   assert.ok(results.every((result) => result.status === 'rejected' && failsWith('bad_record')(result.reason)));
-  assert.equal(verify.mock.callCount(), 3);
+  assert.equal(verify.callCount(), 3);
   // What was bad is looked at again, and does no harm to what is good.
   await assert.rejects(verifier.verifyAsync(withBadSignature(record), NOW), failsWith('bad_record'));
   await verifier.verifyAsync(record, NOW);
-  assert.equal(verify.mock.callCount(), 4);
+  assert.equal(verify.callCount(), 4);
 });
 
 test('of records that come together a few are verified on this thread, and in each turn anew', async (t) => {
-  const verify = t.mock.method(crypto, 'verify');
-  syncBuiltinESMExports();
-  t.after(() => {
-    t.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
+  const verify = countVerifications(t);
   /** How many signatures were verified here, and how many elsewhere: those are told of by a function. */
   const counted = (): readonly [number, number] => {
-    const elsewhere = verify.mock.calls.filter(({ arguments: args }) => args.some((arg) => typeof arg === 'function'));
-    const all = verify.mock.callCount();
-    verify.mock.resetCalls();
+    const elsewhere = verify.calls.filter(({ arguments: args }) => args.some((arg) => typeof arg === 'function'));
+    const all = verify.callCount();
+    verify.resetCalls();
     return [all - elsewhere.length, elsewhere.length];
   };
   const verifier = newVerifier();

@@ -4,7 +4,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { JOURNAL_BYTES } from '../../../src/foundation/store/journal.ts';
+import { JOURNAL_BYTES, SYNC_SOON_MS } from '../../../src/foundation/store/journal.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
@@ -97,20 +97,35 @@ test('a database without that room asks nobody how full the disk is', (t) => {
   store.close();
 });
 
-test('one look at the disk makes sure what several commits left to it', (t) => {
-  const waiting: (() => void)[] = [];
-  instead(t, 'fdatasync', (_: number, done: () => void) => void waiting.push(done));
+test('one look at the disk makes sure what several commits left to it', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const waiting: ((error: Error | null) => void)[] = [];
+  instead(t, 'fdatasync', (_: number, done: (error: Error | null) => void) => void waiting.push(done));
   const { store } = open(t);
   assert.equal(waiting.length, 1, 'the new size');
   for (let i = 0; i < 3; i++) store.syncSoon();
+  t.mock.timers.tick(SYNC_SOON_MS);
   assert.equal(waiting.length, 1);
-  waiting.shift()?.();
+  waiting.shift()?.(null);
   assert.equal(waiting.length, 1, 'once more for what came meanwhile');
-  waiting.shift()?.();
+  waiting.shift()?.(null);
   assert.equal(waiting.length, 0);
+  for (let i = 0; i < 3; i++) {
+    store.syncSoon();
+    t.mock.timers.tick(SYNC_SOON_MS / 2 - 1);
+  }
+  assert.equal(waiting.length, 1, 'the first of them has waited long enough');
+  waiting.shift()?.(null);
+  t.mock.timers.tick(SYNC_SOON_MS);
+  assert.equal(waiting.length, 0);
+  // Who waits for the disk takes all along.
   store.syncSoon();
+  const { sure } = store.transactionSoon(() => add(store, 1));
   assert.equal(waiting.length, 1);
-  waiting.shift()?.();
+  waiting.shift()?.(null);
+  await sure;
+  t.mock.timers.tick(SYNC_SOON_MS);
+  assert.equal(waiting.length, 0);
 });
 
 test('what is written soon is there at once, and sure when the disk has been looked at', async (t) => {

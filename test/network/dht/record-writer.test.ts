@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { REPLICAS } from '../../../src/foundation/domain/directory.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -124,6 +125,36 @@ test('who is among the closest keeps a copy, which counts; so does who is alone'
   world.engine.peerCount = 0;
   assert.equal((await world.writing.put(alone.key, alone.record)).replicas, 1);
   assert.equal(world.store.usage().records, 2);
+});
+
+test('others are given a record before this node keeps it, and records that go out together are kept in one step', async (t) => {
+  const world = new World();
+  const steps: string[] = [];
+  const { store } = world;
+  const transaction = t.mock.method(store, 'transaction');
+  const offer = store.offer.bind(store);
+  t.mock.method(store, 'offer', (...given: Parameters<typeof offer>) => {
+    steps.push(`kept after ${world.given.length > 0 ? 'others were given it' : 'nothing'}`);
+    return offer(...given);
+  });
+  const owner = world.identity();
+  const records = [endpointRecord(owner, world.details), endpointRecord(world.identity(), world.details)];
+  const results = await Promise.all(records.map(({ key, record }) => world.writing.put(key, record)));
+  assert.ok(results.every(({ replicas }) => replicas >= REPLICAS));
+  await idle();
+  assert.deepEqual(steps, Array(2).fill('kept after others were given it'));
+  assert.equal(store.usage().records, 2);
+  assert.equal(transaction.mock.callCount(), 3, 'one, with each of them in it');
+});
+
+test('where this node cannot keep its own record, that is told', async (t) => {
+  const world = new World();
+  world.verdict = () => new Promise(() => {});
+  t.mock.method(world.store, 'offer', () => {
+    throw new SvcError('not_writable');
+  });
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  await assert.rejects(world.writing.put(key, record), { code: 'not_writable' });
 });
 
 test('a newer record of our own ends a publication before it begins', async () => {
