@@ -130,14 +130,15 @@ export class Publishing {
   #reserve(aid: Aid, wanted: readonly Publication[], near: Approach) {
     const { publications, recordPublisher, clock } = this.#deps;
     try {
-      const { result, sure } = publications.transactionSoon(() => {
+      const written = publications.transactionSoon(() => {
         publications.claim(aid, clock.now() + SAFETY_MS);
         for (const one of wanted) publications.put(aid, one);
         return publications.reserve(aid, 0, wanted.length);
       });
+      const sure = written.sure();
       // What fails before it is waited for fails first.
       sure.catch(() => {});
-      return { reserved: result, sure };
+      return { reserved: written.result, sure };
     } catch (error) {
       recordPublisher.leave(near);
       throw error;

@@ -92,10 +92,10 @@ export class NoteCopies {
     const bytes = record.encoded.length;
     if (this.#load.count >= MAX_COPIES || this.#load.bytes + bytes > MAX_COPY_BYTES) return null;
     const until = expiresAt(record) * 1000;
-    const { id, sure } = copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS);
+    const { result: id, sure } = copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS);
     this.#load.count++;
     this.#load.bytes += bytes;
-    await sure;
+    await sure();
     return { id };
   }
 

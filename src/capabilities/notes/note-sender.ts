@@ -95,7 +95,7 @@ export class NoteSender {
     try {
       const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
       const letter = { sender, recipient, msgType, body, ...attempt.result };
-      const result = await this.#deliver(identity, letter, attempt.sure);
+      const result = await this.#deliver(identity, letter, attempt.sure());
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
         if (heard) store.settleAttempt(sender, fingerprint);

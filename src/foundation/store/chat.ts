@@ -2,7 +2,7 @@
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
-import type { Durability, Row, Store } from './store.ts';
+import type { Durability, Row, Store, WrittenSoon } from './store.ts';
 
 /** What changes with the relationship. */
 export type Relationship = Readonly<ReturnType<typeof relationshipOf>>;
@@ -72,7 +72,7 @@ export class ChatStore {
   }
 
   /** As `Store.transactionSoon`. */
-  transactionSoon<T>(work: () => T): { readonly result: T; readonly sure: Promise<void> } {
+  transactionSoon<T>(work: () => T): WrittenSoon<T> {
     return this.#store.transactionSoon(work);
   }
 

@@ -1,6 +1,6 @@
 /** Copies of notes that the record network is still to get. Times are Unix milliseconds. */
 import { blobOf, integerOf, orNull, orZero } from './row.ts';
-import type { Store } from './store.ts';
+import type { Store, WrittenSoon } from './store.ts';
 
 /** A copy that is to go out. */
 export interface NoteCopy {
@@ -20,13 +20,13 @@ export class NoteCopyStore {
   }
 
   /** Keeps a copy; its id, and when that is on disk. See `Store.transactionSoon`. */
-  add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): { id: number; sure: Promise<void> } {
+  add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): WrittenSoon<number> {
     const { result, sure } = this.#store.transactionSoon(
       () => this.#store.one`
         INSERT INTO note_copies (mailbox, record, until, due_at) VALUES (${mailbox}, ${record}, ${until}, ${dueAt})
         RETURNING id`,
     );
-    return { id: integerOf(result, 'id'), sure };
+    return { result: integerOf(result, 'id'), sure };
   }
 
   /** How many there are, and their bytes. */

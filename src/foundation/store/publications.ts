@@ -4,7 +4,7 @@ import { Listeners } from '../listeners.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
 import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store } from './store.ts';
+import type { Row, Store, WrittenSoon } from './store.ts';
 
 /** `lapsed`: not alive, so not renewed. `held`: the network holds a newer record from elsewhere. */
 const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
@@ -201,7 +201,7 @@ export class PublicationStore {
   }
 
   /** As `Store.transactionSoon`. */
-  transactionSoon<T>(work: () => T): { readonly result: T; readonly sure: Promise<void> } {
+  transactionSoon<T>(work: () => T): WrittenSoon<T> {
     return this.#store.transactionSoon(work);
   }
 

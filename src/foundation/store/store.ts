@@ -20,6 +20,12 @@ export type Row = Record<string, SQLOutputValue>;
 /** How surely a commit is on disk before it returns: `full` survives a power cut, `normal` a crash of the process. */
 export type Durability = 'full' | 'normal';
 
+/** What is written, and when it is on disk: whoever has something to do first that others wait for asks for that behind it. */
+export interface WrittenSoon<T> {
+  readonly result: T;
+  readonly sure: () => Promise<void>;
+}
+
 /** Milliseconds to wait for another process's lock. */
 const BUSY_TIMEOUT_MS = 5000;
 
@@ -154,16 +160,19 @@ export class Store {
 
   /**
    * Runs `work` as `transaction` does, and has another thread wait for the disk: other work goes on meanwhile. What it
-   * returns may be acknowledged once `sure` has settled; until then others here see what is not on disk for certain.
+   * returns may be acknowledged once `sure`, which begins the wait, has settled; until then others here see what is not on
+   * disk for certain.
    * @throws as `transaction`; `sure` rejects with SvcError `not_writable`
    */
-  transactionSoon<T>(work: () => T): { readonly result: T; readonly sure: Promise<void> } {
+  transactionSoon<T>(work: () => T): WrittenSoon<T> {
     const journal = this.#journal;
-    if (journal === null || this.#depth > 0) return { result: this.transaction(work), sure: Promise.resolve() };
+    if (journal === null || this.#depth > 0) return { result: this.transaction(work), sure: async () => {} };
     const result = this.transaction(work, 'normal');
-    const sure = journal.sure().catch((error: unknown) => {
-      throw known(error) ?? error;
-    });
+    journal.syncSoon();
+    const sure = (): Promise<void> =>
+      journal.sure().catch((error: unknown) => {
+        throw known(error) ?? error;
+      });
     return { result, sure };
   }
 

@@ -46,7 +46,10 @@ test('no record leaves before its number is on disk, and none where the disk ref
   const { publications, network } = world;
   const real = publications.transactionSoon.bind(publications);
   let disk = Promise.withResolvers<void>();
-  t.mock.method(publications, 'transactionSoon', (work: () => unknown) => ({ ...real(work), sure: disk.promise }));
+  t.mock.method(publications, 'transactionSoon', (work: () => unknown) => ({
+    ...real(work),
+    sure: () => disk.promise,
+  }));
   const published = world.directory.publish(aid);
   await idle();
   assert.deepEqual(network.kept, []);

@@ -121,9 +121,11 @@ test('one look at the disk makes sure what several commits left to it', async (t
   // Who waits for the disk takes all along.
   store.syncSoon();
   const { sure } = store.transactionSoon(() => add(store, 1));
+  assert.equal(waiting.length, 0, 'nobody has asked');
+  const onDisk = sure();
   assert.equal(waiting.length, 1);
   waiting.shift()?.(null);
-  await sure;
+  await onDisk;
   t.mock.timers.tick(SYNC_SOON_MS);
   assert.equal(waiting.length, 0);
 });
@@ -140,7 +142,7 @@ test('what is written soon is there at once, and sure when the disk has been loo
       return n;
     });
     assert.equal(result, n);
-    return sure.then(
+    return sure().then(
       () => told.push(`${n}`),
       (error: unknown) => told.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
     );
@@ -160,7 +162,7 @@ test('what is written soon is there at once, and sure when the disk has been loo
 
 test('without a journal of its own, and inside of another transaction, what is written soon is sure with that', async (t) => {
   const plain = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
-  await plain.transactionSoon(() => add(plain, 1)).sure;
+  await plain.transactionSoon(() => add(plain, 1)).sure();
   assert.deepEqual(numbers(plain), [1]);
   plain.close();
   const { store } = open(t);

@@ -13,7 +13,7 @@ function filled(): NoteCopyStore {
     [BOX, 3, 10],
     [BOX, 4, 50],
   ] as const)
-    assert.equal(copies.add(mailbox, bytes(n, 10 * n), 1000 + n, dueAt).id, n);
+    assert.equal(copies.add(mailbox, bytes(n, 10 * n), 1000 + n, dueAt).result, n);
   return copies;
 }
 

@@ -31,7 +31,7 @@ async function attempted(
   since: number,
 ) {
   const { result, sure } = notes.attempt(A, bytes(content), fresh, since);
-  await sure;
+  await sure();
   return result;
 }
 
