@@ -6,6 +6,9 @@ import type { Row, SqlValue, Store } from './store.ts';
 /** Events that are kept of each agent; the oldest go first. */
 export const MAX_EVENTS_PER_AGENT = 10_000;
 
+/** The newest events that are in memory: whoever is told of one asks for it in the next turn. */
+const MAX_FRESH = 64;
+
 export type StoredEvent = Readonly<ReturnType<typeof eventOf>>;
 
 /** What is there of a stream: of one agent, or of all. */
@@ -39,6 +42,9 @@ function eventOf(row: Row) {
 export class EventStore {
   readonly #store: Store;
   readonly #maxPerAgent: number;
+  /** Events that were added one behind the other, as long as nothing was taken back or forgotten. */
+  #fresh: StoredEvent[] = [];
+  #undone = 0;
 
   /** @param maxPerAgent events that are kept of each agent */
   constructor(store: Store, maxPerAgent: number = MAX_EVENTS_PER_AGENT) {
@@ -48,15 +54,26 @@ export class EventStore {
 
   /** Adds an event and forgets the agent's oldest where there are too many. Returns its number. */
   append(aid: Aid, type: string, at: number, data: string): number {
-    return this.#store.joined(() => {
+    const event = this.#store.joined(() => {
       const seq = this.#number`
         INSERT INTO events (aid, type, at, data) VALUES (${aid}, ${type}, ${at}, ${data}) RETURNING seq AS n`;
       const count = this.#number`
         INSERT INTO event_streams (aid, count, pruned_seq) VALUES (${aid}, 1, 0)
         ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`;
       if (count > this.#maxPerAgent) this.#forgetOldest(aid, count - this.#maxPerAgent);
-      return seq;
+      return { seq, aid, type, at, data };
     });
+    this.#keepFresh(event);
+    return event.seq;
+  }
+
+  #keepFresh(event: StoredEvent): void {
+    const { undone } = this.#store;
+    const isNext = undone === this.#undone && this.#fresh.at(-1)?.seq === event.seq - 1;
+    this.#undone = undone;
+    if (!isNext) this.#fresh = [];
+    this.#fresh.push(event);
+    if (this.#fresh.length > MAX_FRESH) this.#fresh.shift();
   }
 
   /** The newest number that was given; 0 for none. */
@@ -66,6 +83,10 @@ export class EventStore {
 
   /** Events behind `seq`, in order. */
   after(seq: number, limit: number, { aid, types }: EventFilter = {}): StoredEvent[] {
+    const [oldest] = this.#fresh;
+    const isFresh = oldest !== undefined && oldest.seq <= seq + 1 && this.#undone === this.#store.undone;
+    if (isFresh && aid === undefined && types === undefined)
+      return this.#fresh.filter((event) => event.seq > seq).slice(0, limit);
     const conditions = ['seq > ?'];
     const values: SqlValue[] = [seq];
     if (aid !== undefined) {
@@ -117,12 +138,14 @@ export class EventStore {
   forget(aid: Aid): void {
     this.#store.transaction(() => {
       const { lastSeq } = this.bounds(aid);
+      this.#fresh = [];
       this.#store.run`DELETE FROM events WHERE aid = ${aid}`;
       this.#store.run`UPDATE event_streams SET count = 0, pruned_seq = ${lastSeq} WHERE aid = ${aid}`;
     });
   }
 
   #forgetOldest(aid: Aid, count: number): void {
+    this.#fresh = [];
     const last = this.#number`
       SELECT seq AS n FROM events WHERE aid = ${aid} ORDER BY seq LIMIT 1 OFFSET ${count - 1}`;
     const removed = this.#store.run`DELETE FROM events WHERE aid = ${aid} AND seq <= ${last}`;

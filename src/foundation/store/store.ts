@@ -45,6 +45,7 @@ export class Store {
   readonly #durability: Durability;
   readonly #file: string;
   #depth = 0;
+  #undone = 0;
   #journal: Journal | null = null;
 
   private constructor(db: DatabaseSync, file: string, durability: Durability) {
@@ -176,6 +177,11 @@ export class Store {
     return { result, sure };
   }
 
+  /** How many transactions, or parts of one, were taken back: until it grows, what was written is there. */
+  get undone(): number {
+    return this.#undone;
+  }
+
   /** @throws SvcError `not_writable` */
   #mustHaveRoom(): void {
     if (this.#journal?.isDiskFull() === true) throw unwritable('The database');
@@ -192,6 +198,7 @@ export class Store {
       this.#db.exec(outer ? 'COMMIT' : `RELEASE ${savepoint}`);
       return result;
     } catch (error) {
+      this.#undone++;
       // SQLite has already rolled back by itself after some errors, a full disk among them.
       if (this.#db.isTransaction) this.#db.exec(outer ? 'ROLLBACK' : `ROLLBACK TO ${savepoint}; RELEASE ${savepoint}`);
       throw known(error) ?? error;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
@@ -99,4 +100,66 @@ test('an agent is forgotten alone, and its last number stays known', () => {
   assert.deepEqual(events.bounds(A), { oldestSeq: 0, lastSeq: 3, prunedSeq: 3 });
   for (let i = 0; i < 3; i++) events.append(A, 't', 1, '');
   assert.deepEqual(seqs(events, A), [5, 6]);
+});
+
+test('the newest events are given from memory, never one that was taken back or forgotten', (t) => {
+  const store = Store.open(':memory:', MIGRATIONS);
+  const events = new EventStore(store, 3);
+  const reads = t.mock.method(store, 'all');
+  const after = (seq: number): string[] => events.after(seq, 9).map((event) => `${event.seq} ${event.type}`);
+  for (const type of ['a', 'b']) events.append(A, type, 1, '');
+  assert.deepEqual(after(0), ['1 a', '2 b']);
+  assert.deepEqual(after(1), ['2 b']);
+  assert.deepEqual(events.after(0, 1).length, 1);
+  assert.equal(reads.mock.callCount(), 0);
+  assert.throws(
+    () =>
+      store.transaction(() => {
+        events.append(B, 'undone', 1, '');
+        throw new RangeError('taken back');
+      }),
+    RangeError,
+  );
+  assert.deepEqual(after(1), ['2 b']);
+  // The number of what was taken back is given again.
+  events.append(B, 'c', 1, '');
+  assert.deepEqual(after(2), ['3 c']);
+  assert.deepEqual(after(1), ['2 b', '3 c'], 'what is not at hand is read');
+  for (const type of ['d', 'e']) events.append(A, type, 1, '');
+  assert.deepEqual(after(0), ['2 b', '3 c', '4 d', '5 e']);
+  events.forget(A);
+  assert.deepEqual(after(0), ['3 c']);
+  events.append(A, 'f', 1, '');
+  assert.deepEqual(after(5), ['6 f']);
+  store.close();
+});
+
+test('what is in memory is what is on disk, whatever happens', () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('append' as const), aid: fc.constantFrom(A, B), undone: fc.boolean() }),
+    fc.record({ kind: fc.constant('forget' as const), aid: fc.constantFrom(A, B) }),
+    fc.record({ kind: fc.constant('age' as const) }),
+  );
+  const property = fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+    const store = Store.open(':memory:', MIGRATIONS);
+    const events = new EventStore(store, 5);
+    for (const [i, one] of steps.entries()) {
+      if (one.kind === 'forget') events.forget(one.aid);
+      else if (one.kind === 'age') events.forgetBefore(i - 3, 2);
+      else
+        try {
+          store.transaction(() => {
+            events.append(one.aid, `t${i}`, i, '');
+            if (one.undone) throw new RangeError();
+          });
+        } catch (error) {
+          assert.ok(error instanceof RangeError);
+        }
+      const read = new EventStore(store);
+      for (let seq = 0; seq <= events.lastSeq(); seq++)
+        for (const limit of [1, 100]) assert.deepEqual(events.after(seq, limit), read.after(seq, limit));
+    }
+    store.close();
+  });
+  fc.assert(property, { seed: 20_261_124, numRuns: 60 });
 });
