@@ -12,6 +12,8 @@ import type { Log } from '../log.ts';
 
 /** Files that are made sure at a time: descriptors, and work for other threads. */
 const AT_ONCE = 32;
+/** After how many milliseconds they are: who puts one has something else to do first, and what comes meanwhile shares its last step. */
+const WRITE_AFTER_MS = 50;
 
 interface LateFilesDependencies {
   readonly log: Log;
@@ -42,8 +44,7 @@ export class LateFiles {
     this.#waiting.set(file, text);
     if (this.#isWriting) return;
     this.#isWriting = true;
-    // What comes in the same turn shares its last step.
-    setImmediate(() => detach(this.#writeAll()));
+    setTimeout(() => detach(this.#writeAll()), WRITE_AFTER_MS);
   }
 
   /** Leaves a file alone: it was written otherwise, or is to be deleted. */
