@@ -46,7 +46,10 @@ export class EventStore {
   #fresh: StoredEvent[] = [];
   #undone = 0;
 
-  /** @param maxPerAgent events that are kept of each agent */
+  /**
+   * Nobody else writes events into the database meanwhile.
+   * @param maxPerAgent events that are kept of each agent
+   */
   constructor(store: Store, maxPerAgent: number = MAX_EVENTS_PER_AGENT) {
     this.#store = store;
     this.#maxPerAgent = maxPerAgent;
