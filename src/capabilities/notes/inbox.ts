@@ -17,7 +17,7 @@ import { decodeNotePayload, removalHash } from '../../foundation/records/notes.t
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
 import { type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
-import { decodeLetter, type Letter, messageId, verifyLetter } from './letter.ts';
+import { decodeLetter, type Letter, LetterVerifier, messageId } from './letter.ts';
 import type { NoteKeys } from './note-keys.ts';
 import type { Note, NoteHandler, NoteTaker } from './types.ts';
 
@@ -48,7 +48,7 @@ export interface Receipt {
 interface InboxDependencies {
   readonly store: NoteStore;
   readonly keys: NoteKeys;
-  readonly verifier: DelegationVerifier;
+  readonly delegations: DelegationVerifier;
   readonly clock: Clock;
   readonly log: Log;
   readonly events: EventSink;
@@ -65,11 +65,13 @@ const REFUSED: Receipt = { verdict: 'refused', removal: null };
 
 export class Inbox {
   readonly #deps: InboxDependencies;
+  readonly #verifier: LetterVerifier;
   readonly #handlers = new Map<number, NoteHandler>();
   readonly #takers = new Map<number, NoteTaker>();
 
   constructor(dependencies: InboxDependencies) {
     this.#deps = dependencies;
+    this.#verifier = new LetterVerifier(dependencies);
   }
 
   /** Names who is told of the notes of a type; once each. */
@@ -114,7 +116,7 @@ export class Inbox {
     const opener = keys.opener(aid, sealed.keyId);
     if (opener === null) return { verdict: 'unknown_key', removal: null };
     try {
-      const letter = decodeLetter(await opener.open(sealed, aid), aid);
+      const letter = decodeLetter(opener.open(sealed, aid), aid);
       if (!equalBytes(removalHash(letter.nonce), sealed.removalHash)) return REFUSED;
       const id = messageId(letter);
       const digest = recordDigest(record.encoded);
@@ -122,7 +124,7 @@ export class Inbox {
       const removal = { digest, token: letter.nonce };
       if (store.seen(aid, id)) return { verdict: 'known', removal: store.isKept(aid, id) ? null : removal };
       this.#checkTime(letter);
-      await verifyLetter(letter, opener.publicKey, this.#deps.verifier);
+      await this.#verifier.verify(letter, opener.publicKey);
       const { sender, msgType, body, sentAt, nonce: token } = letter;
       const note = { aid, messageId: id, sender, msgType, body, sentAt, receivedAt: clock.now(), digest, token };
       return { note, seenUntil: sentAt + SEEN_MS };

@@ -12,12 +12,15 @@ import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
-import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
+import { VerifierKeys } from '../../foundation/identity/keys.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
+import { TurnAllowance } from '../../foundation/turn-allowance.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');
 const ID_DOMAIN = 'svcd/note-id/v1\0';
+/** Letters that this thread verifies in one turn of the event loop: the way to another thread takes longer than one signature. */
+const HERE_IN_A_TURN = 2;
 
 /** What a letter says. */
 export interface LetterContent {
@@ -97,15 +100,31 @@ export function decodeLetter(bytes: Uint8Array, recipient: Aid): Letter {
   return { sender: delegation.agent, recipient, sentAt, msgType, body, nonce, delegation, signature };
 }
 
-/**
- * Verifies who wrote a letter: that its proof was in force when it was sent, and that its signature
- * is for this recipient and this key.
- * @throws SvcError `bad_record`, `bad_delegation`
- */
-export async function verifyLetter(letter: Letter, sealedTo: Uint8Array, verifier: DelegationVerifier): Promise<void> {
-  const { delegation, signature } = letter;
-  await verifier.verifyAsync(delegation, Math.floor(letter.sentAt / 1000));
-  const signed = signingInput(letter, delegation, sealedTo);
-  if (!(await verifySignatureAsync(delegation.operationalKey, signed, signature)))
-    throw refused("the signature is not its sender's for this recipient");
+/** Verifies who wrote letters. */
+export class LetterVerifier {
+  readonly #delegations: DelegationVerifier;
+  /** Who writes once mostly writes again. */
+  readonly #keys = new VerifierKeys();
+  readonly #here = new TurnAllowance(HERE_IN_A_TURN);
+
+  constructor({ delegations }: { readonly delegations: DelegationVerifier }) {
+    this.#delegations = delegations;
+  }
+
+  /**
+   * Verifies that the proof in a letter was in force when it was sent, and that its signature is for this recipient and
+   * this key: on other threads where more than a few letters come together.
+   * @throws SvcError `bad_record`, `bad_delegation`
+   */
+  async verify(letter: Letter, sealedTo: Uint8Array): Promise<void> {
+    const { delegation, signature } = letter;
+    const sentAt = Math.floor(letter.sentAt / 1000);
+    const isHere = this.#delegations.isSoonVerified(delegation) && this.#here.take();
+    if (isHere) this.#delegations.verify(delegation, sentAt);
+    else await this.#delegations.verifyAsync(delegation, sentAt);
+    const signed = signingInput(letter, delegation, sealedTo);
+    const verify = isHere ? this.#keys.verifyHere.bind(this.#keys) : this.#keys.verify.bind(this.#keys);
+    if (!(await verify(delegation.operationalKey, signed, signature)))
+      throw refused("the signature is not its sender's for this recipient");
+  }
 }

@@ -152,8 +152,8 @@ export class NoteSender {
   ): Promise<SignedRecord> {
     const { recipients } = this.#deps;
     const key = await recipients.find(letter.sender, letter.recipient, anew, signal);
-    const payload = await sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key);
-    const { key: once, delegation } = this.#identities.take();
+    const { key: once, delegation, box } = this.#identities.take();
+    const payload = sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key, box);
     const timestamp = unixSeconds(this.#deps.clock);
     const ttl = MAX_NOTE_TTL_S;
     return signRecord({ aid: delegation.agent, type: RECORD.note, seq: 1, timestamp, ttl, payload, delegation }, once);

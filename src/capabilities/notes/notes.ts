@@ -94,7 +94,7 @@ export class Notes implements Component {
     const deps = { ...dependencies, log: dependencies.log.child('notes') };
     this.#deps = deps;
     this.#keys = new NoteKeys(deps);
-    this.#inbox = new Inbox({ ...deps, keys: this.#keys, verifier: deps.delegations });
+    this.#inbox = new Inbox({ ...deps, keys: this.#keys });
     const inbox: Pick<Inbox, 'accept'> = { accept: (aid, records) => this.#accept(aid, records) };
     this.#links = new NoteLinks({ ...deps, inbox, keys: this.#keys });
     const recipients = new RecipientKeys({ ...deps, keys: this.#keys, links: this.#links });

@@ -1,18 +1,20 @@
 /**
- * The identities that the records of notes are signed by: each is made for one record, and tells nobody who sent it. The
- * next one is made ahead, since that takes a quarter of the time of sealing a note.
+ * The keys of the records of notes, each made for one record: the identity that signs it, which tells nobody who sent it,
+ * and the key that seals what is inside. The next ones are made ahead, since that takes half of the time of sealing a note.
  */
 import { type Delegation, selfDelegation } from '../../foundation/identity/delegation.ts';
 import { KeyPair } from '../../foundation/identity/keys.ts';
+import { type BoxKey, newBoxKey } from '../../foundation/keys/sealed-box.ts';
 
 interface PassingIdentity {
   readonly key: KeyPair;
   readonly delegation: Delegation;
+  readonly box: BoxKey;
 }
 
 function made(): PassingIdentity {
   const key = KeyPair.generate();
-  return { key, delegation: selfDelegation(key) };
+  return { key, delegation: selfDelegation(key), box: newBoxKey() };
 }
 
 export class PassingIdentities {

@@ -4,7 +4,7 @@
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
-import { BoxOpener, type SealingKey, sealTo } from '../../foundation/keys/sealed-box.ts';
+import { type BoxKey, BoxOpener, type SealingKey, sealTo } from '../../foundation/keys/sealed-box.ts';
 import { encryptionKeyId } from '../../foundation/records/encryption-keys.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { encodeNotePayload, type NotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
@@ -39,14 +39,16 @@ function malformed(cause?: unknown): SvcError {
 
 /**
  * Seals a letter; returns the payload of a note record.
+ * @param once a key that no other box has; left out: a new one
  * @throws SvcError `bad_record` where the recipient's key is no usable one
  */
-export async function sealLetter(
+export function sealLetter(
   letter: Uint8Array,
   nonce: Uint8Array,
   recipient: Aid,
   sealedTo: Uint8Array,
-): Promise<Uint8Array> {
+  once?: BoxKey,
+): Uint8Array {
   const shown = {
     mailbox: mailboxKey(recipient),
     removalHash: removalHash(nonce),
@@ -54,7 +56,7 @@ export async function sealLetter(
   };
   try {
     const context = { info: infoOf(recipient), aad: noteHeader(shown) };
-    return encodeNotePayload({ ...shown, ...(await sealTo(sealedTo, pad(letter), context)) });
+    return encodeNotePayload({ ...shown, ...sealTo(sealedTo, pad(letter), context, once) });
   } catch (error) {
     throw new SvcError('bad_record', { message: "The recipient's encryption key cannot be used.", cause: error });
   }
@@ -76,10 +78,10 @@ export class NoteOpener {
    * The letter in a note.
    * @throws SvcError `bad_record` where it was not sealed to this key for this recipient, or was changed
    */
-  async open(note: NotePayload, recipient: Aid): Promise<Uint8Array> {
+  open(note: NotePayload, recipient: Aid): Uint8Array {
     let padded: Uint8Array;
     try {
-      padded = await this.#box.open(note, { info: infoOf(recipient), aad: noteHeader(note) });
+      padded = this.#box.open(note, { info: infoOf(recipient), aad: noteHeader(note) });
     } catch (error) {
       throw malformed(error);
     }

@@ -9,6 +9,12 @@ import { isUsablePublicKey, PUBLIC_KEY_BYTES, SEED_BYTES, SIGNATURE_BYTES, type 
 const PKCS8_HEADER = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SPKI_HEADER = Buffer.from('302a300506032b6570032100', 'hex');
 
+/** The 32 bytes of a public key on Curve25519 (RFC 8037 holds them bare; as DER they take four times as long). */
+export function rawPublicKey(key: KeyObject): Uint8Array {
+  const { x = '' } = key.export({ format: 'jwk' });
+  return new Uint8Array(Buffer.from(x, 'base64url'));
+}
+
 /** A key pair that signs. The seed leaves it only through `seed`, for export and storage. */
 export class KeyPair implements Signer {
   readonly publicKey: Uint8Array;
@@ -18,8 +24,7 @@ export class KeyPair implements Signer {
   private constructor(seed: Uint8Array) {
     this.#seed = seed;
     this.#privateKey = createPrivateKey({ key: Buffer.concat([PKCS8_HEADER, seed]), format: 'der', type: 'pkcs8' });
-    const spki = createPublicKey(this.#privateKey).export({ format: 'der', type: 'spki' });
-    this.publicKey = new Uint8Array(spki.subarray(SPKI_HEADER.length));
+    this.publicKey = rawPublicKey(createPublicKey(this.#privateKey));
   }
 
   static generate(): KeyPair {

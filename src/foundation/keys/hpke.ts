@@ -2,7 +2,7 @@
  * HPKE (RFC 9180) in base mode, one message for each key, with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and AES-256-GCM.
  * The steps are few and short: on this thread they take a quarter of what a dozen ways to another one and back do.
  */
-import { createHmac, createSecretKey, diffieHellman, type KeyObject } from 'node:crypto';
+import { createHmac, createSecretKey, diffieHellman, hkdfSync, type KeyObject } from 'node:crypto';
 import { CIPHER_KEY_BYTES, decrypt, encrypt, NONCE_BYTES } from './cipher.ts';
 
 const VERSION = Buffer.from('HPKE-v1');
@@ -30,35 +30,39 @@ export interface KeyExchange {
   readonly recipient: Uint8Array;
 }
 
-function hmac(key: Uint8Array, ...parts: readonly Uint8Array[]): Buffer {
-  const mac = createHmac('sha256', key);
-  for (const part of parts) mac.update(part);
-  return mac.digest();
+/** `LabeledExtract` without its last step: what is hashed. */
+function labeled(suite: Uint8Array, label: string, material: Uint8Array): Buffer {
+  return Buffer.concat([VERSION, suite, Buffer.from(label), material]);
 }
 
 /** `LabeledExtract`. */
 function extract(suite: Uint8Array, salt: Uint8Array, label: string, material: Uint8Array): Buffer {
-  return hmac(salt, VERSION, suite, Buffer.from(label), material);
+  return createHmac('sha256', salt)
+    .update(labeled(suite, label, material))
+    .digest();
 }
 
-/** `LabeledExpand`, of one block of the hash at most: nothing here needs more. */
-function expand(suite: Uint8Array, secret: Uint8Array, label: string, info: Uint8Array, length: number): Buffer {
-  const block = hmac(secret, Buffer.of(0, length), VERSION, suite, Buffer.from(label), info, Buffer.of(1));
-  return block.subarray(0, length);
+/** The label of `LabeledExpand`. */
+function labeledInfo(suite: Uint8Array, label: string, info: Uint8Array, length: number): Buffer {
+  return Buffer.concat([Buffer.of(0, length), labeled(suite, label, info)]);
 }
 
 const PSK_ID_HASH = extract(SUITE, NOTHING, 'psk_id_hash', NOTHING);
+const MAIN = labeled(SUITE, 'secret', NOTHING);
 
-/** The key and the nonce of the only message. Throws where the public key is no usable one. */
+/**
+ * The key and the nonce of the only message. `LabeledExtract` and the `LabeledExpand` behind it are one call of HKDF each.
+ * Throws where the public key is no usable one.
+ */
 function schedule({ privateKey, publicKey, encapsulated, recipient }: KeyExchange, info: Uint8Array) {
-  const shared = extract(KEM_SUITE, NOTHING, 'eae_prk', diffieHellman({ privateKey, publicKey }));
-  const secret = expand(KEM_SUITE, shared, 'shared_secret', Buffer.concat([encapsulated, recipient]), SECRET_BYTES);
+  const shared = labeled(KEM_SUITE, 'eae_prk', diffieHellman({ privateKey, publicKey }));
+  const both = Buffer.concat([encapsulated, recipient]);
+  const ofBoth = labeledInfo(KEM_SUITE, 'shared_secret', both, SECRET_BYTES);
+  const secret = new Uint8Array(hkdfSync('sha256', shared, NOTHING, ofBoth, SECRET_BYTES));
   const context = Buffer.concat([BASE_MODE, PSK_ID_HASH, extract(SUITE, NOTHING, 'info_hash', info)]);
-  const main = extract(SUITE, secret, 'secret', NOTHING);
-  return {
-    key: createSecretKey(expand(SUITE, main, 'key', context, CIPHER_KEY_BYTES)),
-    nonce: expand(SUITE, main, 'base_nonce', context, NONCE_BYTES),
-  };
+  const derive = (label: string, length: number): Uint8Array =>
+    new Uint8Array(hkdfSync('sha256', MAIN, secret, labeledInfo(SUITE, label, context, length), length));
+  return { key: createSecretKey(derive('key', CIPHER_KEY_BYTES)), nonce: derive('base_nonce', NONCE_BYTES) };
 }
 
 /** Encrypts the message of an exchange. Throws where the recipient's key is no usable one. */

@@ -1,6 +1,7 @@
 /** Seals bytes to an X25519 key, so that only its owner reads them: HPKE (RFC 9180), base mode. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
+import { rawPublicKey } from '../identity/keys.ts';
 import { openOver, type SealingContext, sealOver } from './hpke.ts';
 
 /** DER headers of RFC 8410, as in identity/keys.ts. */
@@ -29,23 +30,35 @@ function publicKeyOf(publicKey: Uint8Array): KeyObject {
   return createPublicKey({ key: Buffer.concat([SPKI_HEADER, publicKey]), format: 'der', type: 'spki' });
 }
 
-function rawKeyOf(key: KeyObject): Uint8Array {
-  return new Uint8Array(key.export({ format: 'der', type: 'spki' }).subarray(SPKI_HEADER.length));
-}
-
 /** The key pair of an X25519 private key. */
 export function sealingKeyOf(privateKey: Uint8Array): SealingKey {
-  return { privateKey, publicKey: rawKeyOf(createPublicKey(privateKeyOf(privateKey))) };
+  return { privateKey, publicKey: rawPublicKey(createPublicKey(privateKeyOf(privateKey))) };
 }
 
-/** Rejects where the key is no usable one. */
-export function sealTo(recipient: Uint8Array, plain: Uint8Array, context: SealingContext): Promise<SealedBox> {
-  return Promise.try(() => {
-    const own = generateKeyPairSync('x25519');
-    const encapsulated = rawKeyOf(own.publicKey);
-    const exchange = { privateKey: own.privateKey, publicKey: publicKeyOf(recipient), encapsulated, recipient };
-    return { encapsulated, ciphertext: sealOver(exchange, plain, context) };
-  });
+/** A key pair for one box. */
+export interface BoxKey {
+  readonly privateKey: KeyObject;
+  readonly encapsulated: Uint8Array;
+}
+
+/** A new key for one box: half of the work of sealing it, which may be done ahead. */
+export function newBoxKey(): BoxKey {
+  const { privateKey, publicKey } = generateKeyPairSync('x25519');
+  return { privateKey, encapsulated: rawPublicKey(publicKey) };
+}
+
+/**
+ * Seals bytes to a key. Throws where the key is no usable one.
+ * @param own a key that no other box has
+ */
+export function sealTo(
+  recipient: Uint8Array,
+  plain: Uint8Array,
+  context: SealingContext,
+  own = newBoxKey(),
+): SealedBox {
+  const ciphertext = sealOver({ ...own, publicKey: publicKeyOf(recipient), recipient }, plain, context);
+  return { encapsulated: own.encapsulated, ciphertext };
 }
 
 /** Opens boxes with one key, which is read once. */
@@ -59,12 +72,10 @@ export class BoxOpener {
     this.#key = key;
   }
 
-  /** Rejects where it was not sealed to this key in this context, or was changed. */
-  open({ encapsulated, ciphertext }: SealedBox, context: SealingContext): Promise<Uint8Array> {
-    return Promise.try(() => {
-      const privateKey = (this.#privateKey ??= privateKeyOf(this.#key.privateKey));
-      const exchange = { privateKey, publicKey: publicKeyOf(encapsulated), encapsulated, recipient: this.publicKey };
-      return openOver(exchange, ciphertext, context);
-    });
+  /** Throws where it was not sealed to this key in this context, or was changed. */
+  open({ encapsulated, ciphertext }: SealedBox, context: SealingContext): Uint8Array {
+    const privateKey = (this.#privateKey ??= privateKeyOf(this.#key.privateKey));
+    const exchange = { privateKey, publicKey: publicKeyOf(encapsulated), encapsulated, recipient: this.publicKey };
+    return openOver(exchange, ciphertext, context);
   }
 }

@@ -5,6 +5,7 @@ import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
 import { VerifierKeys } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
 import { SingleFlight } from '../single-flight.ts';
+import { TurnAllowance } from '../turn-allowance.ts';
 import { badRecordSignature, checkRecord, isSignedHere, recordSigningInput, type SignedRecord } from './record.ts';
 
 /** Good records that are remembered; one takes about 150 bytes. */
@@ -20,8 +21,7 @@ export class RecordVerifier {
   readonly #good: LruCache<string, true>;
   /** Records that another thread looks at right now: the same one comes from several nodes at once. */
   readonly #checks = new SingleFlight<void>();
-  /** How many more this thread verifies in this turn. */
-  #here = HERE_IN_A_TURN;
+  readonly #here = new TurnAllowance(HERE_IN_A_TURN);
 
   constructor(
     { maxEntries = MAX_REMEMBERED }: { readonly maxEntries?: number },
@@ -53,13 +53,7 @@ export class RecordVerifier {
    * @throws SvcError `bad_record` or `bad_delegation` with the reason
    */
   async verifyAsync(record: SignedRecord, now: number): Promise<void> {
-    if (this.#here > 0 && this.#delegations.isSoonVerified(record.delegation)) {
-      if (this.#here-- === HERE_IN_A_TURN)
-        setImmediate(() => {
-          this.#here = HERE_IN_A_TURN;
-        });
-      return this.verify(record, now);
-    }
+    if (this.#delegations.isSoonVerified(record.delegation) && this.#here.take()) return this.verify(record, now);
     checkRecord(record, now);
     const key = keyOf(record);
     // Side by side, on two threads; what is wrong with the delegation is told first.

@@ -79,7 +79,7 @@ export class Knocker {
 
   async #put(message: Uint8Array, to: Uint8Array, signal: AbortSignal): Promise<void> {
     const { records, clock } = this.#deps;
-    const { replicas } = await records.put(meetingKey(to), await sealKnock(message, to, clock), { signal });
+    const { replicas } = await records.put(meetingKey(to), sealKnock(message, to, clock), { signal });
     if (replicas === 0) throw new SvcError('connect_failed', { message: 'No node of the record network was reached.' });
   }
 
@@ -88,7 +88,7 @@ export class Knocker {
     const { records, clock } = this.#deps;
     for (;;) {
       const found = await records.list(meetingKey(opener.publicKey), [RECORD.note], { limit: MAX_ANSWERS, signal });
-      const messages = await Promise.all(found.map((record) => openKnock(record, opener)));
+      const messages = found.map((record) => openKnock(record, opener));
       const answers = messages.map((message) => (message === null ? null : decodeKnockAnswer(message)));
       const answer = answers.find((one) => one !== null && equalBytes(one.attempt, attempt));
       if (answer !== undefined && answer !== null) return answer.listensAt;

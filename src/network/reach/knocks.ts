@@ -97,15 +97,15 @@ export function decodeKnockAnswer(bytes: Uint8Array): KnockAnswer | null {
   return listensAt === undefined || !isBytes(attempt, ATTEMPT_BYTES) ? null : { attempt, listensAt };
 }
 
-/** The record of a message; it belongs under `meetingKey(to)`. Rejects where the key is no usable one. */
-export async function sealKnock(message: Uint8Array, to: Uint8Array, clock: Clock): Promise<SignedRecord> {
+/** The record of a message; it belongs under `meetingKey(to)`. Throws where the key is no usable one. */
+export function sealKnock(message: Uint8Array, to: Uint8Array, clock: Clock): SignedRecord {
   const shown = {
     mailbox: meetingKey(to),
     // It goes by itself, soon.
     removalHash: removalHash(randomBytes(REMOVAL_TOKEN_BYTES)),
     keyId: encryptionKeyId(to),
   };
-  const box = await sealTo(to, message, { info: INFO, aad: noteHeader(shown) });
+  const box = sealTo(to, message, { info: INFO, aad: noteHeader(shown) });
   const payload = encodeNotePayload({ ...shown, ...box });
   const once = KeyPair.generate();
   const delegation = selfDelegation(once);
@@ -123,11 +123,11 @@ export async function sealKnock(message: Uint8Array, to: Uint8Array, clock: Cloc
 }
 
 /** The message in a record; null where it holds none for this key. */
-export async function openKnock({ payload }: SignedRecord, opener: BoxOpener): Promise<Uint8Array | null> {
+export function openKnock({ payload }: SignedRecord, opener: BoxOpener): Uint8Array | null {
   const note = decodeNotePayload(payload);
   if (note === null) return null;
   try {
-    return await opener.open(note, { info: INFO, aad: noteHeader(note) });
+    return opener.open(note, { info: INFO, aad: noteHeader(note) });
   } catch {
     return null;
   }

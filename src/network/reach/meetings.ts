@@ -94,7 +94,7 @@ export class Meetings implements Component {
     const { nodeKey, meet, log } = this.#deps;
     const digest = toHex(recordDigest(record.encoded));
     this.#known.set(digest, digest);
-    const message = await openKnock(record, this.#opener);
+    const message = openKnock(record, this.#opener);
     const knock = message === null ? null : decodeKnock(message);
     if (knock === null || equalBytes(knock.caller, nodeKey)) return;
     try {
@@ -107,7 +107,7 @@ export class Meetings implements Component {
 
   async #answer({ attempt, answerTo }: Knock, listensAt: Address): Promise<void> {
     const { records, clock } = this.#deps;
-    const record = await sealKnock(encodeKnockAnswer({ attempt, listensAt }), answerTo, clock);
+    const record = sealKnock(encodeKnockAnswer({ attempt, listensAt }), answerTo, clock);
     await records.put(meetingKey(answerTo), record, { signal: this.#stop.signal });
   }
 }

@@ -44,7 +44,7 @@ class World {
   readonly inbox = new Inbox({
     store: this.store,
     keys: this.keys,
-    verifier: new DelegationVerifier(),
+    delegations: new DelegationVerifier(),
     clock: this.clock,
     log: silentLog,
     events: { emit: (...event) => this.events.push(event) },
@@ -111,10 +111,10 @@ test('what was sealed for one cannot be handed on to another as if it were for h
   const bobs = world.keys.current(bob.aid).publicKey;
   const signer = { delegation: alice.delegation, sign: (m: Uint8Array) => alice.operational.sign(m) };
   const inner = encodeLetter(letter, signer, bobs);
-  const again = await sealLetter(inner, letter.nonce, carol.aid, world.keys.current(carol.aid).publicKey);
+  const again = sealLetter(inner, letter.nonce, carol.aid, world.keys.current(carol.aid).publicKey);
   assert.equal(await world.verdict(carol.aid, world.record(again)), 'refused');
   // To Bob himself it is what it was.
-  const resealed = await sealLetter(inner, letter.nonce, bob.aid, bobs);
+  const resealed = sealLetter(inner, letter.nonce, bob.aid, bobs);
   assert.equal(await world.verdict(bob.aid, world.record(resealed)), 'kept');
 });
 

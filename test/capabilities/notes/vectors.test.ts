@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Inbox } from '../../../src/capabilities/notes/inbox.ts';
-import { decodeLetter, encodeLetter, messageId, verifyLetter } from '../../../src/capabilities/notes/letter.ts';
+import { decodeLetter, encodeLetter, LetterVerifier, messageId } from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
 import { NoteOpener, sealLetter } from '../../../src/capabilities/notes/sealing.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
@@ -132,17 +132,17 @@ for (const note of vectors.notes)
     assert.equal(toHex(noteHeader(sealed)), note.header_hex);
     assert.equal(toHex(removalHash(content.nonce)), note.removal_hash_hex);
     const opener = new NoteOpener(sealingKeyOf(hex(key.private_key_hex)));
-    const opened = await opener.open(sealed, RECIPIENT);
+    const opened = opener.open(sealed, RECIPIENT);
     assert.equal(toHex(opened), note.letter_hex);
     const letter = decodeLetter(opened, RECIPIENT);
-    await verifyLetter(letter, sealedTo, new DelegationVerifier());
+    await new LetterVerifier({ delegations: new DelegationVerifier() }).verify(letter, sealedTo);
     assert.deepEqual({ ...content, delegation: letter.delegation, signature: letter.signature }, letter);
 
     // Sealed by the product, with a key of its own choice, it has the same header, length and content.
-    const own = await sealLetter(hex(note.letter_hex), content.nonce, RECIPIENT, sealedTo);
+    const own = sealLetter(hex(note.letter_hex), content.nonce, RECIPIENT, sealedTo);
     assert.equal(own.length, record.payload.length);
     assert.equal(toHex(noteHeader(decodeNotePayload(own) ?? assert.fail())), note.header_hex);
-    assert.equal(toHex(await opener.open(decodeNotePayload(own) ?? assert.fail(), RECIPIENT)), note.letter_hex);
+    assert.equal(toHex(opener.open(decodeNotePayload(own) ?? assert.fail(), RECIPIENT)), note.letter_hex);
   });
 
 for (const { why, verdict, now, newest_delegation, record_hex } of vectors.takings)
@@ -154,7 +154,7 @@ for (const { why, verdict, now, newest_delegation, record_hex } of vectors.takin
     const inbox = new Inbox({
       store: new NoteStore(db),
       keys: keysOf((aid) => (aid === RECIPIENT ? recipient : null), clock),
-      verifier: new DelegationVerifier(),
+      delegations: new DelegationVerifier(),
       clock,
       log: silentLog,
       events: { emit: () => 0 },

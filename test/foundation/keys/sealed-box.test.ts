@@ -16,32 +16,32 @@ test('what is sealed here the other opens, and the other way round', async () =>
   const pair = { publicKey, privateKey: await judge.DeserializePrivateKey(key.privateKey) };
   for (const length of LENGTHS) {
     const plain = new Uint8Array(randomBytes(length));
-    const ours = await sealTo(key.publicKey, plain, CONTEXT);
+    const ours = sealTo(key.publicKey, plain, CONTEXT);
     assert.deepEqual(new Uint8Array(await judge.Open(pair, ours.encapsulated, ours.ciphertext, CONTEXT)), plain);
     const theirs = await judge.Seal(publicKey, plain, CONTEXT);
     const box = { encapsulated: theirs.encapsulatedSecret, ciphertext: theirs.ciphertext };
-    assert.deepEqual(await opener.open(box, CONTEXT), plain);
+    assert.deepEqual(opener.open(box, CONTEXT), plain);
   }
 });
 
 test('a box opens for its key and its context only, and unchanged', async () => {
   const opener = new BoxOpener(sealingKeyOf(new Uint8Array(32).fill(1)));
   const other = new BoxOpener(sealingKeyOf(new Uint8Array(32).fill(2)));
-  const box = await sealTo(opener.publicKey, new Uint8Array(100), CONTEXT);
+  const box = sealTo(opener.publicKey, new Uint8Array(100), CONTEXT);
   const changed = (bytes: Uint8Array, at: number): Uint8Array => bytes.with(at, (bytes[at] ?? 0) ^ 1);
-  await assert.rejects(other.open(box, CONTEXT));
-  await assert.rejects(opener.open(box, { ...CONTEXT, info: new Uint8Array() }));
-  await assert.rejects(opener.open(box, { ...CONTEXT, aad: new Uint8Array() }));
+  assert.throws(() => other.open(box, CONTEXT));
+  assert.throws(() => opener.open(box, { ...CONTEXT, info: new Uint8Array() }));
+  assert.throws(() => opener.open(box, { ...CONTEXT, aad: new Uint8Array() }));
   for (const at of [0, 99, 100, 115])
-    await assert.rejects(opener.open({ ...box, ciphertext: changed(box.ciphertext, at) }, CONTEXT));
-  await assert.rejects(opener.open({ ...box, encapsulated: changed(box.encapsulated, 0) }, CONTEXT));
-  await assert.rejects(opener.open({ ...box, ciphertext: box.ciphertext.subarray(0, 15) }, CONTEXT));
+    assert.throws(() => opener.open({ ...box, ciphertext: changed(box.ciphertext, at) }, CONTEXT));
+  assert.throws(() => opener.open({ ...box, encapsulated: changed(box.encapsulated, 0) }, CONTEXT));
+  assert.throws(() => opener.open({ ...box, ciphertext: box.ciphertext.subarray(0, 15) }, CONTEXT));
 });
 
 test('keys of small order, and of another length, are none', async () => {
   for (const key of [new Uint8Array(32), new Uint8Array(32).fill(1, 0, 1), new Uint8Array(31), new Uint8Array(33)]) {
-    await assert.rejects(sealTo(key, new Uint8Array(1), CONTEXT));
+    assert.throws(() => sealTo(key, new Uint8Array(1), CONTEXT));
     const opener = new BoxOpener(sealingKeyOf(new Uint8Array(32).fill(1)));
-    await assert.rejects(opener.open({ encapsulated: key, ciphertext: new Uint8Array(16) }, CONTEXT));
+    assert.throws(() => opener.open({ encapsulated: key, ciphertext: new Uint8Array(16) }, CONTEXT));
   }
 });

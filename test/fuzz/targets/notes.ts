@@ -1,5 +1,5 @@
 /** Notes: what is sealed, what is in it, and how it is handed over. */
-import { decodeLetter, messageId, verifyLetter } from '../../../src/capabilities/notes/letter.ts';
+import { decodeLetter, LetterVerifier, messageId } from '../../../src/capabilities/notes/letter.ts';
 import { NoteOpener } from '../../../src/capabilities/notes/sealing.ts';
 import { readRequest } from '../../../src/capabilities/notes/wire.ts';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
@@ -24,14 +24,14 @@ const letter: FuzzTarget = {
   inputs: 2500,
   prepare: () => {
     const seeds = vectorBytes('notes', 'notes.*.letter_hex');
-    const verifier = new DelegationVerifier();
+    const verifier = new LetterVerifier({ delegations: new DelegationVerifier() });
     return {
       seeds,
       run: async (input) => {
         try {
           const read = decodeLetter(input, RECIPIENT);
           if (messageId(read).length !== 32) throw broken('an id of another length', input);
-          await verifyLetter(read, KEYS[0]?.publicKey ?? new Uint8Array(), verifier);
+          await verifier.verify(read, KEYS[0]?.publicKey ?? new Uint8Array());
         } catch (error) {
           return refusal(error, REFUSALS);
         }
@@ -58,7 +58,7 @@ const sealed: FuzzTarget = {
         const opener =
           openers.find(({ publicKey }) => equalBytes(encryptionKeyId(publicKey), note.keyId)) ?? openers[0];
         try {
-          await opener?.open(note, RECIPIENT);
+          opener?.open(note, RECIPIENT);
         } catch (error) {
           return refusal(error, ['bad_record']);
         }

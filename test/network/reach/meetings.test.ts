@@ -82,7 +82,7 @@ async function named({ look, places }: World): Promise<MeetingPlace> {
 }
 
 async function put({ records, clock }: World, message: Uint8Array, { publicKey }: MeetingPlace): Promise<void> {
-  await records.put(meetingKey(publicKey), await sealKnock(message, publicKey, clock));
+  await records.put(meetingKey(publicKey), sealKnock(message, publicKey, clock));
 }
 
 const knock = (more: Partial<Knock> = {}): Uint8Array =>

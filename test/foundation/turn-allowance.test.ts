@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { TurnAllowance } from '../../src/foundation/turn-allowance.ts';
+
+test('so many in a turn of the event loop, and as many again in the next', async () => {
+  const allowance = new TurnAllowance(2);
+  const take = (): boolean[] => Array.from({ length: 3 }, () => allowance.take());
+  for (let i = 0; i < 3; i++) {
+    assert.deepEqual(take(), [true, true, false]);
+    await Promise.resolve();
+    assert.ok(!allowance.take(), 'work of the same turn has no more');
+    await turn();
+  }
+  assert.ok(allowance.take());
+  await turn();
+  assert.deepEqual(take(), [true, true, false], 'one that was taken before is no longer missing');
+});
