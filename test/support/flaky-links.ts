@@ -206,6 +206,7 @@ export class FlakyNode implements Links {
     this.opened++;
     clock.after(0, () => handler(asLink(far, names, path)));
     if (options.first !== undefined) near.write(options.first.bytes({ instance: '', isFresh: false }));
+    if (options.first?.isAll === true) near.end();
     const wasQuicker = this.isQuicker;
     return Object.assign(asLink(near, names, path), { isOutdated: () => this.isQuicker && !wasQuicker });
   }

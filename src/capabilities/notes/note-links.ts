@@ -104,11 +104,10 @@ export class NoteLinks {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
     // A note that comes twice is one, so that it may go with the header of its link.
-    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: request } };
+    const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: request, isAll: true } };
     const link = await links.open(sender, recipient, 'note', options);
     using limit = patience(clock, REQUEST_TIMEOUT_MS, either);
     try {
-      link.end();
       const said = await read(link, limit.signal);
       letGo(link, clock);
       return said;

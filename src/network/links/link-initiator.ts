@@ -51,6 +51,11 @@ function placeOf(session: NodeSession, stream: QuicStream): FirstPlace {
   return { instance: session.instance, isFresh };
 }
 
+function say(stream: QuicStream, bytes: Uint8Array, isAll: boolean): void {
+  if (isAll) stream.end(bytes);
+  else stream.write(bytes);
+}
+
 /** A link that is to be opened. */
 export interface Opening {
   readonly place: NodePlace;
@@ -160,7 +165,7 @@ export class LinkInitiator {
       // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
       const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
       const said = [Uint8Array.of(KIND.link), u16(header.length), header, ...(early === undefined ? [] : [early])];
-      stream.write(Buffer.concat(said));
+      say(stream, Buffer.concat(said), early !== undefined && first?.isAll === true);
       if (early !== undefined) first?.follow?.((bytes) => void stream.write(bytes));
       const [status = STATUS.failed] = await readExactly(stream, 1, signal).finally(() => first?.follow?.(null));
       session.heard();
@@ -173,7 +178,8 @@ export class LinkInitiator {
       // A newer delegation was met meanwhile: who answers has to prove himself once more.
       if (!proven.stands(names.called, window, unixSeconds(clock))) throw new Refusal(STATUS.proofNeeded);
       standing.add(names.called, stream, window.issuedAt);
-      if (first !== undefined && early === undefined) stream.write(first.bytes(placeOf(session, stream)));
+      if (first !== undefined && early === undefined)
+        say(stream, first.bytes(placeOf(session, stream)), first.isAll === true);
       return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.beside);
     } catch (error) {
       stream.destroy();

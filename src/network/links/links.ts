@@ -93,6 +93,7 @@ export class AgentLinks implements Links, LinkPaths {
     if (here) {
       const link = await this.#openHere(names, limit.signal);
       if (first !== undefined) link.write(first.bytes({ instance: '', isFresh: false }));
+      if (first?.isAll === true) link.end();
       return link;
     }
     try {

@@ -150,6 +150,8 @@ export interface FirstBytes {
   follow?(write: ((bytes: Uint8Array) => void) | null): void;
   /** The last attempt at a place was refused: nobody has acted on its bytes. */
   refused?(): void;
+  /** Nothing is said behind them: the link is ended with them. */
+  readonly isAll?: boolean;
 }
 
 export interface Links {

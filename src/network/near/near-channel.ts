@@ -76,6 +76,7 @@ export class NearChannel {
       send: (bytes) => this.#send(stream, bytes),
       sendEnd: () => this.#end(stream),
       sendReset: () => this.#reset(stream),
+      together: (work) => this.#together(work),
       hold: (isHeld) => this.#hold(stream, isHeld),
       abandon: () => this.#abandon(stream),
     });
@@ -122,6 +123,16 @@ export class NearChannel {
       hasRoom = socket.write(record);
     }
     return hasRoom;
+  }
+
+  #together(work: () => void): void {
+    const { socket } = this.#options;
+    socket.cork();
+    try {
+      work();
+    } finally {
+      socket.uncork();
+    }
   }
 
   #end(stream: NearStream): void {

@@ -15,6 +15,8 @@ export interface Carrying {
   sendEnd(): void;
   /** Gives what is under way up, both ways. */
   sendReset(): void;
+  /** Has what `work` sends go out in one piece: each piece wakes the other side. */
+  together(work: () => void): void;
   /** Lets what comes wait in the TCP connection, or no longer. */
   hold(isHeld: boolean): void;
   /** Nobody reads any more though the other side has not ended. */
@@ -92,6 +94,12 @@ export class NearStream extends Duplex implements QuicStream {
     if (!this.#isHeld) return;
     this.#isHeld = false;
     this.#carrying.hold(false);
+  }
+
+  override end(...last: readonly unknown[]): this {
+    // The last bytes and the end behind them.
+    this.#carrying.together(() => super.end.apply(this, last as Parameters<Duplex['end']>));
+    return this;
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { eventually } from '../../support/eventually.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -78,6 +79,24 @@ test('the first bytes of a link go with its header once the called agent is prov
     received.map((bytes) => [...bytes]),
     [[1], [2]],
   );
+});
+
+test('a link is ended with its first bytes where nothing follows them, proven or not, here or elsewhere', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const caller = a.host();
+  const first = { bytes: () => Uint8Array.of(7), isAll: true };
+  for (const at of [a, b]) {
+    const called = at.host();
+    const inbox = at.inbox('tcp');
+    for (let i = 0; i < 2; i++) {
+      const link = await a.links.open(caller.aid, called.aid, 'tcp', { first });
+      await eventually('the link has come', () => inbox.length > i);
+      assert.deepEqual([...(await readAll(inbox[i] ?? assert.fail()))], [7]);
+      inbox[i]?.end('read');
+      assert.equal(String(await readAll(link)), 'read');
+    }
+  }
 });
 
 test('both directions of a pair of nodes, and all of their agents, share one connection', async () => {

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { test } from 'node:test';
+import { FrameOpener } from '../../../src/network/near/frames.ts';
 import type { QuicStream } from '../../../src/network/quic/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
@@ -195,6 +196,29 @@ for (const isSealed of [false, true]) {
     assert.equal(await failure(ours), 'connection_lost');
   });
 }
+
+test('the last bytes of a stream and its end go out in one piece', async (t) => {
+  const quic = await quicPair(t);
+  const [near, far] = await socketPair(t);
+  const { channel } = channelEnd(near, sealsOf(false)[0], { isSealed: false, quic }, null);
+  const pieces = t.mock.method(near, 'write');
+  const uncork = t.mock.method(near, 'uncork', () => {});
+  const stream = channel.begin();
+  stream.end('the last');
+  assert.equal(pieces.mock.callCount(), 2, 'both are there, and wait');
+  assert.equal(uncork.mock.callCount(), 1);
+  uncork.mock.restore();
+  near.uncork();
+  const [last]: Buffer[] = await once(far, 'data');
+  const frames = [...new FrameOpener().feed(last ?? assert.fail())];
+  assert.deepEqual(
+    frames.map(({ kind, payload }) => [kind, String(payload)]),
+    [
+      ['data', 'the last'],
+      ['end', ''],
+    ],
+  );
+});
 
 for (const isSealed of [false, true])
   test(`a sign of life is answered between streams, ${isSealed ? 'sealed' : 'in the open'}`, async (t) => {
