@@ -3,8 +3,9 @@
  * and stand close enough, while others are still searched for; it is done when enough have kept it.
  */
 
+import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { compareFreshness, type SignedRecord } from '../../foundation/records/record.ts';
 import { BEYOND, type Lookup, type LookupAnswer } from './lookup.ts';
@@ -13,6 +14,12 @@ import type { PutOptions, PutResult } from './types.ts';
 
 /** So many acknowledgements at least, where half of those near a key are enough. */
 export const FEWEST_REPLICAS = 4;
+
+/**
+ * Where nodes are nearby, no more of them than are needed are given a record at first, and the others so much later:
+ * milliseconds. What such nodes take for an answer is work, and some share a machine with others or with us.
+ */
+export const HOLD_MS = 20;
 
 /** A node's verdict on a record; `newer` is what it holds instead, verified. */
 export interface StoreVerdict {
@@ -35,6 +42,10 @@ interface PutOperationOptions {
 
 interface PutOperationDependencies {
   readonly clock: Clock;
+  /** Runs what is done later, with what else is then. */
+  readonly later: Clock['after'];
+  /** Whether a node answers sooner than `HOLD_MS`. */
+  readonly isNearby: (node: Address) => boolean;
   /** Hands the record to a node; null where it does not answer. */
   readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
   /** Keeps it at this node, where it belongs here as well: false where there is no room. */
@@ -62,6 +73,9 @@ export class PutOperation {
   #searched = false;
   #isAnswered = false;
   #isWhole = false;
+  /** Until the others are given it; null where none is held back. */
+  #holding: Timer | null = null;
+  #holdsNone = false;
   #lookup: Lookup | null = null;
 
   constructor(options: PutOperationOptions, dependencies: PutOperationDependencies) {
@@ -113,12 +127,36 @@ export class PutOperation {
     const { width } = this.#options;
     for (const answer of lookup.within(width)) {
       if (this.#given.size >= 2 * lookup.beyond(width)) return;
-      if (answer.token !== null && !this.#given.has(answer)) this.#give(answer);
+      if (answer.token === null || this.#given.has(answer)) continue;
+      if (this.#holdsBack(answer, lookup)) return;
+      this.#give(answer);
     }
+  }
+
+  /** Whether a node is given it later, as those that have it already are enough for an answer and will give it soon. */
+  #holdsBack({ address }: LookupAnswer, lookup: Lookup): boolean {
+    if (this.#deps.onWhole === undefined || this.#holdsNone || lookup.looksDense) return false;
+    if (!this.#deps.isNearby(address)) this.#holdsNone = true;
+    else if (this.#given.size >= this.#needed(lookup)) {
+      this.#holding ??= this.#deps.later(HOLD_MS, () => {
+        this.#giveRest();
+        this.#settle();
+      });
+      return true;
+    }
+    return false;
+  }
+
+  #giveRest(): void {
+    this.#holdsNone = true;
+    this.#holding?.cancel();
+    this.#holding = null;
+    if (this.#lookup !== null) this.advance(this.#lookup);
   }
 
   /** Ends the wait with what has been acknowledged so far. */
   stop(): void {
+    this.#holding?.cancel();
     this.#isAnswered = true;
     this.#done.resolve();
   }
@@ -135,6 +173,8 @@ export class PutOperation {
         timer.cancel();
         this.#waiting.delete(answer);
         if (verdict !== null) this.#count(verdict, answer);
+        // Those that were given it are no longer enough.
+        if (verdict?.code !== 'kept' && this.#holding !== null) this.#giveRest();
         this.#settle();
       }),
     );
@@ -154,7 +194,7 @@ export class PutOperation {
     const kept = this.#keepers.size;
     const awaited = kept > 0 ? this.#waiting.difference(this.#overdue).size : this.#waiting.size;
     if (this.#isWhole) return;
-    this.#isWhole = this.#searched && awaited === 0 && !this.#isKeeping;
+    this.#isWhole = this.#searched && awaited === 0 && !this.#isKeeping && this.#holding === null;
     if (this.#isAnswered) {
       if (this.#isWhole) this.#deps.onWhole?.(this.#result());
     } else if (this.#isWhole || kept >= this.#enough()) {
@@ -165,12 +205,17 @@ export class PutOperation {
 
   /** How many have to keep it before there is an answer. */
   #enough(): number {
-    const { wanted, width } = this.#options;
+    const { wanted } = this.#options;
     // Where the closest may be in league, enough means so many that others are among them.
     if (this.#lookup?.looksDense === true) return wanted * BEYOND;
     if (this.#lookup === null || !this.#searched || this.#deps.onWhole === undefined) return wanted;
-    // Of networks so small that nearly all of their nodes would have to answer, half: who reads there hears them all.
-    const near = this.#lookup.within(width).length + (this.#isHere ? 1 : 0);
+    return this.#needed(this.#lookup);
+  }
+
+  /** Of networks so small that nearly all of their nodes would have to answer, half: who reads there hears them all. */
+  #needed(lookup: Lookup): number {
+    const { wanted, width } = this.#options;
+    const near = lookup.within(width).length + (this.#isHere ? 1 : 0);
     return Math.min(wanted, Math.max(FEWEST_REPLICAS, Math.ceil(near / 2)));
   }
 }

@@ -6,14 +6,16 @@ import { SvcError } from '../../foundation/errors.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { SharedTimers } from '../../foundation/shared-timers.ts';
 import { patience, wakingClock } from '../../foundation/stall.ts';
 import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
 import { type Lookups, SEARCH_WIDTH } from './lookups.ts';
 import { encodeRemoveRequest, MAX_REMOVALS } from './messages.ts';
 import type { NodeClient } from './node-client.ts';
+import type { PeerHealth } from './peer-health.ts';
 import { STORE_WIDTH, widthFor } from './placement.ts';
-import { PutOperation } from './put-operation.ts';
+import { HOLD_MS, PutOperation } from './put-operation.ts';
 import type { RecordStore } from './record-store.ts';
 import { MAX_SEVERAL } from './several-messages.ts';
 import type { SharedLookup } from './shared-lookup.ts';
@@ -38,6 +40,7 @@ interface RecordWriterDependencies {
   readonly engine: Pick<DhtEngine, 'ownAddress' | 'closerThanSelf' | 'peerCount'>;
   readonly lookups: Pick<Lookups, 'forWrite' | 'survey'>;
   readonly client: Pick<NodeClient, 'store' | 'removeNotes'>;
+  readonly health: Pick<PeerHealth, 'rttMsOf'>;
 }
 
 export class RecordWriter {
@@ -45,10 +48,13 @@ export class RecordWriter {
   readonly #deps: RecordWriterDependencies;
   /** Records of our own that go out together are kept in one step. */
   readonly #commits: GroupCommit;
+  /** Records that are given to nodes later go together as well. */
+  readonly #timers: SharedTimers;
 
   constructor(options: RecordWriterOptions, dependencies: RecordWriterDependencies) {
     this.#options = options;
     this.#deps = dependencies;
+    this.#timers = new SharedTimers(dependencies);
     this.#commits = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_SEVERAL });
   }
 
@@ -63,7 +69,7 @@ export class RecordWriter {
     { signal, onKept, onWhole }: PutOptions = {},
     shared: SharedLookup | null = null,
   ): Promise<PutResult> {
-    const { clock, verifier, lookups, client, store } = this.#deps;
+    const { clock, verifier, lookups, client, store, health } = this.#deps;
     if (!belongsUnder(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
     await verifier.verifyAsync(record, unixSeconds(clock));
@@ -80,7 +86,15 @@ export class RecordWriter {
         nodeKey: this.#options.nodeKey,
         patienceMs: STORE_PATIENCE_MS,
       },
-      { clock: wakingClock(clock), store: (at) => client.store(at, key, record), keep, onKept, onWhole },
+      {
+        clock: wakingClock(clock),
+        later: (ms, task) => this.#timers.after(ms, task),
+        isNearby: (node) => (health.rttMsOf(node) ?? HOLD_MS) < HOLD_MS,
+        store: (at) => client.store(at, key, record),
+        keep,
+        onKept,
+        onWhole,
+      },
     );
     const advance = (): void => put.advance(lookup);
     const request = { types: [record.type], wantsRecords: false };

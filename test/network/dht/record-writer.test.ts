@@ -55,6 +55,7 @@ class World {
           forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
           survey: (key) => this.#search(key),
         },
+        health: { rttMsOf: () => null },
         client: {
           store: async (at) => {
             this.given.push(at.address.host);

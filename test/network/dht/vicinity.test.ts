@@ -8,7 +8,7 @@ import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
 import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
 import type { FindReply } from '../../../src/network/dht/messages.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
-import { FEWEST_REPLICAS, type StoreVerdict } from '../../../src/network/dht/put-operation.ts';
+import { FEWEST_REPLICAS, HOLD_MS, type StoreVerdict } from '../../../src/network/dht/put-operation.ts';
 import { RecordReader } from '../../../src/network/dht/record-reader.ts';
 import { RecordSetFetcher } from '../../../src/network/dht/record-set-fetcher.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
@@ -29,6 +29,7 @@ const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
 function setUp(
   says: (n: number) => Partial<FindReply> = () => ({}),
   verdict: () => Promise<StoreVerdict> = async () => KEPT,
+  rttMsOf: (n: number) => number | null = () => null,
 ) {
   const clock = new TestClock();
   const verifier = new RecordVerifier({}, { delegations: new DelegationVerifier() });
@@ -79,6 +80,7 @@ function setUp(
       store,
       engine: { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
       lookups: { forWrite: search, survey: (key) => search(key, { types: [], wantsRecords: false }, () => {}) },
+      health: { rttMsOf: (node) => rttMsOf(others.findIndex((at) => at === node)) },
       client: {
         store: async (at) => {
           given.push(at.address.host);
@@ -192,4 +194,94 @@ test('where all have answered by then, nobody is told again; one who does not an
   await slow.clock.run(1000);
   await idle();
   assert.deepEqual(whole, [{ replicas: FEWEST_REPLICAS, newer: null, refused: {} }]);
+});
+
+test('of nodes nearby as many as are needed are given it at first, and the others a moment later, whatever is due together', async () => {
+  const world = setUp(undefined, undefined, () => HOLD_MS - 1);
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, null);
+  await idle();
+  const whole: PutResult[] = [];
+  const onWhole = (result: PutResult): void => void whole.push(result);
+  const results = await Promise.all([
+    nearby.put(record, { onWhole }),
+    nearby.put(world.record(2).record, { onWhole }),
+    nearby.put(world.record(3).record, {}),
+  ]);
+  assert.deepEqual(
+    results.map(({ replicas }) => replicas),
+    [FEWEST_REPLICAS, FEWEST_REPLICAS, NODES],
+    'who wants no word of the rest gives it to all',
+  );
+  assert.equal(world.given.length, 2 * FEWEST_REPLICAS + NODES);
+  await world.clock.run(HOLD_MS - 1);
+  assert.equal(world.given.length, 2 * FEWEST_REPLICAS + NODES);
+  assert.deepEqual(whole, []);
+  await world.clock.run(1);
+  await idle();
+  assert.equal(world.given.length, 3 * NODES);
+  assert.deepEqual(
+    whole.map(({ replicas }) => replicas),
+    [NODES, NODES],
+  );
+});
+
+test('the others are given it at once where one refuses, and where they are further away, or are not known', async () => {
+  let calls = 0;
+  const verdicts: Record<string, () => Promise<StoreVerdict>> = {
+    refuses: async () => (++calls === 1 ? { code: 'full', newer: null, token: null } : KEPT),
+    keeps: async () => KEPT,
+  };
+  for (const [verdict, rttMsOf] of [
+    [verdicts['refuses'], () => 1],
+    [verdicts['keeps'], () => HOLD_MS],
+    [verdicts['keeps'], () => null],
+  ] as const) {
+    const world = setUp(undefined, verdict, rttMsOf);
+    const { key, record } = world.record(1);
+    const nearby = world.near(key, null);
+    await idle();
+    const { replicas } = await nearby.put(record, { onWhole: () => {} });
+    await idle();
+    assert.ok(replicas >= FEWEST_REPLICAS);
+    assert.ok(world.given.length > FEWEST_REPLICAS, `${world.given.length} nodes`);
+  }
+});
+
+test('nodes that are silent are not waited for alone', async () => {
+  let calls = 0;
+  const silent = setUp(
+    undefined,
+    () => (++calls <= FEWEST_REPLICAS ? new Promise(() => {}) : Promise.resolve(KEPT)),
+    () => 1,
+  );
+  const { key, record } = silent.record(1);
+  const nearby = silent.near(key, null);
+  await idle();
+  const put = nearby.put(record, { onWhole: () => {} });
+  await idle();
+  assert.equal(silent.given.length, FEWEST_REPLICAS);
+  await silent.clock.run(HOLD_MS);
+  await idle();
+  assert.equal(silent.given.length, NODES);
+  await silent.clock.run(1000);
+  assert.equal((await put).replicas, NODES - FEWEST_REPLICAS);
+});
+
+test('a publication that was given up gives its record to nobody more', async () => {
+  const given = new AbortController();
+  const world = setUp(
+    undefined,
+    () => new Promise(() => {}),
+    () => 1,
+  );
+  const { key, record } = world.record(1);
+  const nearby = world.near(key, null);
+  await idle();
+  const put = nearby.put(record, { onWhole: () => {}, signal: given.signal });
+  await idle();
+  given.abort(new Error('given up'));
+  await assert.rejects(put);
+  await world.clock.run(HOLD_MS);
+  assert.equal(world.given.length, FEWEST_REPLICAS);
 });
