@@ -12,15 +12,13 @@ import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
-import { VerifierKeys } from '../../foundation/identity/keys.ts';
+import { VERIFIED_IN_A_TURN, VerifierKeys } from '../../foundation/identity/keys.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
 import { TurnAllowance } from '../../foundation/turn-allowance.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');
 const ID_DOMAIN = 'svcd/note-id/v1\0';
-/** Letters that this thread verifies in one turn of the event loop: the way to another thread takes longer than one signature. */
-const HERE_IN_A_TURN = 2;
 
 /** What a letter says. */
 export interface LetterContent {
@@ -105,7 +103,7 @@ export class LetterVerifier {
   readonly #delegations: DelegationVerifier;
   /** Who writes once mostly writes again. */
   readonly #keys = new VerifierKeys();
-  readonly #here = new TurnAllowance(HERE_IN_A_TURN);
+  readonly #here = new TurnAllowance(VERIFIED_IN_A_TURN);
 
   constructor({ delegations }: { readonly delegations: DelegationVerifier }) {
     this.#delegations = delegations;

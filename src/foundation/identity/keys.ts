@@ -75,6 +75,12 @@ export function verifySignatureAsync(
   return key === null ? Promise.resolve(false) : verifyWith(key, message, signature);
 }
 
+/**
+ * Records, or letters, whose signatures this thread verifies in one turn of the event loop: the way to another thread takes
+ * longer than one signature.
+ */
+export const VERIFIED_IN_A_TURN = 2;
+
 /** Key objects kept by `VerifierKeys`. */
 const MAX_KEPT_KEYS = 1024;
 

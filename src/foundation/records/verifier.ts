@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
-import { VerifierKeys } from '../identity/keys.ts';
+import { VERIFIED_IN_A_TURN, VerifierKeys } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
 import { SingleFlight } from '../single-flight.ts';
 import { TurnAllowance } from '../turn-allowance.ts';
@@ -10,8 +10,6 @@ import { badRecordSignature, checkRecord, isSignedHere, recordSigningInput, type
 
 /** Good records that are remembered; one takes about 150 bytes. */
 const MAX_REMEMBERED = 20_000;
-/** Records that this thread verifies in one turn of the event loop: the way to another thread takes longer than one signature. */
-const HERE_IN_A_TURN = 2;
 
 export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
@@ -21,7 +19,7 @@ export class RecordVerifier {
   readonly #good: LruCache<string, true>;
   /** Records that another thread looks at right now: the same one comes from several nodes at once. */
   readonly #checks = new SingleFlight<void>();
-  readonly #here = new TurnAllowance(HERE_IN_A_TURN);
+  readonly #here = new TurnAllowance(VERIFIED_IN_A_TURN);
 
   constructor(
     { maxEntries = MAX_REMEMBERED }: { readonly maxEntries?: number },
