@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { descriptorLimit } from '../../src/foundation/descriptors.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const MODULE = new URL('../../src/foundation/descriptors.ts', import.meta.url).href;
+
+/** Where nothing is told, so that Node is asked. */
+const NOWHERE = '/nowhere/limits';
 
 /** What a process with this limit says of it. */
 function limitUnder(files: number): number {
@@ -25,7 +31,7 @@ test('looks nothing up meanwhile, and leaves the report as it was set', (t) => {
     looked.push(Reflect.get(report, 'excludeNetwork'));
     return {};
   });
-  assert.equal(descriptorLimit(), 65_536, 'where the system tells none');
+  assert.equal(descriptorLimit(NOWHERE), 65_536, 'where the system tells none');
   assert.deepEqual(looked, [true]);
   assert.equal(Reflect.get(report, 'excludeNetwork'), before);
 });
@@ -39,9 +45,22 @@ test('a limit that is no number counts as none', (t) => {
   ];
   const seen = limits.map((userLimits) => {
     const { mock } = t.mock.method(process.report, 'getReport', () => ({ userLimits }));
-    const limit = descriptorLimit();
+    const limit = descriptorLimit(NOWHERE);
     mock.restore();
     return limit;
   });
   assert.deepEqual(seen, [7, 65_536, 65_536, 65_536]);
+});
+
+test('what Linux tells counts, and Node is asked where that is no number', (t) => {
+  t.mock.method(process.report, 'getReport', () => ({ userLimits: { open_files: { soft: 9 } } }));
+  const file = join(temporaryDirectory(t), 'limits');
+  const told = (soft: string): number => {
+    writeFileSync(
+      file,
+      `Max processes  1 2 processes\nMax open files            ${soft}        20000                files\n`,
+    );
+    return descriptorLimit(file);
+  };
+  assert.deepEqual(['1024', '1000000', 'unlimited'].map(told), [1024, 65_536, 9]);
 });

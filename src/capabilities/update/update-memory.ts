@@ -37,6 +37,8 @@ export class UpdateMemory {
 
   get(): Remembered {
     const stored = this.#store.get(KEY);
+    // To make the check takes a start longer than all else here.
+    if (stored === null || stored === undefined) return NOTHING;
     return check().Check(stored) ? stored : NOTHING;
   }
 
