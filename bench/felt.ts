@@ -1,12 +1,14 @@
 /**
  * What a person or an agent waits for: one small thing at a time, of svcd and, where `SVCD_BENCH_A2AL` names its
  * program, of A2AL in turns with it; where `SVCD_BENCH_BEFORE` names another checkout, of that one. The ratio is the median
- * of the pairs that were taken one after the other. `BENCH_FELT` names the parts to run, separated by commas; left out: all.
+ * of the pairs that were taken one after the other. Without either the yardstick is one request to a plain Node service,
+ * made behind each step: it says how quick the machine is. `BENCH_FELT` names the parts to run, separated by commas; left out: all.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { call } from './felt/api.ts';
 import { fetches, tunnels } from './felt/calls.ts';
 import { chat, notes, publishing, type Step, type Taken } from './felt/messages.ts';
 import { cpuMs, type FeltNetwork, otherNetwork, svcdNetwork, YARDSTICK } from './felt/nodes.ts';
@@ -77,8 +79,20 @@ async function attempt<T>({ name }: FeltNetwork, work: () => Promise<T>): Promis
   }
 }
 
-/** All samples of a part, of each network by what was measured. */
-async function measure({ make, warmUp, samples, rests = false }: Part, networks: readonly FeltNetwork[]) {
+/** Milliseconds that a plain Node service at a port takes to answer one request. */
+async function plainMs(port: number): Promise<number> {
+  const started = performance.now();
+  await call(port, 'GET', '/');
+  return performance.now() - started;
+}
+
+/** All samples of a part, of each network by what was measured, and where there is one network, those of the plain service. */
+async function measure(
+  { make, warmUp, samples, rests = false }: Part,
+  networks: readonly FeltNetwork[],
+  plainPort: number,
+) {
+  const plain: number[] = [];
   const taken = networks.map((network) => ({ network, all: new Map<string, number[]>(), cpu: 0 }));
   const steps: (Step | null)[] = [];
   for (const network of networks) steps.push(await attempt(network, () => make(network)));
@@ -93,15 +107,17 @@ async function measure({ make, warmUp, samples, rests = false }: Part, networks:
       of.cpu += cpuOf(of.network) - before;
       for (const [what, ms] of Object.entries(result)) of.all.set(what, [...(of.all.get(what) ?? []), ms]);
     }
+    if (networks.length === 1 && i >= warmUp) plain.push(await plainMs(plainPort));
   }
-  return taken.map(({ all, cpu }) => ({ all, cpu: cpu / samples }));
+  return { plain, taken: taken.map(({ all, cpu }) => ({ all, cpu: cpu / samples })) };
 }
 
 /** The rows of a part. */
-async function rowsOfPart(part: Part, networks: readonly FeltNetwork[]): Promise<BenchRow[]> {
-  const [own, other] = await measure(part, networks);
+async function rowsOfPart(part: Part, networks: readonly FeltNetwork[], plainPort: number): Promise<BenchRow[]> {
+  const { plain, taken } = await measure(part, networks, plainPort);
+  const [own, other] = taken;
   if (own === undefined) return [];
-  const rows = [...own.all].flatMap(([what, samples]) => rowsOf(what, samples, other?.all.get(what)));
+  const rows = [...own.all].flatMap(([what, samples]) => rowsOf(what, samples, other?.all.get(what), plain));
   const yardstick = other === undefined || other.all.size === 0 ? null : other.cpu;
   const ratio = yardstick === null ? {} : { yardstick, ratio: own.cpu / yardstick };
   return [
@@ -110,12 +126,20 @@ async function rowsOfPart(part: Part, networks: readonly FeltNetwork[]): Promise
   ];
 }
 
-function rowsOf(what: string, own: readonly number[], other: readonly number[] | undefined): BenchRow[] {
+function rowsOf(
+  what: string,
+  own: readonly number[],
+  other: readonly number[] | undefined,
+  plain: readonly number[],
+): BenchRow[] {
   const row = (p: number, name: string): BenchRow => {
     const value = quantile(own, p);
     const wanted = WANTED_MS.get(what);
     const ofItself = p === 0.5 && wanted !== undefined ? { aim: `≤ ${wanted} ms`, ok: value <= wanted } : {};
-    if (other === undefined) return { what: `${what}, ${name}`, value, unit: 'ms', ...ofItself };
+    if (other === undefined) {
+      const compared = plain.length === 0 ? {} : { yardstick: quantile(plain, p), ratio: value / quantile(plain, p) };
+      return { what: `${what}, ${name}`, value, unit: 'ms', ...compared, ...ofItself };
+    }
     const yardstick = quantile(other, p);
     const ratio =
       p === 0.5
@@ -131,14 +155,14 @@ function rowsOf(what: string, own: readonly number[], other: readonly number[] |
 }
 
 /** Parts in networks of the same size, and the load that they ended with; whatever fails, no daemon stays behind. */
-async function rowsOfNetworks(nodes: number, parts: readonly Part[]): Promise<BenchRow[]> {
+async function rowsOfNetworks(nodes: number, parts: readonly Part[], plainPort: number): Promise<BenchRow[]> {
   const networks: FeltNetwork[] = [];
   try {
     networks.push(await svcdNetwork(nodes));
     const other = await otherNetwork(nodes);
     if (other !== null) networks.push(other);
     const rows: BenchRow[] = [];
-    for (const part of parts) rows.push(...(await rowsOfPart(part, networks)));
+    for (const part of parts) rows.push(...(await rowsOfPart(part, networks, plainPort)));
     return rows;
   } finally {
     await Promise.all(networks.map((network) => network.stop()));
@@ -195,14 +219,14 @@ export async function run(): Promise<BenchTable> {
       all.filter(({ name }) => wanted.includes(name)),
       (part) => part.nodes,
     ))
-      rows.push(...(await rowsOfNetworks(nodes, parts)));
+      rows.push(...(await rowsOfNetworks(nodes, parts, web.port)));
   } finally {
     web.stop();
     echo.stop();
   }
   rows.push({ what: 'load of the machine, of the last minute', value: loadavg()[0] ?? 0, unit: '' });
   return {
-    title: `What is felt${YARDSTICK === null ? '' : `; yardstick: ${YARDSTICK} in the same run, in turns`}`,
+    title: `What is felt; yardstick: ${YARDSTICK ?? 'one request to a plain Node service'} in the same run, in turns`,
     rows,
   };
 }
