@@ -120,7 +120,9 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     const allow = other.page.getByRole('dialog');
     await allow.getByLabel('AID').fill(ann);
     await allow.getByRole('button', { name: 'Allow an agent' }).click();
-    await other.page.getByRole('link', { name: new RegExp(ann.slice(-5)) }).waitFor();
+    // Among those named: who calls stands beside them, refused calls as well.
+    const named = other.page.getByRole('listitem').getByRole('link', { name: new RegExp(ann.slice(-5)) });
+    await named.waitFor();
     await other.check('access list with an agent');
     await call.click();
     await page.getByText('HTTP 200').waitFor();
