@@ -105,6 +105,7 @@ export class ChosenHelpers implements Component {
   readonly #kept = new Map<string, () => void>();
   /** Helpers whose connections are lost, by the hex of their keys. */
   readonly #lost = new Set<string>();
+  /** Looks in a row after which as many helpers were missing as before. */
   #fruitless = 0;
   #wasNeeded = false;
   #stopped = false;
@@ -185,6 +186,7 @@ export class ChosenHelpers implements Component {
   }
 
   async #look(): Promise<number> {
+    const before = this.#helpers;
     if (!this.#deps.isNeeded()) {
       if (this.#helpers.length > 0) this.#deps.remembered.keep([]);
       this.#take([]);
@@ -197,9 +199,16 @@ export class ChosenHelpers implements Component {
       if (leftMs > 0 && this.#helpers.length < WANTED_HELPERS) return leftMs;
     }
     if (this.#helpers.length < WANTED_HELPERS && !this.#stopped) await this.#choose();
-    this.#fruitless = this.#helpers.length === 0 ? this.#fruitless + 1 : 0;
-    const again = backoff({ firstMs: MIN_SEARCH_MS, maxMs: MAX_SEARCH_MS }, this.#fruitless);
-    return again > 0 ? again : HELPER_HELLO_MS;
+    if (this.#helpers.length >= WANTED_HELPERS) this.#fruitless = 0;
+    else this.#fruitless = this.#helpers === before ? this.#fruitless + 1 : 1;
+    return this.#pauseMs();
+  }
+
+  /** Until the next look: soon where helpers are missing, and ever later where none are found. */
+  #pauseMs(): number {
+    if (this.#fruitless === 0) return HELPER_HELLO_MS;
+    const pauseMs = backoff({ firstMs: MIN_SEARCH_MS, maxMs: MAX_SEARCH_MS }, this.#fruitless);
+    return this.#helpers.length === 0 ? pauseMs : Math.min(pauseMs, HELPER_HELLO_MS);
   }
 
   /** Takes the helpers of the last start that still help: where all do, nobody has to be told of others. */

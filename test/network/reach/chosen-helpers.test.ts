@@ -141,6 +141,37 @@ test('a helper whose connection is lost and that does not answer is replaced wit
   assert.ok(!hosts().includes(first));
 });
 
+test('where one is missing, who would not help at first is asked again within seconds, and then ever less often', async (t) => {
+  const peers = ['198.51.100.1', '203.0.113.2', '192.0.2.3'];
+  const { begin, hosts, state, clock } = world(t, { peers });
+  state.silent.add('192.0.2.3');
+  await begin();
+  assert.deepEqual(hosts(), ['198.51.100.1', '203.0.113.2']);
+  const asked = (): number => state.hellos.filter((host) => host === '192.0.2.3').length;
+  const inTheFirstMinute = asked();
+  assert.ok(inTheFirstMinute >= 3, `asked ${inTheFirstMinute} times in a minute`);
+  await clock.run(6 * LONG_MS);
+  assert.ok(asked() - inTheFirstMinute <= 10, `asked ${asked() - inTheFirstMinute} times in an hour`);
+  assert.ok(
+    state.hellos.length <= 2 * (3_600_000 / HELPER_HELLO_MS) + 2 * 10 + asked(),
+    `${state.hellos.length} hellos`,
+  );
+  state.silent.clear();
+  await clock.run(LONG_MS);
+  assert.equal(hosts().length, WANTED_HELPERS);
+});
+
+test('one that helps a moment after it would not is a helper a moment later', async (t) => {
+  const { helpers, hosts, state, clock } = world(t, { peers: ['198.51.100.1', '203.0.113.2', '192.0.2.3'] });
+  state.silent.add('192.0.2.3');
+  await helpers.start();
+  await clock.run(1500);
+  assert.equal(hosts().length, 2);
+  state.silent.clear();
+  await clock.run(4000);
+  assert.equal(hosts().length, WANTED_HELPERS);
+});
+
 test('nodes of our own networks help only where there are no others', async (t) => {
   const mixed = world(t, { peers: ['192.168.1.2', '198.51.100.1'] });
   await mixed.begin();
