@@ -5,6 +5,7 @@
  */
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
@@ -20,6 +21,9 @@ export const QUIET_MS = 250;
 export const MAX_GATHER_MS = 3000;
 /** Copies that go out over one search: the answers of a search are of use for 5 s. */
 const COPIES_PER_SEARCH = 32;
+/** A copy that goes out while notes are sent is followed by a rest that is so many times as long, and milliseconds at most. */
+const REST_FACTOR = 2;
+const MAX_REST_MS = 100;
 /** Copies that wait at most, and their bytes: what comes beyond goes out at once. */
 export const MAX_COPIES = 10_000;
 export const MAX_COPY_BYTES: number = 64 * 1024 * 1024;
@@ -163,13 +167,24 @@ export class NoteCopies {
     const again: { id: number; at: number }[] = [];
     try {
       for (const { id, record, until, attempts } of copies) {
-        if (until <= clock.now() || (await this.#put(near, record))) done.push(id);
+        const began = clock.now();
+        if (until <= began || (await this.#put(near, record))) done.push(id);
         else again.push({ id, at: clock.now() + backoff(RETRY, attempts + 1, this.#deps.random()) });
+        await this.#giveWay(clock.now() - began);
       }
     } finally {
       near.stop();
       if (!this.#stop.signal.aborted) this.#settle(done, again);
     }
+  }
+
+  /** While notes are being sent, most of the time is theirs: rests behind a copy that took so many milliseconds. */
+  async #giveWay(tookMs: number): Promise<void> {
+    const { clock } = this.#deps;
+    if (this.#gathering === null || clock.now() - this.#gathering.last >= QUIET_MS) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    clock.after(Math.min(MAX_REST_MS, REST_FACTOR * tookMs), resolve);
+    await abortable(promise, this.#stop.signal);
   }
 
   /** True where somebody keeps the note, or its reader has had it and its copies were removed. */

@@ -66,6 +66,41 @@ test('who sends without a pause has copies go out all the same', async () => {
   assert.ok(world.clock.now() - began > MAX_GATHER_MS / 2);
 });
 
+test('copies that go out while notes are sent rest behind each other, and those behind a pause do not', async () => {
+  const PUT_MS = 10;
+  const all = await pair();
+  const { world, a } = all;
+  const near = a.records.near.bind(a.records);
+  const begun: number[] = [];
+  a.records.near = (key) => {
+    const nodes = near(key);
+    return {
+      get: nodes.get,
+      stop: nodes.stop,
+      put: async (record, options) => {
+        begun.push(world.clock.now());
+        await new Promise<void>((resolve) => world.clock.after(PUT_MS, resolve));
+        return await nodes.put(record, options);
+      },
+    };
+  };
+  const pauses = (): number[] => begun.slice(1).map((at, i) => at - (begun[i] ?? 0));
+  for (let i = 0; begun.length < 8; i++) {
+    await send(all, i);
+    await world.clock.run(QUIET_MS / 5);
+  }
+  // The first go out before another note has been sent.
+  const whileSending = pauses().slice(-4);
+  assert.ok(
+    whileSending.every((ms) => ms >= 3 * PUT_MS),
+    whileSending.join(),
+  );
+  begun.length = 0;
+  await world.until('all are out', () => waitingCopies(a) === 0);
+  const afterwards = pauses().slice(-5);
+  assert.ok(afterwards.length === 5 && afterwards.every((ms) => ms < 3 * PUT_MS), afterwards.join());
+});
+
 test('copies go out after a restart, and when the network is there again', async () => {
   const all = await pair();
   const { world, alice } = all;
