@@ -75,8 +75,8 @@ test('copies that go out while notes are sent rest behind each other, and those 
   a.records.near = (key) => {
     const nodes = near(key);
     return {
-      get: nodes.get,
-      stop: nodes.stop,
+      get: (type, options) => nodes.get(type, options),
+      stop: () => nodes.stop(),
       put: async (record, options) => {
         begun.push(world.clock.now());
         await new Promise<void>((resolve) => world.clock.after(PUT_MS, resolve));
