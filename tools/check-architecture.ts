@@ -153,6 +153,22 @@ export function unowned(graph: ModuleGraph): readonly string[] {
   );
 }
 
+/** The only module that may remove a listener of `error`: whatever it listens to keeps another one. */
+const LISTENERS = 'src/foundation/stream-listeners.ts';
+const LOST_LISTENER = /\.(?:off|removeListener|once)\(\s*'error'|\.removeAllListeners\(|\bonce\([^()]*,\s*'listening'/g;
+
+/** Code that may leave a stream, socket or server without a listener for `error`: an error that comes later would end the process. */
+export function lostErrorListeners(graph: ModuleGraph): readonly string[] {
+  return [...graph].flatMap(([file, { text }]) =>
+    file === LISTENERS
+      ? []
+      : [...text.matchAll(LOST_LISTENER)].map(
+          ([found]) =>
+            `may lose its last error listener: ${file}: ${found}: use listen() or listening() of ${LISTENERS}`,
+        ),
+  );
+}
+
 if (import.meta.main) {
   const manifest: { dependencies: Record<string, string>; optionalDependencies: Record<string, string> } = JSON.parse(
     readFileSync('package.json', 'utf8'),
@@ -165,6 +181,7 @@ if (import.meta.main) {
     ...layerViolations(graph, production),
     ...cycles(graph),
     ...unowned(graph),
+    ...lostErrorListeners(graph),
     ...browserViolations(graph, [...declarations, ...SHARED_FORMATS, ...IN_BROWSERS], BROWSER_PACKAGES),
   ];
   for (const violation of violations) console.error(violation);

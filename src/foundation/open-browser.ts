@@ -29,6 +29,6 @@ export async function openInBrowser(target: string, environment: Environment): P
   child.unref();
   return new Promise((resolve) => {
     child.once('spawn', () => resolve(true));
-    child.once('error', () => resolve(false));
+    child.on('error', () => resolve(false));
   });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { browserViolations } from '../../tools/browser-closure.ts';
-import { cycles, layerViolations, unowned } from '../../tools/check-architecture.ts';
+import { cycles, layerViolations, lostErrorListeners, unowned } from '../../tools/check-architecture.ts';
 import { moduleGraph } from '../../tools/module-graph.ts';
 
 const ROOT = 'src/operations/a.ts';
@@ -84,5 +84,21 @@ test('a promise that a function gives up is found, a call that gives none is not
     'const f = () => void count++;\nconst g = () => detach(this.close());\n',
     'function f(a: F): () => void {\n}\n',
   ])
+    assert.deepEqual(found(text), [], text);
+});
+
+test('code that may take the last error listener of a stream away is found', () => {
+  const found = (text: string, file = 'src/a.ts') => lostErrorListeners(moduleGraph({ [file]: text }));
+  for (const text of [
+    "source.off('end', ended).off('error', broken);\n",
+    "source.removeListener('error', broken);\n",
+    'source.removeAllListeners();\n',
+    "request\n  .once('error', reject)\n  .end();\n",
+    "await once(server, 'listening');\n",
+  ]) {
+    assert.equal(found(text).length, 1, text);
+    assert.deepEqual(found(text, 'src/foundation/stream-listeners.ts'), [], text);
+  }
+  for (const text of ["source.on('error', broken).off('end', ended);\n", 'await listening(server);\n'])
     assert.deepEqual(found(text), [], text);
 });

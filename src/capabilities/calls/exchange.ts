@@ -1,4 +1,5 @@
 /** One request over HTTP/1.1 and the head of its answer: towards a remote daemon, and towards a bound service. */
+
 import { type ClientRequest, IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { Socket } from 'node:net';
@@ -6,6 +7,7 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
+import { guard, listen } from '../../foundation/stream-listeners.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
@@ -83,13 +85,14 @@ export function feed(
   const closed = (): void => {
     if (!source.readableEnded) broken();
   };
+  guard(source);
+  guard(sink);
   if (source.readableEnded) return ended();
   if (source.destroyed) return broken();
-  source.once('end', ended).once('error', broken).once('close', closed);
+  const stop = listen(source, { end: ended, error: broken, close: closed });
+  sink.once('close', stop);
   if (written === undefined) {
-    sink.once('close', () => {
-      source.off('end', ended).off('error', broken).off('close', closed).unpipe(sink);
-    });
+    sink.once('close', () => source.unpipe(sink));
     source.pipe(sink, { end: false });
     return;
   }
@@ -103,7 +106,7 @@ export function feed(
     source.resume();
   };
   sink.on('drain', goOn).once('close', () => {
-    source.off('end', ended).off('error', broken).off('close', closed).off('data', take);
+    source.off('data', take);
     sink.off('drain', goOn);
   });
   // It may be paused: whoever looked into it has put back what came.

@@ -61,7 +61,7 @@ function collect({ body }: CallAnswer, signal: AbortSignal): Promise<Collected> 
     body.destroy();
   });
   body.once('end', () => resolve({ bytes, truncated }));
-  body.once('error', broken);
+  body.on('error', broken);
   body.once('close', () => {
     if (!body.readableEnded && !truncated) broken();
   });

@@ -1,4 +1,5 @@
 /** A new connection to a service that has to prove itself before it hears of any call. */
+
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
@@ -8,6 +9,7 @@ import {
   SERVICE_PROOF_HEADER,
   serviceProof,
 } from '../../foundation/service-proof.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 
 /** How long a service may take to prove itself once it was dialled, milliseconds. */
 const PROOF_TIMEOUT_MS = 10_000;
@@ -46,9 +48,9 @@ export function askForProof(socket: Socket, { key, port, clock }: ProofExpected,
   let answer = '';
   const end = (error: Error | null): void => {
     timer.cancel();
-    socket.off('connect', ask).off('data', take).off('error', end).off('close', over).off('end', over);
+    stop();
     if (error === null) return done(null, socket);
-    socket.on('error', () => {}).destroy();
+    socket.destroy();
     done(error);
   };
   const over = (): void => end(new UnprovenService('it hung up'));
@@ -64,5 +66,5 @@ export function askForProof(socket: Socket, { key, port, clock }: ProofExpected,
     end(holds(answer, serviceProof(key, challenge, port)) ? null : new UnprovenService('the proof is wrong'));
   };
   const timer = clock.after(PROOF_TIMEOUT_MS, () => end(new UnprovenService('it does not answer')));
-  socket.once('connect', ask).on('data', take).once('error', end).once('close', over).once('end', over);
+  const stop = listen(socket, { connect: ask, data: take, error: end, close: over, end: over });
 }

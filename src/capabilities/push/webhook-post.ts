@@ -45,7 +45,7 @@ function send({ url, headers, body }: WebhookPost, guarded: (socket: Socket) => 
     answer.on('error', () => {}).destroy();
     resolve(answer.statusCode ?? 0);
   });
-  request.once('error', (cause) => {
+  request.on('error', (cause) => {
     const reason = signal.reason instanceof SvcError ? signal.reason : null;
     reject(reason ?? new SvcError('connect_failed', { message: `The webhook does not answer (${codeOf(cause)}).` }));
   });

@@ -1,6 +1,5 @@
 /** One tunnel: a listener on 127.0.0.1 whose connections go through links to one remote agent. */
 
-import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -10,6 +9,7 @@ import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { portTrouble } from '../../foundation/port-trouble.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
 import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
@@ -78,7 +78,7 @@ export class Tunnel {
   async listen(): Promise<void> {
     try {
       this.#server.listen(this.request.localPort, HOST);
-      await once(this.#server, 'listening');
+      await listening(this.#server);
     } catch (error) {
       throw new SvcError('port_in_use', {
         message: `Port ${this.request.localPort} of ${HOST} ${portTrouble(error)}. Choose another local_port, or leave it out for a free one.`,

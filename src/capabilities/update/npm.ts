@@ -96,7 +96,7 @@ export function runProgram(
     };
     child.stdout.setEncoding('utf8').on('data', keep('stdout'));
     child.stderr.setEncoding('utf8').on('data', keep('stderr'));
-    child.once('error', (error) => {
+    child.on('error', (error) => {
       if (signal.aborted) reject(new SvcError('cancelled', { cause: error }));
       else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} took too long.`, cause: error }));
       else reject(new SvcError('protocol_error', { message: `${program} cannot be run.`, cause: error }));

@@ -39,7 +39,7 @@ export class DaemonChild {
         this.#isOver = true;
         resolve(code ?? 1);
       };
-      child.once('error', () => end(1));
+      child.on('error', () => end(1));
       child.once('exit', end);
     });
     const [asked, ready] = [Promise.withResolvers<string | null>(), Promise.withResolvers<string>()];

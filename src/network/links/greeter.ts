@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { patience } from '../../foundation/stall.ts';
+import { guard } from '../../foundation/stream-listeners.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import {
   acceptHello,
@@ -16,7 +17,7 @@ import {
 } from './hello.ts';
 import type { NodeSession } from './node-session.ts';
 import type { StreamDispatcher } from './stream-dispatcher.ts';
-import { endWith, guard } from './wire.ts';
+import { endWith } from './wire.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;

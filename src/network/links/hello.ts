@@ -2,12 +2,14 @@
  * The first exchange on a connection: both nodes check that they speak the same protocol on the
  * same network, and give each other a fresh nonce, to which agents' proofs are bound.
  */
+
 import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { equalBytes } from '../../foundation/bytes.ts';
+import { guard } from '../../foundation/stream-listeners.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { ProtocolBreach, Refusal, type ReplyStatus, STATUS } from './status.ts';
-import { guard, readExactly } from './wire.ts';
+import { readExactly } from './wire.ts';
 
 /** The version of everything in docs/protocol-links.md. */
 export const LINK_VERSION = 1;

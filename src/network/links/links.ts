@@ -1,4 +1,5 @@
 /** Links between agents: on this daemon through memory, elsewhere over the pooled connection of the node. */
+
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
@@ -9,6 +10,7 @@ import { DelegationVerifier } from '../../foundation/identity/delegation-verifie
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { patience } from '../../foundation/stall.ts';
+import { guard } from '../../foundation/stream-listeners.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { knownOf } from './dials.ts';
 import { DelegationFloor } from './floor.ts';
@@ -36,7 +38,6 @@ import {
   type Purpose,
   TUNNEL_PURPOSES,
 } from './types.ts';
-import { guard } from './wire.ts';
 
 /** Time to find an agent, reach its node and be let in, where the caller names none: milliseconds. */
 export const OPEN_TIMEOUT_MS = 15_000;

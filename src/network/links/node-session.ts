@@ -5,11 +5,11 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { guard } from '../../foundation/stream-listeners.ts';
 import type { Beside } from '../near/near-channel.ts';
 import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
 import type { Hello } from './hello.ts';
 import type { ConnectionEnd } from './proofs.ts';
-import { guard } from './wire.ts';
 
 interface SessionOptions {
   readonly connection: QuicConnection;

@@ -3,6 +3,7 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 import { ProtocolBreach, type ReplyStatus } from './status.ts';
 
 /** How long a stream may linger after our last word until the other side has read it, milliseconds. */
@@ -88,7 +89,7 @@ function endedEarly(): ProtocolBreach {
 function awaitExactly(stream: Readable, length: number, signal: AbortSignal): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     const settle = (bytes: Uint8Array | null, error?: SvcError): void => {
-      stream.off('readable', attempt).off('end', ended).off('error', failed).off('close', closed);
+      stop();
       signal.removeEventListener('abort', aborted);
       if (bytes === null) reject(error);
       else resolve(bytes);
@@ -104,7 +105,7 @@ function awaitExactly(stream: Readable, length: number, signal: AbortSignal): Pr
       if (chunk.length === length) settle(chunk);
       else ended();
     };
-    stream.on('readable', attempt).on('end', ended).on('error', failed).on('close', closed);
+    const stop = listen(stream, { readable: attempt, end: ended, error: failed, close: closed });
     signal.addEventListener('abort', aborted, { once: true });
   });
 }
@@ -128,17 +129,12 @@ export async function drained(stream: Writable, signal: AbortSignal): Promise<vo
   if (!stream.writableNeedDrain) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const closed = (): void => reject(broken(stream.errored));
-  stream.once('drain', resolve).once('close', closed);
+  const stop = listen(stream, { drain: resolve, close: closed });
   try {
     await abortable(promise, signal);
   } finally {
-    stream.off('drain', resolve).off('close', closed);
+    stop();
   }
-}
-
-/** Keeps a stream that its peer resets from ending the process where nobody listens for its error. */
-export function guard(stream: Duplex): void {
-  stream.on('error', () => {});
 }
 
 /**

@@ -3,10 +3,12 @@
  * side answers with its own nonce and a sealed hello, and gets one. Only who knows the secret can seal them, for this
  * connection alone.
  */
+
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 import { NEAR_NAME_BYTES, NEAR_NONCE_BYTES, type NearSeals, nearSeals } from './agreement.ts';
 import { FrameOpener, FrameWriter } from './frames.ts';
 
@@ -46,10 +48,10 @@ function sealsAt(host: string, seals: NearSeals): NearSeals {
 function bounded(socket: Socket, clock: Clock): () => void {
   const end = (): void => void socket.destroy();
   const timer = clock.after(GREETING_TIMEOUT_MS, end);
-  socket.on('error', end).on('end', end);
+  const stop = listen(socket, { error: end, end });
   const over = (): void => {
     timer.cancel();
-    socket.off('error', end).off('end', end);
+    stop();
   };
   socket.once('close', over);
   return over;

@@ -1,9 +1,10 @@
 /** The end that accepts: TCP ports at the addresses at which neighbours see this node, open while any of them may connect. */
+
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import { NEAR_NAME_BYTES, type NearAnswer, type NearRequest, type NearSeals } from './agreement.ts';
 import { awaitGreeting } from './greeting.ts';
@@ -109,7 +110,7 @@ export class NearListener {
       server.listen({ host, port: 0 });
       // One that could not be accepted is no reason to end.
       server.on('error', () => {});
-      port = { server, listening: once(server, 'listening').then(() => {}), unmet, users: 0 };
+      port = { server, listening: listening(server), unmet, users: 0 };
       this.#ports.set(host, port);
     }
     port.users++;

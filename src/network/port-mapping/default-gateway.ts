@@ -1,8 +1,10 @@
 /** Finds the router that this machine sends to what is not near. */
+
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { IP_SCOPE, ipScope, ipv4Text } from '../../foundation/ip.ts';
+import { guard } from '../../foundation/stream-listeners.ts';
 import type { Gateway } from './types.ts';
 
 const ROUTES_FILE = '/proc/net/route';
@@ -38,6 +40,7 @@ export function defaultGatewayIn(table: string): string | null {
 /** Our own address on the way to another; null where no way leads there. */
 async function ownHostTowards(host: string): Promise<string | null> {
   const socket = createSocket('udp4');
+  guard(socket);
   try {
     const connected = once(socket, 'connect');
     socket.connect(ANY_PORT, host);

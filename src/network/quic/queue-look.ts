@@ -83,7 +83,7 @@ export async function lookAtQueues(descriptors: readonly number[], lookMs: numbe
     stdio: ['pipe', 'pipe', 'ignore', ...descriptors],
   });
   const closed = new Promise<void>((resolve) => {
-    child.once('error', () => resolve());
+    child.on('error', () => resolve());
     child.once('close', () => resolve());
   });
   child.stdin?.on('error', () => {});

@@ -72,7 +72,7 @@ export async function enlargeReceiveBuffers(descriptors: readonly number[], byte
     stdio: ['ignore', 'ignore', 'ignore', ...descriptors],
   });
   await new Promise<void>((resolve) => {
-    child.once('error', () => resolve());
+    child.on('error', () => resolve());
     child.once('close', () => resolve());
   });
 }

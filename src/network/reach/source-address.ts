@@ -9,7 +9,7 @@ export async function publicIpv6To({ host, port }: Address): Promise<string | nu
   const socket = createSocket('udp6');
   try {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    socket.once('error', reject);
+    socket.on('error', reject);
     socket.connect(port, host, resolve);
     await promise;
     const own = canonicalIp(socket.address().address);

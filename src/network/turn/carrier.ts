@@ -2,14 +2,15 @@
  * Carries datagrams between the QUIC engine, which knows sockets only, and a peer by a TURN server: the engine has a
  * UDP port of this machine before it.
  */
+
 import { createSocket, type Socket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
-import { once } from 'node:events';
 import { type Address, parseAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { TurnServer } from '../../foundation/config/schema.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import { TurnAllocation } from './allocation.ts';
 import { credentialsOf } from './credentials.ts';
 
@@ -29,7 +30,7 @@ export function placeOf({ url }: TurnServer): Address | null {
 async function bound(host: string): Promise<Socket> {
   const socket = createSocket({ type: 'udp4', recvBufferSize: BUFFER_BYTES, sendBufferSize: BUFFER_BYTES });
   socket.bind(0, host);
-  await once(socket, 'listening');
+  await listening(socket);
   socket.unref();
   return socket;
 }

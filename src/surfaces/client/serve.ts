@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import { changeLabels } from '../../operations/address-book-client.ts';
 import { answerChallenge, provenCaller, provenService } from '../proven-caller.ts';
 import type { SvcApi } from './api.ts';
@@ -83,7 +84,7 @@ async function listen(app: Handler, key: Uint8Array, aid: string, port: number):
     else detach(handle(app, incoming, outgoing, { caller, aid }));
   });
   server.listen(port, LOOPBACK);
-  await once(server, 'listening');
+  await listening(server);
   return server;
 }
 

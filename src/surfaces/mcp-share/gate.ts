@@ -1,8 +1,9 @@
 /** The port of a shared MCP server: only the daemon beside it gets in, and only with the proof of who calls. */
-import { once } from 'node:events';
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import { answerChallenge, provenCaller } from '../proven-caller.ts';
 import type { Backend } from './backend.ts';
 import { RPC } from './messages.ts';
@@ -39,7 +40,7 @@ export class Gate {
   static async open(parts: GateParts): Promise<Gate> {
     const gate = new Gate(parts);
     gate.#server.listen(0, HOST);
-    await once(gate.#server, 'listening');
+    await listening(gate.#server);
     return gate;
   }
 

@@ -39,7 +39,7 @@ function ask(url: URL, { method = 'GET', headers, body, signal }: Init): Promise
       ...(signal === null || signal === undefined ? {} : { signal }),
     })
       .once('response', resolve)
-      .once('error', reject)
+      .on('error', reject)
       .end(text);
   });
 }

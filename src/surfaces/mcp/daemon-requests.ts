@@ -62,7 +62,7 @@ export class DaemonRequests {
     };
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = request(target.url, { method: 'POST', agent: this.#agent, headers, signal }, resolve);
-      outgoing.once('error', reject);
+      outgoing.on('error', reject);
       outgoing.setTimeout(CLIENT_TIMEOUT_MS, () => outgoing.destroy(new SvcError('timeout')));
       outgoing.end(body);
     });
@@ -78,7 +78,7 @@ export class DaemonRequests {
         .on('error', () => {})
         .resume();
     });
-    watching.once('error', onGone);
+    watching.on('error', onGone);
     // What is watched holds up no end of this process.
     watching.once('socket', (socket) => socket.unref());
   }

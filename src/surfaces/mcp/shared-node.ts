@@ -2,13 +2,14 @@
  * A node without an API lets the other MCP clients of its user in: MCP over HTTP on loopback and nothing else, for those
  * who know the token in daemon.json, which is theirs alone to read.
  */
+
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { formatAddress } from '../../foundation/address.ts';
 import type { SharedMcp } from '../../foundation/data-dir/daemon-info.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import { sendError, setSecurityHeaders, shownError } from '../rest/answer.ts';
 import { RestContext } from '../rest/context.ts';
@@ -44,7 +45,7 @@ export class SharedNode {
   /** Listens on a free port of loopback; gives what daemon.json tells of it. */
   async start(): Promise<SharedMcp> {
     this.#server.listen(0, HOST);
-    await once(this.#server, 'listening');
+    await listening(this.#server);
     this.#server.on('error', (error) =>
       this.#log.warn({ error: error.message }, 'the port of other MCP clients failed'),
     );

@@ -33,7 +33,7 @@ function serve(
     resolve();
   };
   for (const event of ['end', 'close', 'error']) input.once(event, ended);
-  output.once('error', ended);
+  output.on('error', ended);
   const transport = new StdioTransport(input, output);
   const handle = serveStdio(() => make(controller.signal, transport), { transport });
   const close = async (): Promise<void> => {

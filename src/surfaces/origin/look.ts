@@ -2,9 +2,11 @@
  * What a request at a local address asks, as far as this daemon has a part in it. Bodies that may say so are read first;
  * those that turn out to be something else go on as they come.
  */
+
 import type { IncomingMessage } from 'node:http';
 import { isJsonType } from '../../capabilities/calls/headers.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 import { asksForCard, type CardQuestion, isCardCall } from './cards.ts';
 import { isFirstValueOver } from './json-texts.ts';
 import { isPushPath, mayBePushQuestion } from './push-questions.ts';
@@ -43,9 +45,6 @@ function collect(request: IncomingMessage): Promise<Buffer | null> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer | null>();
   const chunks: Buffer[] = [];
   let bytes = 0;
-  const leave = (): void => {
-    request.off('data', take).off('end', ended).off('error', broken).off('close', broken);
-  };
   const take = (chunk: Buffer): void => {
     chunks.push(chunk);
     bytes += chunk.length;
@@ -65,7 +64,7 @@ function collect(request: IncomingMessage): Promise<Buffer | null> {
     leave();
     reject(new SvcError('cancelled', { cause }));
   };
-  request.on('data', take).once('end', ended).once('error', broken).once('close', broken);
+  const leave = listen(request, { data: take, end: ended, error: broken, close: broken });
   return promise;
 }
 

@@ -2,7 +2,7 @@
  * Serves programs at a local address of a remote agent: HTTP/1.1 requests and WebSockets as calls, HTTP/2 as
  * connections of a tunnel, byte by byte.
  */
-import { once } from 'node:events';
+
 import {
   createServer as createHttpServer,
   type Server as HttpServer,
@@ -23,6 +23,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { portTrouble } from '../../foundation/port-trouble.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
@@ -99,7 +100,7 @@ class OriginServer implements OriginListener {
   async listen(port: number): Promise<void> {
     this.#listener.listen({ port, host: HOST, backlog: BACKLOG });
     try {
-      await once(this.#listener, 'listening');
+      await listening(this.#listener);
     } catch (cause) {
       throw new SvcError('port_in_use', {
         message: `Port ${port} of ${HOST} ${portTrouble(cause)}. Choose another local_port, or leave it out for a free one.`,

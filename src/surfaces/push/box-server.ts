@@ -2,7 +2,7 @@
  * Takes the notifications that servers of this machine post for webhooks elsewhere: on a port of 127.0.0.1, at addresses
  * that nobody guesses. Answered with 202 once a notification is durable.
  */
-import { once } from 'node:events';
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { filterHeaders, MAX_HTTP_HEADER_BYTES, withoutForgeries } from '../../capabilities/calls/headers.ts';
 import type { BoxListener, LeaveNotification, Left, ServeBoxes } from '../../capabilities/push/types.ts';
@@ -13,6 +13,7 @@ import { MAX_NOTIFICATION_BYTES } from '../../foundation/domain/push.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { portTrouble } from '../../foundation/port-trouble.ts';
+import { listening } from '../../foundation/stream-listeners.ts';
 import { shownError } from '../rest/answer.ts';
 import { hostOf } from '../rest/host.ts';
 import { readBytes } from '../rest/json-body.ts';
@@ -55,7 +56,7 @@ export function boxServers({ log }: { readonly log: Log }): ServeBoxes {
 async function listen(server: Server, port: number): Promise<void> {
   server.listen({ port, host: HOST });
   try {
-    await once(server, 'listening');
+    await listening(server);
   } catch (cause) {
     throw new SvcError('port_in_use', {
       message: `Port ${port} of ${HOST} ${portTrouble(cause)}: servers leave notifications there.`,

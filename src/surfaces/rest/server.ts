@@ -1,4 +1,5 @@
 /** The REST surface: the operations table over HTTP, behind the gate. */
+
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -8,6 +9,7 @@ import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { MetricSource } from '../../foundation/metrics.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 import { type BoundStream, bindStreams, type Upgrade } from '../../operations/handlers/exchange.ts';
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
@@ -175,9 +177,9 @@ export class RestServer implements Component {
     const { host, port } = this.#listenOn;
     await new Promise<void>((resolve, reject) => {
       const failed = (error: Error): void => reject(bindError(error, this.#options.apiAddr));
-      this.#server.once('error', failed);
+      const stop = listen(this.#server, { error: failed });
       const listening = (): void => {
-        this.#server.off('error', failed);
+        stop();
         const bound = this.#server.address();
         if (bound !== null && typeof bound !== 'string') this.#address = { host: bound.address, port: bound.port };
         this.#server.on('error', (error) => this.#log.error({ err: error }, 'the API listener failed'));

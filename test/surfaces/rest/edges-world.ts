@@ -1,0 +1,125 @@
+/** A service that speaks raw HTTP behind a link, and the two edges by which local programs reach it: a local address and the gateway. */
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { originServers } from '../../../src/surfaces/origin/origin-server.ts';
+import { type GatewayWorld, gatewayWorld } from './gateway-world.ts';
+
+const HOST = '127.0.0.1';
+const HEAD_END = '\r\n\r\n';
+
+export interface Edge {
+  readonly name: string;
+  readonly port: number;
+  /** Before each path. */
+  readonly prefix: string;
+}
+
+/** A connection on which bytes are written as they are. */
+export interface RawClient {
+  readonly socket: Socket;
+  /** What has arrived, a character a byte. */
+  readonly said: () => string;
+  /** Whether the other side ended it cleanly, or broke it. */
+  readonly ended: Promise<'end' | 'broken'>;
+}
+
+export interface EdgesWorld extends GatewayWorld {
+  readonly edges: readonly Edge[];
+  /** Connections of the service. */
+  readonly served: Set<Socket>;
+  /** What requests at the service began with. */
+  readonly heads: string[];
+}
+
+function rawClient(port: number): RawClient {
+  const socket = connect({ port, host: HOST, allowHalfOpen: true });
+  let said = '';
+  socket.on('data', (chunk) => {
+    said += chunk.toString('latin1');
+  });
+  const ended = new Promise<'end' | 'broken'>((resolve) => {
+    socket.once('end', () => resolve('end'));
+    socket.on('error', () => resolve('broken'));
+    socket.once('close', () => resolve('broken'));
+  });
+  return { socket, said: () => said, ended };
+}
+
+export function open({ port }: Edge): RawClient {
+  return rawClient(port);
+}
+
+/** A request by an edge, with its connection closed behind the response; the response, a character a byte. */
+export async function speak({ port, prefix }: Edge, path: string, lines = '', method = 'GET'): Promise<string> {
+  const { socket, said, ended } = rawClient(port);
+  socket.write(`${method} ${prefix}${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${lines}\r\n`, 'latin1');
+  await ended;
+  socket.destroy();
+  return said();
+}
+
+/** @param serve is given each request of a connection once its head has arrived, and what of its body came with it */
+export async function edgesWorld(
+  t: TestContext,
+  serve: (head: string, socket: Socket, rest: Buffer) => void,
+): Promise<EdgesWorld> {
+  const world = await gatewayWorld(t, null);
+  const { caller, clock, local, remote, bound } = world.calls;
+  const served = new Set<Socket>();
+  const heads: string[] = [];
+  const service = createServer({ allowHalfOpen: true }, (socket) => {
+    served.add(socket);
+    socket.on('error', () => {}).once('close', () => served.delete(socket));
+    let head: string | null = '';
+    const take = (chunk: Buffer): void => {
+      head += chunk.toString('latin1');
+      const end = head?.indexOf(HEAD_END) ?? -1;
+      if (head === null || end < 0) return;
+      const [whole, rest] = [head.slice(0, end + HEAD_END.length), head.slice(end + HEAD_END.length)];
+      head = null;
+      socket.off('data', take);
+      heads.push(whole);
+      serve(whole, socket, Buffer.from(rest, 'latin1'));
+      if (!/^connection: upgrade\r$/im.test(whole)) {
+        head = '';
+        socket.on('data', take);
+      }
+    };
+    socket.on('data', take);
+  });
+  service.listen(0, HOST);
+  await once(service, 'listening');
+  const address = service.address();
+  const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
+  bound.set(remote, { scheme: 'http', host: HOST, port, takesCalls: true, verifyCertificate: true });
+  const cards = {
+    local: async () => {
+      throw new SvcError('not_found');
+    },
+  };
+  const push = { register: async () => null, behind: () => null, end: () => {} };
+  const listen = originServers({
+    caller,
+    clock,
+    log: silentLog,
+    cards,
+    signedCard: async () => null,
+    push,
+    carry: async () => {},
+  });
+  const target = { id: 'x', localAid: local, remoteAid: remote, accessToken: undefined };
+  const origin = await listen(() => target, 0);
+  t.after(async () => {
+    for (const socket of served) socket.destroy();
+    service.close();
+    await origin.close();
+  });
+  const edges = [
+    { name: 'local address', port: origin.port, prefix: '' },
+    { name: 'gateway', port: world.api.port, prefix: world.prefix },
+  ];
+  return { ...world, edges, served, heads };
+}
