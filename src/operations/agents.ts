@@ -76,7 +76,7 @@ export const Agent = Type.Object({
   last_publish_at: nullable(Timestamp),
   next_republish_estimate: nullable(Timestamp),
   record_expires_at: nullable(Timestamp),
-  replicas: Type.Integer({ minimum: 0, description: 'Nodes that acknowledged it.' }),
+  replicas: Type.Integer({ minimum: 0, description: 'Other nodes that acknowledged it.' }),
   services: Type.Array(Type.String()),
   profile: Type.Optional(Profile),
   acl: Type.Optional(AclView),

@@ -35,7 +35,7 @@ export const cardOperations = declare(
       output: Type.Object({
         ...Signed,
         seq: Type.Integer({ minimum: 0 }),
-        replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep the profile.' }),
+        replicas: Type.Integer({ minimum: 0, description: 'Other nodes that verified and keep the profile.' }),
         left_out: Type.Array(LeftInterface, {
           description: 'Interfaces that the signed card lacks, as the agent is not bound to their ports.',
         }),

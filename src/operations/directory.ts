@@ -48,7 +48,11 @@ const Ttl = Type.Integer({
 const Published = Type.Object({
   ok: Type.Literal(true),
   seq: Seq,
-  replicas: Type.Integer({ minimum: 0, description: 'Nodes that verified and keep it so far.' }),
+  replicas: Type.Integer({
+    minimum: 0,
+    description:
+      'Other nodes that verified and keep it so far. 0 while no other node is known: it goes out when one appears.',
+  }),
 });
 const DidText = Type.String({
   pattern: '^did:key:z[1-9A-HJ-NP-Za-km-z]{47}$',

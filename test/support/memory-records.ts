@@ -81,10 +81,10 @@ export class MemoryRecordNetwork implements RecordNetwork {
     if (options.signal?.aborted === true) throw new SvcError('cancelled');
     if (this.unreachable) return { replicas: 0, newer: null, refused: {} };
     const offer = this.#hub.store.offer(key, record, String(this.address.port));
-    const nodes = Math.min(MAX_REPLICAS, this.#hub.nodes.size);
-    if (offer.code === 'kept') return { replicas: nodes, newer: null, refused: {} };
+    const others = Math.min(MAX_REPLICAS, this.#hub.nodes.size - 1);
+    if (offer.code === 'kept') return { replicas: others, newer: null, refused: {}, isHere: true };
     const newer = offer.code === 'newer' ? offer.held : null;
-    return { replicas: 0, newer, refused: { [offer.code]: nodes } };
+    return { replicas: 0, newer, refused: { [offer.code]: others } };
   }
 
   async get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {

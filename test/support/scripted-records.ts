@@ -46,7 +46,8 @@ export class ScriptedRecords
     verifyRecord(record, unixSeconds(this.#clock));
     if (!belongsUnder(record, key)) throw new Error('misplaced record');
     await this.beforePut(record);
-    if (this.replicas === 0) return { replicas: 0, newer: null, refused: {} };
+    const { peers } = this.state;
+    if (this.replicas === 0 && peers > 0) return { replicas: 0, newer: null, refused: {} };
     const name = `${toHex(key)} ${record.type} ${record.aid}`;
     const held = this.#valid(this.#records.get(name));
     if (held !== null && compareFreshness(held, record) > 0)
@@ -54,6 +55,7 @@ export class ScriptedRecords
     this.#records.set(name, record);
     this.kept.push(record);
     await this.afterPut(record);
+    if (peers === 0) return { replicas: 0, newer: null, refused: {}, isHere: true };
     return { replicas: this.replicas, newer: null, refused: {} };
   }
 

@@ -12,7 +12,7 @@ import type { Publication, PublicationRow, PublishedRow, PublisherRow } from '..
 import type { PutResult } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { Approach, RecordPublisher, SendOptions, Sent } from './record-publisher.ts';
-import { goesOut, renewalTime, retryDelay } from './schedule.ts';
+import { goesOut, REPUBLISH_INTERVAL_S, renewalTime, retryDelay } from './schedule.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
 /** Milliseconds after which a publication that somebody asked for is tried again, should we crash meanwhile. */
@@ -24,7 +24,10 @@ const LAPSED_LOOK_MS = 60_000;
 /** … and so many for each such agent, where they are many. */
 const LAPSED_LOOK_EACH_MS = 100;
 
-/** How publishing went: the highest sequence number, and the fewest nodes that keep one of the records. */
+/**
+ * The highest sequence number, and the fewest other nodes that keep one of the records: 0 while there is no other
+ * node. The records go out by themselves when one appears.
+ */
 export interface PublishResult {
   readonly seq: number;
   readonly replicas: number;
@@ -116,7 +119,10 @@ export class Publishing {
           near,
           onWhole,
         });
-        return acknowledged(sent.filter(({ row }) => isAmong(wanted, row)));
+        return acknowledged(
+          sent.filter(({ row }) => isAmong(wanted, row)),
+          this.#isAlone,
+        );
       } catch (error) {
         const publisher = publications.publisher(aid);
         const isUnacknowledged = error instanceof SvcError && error.code === 'not_acknowledged';
@@ -166,7 +172,8 @@ export class Publishing {
       this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
       const all = this.#deps.publications.publications(aid);
       const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
-      return acknowledged(await this.#deps.recordPublisher.send(identity, [row], all, { mayJump: true }));
+      const sent = await this.#deps.recordPublisher.send(identity, [row], all, { mayJump: true });
+      return acknowledged(sent, this.#isAlone);
     });
   }
 
@@ -219,9 +226,13 @@ export class Publishing {
   ): Promise<readonly Sent[]> {
     const { ready, peers } = this.#deps.network.reachability();
     const sent = rows.length === 0 ? [] : await this.#deps.recordPublisher.send(identity, rows, all, options);
-    const kept = sent.filter(({ replicas }) => replicas > 0);
+    // The only node of the table that others use is the one that they ask: its own copy is published.
+    const isAsked = ready && peers === 0;
+    const kept = sent.filter(({ replicas, isHere }) => replicas > 0 || (isHere && isAsked));
     const { publications, clock } = this.#deps;
     const now = clock.now();
+    const stillAlone = !ready && this.#isAlone && !this.#deps.network.reachability().ready;
+    const waitsForNodes = sent.length > 0 && stillAlone && sent.every(({ isHere }) => isHere);
     // Where the power takes it back, what is dirty still goes out again.
     publications.later(() => {
       publications.acknowledge(
@@ -237,6 +248,13 @@ export class Publishing {
       this.#lapsed.delete(identity.aid);
       const rowsNow = publications.publications(identity.aid);
       const open = rowsNow.filter((row) => row.dirty > 0);
+      if (waitsForNodes) {
+        // The first node that appears makes all of it due: see `Directory.#lookAtNetwork`.
+        publications.unsettle(identity.aid);
+        const dueAt = now + REPUBLISH_INTERVAL_S * 1000;
+        publications.schedule(identity.aid, { ...publisher, state: 'active', failures: 0, dueAt });
+        return;
+      }
       const failed = kept.length < sent.length;
       const failures = failed ? publisher.failures + 1 : 0;
       const retryAt = failed ? now + retryDelay(failures, this.#deps.random()) : now;
@@ -295,6 +313,11 @@ export class Publishing {
     publications.schedule(aid, { claim, state: 'active', dueAt, failures: failures + 1 });
   }
 
+  /** True if no other node could keep what is published here. */
+  get #isAlone(): boolean {
+    return this.#deps.network.reachability().peers === 0;
+  }
+
   /** Who an agent here, or the node, is. @throws SvcError `not_found` */
   identity(aid: Aid): LocalIdentity {
     const identity = this.#deps.identity(aid);
@@ -312,9 +335,9 @@ function among(rows: readonly PublicationRow[], wanted: readonly Publication[]):
   return rows.filter((row) => isAmong(wanted, row));
 }
 
-/** @throws SvcError `not_acknowledged` where one of the records is kept by nobody */
-function acknowledged(sent: readonly Sent[]): PublishResult {
-  const lost = sent.filter(({ replicas }) => replicas === 0);
+/** @throws SvcError `not_acknowledged` if there are other nodes and none of them keeps one of the records */
+function acknowledged(sent: readonly Sent[], isAlone: boolean): PublishResult {
+  const lost = sent.filter(({ replicas, isHere }) => replicas === 0 && !(isHere && isAlone));
   if (lost.length > 0)
     throw new SvcError('not_acknowledged', {
       details: { records: lost.map(({ row }) => (row.type === RECORD.service ? row.name : row.type)) },

@@ -39,8 +39,10 @@ const SURE: Promise<void> = Promise.resolve();
 export interface Sent {
   readonly row: PublicationRow;
   readonly record: SignedRecord;
-  /** Nodes that keep it; 0 where none does. */
+  /** Other nodes that keep it. */
   readonly replicas: number;
+  /** True if this node keeps a copy: see `PutResult.isHere`. */
+  readonly isHere: boolean;
   /** What it says of where this node is, as `saidOf`; null of other records. */
   readonly said: string | null;
 }
@@ -249,8 +251,8 @@ export class RecordPublisher {
       const part = records.slice(at, at + SIDE_BY_SIDE);
       const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));
       for (const [i, { row, record, said }] of part.entries()) {
-        const { replicas = 0, newer = null } = results[i] ?? {};
-        sent.push({ row, record, replicas, said });
+        const { replicas = 0, newer = null, isHere = false } = results[i] ?? {};
+        sent.push({ row, record, replicas, isHere, said });
         if (newer === null) continue;
         this.doubt(record.aid);
         if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw this.#superseded(newer);
@@ -262,7 +264,11 @@ export class RecordPublisher {
     return { sent, beaten, highest };
   }
 
-  async #put(row: PublicationRow, record: SignedRecord, { near, signal, onWhole }: Attempt) {
+  async #put(
+    row: PublicationRow,
+    record: SignedRecord,
+    { near, signal, onWhole }: Attempt,
+  ): Promise<Pick<PutResult, 'replicas' | 'newer' | 'isHere'>> {
     const key = keyOf(record.aid, row);
     const nodes = near.get(toHex(key));
     const told = onWhole && ((result: PutResult) => onWhole(row, record, result));

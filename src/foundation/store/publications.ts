@@ -356,6 +356,11 @@ export class PublicationStore {
       FROM late WHERE publishers.aid = late.aid`;
   }
 
+  /** Everything of one publisher goes out again when there is a network: see `touchUnsettled`. */
+  unsettle(aid: Aid): void {
+    this.#store.run`UPDATE publications SET settled = 0 WHERE aid = ${aid} AND settled = 1`;
+  }
+
   /** What fewer nodes keep than could goes out again. */
   touchUnsettled(dueAt: number): void {
     this.changed.tell(null);

@@ -34,8 +34,6 @@ interface PutOperationOptions {
   readonly wanted: number;
   /** How many of the closest nodes are given the record. */
   readonly width: number;
-  /** This node's key. */
-  readonly nodeKey: Uint8Array;
   /** After how many milliseconds a node that has not acknowledged is no longer waited for. */
   readonly patienceMs: number;
 }
@@ -48,9 +46,9 @@ interface PutOperationDependencies {
   readonly isNearby: (node: Address) => boolean;
   /** Hands the record to a node; null where it does not answer. */
   readonly store: (at: LookupAnswer) => Promise<StoreVerdict | null>;
-  /** Keeps it at this node, where it belongs here as well: false where there is no room. */
+  /** Keeps a copy at this node if the record belongs here as well: false if there is no room. */
   readonly keep: (() => Promise<boolean>) | null;
-  /** Told of how many nodes keep it, each time that there is one more. */
+  /** Told how many other nodes keep it, each time that there is one more. */
   readonly onKept?: PutOptions['onKept'];
   readonly onWhole?: PutOptions['onWhole'];
 }
@@ -67,9 +65,9 @@ export class PutOperation {
   /** Nodes that were given the record and have not answered, and those that took too long. */
   readonly #waiting = new Set<LookupAnswer>();
   readonly #overdue = new Set<LookupAnswer>();
-  /** Whether this node is about to keep it, or does. */
-  #isHere = false;
+  /** This node is writing its own copy, which is not a replica: it goes when the node goes. */
   #isKeeping = false;
+  #isHere = false;
   #searched = false;
   #isAnswered = false;
   #isWhole = false;
@@ -101,12 +99,11 @@ export class PutOperation {
   #keepHere(): void {
     const { keep } = this.#deps;
     if (keep === null) return;
-    this.#isHere = this.#isKeeping = true;
+    this.#isKeeping = true;
     keep().then(
       (isKept) => {
         this.#isHere = isKept;
         this.#isKeeping = false;
-        if (isKept) this.#keptBy(this.#options.nodeKey);
         this.#settle();
       },
       (error: unknown) => this.#done.reject(error),
@@ -119,7 +116,8 @@ export class PutOperation {
   }
 
   #result(): PutResult {
-    return { replicas: this.#keepers.size, newer: this.#newer, refused: { ...this.#refused } };
+    const here: Pick<PutResult, 'isHere'> = this.#isHere ? { isHere: true } : {};
+    return { replicas: this.#keepers.size, newer: this.#newer, refused: { ...this.#refused }, ...here };
   }
 
   /** Gives the record to every node that has answered and now stands among the closest. */
@@ -215,7 +213,6 @@ export class PutOperation {
   /** Of networks so small that nearly all of their nodes would have to answer, half: who reads there hears them all. */
   #needed(lookup: Lookup): number {
     const { wanted, width } = this.#options;
-    const near = lookup.within(width).length + (this.#isHere ? 1 : 0);
-    return Math.min(wanted, Math.max(FEWEST_REPLICAS, Math.ceil(near / 2)));
+    return Math.min(wanted, Math.max(FEWEST_REPLICAS, Math.ceil(lookup.within(width).length / 2)));
   }
 }

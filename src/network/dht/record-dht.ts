@@ -112,7 +112,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const fetcher = new RecordSetFetcher({ clock, verifier, nodeRequests, tag, client });
   const readRepair = new ReadRepair({ clock, client });
   const reader = new RecordReader({ clock, verifier, fetcher, store, lookups, readRepair });
-  const writer = new RecordWriter({ nodeKey }, { clock, verifier, store, engine, lookups, client, health });
+  const writer = new RecordWriter({ clock, verifier, store, engine, lookups, client, health });
   const replication = new Replication({ clock, log, store, random, engine, lookups, client });
   const housekeeping = new Housekeeping({ clock, log, store, nodes: () => engine.nodes().map(({ node }) => node) });
 

@@ -28,11 +28,6 @@ const STORE_PATIENCE_MS = 1000;
 /** Whose share of the store our own records take. */
 const OWN_PUBLISHER = 'self';
 
-interface RecordWriterOptions {
-  /** This node's public key. */
-  readonly nodeKey: Uint8Array;
-}
-
 interface RecordWriterDependencies {
   readonly clock: Clock;
   readonly verifier: Pick<RecordVerifier, 'verifyAsync'>;
@@ -44,15 +39,13 @@ interface RecordWriterDependencies {
 }
 
 export class RecordWriter {
-  readonly #options: RecordWriterOptions;
   readonly #deps: RecordWriterDependencies;
   /** Records of our own that go out together are kept in one step. */
   readonly #commits: GroupCommit;
   /** Records that are given to nodes later go together as well. */
   readonly #timers: SharedTimers;
 
-  constructor(options: RecordWriterOptions, dependencies: RecordWriterDependencies) {
-    this.#options = options;
+  constructor(dependencies: RecordWriterDependencies) {
     this.#deps = dependencies;
     this.#timers = new SharedTimers(dependencies);
     this.#commits = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_SEVERAL });
@@ -76,14 +69,13 @@ export class RecordWriter {
     const isOurs = this.#isOurs(key);
     const newer = isOurs ? store.newer(key, record) : null;
     if (newer !== null) return { replicas: 0, newer: newer.held, refused: { newer: 1 } };
-    // Others have their copies on the way by then: this node is one of them, and not the first.
+    // Readers ask this node as well. Its own copy does not count: an acknowledgement needs another node.
     const keep = isOurs ? () => this.#keepOwn(key, record) : null;
     using limit = patience(clock, PUT_TIMEOUT_MS, signal);
     const put = new PutOperation(
       {
         wanted: REPLICAS,
         width: widthFor(record),
-        nodeKey: this.#options.nodeKey,
         patienceMs: STORE_PATIENCE_MS,
       },
       {

@@ -4,8 +4,10 @@ import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 
 export interface PutResult {
-  /** How many nodes verified the record and keep it. */
+  /** How many other nodes verified the record and keep it. The copy of this node is not a replica. */
   readonly replicas: number;
+  /** True if this node keeps a copy as one of the nodes that readers ask, or as the only node there is. */
+  readonly isHere?: true;
   /** The newest record of the same AID and type that a storing node holds instead of ours, if one is newer. */
   readonly newer: SignedRecord | null;
   /** How many nodes refused it, by reason: `newer`, `bad`, `misplaced`, `full`, `limited`, `too_large`, `removed`. */
@@ -14,7 +16,7 @@ export interface PutResult {
 
 export interface PutOptions {
   readonly signal?: AbortSignal;
-  /** Told each time that one more node keeps the record: of how many by then. */
+  /** Told each time that one more other node keeps the record: how many do. */
   readonly onKept?: (replicas: number) => void;
   /**
    * Told what has become of the record in all, where that is known later than the answer only. Who names it has the answer

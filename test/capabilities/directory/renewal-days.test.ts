@@ -284,12 +284,13 @@ describe('renewal', () => {
 
   test('what was kept by nobody else goes out again when there is a network', async () => {
     world.network.state = { ...world.network.state, ready: false, peers: 0 };
-    world.network.replicas = 1;
     await world.directory.start();
     const { aid } = world.add();
-    assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 1 });
+    assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 0 });
     await world.clock.run(10 * MINUTE_MS);
     assert.equal(world.kept(aid).length, 1);
+    const { published, lastPublishAt, everPublished } = world.directory.summary(aid);
+    assert.deepEqual([published, lastPublishAt, everPublished], [false, null, false], 'no other node has it');
     world.network.replicas = 2;
     world.network.become({ ready: true, peers: 2 });
     await world.clock.run(2 * SECOND_MS);
@@ -299,6 +300,35 @@ describe('renewal', () => {
     world.network.become({ peers: 30 });
     await world.clock.run(2 * MINUTE_MS);
     assert.equal(world.kept(aid).length, 2, 'two of two was as good as it gets');
+  });
+
+  test('what was to be renewed while there was no other node goes out when one appears', async () => {
+    await world.directory.start();
+    const { aid } = world.add();
+    await world.directory.publish(aid);
+    world.network.become({ ready: false, peers: 0 });
+    await world.clock.run(45 * MINUTE_MS);
+    const alone = world.kept(aid).length;
+    world.network.become({ ready: true, peers: 2 });
+    await world.clock.run(2 * SECOND_MS);
+    assert.equal(world.kept(aid).length, alone + 1);
+  });
+
+  test('the only node that others can ask has published what it keeps itself', async () => {
+    world.network.state = { ...world.network.state, ready: true, peers: 0 };
+    await world.directory.start();
+    const { aid } = world.add();
+    assert.deepEqual(await world.directory.publish(aid), { seq: 1, replicas: 0 });
+    assert.equal(world.directory.summary(aid).published, true);
+  });
+
+  test('if there are other nodes and none of them keeps a record, that is told', async () => {
+    world.network.replicas = 0;
+    world.network.state = { ...world.network.state, ready: true, peers: 4 };
+    await world.directory.start();
+    const { aid } = world.add();
+    await assert.rejects(world.directory.publish(aid), { code: 'not_acknowledged' });
+    assert.equal(world.directory.summary(aid).published, false);
   });
 
   test('what few nodes keep goes out again when there are more', async () => {

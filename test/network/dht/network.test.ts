@@ -19,10 +19,13 @@ async function start(t: TestContext, options: TestNodeOptions = {}, hub = new No
   return node;
 }
 
+/** What a put tells the only node. */
+const ALONE = { replicas: 0, newer: null, refused: {}, isHere: true };
+
 test('a network of one resolves its own records', async (t) => {
   const { dht } = await start(t);
   const services = Array.from({ length: 30 }, () => serviceRecord('lang.translate'));
-  for (const { key, record } of services) assert.equal((await dht.put(key, record)).replicas, 1);
+  for (const { key, record } of services) assert.deepEqual(await dht.put(key, record), ALONE);
   assert.equal((await dht.list(services[0]?.key ?? new Uint8Array(32), [RECORD.service])).length, 30);
   const { key, record } = endpointRecord();
   await dht.put(key, record);
@@ -44,7 +47,7 @@ test('two nodes that listen everywhere resolve each other, by bootstrap or once 
     await Promise.all([a, b].map(({ dht }) => reached(dht, (r) => r.ready && r.inRoutingTables)));
     assert.equal((await b.dht.get(early.key, RECORD.endpoints))?.seq, 1);
     const { key, record } = endpointRecord();
-    assert.equal((await b.dht.put(key, record)).replicas, 2);
+    assert.equal((await b.dht.put(key, record)).replicas, 1);
     assert.equal((await a.dht.get(key, RECORD.endpoints))?.seq, 1);
   }
 });
@@ -88,7 +91,7 @@ test('networks of different names never meet', async (t) => {
   const c = await start(t, { network: 'one', bootstrap: [a.dht.address, b.dht.address] }, hub);
   await reached(c.dht, (r) => r.ready && r.inRoutingTables);
   const { key, record } = endpointRecord();
-  assert.equal((await c.dht.put(key, record)).replicas, 2);
+  assert.equal((await c.dht.put(key, record)).replicas, 1);
   assert.equal(await b.dht.get(key, RECORD.endpoints), null);
   assert.deepEqual(b.dht.peers(), []);
   assert.equal(b.dht.usage().records, 0);
@@ -129,7 +132,7 @@ test('what a node took and whom it knew survive its restart', async (t) => {
   await reached(first.dht, (r) => r.ready && r.inRoutingTables);
   await reached(a.dht, (r) => r.peers === 1);
   const { key, record } = endpointRecord();
-  assert.equal((await a.dht.put(key, record)).replicas, 2);
+  assert.equal((await a.dht.put(key, record)).replicas, 1);
   await first.dht.stop();
   const again = await start(t, { storeFile, listen }, hub);
   assert.equal(again.dht.usage().records, 1);

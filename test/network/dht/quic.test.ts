@@ -62,12 +62,12 @@ test('large records and long lists go over the connections between nodes', async
 
   const owner = newIdentity();
   const { record } = largeRecord(owner);
-  assert.equal((await a.put(agentKey(owner.aid), record)).replicas, 3);
+  assert.equal((await a.put(agentKey(owner.aid), record)).replicas, 2);
   const found = await c.get(agentKey(owner.aid), RECORD.profile);
   assert.deepEqual(Buffer.from(found?.encoded ?? []), Buffer.from(record.encoded));
 
   const notes = Array.from({ length: 12 }, () => noteRecord(owner, MAX_NOTE_PAYLOAD_BYTES - 32));
-  for (const note of notes) assert.equal((await b.put(note.key, note.record)).replicas, 3);
+  for (const note of notes) assert.equal((await b.put(note.key, note.record)).replicas, 2);
   const mail = await c.list(mailboxKey(owner.aid), [RECORD.note]);
   assert.equal(mail.length, notes.length, 'several pages of the largest notes');
 

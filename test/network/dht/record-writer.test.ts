@@ -44,30 +44,27 @@ class World {
   verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
 
   constructor() {
-    this.writing = new RecordWriter(
-      { nodeKey: new Uint8Array(32).fill(1) },
-      {
-        clock: this.clock,
-        verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
-        store: this.store,
-        engine: this.engine,
-        lookups: {
-          forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
-          survey: (key) => this.#search(key),
+    this.writing = new RecordWriter({
+      clock: this.clock,
+      verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      store: this.store,
+      engine: this.engine,
+      lookups: {
+        forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
+        survey: (key) => this.#search(key),
+      },
+      health: { rttMsOf: () => null },
+      client: {
+        store: async (at) => {
+          this.given.push(at.address.host);
+          return await this.verdict();
         },
-        health: { rttMsOf: () => null },
-        client: {
-          store: async (at) => {
-            this.given.push(at.address.host);
-            return await this.verdict();
-          },
-          removeNotes: async (_at, _key, value) => {
-            this.removals.push(decodeRemoveRequest(value)?.length ?? 0);
-            return 1;
-          },
+        removeNotes: async (_at, _key, value) => {
+          this.removals.push(decodeRemoveRequest(value)?.length ?? 0);
+          return 1;
         },
       },
-    );
+    });
   }
 
   #search(target: Uint8Array, onAnswer?: (answer: LookupAnswer) => void): Lookup {
@@ -114,17 +111,23 @@ test('a record is given to the closest nodes, a large one to fewer of them', asy
   }
 });
 
-test('who is among the closest keeps a copy, which counts; so does who is alone', async () => {
+test('the copy of a node among the closest, or of the only node, is kept and is not a replica', async () => {
   const world = new World();
   world.verdict = async () => ({ code: 'full', newer: null, token: null });
   const [close, far, alone] = [0, 1, 2].map(() => endpointRecord(world.identity(), world.details));
   assert.ok(close && far && alone);
+  const told: number[] = [];
+  const put = async ({ key, record }: typeof close) => {
+    const { replicas, isHere } = await world.writing.put(key, record, { onKept: (now) => told.push(now) });
+    return { replicas, isHere };
+  };
   world.engine.closer = STORE_WIDTH - 1;
-  assert.equal((await world.writing.put(close.key, close.record)).replicas, 1);
+  assert.deepEqual(await put(close), { replicas: 0, isHere: true });
   world.engine.closer = STORE_WIDTH;
-  assert.equal((await world.writing.put(far.key, far.record)).replicas, 0);
+  assert.deepEqual(await put(far), { replicas: 0, isHere: undefined });
   world.engine.peerCount = 0;
-  assert.equal((await world.writing.put(alone.key, alone.record)).replicas, 1);
+  assert.deepEqual(await put(alone), { replicas: 0, isHere: true });
+  assert.deepEqual(told, []);
   assert.equal(world.store.usage().records, 2);
 });
 

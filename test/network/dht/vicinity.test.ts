@@ -72,24 +72,21 @@ function setUp(
     lookups: { forRead: search },
     readRepair: { onRead: () => void repairs++ },
   });
-  const writer = new RecordWriter(
-    { nodeKey: new Uint8Array(32).fill(1) },
-    {
-      clock,
-      verifier,
-      store,
-      engine: { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
-      lookups: { forWrite: search, survey: (key) => search(key, { types: [], wantsRecords: false }, () => {}) },
-      health: { rttMsOf: (node) => rttMsOf(others.findIndex((at) => at === node)) },
-      client: {
-        store: async (at) => {
-          given.push(at.address.host);
-          return await verdict();
-        },
-        removeNotes: async () => 0,
+  const writer = new RecordWriter({
+    clock,
+    verifier,
+    store,
+    engine: { ownAddress: null, peerCount: NODES, closerThanSelf: () => NODES },
+    lookups: { forWrite: search, survey: (key) => search(key, { types: [], wantsRecords: false }, () => {}) },
+    health: { rttMsOf: (node) => rttMsOf(others.findIndex((at) => at === node)) },
+    client: {
+      store: async (at) => {
+        given.push(at.address.host);
+        return await verdict();
       },
+      removeNotes: async () => 0,
     },
-  );
+  });
   const near = (key: Uint8Array, type: number | null) =>
     new Vicinity(key, type, { clock, lookups: { forGiving: search }, reader, writer });
   const record = (seq: number, by = agent) => endpointRecord(by, { timestamp: unixSeconds(clock), seq });
