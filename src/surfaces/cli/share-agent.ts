@@ -3,8 +3,9 @@ import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import { provenService } from '../proven-caller.ts';
 import { register } from './commands/identity.ts';
-import { agentOf, giveName, published } from './commands/serve.ts';
+import { agentOf, giveName } from './commands/serve.ts';
 import type { CliContext } from './context.ts';
+import { tryPublish } from './publication.ts';
 
 export interface ShareAgentOptions {
   readonly aid: string | undefined;
@@ -56,7 +57,7 @@ export async function closeToOthers(context: CliContext, aid: string, allowed: r
  */
 export async function bindShare(context: CliContext, aid: string, address: string) {
   await context.client.agentPatch({ aid, service_tcp: provenService(address) });
-  return published(context, aid);
+  return tryPublish(context, aid);
 }
 
 /** Unbinds it again, unless somebody has bound something else meanwhile. */

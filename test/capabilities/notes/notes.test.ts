@@ -112,7 +112,7 @@ test('a recipient that is away gets its notes when it is back, though the sender
 
 test('an identity that moves to another machine gets what waits for it, with its operational key alone', async () => {
   const world = new MailWorld();
-  const [a, b] = [await world.node('a'), await world.node('b')];
+  const [a, b] = [await world.node('a'), await world.node('b'), await world.node('keeper')];
   const [alice, bob] = [await a.host(), await b.host()];
   await b.down();
   const { messageId } = await world.during(a.notes.send(alice.aid, bob.aid, 1, text('moved')));

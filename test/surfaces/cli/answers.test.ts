@@ -101,6 +101,22 @@ test('a published agent without a service is said to be out of reach', async (t)
   assert.equal((await answered(t, answers('127.0.0.1:80'), ...args)).stderr, '');
 });
 
+test('what no other node has is not said to be published', async (t) => {
+  const answers = (published: boolean, replicas: number): Answers => ({
+    [`GET /agents/${aid}`]: [200, { ...AGENT, published, replicas }],
+    [`PATCH /agents/${aid}`]: [200, AGENT],
+    [`POST /agents/${aid}/publish`]: [200, { ok: true, seq: 1, replicas }],
+    [`POST /agents/${aid}/services`]: [200, { ok: true, seq: 1, replicas }],
+  });
+  const said = async (...given: Parameters<typeof answers>) =>
+    /^published: +(.*)$/m.exec((await answered(t, answers(...given), 'serve', '80', '--aid', aid)).stdout)?.[1];
+  assert.match((await said(false, 0)) ?? '', /^not yet: no other node has it/);
+  assert.equal(await said(true, 0), 'yes, kept by this node, which the others ask');
+  assert.equal(await said(true, 2), 'yes, kept by 2 nodes');
+  const { stdout } = await answered(t, answers(false, 0), 'publish', 'lang.translate', '--aid', aid);
+  assert.match(stdout, /^lang\.translate is kept here\. No other node keeps it/);
+});
+
 test('the configuration is shown with the keys that are empty', async (t) => {
   const answers: Answers = { 'GET /config': [200, { network: '', bootstrap: [], log_level: 'info' }] };
   const { stdout } = await answered(t, answers, 'config', 'get');

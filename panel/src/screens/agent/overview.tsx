@@ -106,7 +106,9 @@ export function Overview({ agent }: { readonly agent: Agent }) {
               <State tone={agent.published ? 'good' : 'warn'}>
                 {t(agent.published ? 'agent.published' : 'agent.unpublished')}
               </State>
-              {agent.published && <span class="soft"> · {t('agent.replicas', { n: agent.replicas })}</span>}
+              {agent.published && agent.replicas > 0 && (
+                <span class="soft"> · {t('agent.replicas', { n: agent.replicas })}</span>
+              )}
             </dd>
             <dt>{t('agent.last')}</dt>
             <dd>{agent.last_publish_at === null ? t('never') : <When at={agent.last_publish_at} ago />}</dd>

@@ -29,6 +29,11 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
   const { aid, last_publish_at, published, replicas } = agent;
   const publish = `svc agents publish ${aid}`;
   const again = `Publish it again: ${publish}`;
+  if (last_publish_at === null && status.auto_publish && !status.network_ready)
+    return publication.warn(
+      `${name} is not published: this node reaches no other node`,
+      'It is published as soon as this node reaches one.',
+    );
   if (last_publish_at === null)
     return publication.warn(
       `${name} was never published`,
@@ -43,7 +48,7 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
       `Delete it where it should not run. To take it back to this node: ${publish}`,
     );
   if (!probe.dht_ok) return publication.fail(`${name} was ${age}, and the network does not lead here`, again);
-  const keepers = counted(replicas, 'node');
+  const keepers = replicas > 0 ? counted(replicas, 'node') : 'this node, which the others ask';
   return replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS
     ? publication.warn(`${name} was ${age}, and only ${keepers} kept it`, again)
     : publication.pass(`${name} was ${age}, kept by ${keepers}`);

@@ -5,6 +5,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
+import { keptText } from '../publication.ts';
 import { required } from '../takes.ts';
 import { formatFields, formatTable } from '../text.ts';
 import { WALLETS } from '../wallet-options.ts';
@@ -29,7 +30,7 @@ function describe(agent: Agent): Laid {
     status: agent.status,
     service:
       service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'does not answer'})`,
-    published: published === null ? 'not yet' : `${published}, kept by ${counted(agent.replicas, 'node')}`,
+    published: published === null ? 'not yet' : `${published}, ${keptText(agent.replicas)}`,
     // What is due is not long ago, but about to come.
     'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
     heartbeat: relativeTime(new Date(now - agent.heartbeat_seconds_ago * 1000).toISOString(), now),

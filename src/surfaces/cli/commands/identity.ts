@@ -1,11 +1,11 @@
 /** `svc register`, `svc identity`: new identities. */
 import { SvcError } from '../../../foundation/errors.ts';
-import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import { discardSecret, saveMasterKey } from '../master-file.ts';
 import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
+import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
@@ -29,14 +29,11 @@ type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
-interface Registered {
+interface Registered extends PublishAttempt {
   readonly aid: string;
   readonly label?: string | undefined;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
-  readonly published: boolean;
-  readonly replicas?: number;
-  readonly publish_error?: string | undefined;
 }
 
 export const MASTER_WARNING =
@@ -57,7 +54,7 @@ export const REGISTERED = {
       aid: r.aid,
       label: r.label,
       'master key': masterText(r),
-      published: r.published ? `yes, kept by ${counted(r.replicas ?? 0, 'node')}` : (r.publish_error ?? 'no'),
+      published: publishedText(r),
     }),
   quiet: ({ aid }: Registered): string => aid,
 };
@@ -119,12 +116,7 @@ export async function registerIdentity(
     ...(publish ? {} : { publish }),
   });
   if (!publish) return { aid, published: false };
-  try {
-    return { aid, published: true, ...(await context.progress('Publishing', client.agentPublish({ aid }))) };
-  } catch (error) {
-    // The identity stands; the daemon publishes it when the network is there.
-    return { aid, published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
-  }
+  return { aid, ...(await context.progress('Publishing', tryPublish(context, aid))) };
 }
 
 function ofWallet(kind: WalletKind | undefined): string {

@@ -7,6 +7,7 @@ import { provenService } from '../../proven-caller.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { askedToEnd } from '../ending.ts';
+import { publishedText } from '../publication.ts';
 import { bindShare, closeToOthers, type ShareAgent, shareAgent, unbindShare } from '../share-agent.ts';
 import { show } from '../shown.ts';
 import { repeated, type Typed } from '../takes.ts';
@@ -120,7 +121,7 @@ function tell(context: CliContext, shared: Shared): Promise<void> {
             one.allowed.length === 0 ? 'nobody yet' : one.allowed.map((aid) => names.nameOf(aid) ?? aid).join(', '),
           aid: one.aid,
           'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
-          published: one.published ? 'yes' : (one.publish_error ?? 'not yet'),
+          published: publishedText(one),
         }),
       quiet: ({ aid }) => aid,
       remark: ({ aid, allowed, master_private_key_hex }) =>

@@ -1,14 +1,15 @@
 /** `svc agents profile`: what an agent says of itself to everyone. */
-import { counted } from '../../../foundation/plain-words.ts';
+
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { answerText } from '../publication.ts';
 import { repeated } from '../takes.ts';
 
 type Published = AnswerOf<'serviceRegister'>;
 
 /** How it is shown that the network keeps what was published. */
 export const PUBLISHED = {
-  text: ({ replicas }: Published): string => `Published, kept by ${counted(replicas, 'node')}.`,
+  text: (answer: Published): string => answerText('It', answer),
   quiet: ({ seq }: Published): string => String(seq),
 };
 

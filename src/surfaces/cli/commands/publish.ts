@@ -1,7 +1,6 @@
 /** `svc publish`: says on the network that an agent offers a service. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject } from '../../../foundation/json.ts';
-import { counted } from '../../../foundation/plain-words.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
 import type { CardDraft } from '../agent-card.ts';
@@ -10,6 +9,7 @@ import type { CliContext } from '../context.ts';
 import { draftFrom } from '../find-card.ts';
 import { leftOutText } from '../left-out.ts';
 import { confirmed } from '../prompt.ts';
+import { answerText } from '../publication.ts';
 import { ACTING, integer, repeated, type Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
 
@@ -97,7 +97,7 @@ export function publishCommand(svc: CommandGroup): void {
     takes: TAKES,
     run: publish,
     json: ({ answer }) => answer,
-    text: ({ answer }) => `${answer.service} is published, kept by ${counted(answer.replicas, 'node')}.`,
+    text: ({ answer }) => answerText(answer.service, answer),
     quiet: ({ answer }) => String(answer.seq),
     remark: ({ answer: { aid }, agent: { service_tcp } }) =>
       service_tcp === '' &&

@@ -1,11 +1,11 @@
 /** `svc serve`: a local service for others in one step: an agent, what it leads to, and its publication. */
 import { SvcError } from '../../../foundation/errors.ts';
-import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
+import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields, formatTable } from '../text.ts';
 import { allAgents } from './agents.ts';
@@ -31,9 +31,7 @@ interface Served {
   readonly published: boolean;
 }
 
-interface Started extends Served {
-  readonly replicas?: number;
-  readonly publish_error?: string | undefined;
+interface Started extends Served, PublishAttempt {
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
 }
@@ -55,17 +53,6 @@ export async function agentOf(
   return agents.find((one) => (aliases[one.aid] ?? one.name ?? '').toLowerCase() === wanted)?.aid;
 }
 
-/** Publishes an agent, where the network is there. */
-export async function published(context: CliContext, aid: string) {
-  try {
-    const { replicas } = await context.client.agentPublish({ aid });
-    return { published: true, replicas };
-  } catch (error) {
-    // It is bound all the same; the daemon publishes it when the network is there.
-    return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
-  }
-}
-
 /** Names an agent, here and to others. */
 export async function giveName(context: CliContext, aid: string, name: string): Promise<void> {
   await setLabel(context, aid, name);
@@ -82,7 +69,7 @@ async function start(context: CliContext, where: string, options: Serving): Prom
   const made = known === undefined ? await register(context, { service_tcp, save_master, publish: true }) : undefined;
   const aid = made?.aid ?? known ?? '';
   if (made === undefined) await client.agentPatch({ aid, service_tcp });
-  const state = made ?? (await published(context, aid));
+  const state = made ?? (await tryPublish(context, aid));
   if (name !== undefined) await giveName(context, aid, name);
   return { ...servedOf(await client.agentGet({ aid })), ...(name === undefined ? {} : { name }), ...state };
 }
@@ -116,7 +103,7 @@ function startedText(one: Started): Laid {
     serves: `${one.service_tcp} (${one.service_tcp_ok ? 'it answers' : 'it does not answer yet'})`,
     aid: one.aid,
     'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
-    published: one.published ? `yes, kept by ${counted(one.replicas ?? 0, 'node')}` : (one.publish_error ?? 'not yet'),
+    published: publishedText(one),
   });
 }
 
