@@ -6,9 +6,10 @@ import type { Known } from './lib/cache.ts';
 import { heedConcerns } from './lib/concerns.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
+import { useHeldKey } from './lib/held-key.ts';
 import { isLanguage, type Key, LANGUAGES, language, speak, speakNode, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
-import { go, href, isChosen, lookAt, type Place, usePlace } from './lib/place.ts';
+import { go, href, isChosen, lookAt, type Place, pageOf, usePlace } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
 import { refresh, useQuery } from './lib/query.ts';
 import { useRedraw } from './lib/redraw.ts';
@@ -176,7 +177,8 @@ function Frame({ place, redraw }: FrameProps) {
   const main = useRef<HTMLElement>(null);
   const [first = 'home'] = place.path;
   const area = AREAS.find((one) => one === first) ?? (first === 'new' ? 'agents' : 'home');
-  const where = `${place.node ?? ''} ${place.path.join('/')}`;
+  const where = pageOf(place);
+  const held = useHeldKey();
   useEffect(
     () =>
       heedKeys({
@@ -191,11 +193,16 @@ function Frame({ place, redraw }: FrameProps) {
     scrollTo(0, 0);
     if (main.current === null) return;
     return whenHeaded(main.current, (heading) => {
-      document.title = `${heading.textContent} · svcd`;
       heading.setAttribute('tabindex', '-1');
       heading.focus({ preventScroll: true });
     });
   }, [where]);
+  useEffect(() => {
+    if (main.current === null) return;
+    return whenHeaded(main.current, ({ textContent }) => {
+      document.title = `${textContent} · svcd`;
+    });
+  }, [where, language]);
   if (status.failure?.code === 'unauthorized') return <Login />;
   const waiting = Object.values(status.value?.pending ?? {}).reduce((sum, counters) => sum + countOf(counters), 0);
   return (
@@ -240,6 +247,14 @@ function Frame({ place, redraw }: FrameProps) {
         <Top status={status} />
         <main ref={main} id="main">
           <Offline status={status} />
+          {held?.isRestored === false && first !== 'new' && (
+            <div class="bar" role="alert">
+              <span>{t('held')}</span>
+              <a class="button" href={href(['new'])}>
+                {t('held.back')}
+              </a>
+            </div>
+          )}
           {place.node !== null && (
             <div class="bar">
               <span>
@@ -250,7 +265,7 @@ function Frame({ place, redraw }: FrameProps) {
               </a>
             </div>
           )}
-          <div key={`${where} ${language}`}>
+          <div key={where}>
             {isScreen(first) ? (
               <Later load={SCREENS[first]} props={{ path: place.path.slice(1), query: place.query }} />
             ) : (

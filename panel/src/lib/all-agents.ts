@@ -1,5 +1,6 @@
 /** Agents beyond the first page. */
 import type { Output } from './api.ts';
+import { here } from './place.ts';
 import { perform } from './query.ts';
 
 /** Agents of a page. */
@@ -10,9 +11,10 @@ const PAGE = 1000;
  * @throws Failure
  */
 export async function everyAgent(cursor: string): Promise<Output<'agentsList'>['agents']> {
+  const { base } = here();
   const agents: Output<'agentsList'>['agents'] = [];
   for (let next: string | undefined = cursor; next !== undefined; ) {
-    const page: Output<'agentsList'> = await perform('agentsList', { cursor: next, limit: PAGE });
+    const page: Output<'agentsList'> = await perform('agentsList', { cursor: next, limit: PAGE }, base);
     agents.push(...page.agents);
     next = page.next_cursor;
   }

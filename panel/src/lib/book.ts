@@ -16,8 +16,8 @@ interface Changed {
   readonly favorites: readonly ({ readonly aid: string } & Partial<Omit<Book['favorites'][number], 'aid'>>)[];
 }
 
-async function change(by: (book: Book) => Changed, tries = MAX_TRIES): Promise<void> {
-  const path = `${here().base}${PATH}`;
+async function change(by: (book: Book) => Changed, base = here().base, tries = MAX_TRIES): Promise<void> {
+  const path = `${base}${PATH}`;
   const read = await request(path, {});
   const book: Book = await read.json();
   const tag = read.headers.get('etag');
@@ -33,7 +33,7 @@ async function change(by: (book: Book) => Changed, tries = MAX_TRIES): Promise<v
     });
   } catch (error) {
     if (asFailure(error).status !== CHANGED || tries === 1) throw error;
-    await change(by, tries - 1);
+    await change(by, base, tries - 1);
   }
 }
 
@@ -65,11 +65,15 @@ export function starred(aid: string, isStar: boolean): Promise<void> {
 
 /**
  * Takes an agent out of the book.
+ * @param base of the node whose book it is
  * @throws Failure
  */
-export function without(gone: string): Promise<void> {
-  return change(({ aliases, favorites }) => ({
-    aliases: aliasesWithout(aliases, gone),
-    favorites: favorites.filter(({ aid }) => aid !== gone),
-  }));
+export function without(gone: string, base: string): Promise<void> {
+  return change(
+    ({ aliases, favorites }) => ({
+      aliases: aliasesWithout(aliases, gone),
+      favorites: favorites.filter(({ aid }) => aid !== gone),
+    }),
+    base,
+  );
 }

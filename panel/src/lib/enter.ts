@@ -4,6 +4,8 @@ import { keepToken } from './session.ts';
 
 /** Exchanges a code, or the API token itself, for the token of a session. */
 export async function openSession(by: { readonly code: string } | { readonly api_token: string }): Promise<void> {
+  // A token that has ended would be refused before the new one is asked for.
+  keepToken('');
   const response = await request('/panel/session', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

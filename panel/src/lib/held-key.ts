@@ -1,29 +1,66 @@
-/** A seed that is held for a while: gone when the page is hidden or left, after some minutes, and when it is let go. */
+/**
+ * The master key that the page holds: one at most, from when it is made or read until its agent is registered. It is held
+ * outside of the screens, so that it outlives a look at another page, another tab and a new login.
+ */
+import { useEffect } from 'preact/hooks';
+import { holdPage } from './hold-page.ts';
+import { useRedraw } from './redraw.ts';
 
-/** How long a master key is held at most, milliseconds. */
-export const HELD_MS = 5 * 60 * 1000;
+/** How long a master key is held that its owner has already, milliseconds. */
+const RESTORED_MS = 5 * 60 * 1000;
 
 export interface HeldKey {
+  readonly aid: string;
   readonly seed: Uint8Array<ArrayBuffer>;
-  letGo(): void;
+  /** Its owner brought it; one that was made here exists nowhere else before it is saved. */
+  readonly isRestored: boolean;
 }
 
-/** Holds a seed; `gone` is called once, when it was wiped for whatever reason. */
-export function holdKey(seed: Uint8Array<ArrayBuffer>, gone: () => void): HeldKey {
-  const letGo = (): void => {
-    if (timer === undefined) return;
-    clearTimeout(timer);
-    timer = undefined;
-    document.removeEventListener('visibilitychange', hidden);
-    removeEventListener('pagehide', letGo);
-    seed.fill(0);
-    gone();
+let held: HeldKey | undefined;
+let release = (): void => {};
+const followers = new Set<() => void>();
+
+/** Wipes the key. */
+export function wipeKey(): void {
+  release();
+  held?.seed.fill(0);
+  held = undefined;
+  for (const follower of followers) follower();
+}
+
+/** Wipes a key that its owner has already. */
+export function wipeRestoredKey(): void {
+  if (held?.isRestored === true) wipeKey();
+}
+
+/** Holds a key in place of the one before. One that was made here is held until it is wiped, the other for a while. */
+export function holdKey(key: HeldKey): void {
+  wipeKey();
+  held = key;
+  const end = key.isRestored ? lateWipe() : holdPage();
+  addEventListener('pagehide', wipeKey);
+  release = () => {
+    end();
+    removeEventListener('pagehide', wipeKey);
+    release = () => {};
   };
-  const hidden = (): void => {
-    if (document.visibilityState === 'hidden') letGo();
-  };
-  let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(letGo, HELD_MS);
-  document.addEventListener('visibilitychange', hidden);
-  addEventListener('pagehide', letGo);
-  return { seed, letGo };
+  for (const follower of followers) follower();
+}
+
+function lateWipe(): () => void {
+  const timer = setTimeout(wipeKey, RESTORED_MS);
+  return () => clearTimeout(timer);
+}
+
+/** The key that is held now, again whenever that changes. */
+export function useHeldKey(): HeldKey | undefined {
+  const redraw = useRedraw();
+  useEffect(() => {
+    followers.add(redraw);
+    redraw();
+    return () => {
+      followers.delete(redraw);
+    };
+  }, []);
+  return held;
 }

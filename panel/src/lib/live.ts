@@ -6,6 +6,7 @@ import { createParser } from 'eventsource-parser';
 import { request } from './api.ts';
 import { RETRY_MS } from './cache.ts';
 import { asFailure } from './failure.ts';
+import { tabChannel } from './tab-channel.ts';
 
 export interface LiveEvent {
   readonly type: string;
@@ -18,7 +19,7 @@ type Listener = (event: LiveEvent) => void;
 
 const listeners = new Set<Listener>();
 const followers = new Set<(isThere: boolean) => void>();
-const channel = new BroadcastChannel('svcd-events');
+const channel = tabChannel('svcd-events');
 const tell = channel.postMessage.bind(channel);
 let position = '';
 
@@ -117,9 +118,11 @@ export function followEvents(): void {
     if (seen && leaving === null) {
       const { signal } = (leaving = new AbortController());
       const locks: LockManager | undefined = navigator.locks;
-      // A page over plain http from elsewhere has no locks: it reads by itself.
-      const led = locks === undefined ? lead(signal) : locks.request('svcd-events', { signal }, () => lead(signal));
-      led.catch(() => {});
+      // A page over plain http from elsewhere has no locks, and a browser that blocks storage grants none.
+      const led = locks?.request('svcd-events', { signal }, () => lead(signal)) ?? lead(signal);
+      led.catch(() => {
+        if (!signal.aborted) lead(signal).catch(() => {});
+      });
     } else if (!seen) {
       leaving?.abort();
       leaving = null;

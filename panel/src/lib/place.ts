@@ -1,6 +1,7 @@
 /** Where the page is, and where links lead: on this node, or on another one that is looked at by `#/via/<aid>/…`. */
 import { useEffect, useState } from 'preact/hooks';
 import { baseOf } from './api.ts';
+import { keptForTab } from './kept.ts';
 import { hashOf, parseHash, type Route } from './route.ts';
 
 export interface Place extends Route {
@@ -17,11 +18,16 @@ export function here(): Place {
   return { path: node === null ? path : path.slice(2), query, node, base: baseOf(node) };
 }
 
+/** A page in a word: what changes in its query leaves it the same page. */
+export function pageOf({ node, path }: Place): string {
+  return `${node ?? ''} ${path.join('/')}`;
+}
+
 const LOOKED_AT = 'svcd-looked-at';
 
 /** Nodes that somebody chose to look at in this tab. */
 function chosen(): readonly string[] {
-  return (sessionStorage.getItem(LOOKED_AT) ?? '').split(' ');
+  return keptForTab.get(LOOKED_AT).split(' ');
 }
 
 /** True where the user chose to look at this node: a link from elsewhere is no choice. */
@@ -31,7 +37,7 @@ export function isChosen(node: string): boolean {
 
 /** Notes that the user chose to look at a node, and goes there. */
 export function lookAt(node: string, path: readonly string[] = []): void {
-  if (!isChosen(node)) sessionStorage.setItem(LOOKED_AT, [...chosen(), node].join(' ').trim());
+  if (!isChosen(node)) keptForTab.set(LOOKED_AT, [...chosen(), node].join(' ').trim());
   location.hash = hashOf(['via', node, ...path]);
 }
 
@@ -43,6 +49,14 @@ export function href(path: readonly string[], query: Readonly<Record<string, str
 
 export function go(path: readonly string[], query: Readonly<Record<string, string>> = {}): void {
   location.hash = href(path, query);
+}
+
+/** Remembers the page; what it returns goes somewhere else from there, unless the user has left it meanwhile. */
+export function leaver(): (path: readonly string[]) => void {
+  const page = pageOf(here());
+  return (path) => {
+    if (pageOf(here()) === page) go(path);
+  };
 }
 
 /** Changes what a screen keeps in the hash, without a new entry in the history. */

@@ -37,9 +37,12 @@ export function refreshOf(names: ReadonlySet<string>, aid: string): void {
   });
 }
 
-/** Does an operation on the looked-at node. */
-export function perform<K extends Name>(name: K, input: Input<K>): Promise<Output<K>> {
-  return call(here().base, name, input);
+/**
+ * Does an operation on the node that is looked at.
+ * @param base of that node. Whatever waits before it calls has to pass it: meanwhile the user may look at another one.
+ */
+export function perform<K extends Name>(name: K, input: Input<K>, base = here().base): Promise<Output<K>> {
+  return call(base, name, input);
 }
 
 /**

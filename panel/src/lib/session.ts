@@ -2,12 +2,15 @@
  * The token of this tab, where the daemon asks for one. It is kept for the tab only, as an origin with its port is what
  * `sessionStorage` belongs to, and given to new tabs over a channel of the same origin when they ask.
  */
+import { keptForTab } from './kept.ts';
+import { tabChannel } from './tab-channel.ts';
+
 const KEY = 'svcd-session';
 /** How long a new tab waits for a token of another one, milliseconds. */
 const ASK_MS = 150;
 
-let token = sessionStorage.getItem(KEY) ?? '';
-const channel = new BroadcastChannel('svcd-session');
+let token = keptForTab.get(KEY);
+const channel = tabChannel('svcd-session');
 const tell = channel.postMessage.bind(channel);
 
 channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
@@ -17,8 +20,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
 /** Keeps a token; an empty one forgets it. */
 export function keepToken(given: string): void {
   token = given;
-  if (given === '') sessionStorage.removeItem(KEY);
-  else sessionStorage.setItem(KEY, given);
+  keptForTab.set(KEY, given);
 }
 
 /** The header that carries the token. */

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { Who } from './agent.tsx';
 import { Copy, Empty, Field, Foreign, Section, When } from './basics.tsx';
-import { act, confirm, Dialog, openDialog } from './overlay.tsx';
+import { act, confirm, Dialog, openDialog, openOnce } from './overlay.tsx';
 
 export interface AllowInput {
   readonly aid?: string;
@@ -21,6 +21,8 @@ interface AllowRow {
 }
 
 interface ListsProps {
+  /** The agent whose lists these are, or the node. */
+  readonly of: string;
   readonly allow: readonly AllowRow[];
   readonly deny: readonly { readonly id: string; readonly aid: string; readonly created_at: string }[];
   readonly note: string;
@@ -30,9 +32,16 @@ interface ListsProps {
   readonly removeDeny: (id: string) => Promise<unknown>;
 }
 
-function Secret({ secret, close }: { readonly secret: string; readonly close: () => void }) {
+interface SecretProps {
+  readonly secret: string;
+  readonly of: string;
+  readonly close: () => void;
+}
+
+function Secret({ secret, of, close }: SecretProps) {
   return (
     <Dialog title={t('acl.secret')} close={close}>
+      {of !== '' && <Who aid={of} plain />}
       <p>{t('acl.secret.once')}</p>
       <pre>{secret}</pre>
       <div class="acts">
@@ -46,12 +55,13 @@ function Secret({ secret, close }: { readonly secret: string; readonly close: ()
 }
 
 interface AllowProps {
+  readonly of: string;
   readonly bySecret: boolean;
   readonly add: ListsProps['add'];
   readonly close: () => void;
 }
 
-function Allow({ bySecret, add, close }: AllowProps) {
+function Allow({ of, bySecret, add, close }: AllowProps) {
   const [aid, setAid] = useState('');
   const [label, setLabel] = useState('');
   const [until, setUntil] = useState('');
@@ -62,7 +72,7 @@ function Allow({ bySecret, add, close }: AllowProps) {
       ...(label === '' ? {} : { label }),
       ...(until === '' ? {} : { expires_at: new Date(until).toISOString() }),
     });
-    if (secret !== undefined) openDialog((done) => <Secret secret={secret} close={done} />);
+    if (secret !== undefined) openOnce((done) => <Secret secret={secret} of={of} close={done} />);
   };
   return (
     <Dialog title={title} close={close}>
@@ -115,7 +125,7 @@ function Deny({ refuse, close }: { readonly refuse: ListsProps['refuse']; readon
   );
 }
 
-export function AccessLists({ allow, deny, note, add, refuse, removeAllow, removeDeny }: ListsProps) {
+export function AccessLists({ of, allow, deny, note, add, refuse, removeAllow, removeDeny }: ListsProps) {
   const remove = (run: () => Promise<unknown>): void =>
     confirm({ title: t('acl.remove'), text: t('acl.remove.what'), verb: t('acl.remove'), run });
   return (
@@ -152,11 +162,14 @@ export function AccessLists({ allow, deny, note, add, refuse, removeAllow, remov
         <div class="acts">
           <button
             type="button"
-            onClick={() => openDialog((close) => <Allow bySecret={false} add={add} close={close} />)}
+            onClick={() => openDialog((close) => <Allow of={of} bySecret={false} add={add} close={close} />)}
           >
             {t('acl.allow')}
           </button>
-          <button type="button" onClick={() => openDialog((close) => <Allow bySecret add={add} close={close} />)}>
+          <button
+            type="button"
+            onClick={() => openDialog((close) => <Allow of={of} bySecret add={add} close={close} />)}
+          >
             {t('acl.make')}
           </button>
         </div>

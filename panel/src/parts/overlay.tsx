@@ -3,11 +3,19 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { asFailure } from '../lib/failure.ts';
 import { failureText } from '../lib/failure-text.ts';
+import { holdPage } from '../lib/hold-page.ts';
 import { t } from '../lib/i18n.ts';
+import { here, pageOf } from '../lib/place.ts';
 import { refresh } from '../lib/query.ts';
 import { useRedraw } from '../lib/redraw.ts';
 
 type Shown = (close: () => void) => ComponentChildren;
+interface Opened {
+  readonly id: number;
+  readonly shown: Shown;
+  /** Where it was opened: it closes when the user leaves this page. Empty: it stays until the user closes it. */
+  readonly page: string;
+}
 interface Notice {
   readonly id: number;
   readonly text: string;
@@ -18,20 +26,44 @@ interface Notice {
 /** How long a notice stays, and what can be taken back is held back, milliseconds. */
 const NOTICE_MS = 6_000;
 
-let dialogs: readonly Shown[] = [];
+let dialogs: readonly Opened[] = [];
 let notices: readonly Notice[] = [];
 let count = 0;
 let changed = (): void => {};
 
-/** Opens a dialog. */
-export function openDialog(shown: Shown): void {
-  dialogs = [...dialogs, shown];
+function open(shown: Shown, page: string): void {
+  dialogs = [...dialogs, { id: ++count, shown, page }];
   changed();
 }
 
-function closeDialog(shown: Shown): void {
-  dialogs = dialogs.filter((one) => one !== shown);
+/** Opens a dialog of the page that is shown: it closes with it. */
+export function openDialog(shown: Shown): void {
+  open(shown, pageOf(here()));
+}
+
+/** Opens a dialog with something that cannot be shown again: it stays until the user closes it, on every page. */
+export function openOnce(shown: Shown): void {
+  const release = holdPage();
+  open(
+    (close) =>
+      shown(() => {
+        release();
+        close();
+      }),
+    '',
+  );
+}
+
+function closeDialogs(isMeant: (dialog: Opened) => boolean): void {
+  const left = dialogs.filter((dialog) => !isMeant(dialog));
+  if (left.length === dialogs.length) return;
+  dialogs = left;
   changed();
+}
+
+function closeLeft(): void {
+  const page = pageOf(here());
+  closeDialogs((dialog) => dialog.page !== '' && dialog.page !== page);
 }
 
 function notify(text: string, isBad: boolean, undo?: () => void): number {
@@ -64,9 +96,14 @@ export function act<A>(run: () => Promise<A>, done: string | ((answer: A) => str
 
 /** Does something in a few seconds, unless it is taken back before. */
 export function actLater(run: () => Promise<unknown>, what: string): void {
-  const timer = setTimeout(() => act(run), NOTICE_MS);
+  const release = holdPage();
+  const timer = setTimeout(() => {
+    release();
+    act(run);
+  }, NOTICE_MS);
   const id = notify(what, false, () => {
     clearTimeout(timer);
+    release();
     dismiss(id);
     refresh();
   });
@@ -149,11 +186,17 @@ export function Overlay() {
   useEffect(() => {
     changed = render;
     render();
+    addEventListener('hashchange', closeLeft);
+    return () => {
+      removeEventListener('hashchange', closeLeft);
+      // Without the pages, as while a login is asked for, none of their dialogs is left.
+      closeDialogs(({ page }) => page !== '');
+    };
   }, []);
   return (
     <>
-      {dialogs.map((shown, i) => (
-        <div key={i}>{shown(() => closeDialog(shown))}</div>
+      {dialogs.map(({ id, shown }) => (
+        <div key={id}>{shown(() => closeDialogs((dialog) => dialog.id === id))}</div>
       ))}
       <div class="toasts" role="status">
         {notices.map(({ id, text, isBad, undo }) => (

@@ -53,11 +53,18 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
   }>();
   useEffect(() => {
     if (q === '') return;
-    setFound({ value: undefined, failure: undefined });
+    let isAsked = true;
+    const show: typeof setFound = (answer) => {
+      if (isAsked) setFound(answer);
+    };
+    show({ value: undefined, failure: undefined });
     perform('discover', { services: listOf(q) }).then(
-      ({ entries }) => setFound({ value: entries, failure: undefined }),
-      (error: unknown) => setFound({ value: undefined, failure: asFailure(error) }),
+      ({ entries }) => show({ value: entries, failure: undefined }),
+      (error: unknown) => show({ value: undefined, failure: asFailure(error) }),
     );
+    return () => {
+      isAsked = false;
+    };
   }, [q]);
   if (aid !== undefined) return <Peer aid={aid} />;
   return (

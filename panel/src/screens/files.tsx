@@ -128,7 +128,7 @@ export function Files({ path: [aid] }: { readonly path: readonly string[] }) {
       {(acting) => (
         <>
           <p class="soft">{t('files.what')}</p>
-          <Upload aid={acting} />
+          <Upload key={`to ${acting}`} aid={acting} />
           <Box key={acting} aid={acting} />
         </>
       )}

@@ -1,8 +1,9 @@
 /** Makes the keys of an agent in the page, or restores it from its master key, and registers it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type HeldKey, holdKey } from '../lib/held-key.ts';
+import { type HeldKey, holdKey, useHeldKey, wipeKey, wipeRestoredKey } from '../lib/held-key.ts';
 import { t } from '../lib/i18n.ts';
 import { aidOfKey, endOf, keyOf, masterFileText, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
+import { here } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
 import { Mark } from '../parts/agent.tsx';
@@ -19,36 +20,31 @@ const TAIL_CHARS = 5;
 const loadPrint = async () => (await import('./print-master.tsx')).PrintMaster;
 const loadWallet = async () => (await import('./wallet.tsx')).Wallet;
 
-interface Made {
-  readonly aid: string;
-  readonly key: HeldKey;
-  readonly isRestored: boolean;
-}
-
 /** Registers what a master key allows; the master key itself stays here. */
 async function register(seed: Uint8Array): Promise<string> {
+  const { base } = here();
   const master = await keyOf(seed);
   const operational = newSeed();
   const { publicKey } = await keyOf(operational);
   const proof = await proofHex(master, publicKey, Math.floor(Date.now() / 1000), 0);
   const body = { operational_private_key_hex: toHex(operational), delegation_proof_hex: proof };
   operational.fill(0);
-  const { aid } = await perform('agentRegister', body);
+  const { aid } = await perform('agentRegister', body, base);
   return aid;
 }
 
-function Prove({ made, proven }: { readonly made: Made; readonly proven: () => void }) {
+function Prove({ made, proven }: { readonly made: HeldKey; readonly proven: () => void }) {
   const [typed, setTyped] = useState('');
   const [isShown, setShown] = useState(false);
   const [trouble, setTrouble] = useState('');
-  const { aid, key } = made;
+  const { aid, seed } = made;
   const check = (isSame: boolean): void => {
     if (isSame) proven();
     else setTrouble(t('master.notsame'));
   };
   const compare = async (file: File): Promise<void> => {
     const read = readSeed(await file.text());
-    check(read !== null && toHex(read) === toHex(key.seed));
+    check(read !== null && toHex(read) === toHex(seed));
     read?.fill(0);
   };
   return (
@@ -58,9 +54,7 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
         <button
           type="button"
           class="main"
-          onClick={() =>
-            saveFile(`svcd-master-${aid.slice(-TAIL_CHARS)}.txt`, masterFileText(aid, key.seed), 'text/plain')
-          }
+          onClick={() => saveFile(`svcd-master-${aid.slice(-TAIL_CHARS)}.txt`, masterFileText(aid, seed), 'text/plain')}
         >
           {t('master.save')}
         </button>
@@ -68,7 +62,7 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
           {t('master.show')}
         </button>
       </div>
-      {isShown && <Later load={loadPrint} props={{ aid, seed: key.seed }} />}
+      {isShown && <Later load={loadPrint} props={{ aid, seed }} />}
       <p class="empty">{t('master.prove')}</p>
       <label class="field">
         <span>{t('master.prove.file')}</span>
@@ -84,7 +78,7 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          check(typed.trim().toLowerCase() === endOf(key.seed, PROVEN_DIGITS));
+          check(typed.trim().toLowerCase() === endOf(seed, PROVEN_DIGITS));
         }}
       >
         <Field label={t('master.prove.type', { n: PROVEN_DIGITS })} value={typed} onInput={setTyped} />
@@ -113,31 +107,39 @@ function Prove({ made, proven }: { readonly made: Made; readonly proven: () => v
 }
 
 export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
-  const [made, setMade] = useState<Made>();
+  const made = useHeldKey();
   const [note, setNote] = useState('');
   const [wantsWallet, setWallet] = useState(false);
-  const held = useRef<HeldKey>(undefined);
-  useEffect(() => () => held.current?.letGo(), []);
+  const isOpen = useRef(true);
+  useEffect(
+    () => () => {
+      isOpen.current = false;
+      wipeRestoredKey();
+    },
+    [],
+  );
+  const arrive = (aid: string): void => {
+    if (isOpen.current) done(aid);
+  };
   const take = async (seed: Uint8Array<ArrayBuffer>, isRestored: boolean): Promise<void> => {
-    held.current?.letGo();
     const aid = aidOfKey(await keyOf(seed));
-    setNote('');
-    const key = holdKey(seed, () => {
-      setMade(undefined);
-      setNote(t('master.gone'));
-    });
-    held.current = key;
-    setMade({ aid, key, isRestored });
+    if (!isOpen.current) {
+      seed.fill(0);
+      return;
+    }
+    // What is said once the key is wiped, unless its agent is registered before.
+    setNote(isRestored ? t('master.gone') : '');
+    holdKey({ aid, seed, isRestored });
   };
   const begin = (seed: Uint8Array<ArrayBuffer>, isRestored: boolean): void => {
     take(seed, isRestored).catch(() => setNote(t('master.browser')));
   };
-  const finish = ({ key }: Made): void =>
+  const finish = ({ seed }: HeldKey): void =>
     act(async () => {
-      const aid = await register(key.seed);
-      key.letGo();
+      const aid = await register(seed);
       setNote('');
-      done(aid);
+      wipeKey();
+      arrive(aid);
     }, t('new.registered'));
   if (made === undefined)
     return (
@@ -160,11 +162,11 @@ export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
         </details>
         <details>
           <summary>{t('new.import')}</summary>
-          <ImportBundle done={done} />
+          <ImportBundle done={arrive} />
         </details>
         <details onToggle={({ currentTarget }) => setWallet(currentTarget.open)}>
           <summary>{t('new.wallet')}</summary>
-          {wantsWallet && <Later load={loadWallet} props={{ done }} />}
+          {wantsWallet && <Later load={loadWallet} props={{ done: arrive }} />}
         </details>
       </>
     );
@@ -183,6 +185,16 @@ export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
       ) : (
         <Prove made={made} proven={() => finish(made)} />
       )}
+      <button
+        type="button"
+        class="plain"
+        onClick={() => {
+          setNote('');
+          wipeKey();
+        }}
+      >
+        {t('master.discard')}
+      </button>
     </>
   );
 }

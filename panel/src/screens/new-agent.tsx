@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { canSign } from '../lib/master.ts';
-import { href } from '../lib/place.ts';
+import { href, keep } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { Copy, Field, State } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
@@ -90,9 +90,19 @@ function Ready({ aid }: { readonly aid: string }) {
 
 const STEPS = ['keys', 'service', 'offer', 'ready'] as const;
 
-export function NewAgent() {
-  const [aid, setAid] = useState('');
-  const [step, setStep] = useState(0);
+interface Props {
+  readonly query: Readonly<Record<string, string>>;
+}
+
+/** The address says how far it has come, so that a reload does not begin again. */
+export function NewAgent({ query: { aid = '', step: named = '' } }: Props) {
+  const step =
+    aid === ''
+      ? 0
+      : Math.max(
+          1,
+          STEPS.findIndex((name) => name === named),
+        );
   useEffect(() => document.querySelector<HTMLElement>('.steps > li[aria-current] h2')?.focus(), [step]);
   if (!canSign())
     return (
@@ -102,7 +112,7 @@ export function NewAgent() {
         <pre>svc register --master-key</pre>
       </>
     );
-  const next = (): void => setStep((before) => before + 1);
+  const next = (): void => keep({ step: STEPS[step + 1] ?? 'ready' });
   return (
     <>
       <h1>{t('agent.new')}</h1>
@@ -111,14 +121,7 @@ export function NewAgent() {
         {STEPS.map((name, i) => (
           <li key={name} class={i < step ? 'done' : ''} {...(i === step ? { 'aria-current': 'step' } : {})}>
             <h2 tabIndex={-1}>{t(`new.${name}`)}</h2>
-            {i === step && name === 'keys' && (
-              <MakeKeys
-                done={(made) => {
-                  setAid(made);
-                  next();
-                }}
-              />
-            )}
+            {i === step && name === 'keys' && <MakeKeys done={(made) => keep({ aid: made, step: STEPS[1] })} />}
             {i === step && name === 'service' && <Bind aid={aid} done={next} />}
             {i === step && name === 'offer' && <Offer aid={aid} done={next} />}
             {i === step && name === 'ready' && <Ready aid={aid} />}

@@ -136,8 +136,9 @@ async function openTunnel(aid: string, local: Local): Promise<void> {
 }
 
 async function openOrigin(aid: string, local: Local): Promise<void> {
+  const isHere = here().node === null;
   const { url } = await perform('originOpen', { aid, ...local });
-  const link = here().node === null && (
+  const link = isHere && (
     <a class="button" href={url} target="_blank" rel="noopener noreferrer">
       {t('open')}
     </a>

@@ -4,6 +4,7 @@ import { Failure } from '../lib/failure.ts';
 import { failureText } from '../lib/failure-text.ts';
 import { t } from '../lib/i18n.ts';
 import { aidOfKey, type Bytes, canSign, issueTime, keyOf, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
+import { here } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { Field, Trouble } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
@@ -19,8 +20,8 @@ interface Props {
 }
 
 /** The operational key that the node has: it gives it to this machine only. */
-async function present(aid: string): Promise<Bytes> {
-  const { operational_private_key_hex: hex } = await perform('agentExport', { aid });
+async function present(aid: string, base: string): Promise<Bytes> {
+  const { operational_private_key_hex: hex } = await perform('agentExport', { aid }, base);
   const seed = readSeed(hex);
   if (seed === null) throw new TypeError('the node gave no key');
   return seed;
@@ -36,20 +37,21 @@ export function Rotate({ aid, issuedAt, keeps, close }: Props) {
   const [trouble, setTrouble] = useState('');
   if (!canSign()) return <p>{t('master.insecure')}</p>;
   const sign = async (seed: Uint8Array): Promise<void> => {
+    const { base } = here();
     try {
       const master = await keyOf(seed);
       if (aidOfKey(master) !== aid) {
         setTrouble(t('master.other'));
         return;
       }
-      const operational = keeps ? await present(aid) : newSeed();
+      const operational = keeps ? await present(aid, base) : newSeed();
       const { publicKey } = await keyOf(operational);
       const now = issueTime(issuedAt, Date.now());
       const proof = await proofHex(master, publicKey, now, endOfDay(until));
       const body = { operational_private_key_hex: toHex(operational), delegation_proof_hex: proof };
       operational.fill(0);
       close();
-      act(() => perform('agentRegister', body), t(keeps ? 'key.renewed' : 'key.rotated'));
+      act(() => perform('agentRegister', body, base), t(keeps ? 'key.renewed' : 'key.rotated'));
     } finally {
       seed.fill(0);
     }

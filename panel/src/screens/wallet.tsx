@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { issueTime, newSeed, toHex } from '../lib/master.ts';
+import { here as place } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { addressOf, browserWallet, signedBy } from '../lib/wallet.ts';
 import { Copy, Field, Trouble } from '../parts/basics.tsx';
@@ -16,6 +17,8 @@ interface Props {
 }
 
 interface Offer {
+  /** Of the node that the agent is for. */
+  readonly base: string;
   readonly agent: string;
   readonly issued_at: number;
   readonly seed: string;
@@ -24,25 +27,17 @@ interface Offer {
 
 /** The text that a wallet has to sign for a new operational key. */
 async function offerFor(agent: string, issuedAt: string): Promise<Offer> {
+  const { base } = place();
   const seed = toHex(newSeed());
   const issued_at = issueTime(issuedAt, Date.now());
-  const { message } = await perform('ethereumMessage', {
-    agent,
-    issued_at,
-    expires_at: 0,
-    operational_private_key_seed_hex: seed,
-  });
-  return { agent, issued_at, seed, message };
+  const key = { operational_private_key_seed_hex: seed };
+  const { message } = await perform('ethereumMessage', { agent, issued_at, expires_at: 0, ...key }, base);
+  return { base, agent, issued_at, seed, message };
 }
 
-async function register({ agent, issued_at, seed }: Offer, signature: string): Promise<string> {
-  const { aid } = await perform('ethereumRegister', {
-    agent,
-    issued_at,
-    expires_at: 0,
-    eth_signature_hex: signature.trim(),
-    operational_private_key_seed_hex: seed,
-  });
+async function register({ base, agent, issued_at, seed }: Offer, signature: string): Promise<string> {
+  const signed = { eth_signature_hex: signature.trim(), operational_private_key_seed_hex: seed };
+  const { aid } = await perform('ethereumRegister', { agent, issued_at, expires_at: 0, ...signed }, base);
   return aid;
 }
 

@@ -58,8 +58,9 @@ export const deAgent = {
   'keys.rows': 'Von Zeile zu Zeile, auch mit Pfeilen',
   'keys.up': 'Zurück nach oben; schließen',
   'master.browser': 'Dieser Browser kennt keine Ed25519-Schlüssel. Nehmen Sie einen neueren, oder svc register.',
+  'master.discard': 'Diesen Schlüssel verwerfen',
   'master.file': 'Datei mit dem Hauptschlüssel',
-  'master.gone': 'Der Schlüssel ist gelöscht: Die Seite war verdeckt, oder fünf Minuten sind um.',
+  'master.gone': 'Der Schlüssel wurde nach fünf Minuten gelöscht.',
   'master.hex': 'Hauptschlüssel in Hex',
   'master.insecure':
     'Diese Seite kam über einfaches http; in ihr wird kein Hauptschlüssel benutzt. Öffnen Sie sie durch einen SSH-Tunnel, oder:',

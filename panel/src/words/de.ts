@@ -133,6 +133,8 @@ export const de = {
   'happened.tunnel.closed': 'schloss einen Tunnel zu',
   'happened.tunnel.opened': 'öffnete einen Tunnel zu',
   'happened.update': 'Die Aktualisierung ging weiter',
+  held: 'Den Hauptschlüssel Ihres neuen Agenten gibt es nur in dieser Seite. Sichern Sie ihn und registrieren Sie den Agenten.',
+  'held.back': 'Zurück dorthin',
   'home.look': '{agent} ansehen',
   'home.seen': 'Andere sehen diesen Knoten bei {address}.',
   'key.renew': 'Erneuern',

@@ -57,8 +57,9 @@ export const enAgent = {
   'keys.rows': 'From row to row, arrows too',
   'keys.up': 'Back to what is above; close',
   'master.browser': 'This browser knows no Ed25519 keys. Use a newer one, or svc register.',
+  'master.discard': 'Discard this key',
   'master.file': 'File with the master key',
-  'master.gone': 'The key was wiped: the page was hidden, or five minutes are over.',
+  'master.gone': 'The key was wiped after five minutes.',
   'master.hex': 'Master key in hex',
   'master.insecure':
     'This page came over plain http, so no master key is used in it. Open it through an SSH tunnel, or run:',

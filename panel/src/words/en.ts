@@ -133,6 +133,8 @@ export const en = {
   'happened.tunnel.closed': 'closed a tunnel to',
   'happened.tunnel.opened': 'opened a tunnel to',
   'happened.update': 'The update went on',
+  held: 'The master key of your new agent exists in this page only. Save it and register the agent.',
+  'held.back': 'Back to it',
   'home.look': 'Look at {agent}',
   'home.seen': 'Others see this node at {address}.',
   'key.renew': 'Renew',

@@ -57,8 +57,9 @@ export const esAgent = {
   'keys.rows': 'De fila en fila, también con flechas',
   'keys.up': 'Volver arriba; cerrar',
   'master.browser': 'Este navegador no conoce claves Ed25519. Use uno más nuevo, o svc register.',
+  'master.discard': 'Descartar esta clave',
   'master.file': 'Archivo con la clave maestra',
-  'master.gone': 'La clave se borró: la página se ocultó, o pasaron cinco minutos.',
+  'master.gone': 'La clave se borró a los cinco minutos.',
   'master.hex': 'Clave maestra en hexadecimal',
   'master.insecure':
     'Esta página llegó por http simple, así que no se usa en ella ninguna clave maestra. Ábrala por un túnel SSH, o ejecute:',

@@ -134,6 +134,8 @@ export const es = {
   'happened.tunnel.closed': 'cerró un túnel hacia',
   'happened.tunnel.opened': 'abrió un túnel hacia',
   'happened.update': 'La actualización avanzó',
+  held: 'La clave maestra de su nuevo agente solo existe en esta página. Guárdela y registre el agente.',
+  'held.back': 'Volver a ella',
   'home.look': 'Ver {agent}',
   'home.seen': 'Otros ven este nodo en {address}.',
   'key.renew': 'Renovar',

@@ -56,8 +56,9 @@ export const jaAgent = {
   'keys.rows': '行から行へ（矢印キーも）',
   'keys.up': '上の階層へ戻る・閉じる',
   'master.browser': 'このブラウザーは Ed25519 鍵に対応していません。新しいものか svc register を使ってください。',
+  'master.discard': 'この鍵を破棄',
   'master.file': 'マスター鍵のファイル',
-  'master.gone': '鍵を消去しました。ページが隠れたか、5 分が過ぎました。',
+  'master.gone': '鍵は 5 分後に消去されました。',
   'master.hex': '16 進のマスター鍵',
   'master.insecure':
     'このページは平文の http で届いたため、マスター鍵を使いません。SSH トンネルで開くか、次を実行してください：',

@@ -133,6 +133,8 @@ export const ja = {
   'happened.tunnel.closed': 'がトンネルを閉じました：',
   'happened.tunnel.opened': 'がトンネルを開きました：',
   'happened.update': '更新が進みました',
+  held: '新しいエージェントのマスター鍵はこのページにしかありません。保存してエージェントを登録してください。',
+  'held.back': '戻る',
   'home.look': '{agent} を見る',
   'home.seen': '他のノードからは {address} に見えます。',
   'key.renew': '更新',

@@ -133,6 +133,8 @@ export const zh = {
   'happened.tunnel.closed': '关闭了隧道：',
   'happened.tunnel.opened': '打开了隧道：',
   'happened.update': '更新有了进展',
+  held: '新代理的主密钥只存在于本页。请保存它并注册该代理。',
+  'held.back': '返回',
   'home.look': '查看 {agent}',
   'home.seen': '其他节点在 {address} 看到此节点。',
   'key.renew': '续签',

@@ -1,22 +1,30 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
-import { PanelPage } from '../../support/browser/panel-page.ts';
+import type { Page } from 'playwright-core';
+import { NO_CHROMIUM, openWithoutStorage, startChromium } from '../../support/browser/chromium.ts';
+import { hideAndShow, PanelPage } from '../../support/browser/panel-page.ts';
 import { TestDaemon } from '../../support/daemon.ts';
 
 const TOKEN = 'correct-horse-battery-staple';
 
+const HOME = { level: 1, name: /not on the network|no agent here yet/ };
+
+/** Logs in with the token of the API. */
+async function enter(page: Page): Promise<void> {
+  await page.getByLabel('Or the API token').fill(TOKEN);
+  await page.getByRole('button', { name: 'Enter' }).click();
+}
+
 test('where a token is needed, a code opens the panel once, and the token of the API is exchanged at once', {
   skip: NO_CHROMIUM,
-}, async () => {
+}, async (t) => {
   await using daemon = await TestDaemon.start({ config: `api_token = "${TOKEN}"\nrequire_local_token = true\n` });
   const answer = await daemon.request('POST', '/panel/login', {}, { authorization: `Bearer ${TOKEN}` });
   assert.equal(answer.status, 200, JSON.stringify(answer.body));
   const { code } = answer.body as { code: string };
   await using browser = await startChromium();
   await using byCode = await PanelPage.open(browser, daemon.api, `/#login=${code}`);
-  const home = { level: 1, name: /not on the network|no agent here yet/ };
-  await byCode.page.getByRole('heading', home).waitFor();
+  await byCode.page.getByRole('heading', HOME).waitFor();
   assert.equal(await byCode.page.evaluate('location.hash'), '#/');
   await byCode.check('opened by a code');
   await byCode.keepsToItself(TOKEN);
@@ -27,9 +35,44 @@ test('where a token is needed, a code opens the panel once, and the token of the
   await again.page.getByLabel('Or the API token').fill('wrong');
   await again.page.getByRole('button', { name: 'Enter' }).click();
   await again.page.getByRole('alert').waitFor();
-  await again.page.getByLabel('Or the API token').fill(TOKEN);
-  await again.page.getByRole('button', { name: 'Enter' }).click();
-  await again.page.getByRole('heading', home).waitFor();
+  await enter(again.page);
+  await again.page.getByRole('heading', HOME).waitFor();
   const kept = await again.page.evaluate<string>('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])');
   assert.ok(!kept.includes(TOKEN));
+
+  await t.test('a master key that is not in use yet outlives the session', async () => {
+    const { page } = again;
+    await again.go('new', 'New agent');
+    await page.getByRole('button', { name: 'Make keys' }).click();
+    const aid = await page.locator('.who code').innerText();
+    type Sessions = { sessions: readonly { id: string }[] };
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const { sessions } = (await daemon.request('GET', '/panel/sessions', undefined, headers)).body as Sessions;
+    for (const { id } of sessions) await daemon.request('DELETE', `/panel/sessions/${id}`, {}, headers);
+    // A tab that is seen again asks at once.
+    await hideAndShow(page);
+    await door.waitFor();
+    await enter(page);
+    await page.getByText(aid).waitFor();
+    assert.equal(await page.getByRole('dialog').count(), 0);
+  });
+
+  await t.test(
+    'a browser that blocks storage shows the panel all the same, and it follows the events',
+    async (blocked) => {
+      const context = await openWithoutStorage(blocked);
+      const page = await context.newPage();
+      page.on('pageerror', (error) => assert.fail(error));
+      await page.goto(daemon.api);
+      await assert.rejects(page.evaluate('localStorage.length'), /SecurityError/);
+      const followed = page.waitForResponse(`${daemon.api}/events`);
+      await enter(page);
+      await page.getByRole('heading', HOME).waitFor();
+      await page.getByLabel('Colours').selectOption('dark');
+      assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark');
+      await page.getByLabel('Language').selectOption('de');
+      await page.getByLabel('Sprache').waitFor();
+      assert.equal((await followed).status(), 200);
+    },
+  );
 });

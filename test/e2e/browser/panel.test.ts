@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { NO_CHROMIUM, startChromium } from '../../support/browser/chromium.ts';
-import { PanelPage } from '../../support/browser/panel-page.ts';
+import { hideAndShow, PanelPage } from '../../support/browser/panel-page.ts';
 import { stretch } from '../../support/browser/stretched.ts';
 import { TestDaemon } from '../../support/daemon.ts';
 import { quietPort } from '../../support/programs.ts';
@@ -40,6 +40,20 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     assert.equal(download.suggestedFilename(), `svcd-master-${named.slice(-5)}.txt`);
     master = hex;
     await panel.check('keys to be saved');
+    // Another tab, another page, another language and a closed tab cost the key nothing.
+    await hideAndShow(page);
+    await page.goBack();
+    const held = page.getByText('exists in this page only');
+    await held.waitFor();
+    await panel.check('a key that is not saved');
+    await page.getByRole('link', { name: 'Back to it' }).click();
+    await page.getByLabel('Language').selectOption('de');
+    await page.getByRole('button', { name: 'Hauptschlüssel' }).waitFor();
+    await page.getByLabel('Sprache').selectOption('en');
+    await page.getByText(named).waitFor();
+    const [asked] = await Promise.all([page.waitForEvent('dialog'), page.close({ runBeforeUnload: true })]);
+    assert.equal(asked.type(), 'beforeunload');
+    await asked.dismiss();
     await page
       .getByLabel('Choose the saved file')
       .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('00'.repeat(32)) });
@@ -49,8 +63,11 @@ test('an agent is made in the page, its master key is saved, proven and kept the
       .getByLabel('Choose the saved file')
       .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
     await page.getByRole('button', { name: 'Skip' }).click();
+    await page.reload();
+    await page.getByPlaceholder('lang.translate').waitFor();
     await page.getByRole('button', { name: 'Skip' }).click();
     await page.getByRole('link', { name: 'Open the agent' }).waitFor();
+    assert.equal(await held.count(), 0);
     const { agents } = await daemon.call<{ agents: { aid: string }[] }>('GET', '/agents');
     aid = agents[0]?.aid ?? '';
     assert.equal(aid, named);
@@ -76,12 +93,23 @@ test('an agent is made in the page, its master key is saved, proven and kept the
 
   await t.test('who may call', async () => {
     await panel.go(`agents/${aid}/access`, aid.slice(-5));
-    await page.getByRole('button', { name: 'Make a secret' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Make a secret' }).click();
-    const secret = page.getByRole('dialog').locator('pre');
+    const make = page.getByRole('button', { name: 'Make a secret' });
+    await make.click();
+    const dialog = page.getByRole('dialog');
+    await dialog.waitFor();
+    await page.goBack();
+    await dialog.waitFor({ state: 'hidden' });
+    await page.goForward();
+    await make.click();
+    await dialog.getByRole('button', { name: 'Make a secret' }).click();
+    const secret = dialog.locator('pre');
     await secret.waitFor();
+    // It is shown once: it stays, and says whose it is.
+    await page.goBack();
+    await dialog.getByTitle(aid).first().waitFor();
+    await page.goForward();
     assert.ok((await secret.innerText()).length > 8);
-    await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    await dialog.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Remove' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Remove the entry' }).click();
     await page.getByText('Nobody is named.').waitFor();

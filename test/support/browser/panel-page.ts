@@ -33,6 +33,12 @@ const WIDTHS: readonly number[] = [1280, 390, 320];
 /** "One moment…", in English and drawn out. */
 const LOADING = /One moment|Oñéé/;
 
+/** The user looks at another tab, and then at this one again. */
+export async function hideAndShow(page: Page): Promise<void> {
+  await page.evaluate(`Object.defineProperty(document, 'visibilityState', { get: () => globalThis.seen ?? 'visible', configurable: true });
+    for (globalThis.seen of ['hidden', 'visible']) document.dispatchEvent(new Event('visibilitychange'));`);
+}
+
 export class PanelPage {
   readonly page: Page;
   readonly context: BrowserContext;

@@ -39,6 +39,7 @@ export function Access({ agent }: { readonly agent: Output<'agentGet'> }) {
             )}
           </Section>
           <AccessLists
+            of={aid}
             allow={allow}
             deny={deny}
             note={t(policy === 'public' ? 'acl.public' : 'acl.named', { n: allow.length })}

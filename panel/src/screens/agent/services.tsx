@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { listOf } from '../../lib/lists.ts';
+import { here } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Answer, Empty, Field, Section } from '../../parts/basics.tsx';
 import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
@@ -114,12 +115,13 @@ function Row({ aid, service }: { readonly aid: string; readonly service: Service
       <button
         type="button"
         aria-label={t('services.remove', { service: name })}
-        onClick={() =>
+        onClick={() => {
+          const { base } = here();
           actLater(
-            () => perform('serviceUnregister', { aid, service: name }),
+            () => perform('serviceUnregister', { aid, service: name }, base),
             t('services.removing', { service: name }),
-          )
-        }
+          );
+        }}
       >
         {t('remove')}
       </button>

@@ -1,7 +1,7 @@
 /** Sends a file of an agent into one of its chats or rooms. */
 import type { ComponentChildren } from 'preact';
 import { t } from '../../lib/i18n.ts';
-import { go } from '../../lib/place.ts';
+import { leaver } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Mark, Who } from '../../parts/agent.tsx';
 import { Answer, Foreign } from '../../parts/basics.tsx';
@@ -24,9 +24,10 @@ export function SendFile({ aid, id, name, close }: Props) {
   const rooms = useQuery('groupList', { aid });
   const send = (to: readonly string[], run: () => Promise<unknown>): void => {
     close();
+    const leave = leaver();
     act(async () => {
       await run();
-      go(['messages', aid, ...to]);
+      leave(['messages', aid, ...to]);
     });
   };
   const row = (key: string, shown: ComponentChildren, run: () => void) => (

@@ -1,7 +1,7 @@
 /** Who asks: for a chat, or into a room. */
 import type { ComponentChildren } from 'preact';
 import { type Key, t } from '../../lib/i18n.ts';
-import { go } from '../../lib/place.ts';
+import { leaver } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Answer, Foreign, When } from '../../parts/basics.tsx';
@@ -30,8 +30,9 @@ interface AskProps {
 
 function Asking({ aid, from, what, at, children, accept, to, endings }: AskProps) {
   const enter = async (): Promise<void> => {
+    const leave = leaver();
     await accept();
-    go(['messages', aid, ...to]);
+    leave(['messages', aid, ...to]);
   };
   return (
     <>

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { Key } from '../../lib/i18n.ts';
 import { t } from '../../lib/i18n.ts';
-import { go } from '../../lib/place.ts';
+import { leaver } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
 import { Field } from '../../parts/basics.tsx';
 import { act, Dialog } from '../../parts/overlay.tsx';
@@ -58,14 +58,16 @@ export function AskToChat({ aid, to, close }: Props & { readonly to: string }) {
   );
 }
 
-/** Goes to the room that a tool answered with. */
-function enter(aid: string, { group_id }: Readonly<Record<string, unknown>>): void {
-  if (typeof group_id === 'string') go(['messages', aid, 'room', group_id]);
+/** Goes to the room that a tool answers with. */
+async function enter(aid: string, answer: ReturnType<typeof roomTool>): Promise<void> {
+  const leave = leaver();
+  const { group_id } = await answer;
+  if (typeof group_id === 'string') leave(['messages', aid, 'room', group_id]);
 }
 
 export function MakeRoom({ aid, close }: Props) {
   const [title, setTitle] = useState('');
-  const make = async (): Promise<void> => enter(aid, await roomTool('create', { aid, title: title.trim() }));
+  const make = (): Promise<void> => enter(aid, roomTool('create', { aid, title: title.trim() }));
   return (
     <Question title="room.make" close={close} isReady={title.trim() !== ''} run={make}>
       <Field label={t('room.title')} value={title} onInput={setTitle} />
@@ -75,7 +77,7 @@ export function MakeRoom({ aid, close }: Props) {
 
 export function JoinRoom({ aid, close }: Props) {
   const [link, setLink] = useState('');
-  const join = async (): Promise<void> => enter(aid, await roomTool('join', { aid, link: link.trim() }));
+  const join = (): Promise<void> => enter(aid, roomTool('join', { aid, link: link.trim() }));
   return (
     <Question title="room.join" close={close} isReady={link.trim() !== ''} run={join}>
       <Field label={t('room.link')} value={link} onInput={setLink} placeholder="svc://…" />

@@ -91,7 +91,7 @@ export function Chat({ aid, peer }: { readonly aid: string; readonly peer: strin
         <Write
           as={aid}
           send={(text) => perform('chatSend', { aid, peer, text })}
-          sendFile={(object_id) => perform('chatSend', { aid, peer, object_id })}
+          sendFile={(object_id, _, base) => perform('chatSend', { aid, peer, object_id }, base)}
         />
       )}
       {isAsked && <p class="closing">{t('chat.waits')}</p>}

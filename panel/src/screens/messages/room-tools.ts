@@ -1,15 +1,27 @@
 /** What is written into rooms: those operations are tools. */
 import { base64Of } from '../../lib/base64.ts';
+import { here } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
 
 type Args = Readonly<Record<string, string | number | readonly string[]>>;
 
 /** Calls a tool of rooms; `name` is without its `group_`. */
-export function roomTool(name: string, args: Args): Promise<Record<string, unknown>> {
-  return perform('toolCall', { tool: `group_${name}`, args });
+export function roomTool(name: string, args: Args, base = here().base): Promise<Record<string, unknown>> {
+  return perform('toolCall', { tool: `group_${name}`, args }, base);
 }
 
-/** Adds an entry to a room. */
-export function append(aid: string, group_id: string, kind: string, body: string, more: Args = {}): Promise<unknown> {
-  return roomTool('append', { aid, group_id, kind, ...(body === '' ? {} : { body: base64Of(body) }), ...more });
+/**
+ * Adds an entry to a room.
+ * @param base see `perform`
+ */
+export function append(
+  aid: string,
+  group_id: string,
+  kind: string,
+  body: string,
+  more: Args = {},
+  base = here().base,
+): Promise<unknown> {
+  const args = { aid, group_id, kind, ...(body === '' ? {} : { body: base64Of(body) }), ...more };
+  return roomTool('append', args, base);
 }

@@ -137,7 +137,7 @@ export function Room({ aid, id }: { readonly aid: string; readonly id: string })
         <Write
           as={aid}
           send={(text) => append(aid, id, 'msg', text)}
-          sendFile={(ref, name) => append(aid, id, 'file', name, { ref })}
+          sendFile={(ref, name, base) => append(aid, id, 'file', name, { ref }, base)}
         />
       )}
       {head !== undefined && !isIn && <p class="closing">{t(`room.${head.role}`)}</p>}

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
-import { go, href } from '../../lib/place.ts';
+import { href, leaver } from '../../lib/place.ts';
 import { Called } from '../../parts/agent.tsx';
 import { ForeignLines } from '../../parts/basics.tsx';
 import { confirm } from '../../parts/overlay.tsx';
@@ -20,8 +20,9 @@ interface EndingProps {
 /** A button that ends a conversation, once that is confirmed, and leads back to the others. */
 export function Ending({ aid, verb, what, run }: EndingProps) {
   const end = async (): Promise<void> => {
+    const leave = leaver();
     await run();
-    go(['messages', aid]);
+    leave(['messages', aid]);
   };
   return (
     <button type="button" class="danger" onClick={() => confirm({ title: verb, text: what, verb, run: end })}>

@@ -2,6 +2,7 @@
 import { useContext, useRef, useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
 import { upload } from '../../lib/objects.ts';
+import { here } from '../../lib/place.ts';
 import { Names } from '../../parts/agent.tsx';
 import { act } from '../../parts/overlay.tsx';
 import { Uploading } from '../../parts/uploading.tsx';
@@ -10,7 +11,8 @@ import { wrote } from './use-talk.ts';
 interface Props {
   readonly as: string;
   readonly send: (text: string) => Promise<unknown>;
-  readonly sendFile: (objectId: string, name: string) => Promise<unknown>;
+  /** @param base of the node that has the object */
+  readonly sendFile: (objectId: string, name: string, base: string) => Promise<unknown>;
 }
 
 export function Write({ as, send, sendFile }: Props) {
@@ -28,11 +30,12 @@ export function Write({ as, send, sendFile }: Props) {
     });
   };
   const attach = async (chosen: File): Promise<void> => {
+    const { base } = here();
     const controller = new AbortController();
     stop.current = controller;
     setPart(0);
     try {
-      await sendFile(await upload(as, chosen, setPart, controller.signal), chosen.name);
+      await sendFile(await upload(as, chosen, setPart, controller.signal), chosen.name, base);
     } finally {
       setPart(undefined);
     }

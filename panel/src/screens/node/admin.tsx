@@ -86,6 +86,7 @@ export function Admin() {
               )}
             </Section>
             <AccessLists
+              of={status.value?.node_aid ?? ''}
               allow={allow}
               deny={deny}
               note={t('acl.named', { n: allow.length })}

@@ -3,6 +3,7 @@ import { useContext, useState } from 'preact/hooks';
 import { type Book as Known, named, without } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
 import { shortAid } from '../../lib/mark.ts';
+import { here } from '../../lib/place.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Names, Who } from '../../parts/agent.tsx';
 import { Answer, Empty, Field } from '../../parts/basics.tsx';
@@ -67,7 +68,13 @@ function Row({ aid, book }: { readonly aid: string; readonly book: Known }) {
       >
         {t('change')}
       </button>
-      <button type="button" onClick={() => actLater(() => without(aid), t('book.removing'))}>
+      <button
+        type="button"
+        onClick={() => {
+          const { base } = here();
+          actLater(() => without(aid, base), t('book.removing'));
+        }}
+      >
         {t('remove')}
       </button>
     </li>
