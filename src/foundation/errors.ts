@@ -69,7 +69,7 @@ export const ERRORS = {
     'This agent was not found on the network: it is offline, not published, or on another network.',
   ),
   method_not_allowed: entry(405, 2, 'This path does not take this method.'),
-  too_large: entry(413, 2, 'The request is over its size limit.'),
+  too_large: entry(413, 2, 'The request is over its size limit.', [431]),
   unsupported_media_type: entry(415, 2, 'Send "Content-Type: application/json" with every write.'),
   rate_limited: entry(429, 1, 'Too many requests. Wait for the time in Retry-After, then try again.'),
   no_inbound: entry(503, 1, 'The remote agent has no service bound. Its owner can bind one with "svc inbound bind".'),
@@ -86,7 +86,7 @@ export const ERRORS = {
   inbound_unreachable: entry(502, 1, 'The remote agent is there, but its bound service does not answer.'),
   connect_failed: entry(502, 1, 'The remote node cannot be reached. It may be offline or behind a closed network.'),
   protocol_error: entry(502, 1, 'The other side broke the protocol.'),
-  timeout: entry(504, 1, 'The operation took too long and was given up.'),
+  timeout: entry(504, 1, 'The operation took too long and was given up.', [408]),
   cancelled: entry(499, 1, 'The operation was cancelled.'),
   network_not_ready: entry(
     503,

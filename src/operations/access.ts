@@ -12,13 +12,13 @@ import {
 } from '../foundation/domain/access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, closed, Id, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, exactlyOne, Id, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_found'], tag: 'Access control' } as const;
 
 const EntryParams = closed({ aid: AidText, id: Id });
 
-/** What a new allow entry is made from: exactly one of the first three. */
+/** What a new allow entry is made from: see `ShownAllowBody`. */
 export const AllowBody = closed({
   aid: Type.Optional(AidText),
   secret: Type.Optional(
@@ -32,6 +32,8 @@ export const AllowBody = closed({
   label: Type.Optional(Type.String({ maxLength: MAX_LABEL_CHARS })),
   expires_at: Type.Optional(Timestamp),
 });
+
+export const ShownAllowBody = exactlyOne(AllowBody, ['aid', 'secret', 'generate_secret']);
 
 export const AllowEntry = Type.Object({
   id: Type.String(),
@@ -90,6 +92,7 @@ export const accessOperations = declare(COMMON, {
     summary: 'Allows an AID, or whoever presents a secret; the same one again renews its entry.',
     route: 'POST /agents/{aid}/acl/allow',
     body: AllowBody,
+    shownBody: ShownAllowBody,
     output: AllowEntry,
     errors: [...COMMON.errors, 'quota_exceeded'],
   },

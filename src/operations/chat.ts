@@ -12,7 +12,7 @@ import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
-import { AidParams, AidText, closed, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
+import { AidParams, AidText, closed, exactlyOne, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 /** Entries of a page where nothing is said, and at most. */
 export const CHAT_PAGE_DEFAULT = 50;
@@ -45,6 +45,18 @@ const Entry = Type.Object({
 });
 
 const Waiting = Type.Object({ peer: AidText, since: Timestamp, note: Type.String() });
+
+/** A text, a file, or both. */
+const SendBody = closed({
+  ...Peer,
+  text: Type.Optional(Type.String({ description: `At most ${sizeText(MAX_TEXT_BYTES)}.` })),
+  path: Type.Optional(
+    Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS, description: 'A file below files_root.' }),
+  ),
+  object_id: Type.Optional(
+    Type.String({ pattern: SHA256_PATTERN, description: "An object of the agent's. Not together with path." }),
+  ),
+});
 
 export const chatOperations = declare(COMMON, {
   chatRequest: {
@@ -102,16 +114,8 @@ export const chatOperations = declare(COMMON, {
   chatSend: {
     summary: 'Sends a text, or a file with or without one; where the peer is away it goes out later, in order.',
     route: 'POST /agents/{aid}/chat/send',
-    body: closed({
-      ...Peer,
-      text: Type.Optional(Type.String({ description: `At most ${sizeText(MAX_TEXT_BYTES)}.` })),
-      path: Type.Optional(
-        Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS, description: 'A file below files_root.' }),
-      ),
-      object_id: Type.Optional(
-        Type.String({ pattern: SHA256_PATTERN, description: "An object of the agent's. Not together with path." }),
-      ),
-    }),
+    body: SendBody,
+    shownBody: exactlyOne(SendBody, ['path', 'object_id'], true),
     output: Type.Object({
       seq: Type.Integer({ minimum: 1 }),
       status: Type.Union([Type.Literal('sent'), Type.Literal('queued')]),

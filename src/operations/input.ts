@@ -9,7 +9,7 @@ import { isObject, memberOf } from '../foundation/json.ts';
 import { lazy } from '../foundation/lazy.ts';
 import { LruCache } from '../foundation/lru-cache.ts';
 import { bodyInputKey } from './operation.ts';
-import { hasAid, isAid, itemsOf } from './schemas.ts';
+import { hasAid, isAid, itemsOf, NONE } from './schemas.ts';
 
 /** The parts of a request as they came: path and query values are text, the body is any JSON. */
 export interface RawInput {
@@ -42,13 +42,28 @@ const NOT_TO_SEND: Readonly<Record<string, string>> = {
   '/master_private_key_hex': 'a master key is handed to nobody: keep it offline',
 };
 
-/** The error of members that a request does not take: all are named, so that one correction does. */
-export function unknownMembers(place: string, paths: readonly string[]): SvcError {
+/** Two names for the place in a log: a request that takes one of them says so to who sends the other. */
+const OTHER_NAMES: Readonly<Record<string, string>> = { after_seq: 'last_event_id', last_event_id: 'after_seq' };
+
+/** What may have been meant by members that a request does not take. */
+function meantBy(paths: readonly string[], { properties }: TObject): string[] {
+  return paths.flatMap((path) => {
+    const other = OTHER_NAMES[path.slice(1)];
+    return other !== undefined && Object.hasOwn(properties, other) ? `${path.slice(1)} is called ${other} here` : [];
+  });
+}
+
+/**
+ * The error of members that a request does not take: all are named, so that one correction does.
+ * @param schema of what it takes
+ */
+export function unknownMembers(place: string, paths: readonly string[], schema: TObject = NONE): SvcError {
   const [path = ''] = paths;
   const problem = 'is not known here';
   const what = place === 'args' ? 'arguments do' : `${place} does`;
   const said = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are not known here: leave them out`;
-  const reasons = paths.flatMap((one) => NOT_TO_SEND[one] ?? []).map((reason) => ` (${reason})`);
+  const meant = [...paths.flatMap((one) => NOT_TO_SEND[one] ?? []), ...meantBy(paths, schema)];
+  const reasons = meant.map((reason) => ` (${reason})`);
   return new SvcError('invalid_request', {
     message: `The ${what} not fit: ${said}${reasons.join('')}.`,
     details: { in: place, path, problem, ...(paths.length === 1 ? {} : { unknown: [...paths] }) },
@@ -108,12 +123,12 @@ function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
       }
     }
     if (aids) canonicalAids(part, schema, values, parse);
-    if (!validator.Check(values)) throw firstProblem(part, validator.Errors(values));
+    if (!validator.Check(values)) throw firstProblem(part, schema, validator.Errors(values));
     return values;
   };
 }
 
-function firstProblem(part: Part, problems: readonly TLocalizedValidationError[]): SvcError {
+function firstProblem(part: Part, schema: TObject, problems: readonly TLocalizedValidationError[]): SvcError {
   // A schema of `false` and the summary of a union say less than what stands beside them.
   const problem = problems.find(({ keyword }) => keyword !== 'boolean' && keyword !== 'anyOf') ?? problems[0];
   if (problem === undefined) return invalid(part, '', 'is not valid');
@@ -122,6 +137,7 @@ function firstProblem(part: Part, problems: readonly TLocalizedValidationError[]
     return unknownMembers(
       PLACE[part],
       params.additionalProperties.map((key) => `${instancePath}/${key}`),
+      schema,
     );
   if (keyword === 'required')
     return invalid(part, `${instancePath}/${String(params.requiredProperties[0])}`, 'is missing');

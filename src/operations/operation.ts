@@ -65,6 +65,8 @@ export interface Declaration<
   readonly heartbeat: boolean | 'local_aid' | 'tunnel';
   /** Beyond those that every operation may give (schema, token, rate limit, internal). */
   readonly errors: readonly ErrorCode[];
+  /** It calls tools: their errors keep their codes and have this status. */
+  readonly toolErrorStatus?: number;
   readonly tool?: ToolDeclaration;
   /** Section of the reference page and tag of the OpenAPI document. */
   readonly tag: string;

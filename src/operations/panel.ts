@@ -1,7 +1,7 @@
 /** The web panel: the page, its files, and who is logged in to it. */
 import { Type } from 'typebox';
 import { declare, declareStreams } from './declare.ts';
-import { closed, Id, Ok, Timestamp } from './schemas.ts';
+import { closed, exactlyOne, Id, Ok, Timestamp } from './schemas.ts';
 
 /** Longest name of a file of the panel, characters. */
 const MAX_PANEL_FILE_NAME_CHARS = 128;
@@ -41,6 +41,8 @@ export const panelStreams = declareStreams(
   },
 );
 
+const SessionBody = closed({ code: Type.Optional(Secret), api_token: Type.Optional(Secret) });
+
 export const panelOperations = declare(COMMON, {
   panelLogin: {
     summary: 'Makes a code that opens the panel once, within a minute.',
@@ -59,7 +61,8 @@ export const panelOperations = declare(COMMON, {
   panelSessionBegin: {
     summary: 'Begins a session of the panel, for one of: a code, the API token.',
     route: 'POST /panel/session',
-    body: closed({ code: Type.Optional(Secret), api_token: Type.Optional(Secret) }),
+    body: SessionBody,
+    shownBody: exactlyOne(SessionBody, ['code', 'api_token']),
     output: Type.Object({
       id: Id,
       token: Type.String({ description: 'Goes where the API token goes: `Authorization: Bearer`.' }),

@@ -1,6 +1,6 @@
 /** Operations on remote administration: who may drive this node from afar, and who did. */
 import { Type } from 'typebox';
-import { AllowBody, AllowEntry, DenyEntry } from './access.ts';
+import { AllowBody, AllowEntry, DenyEntry, ShownAllowBody } from './access.ts';
 import { AclView } from './agents.ts';
 import { declare, declareStreams } from './declare.ts';
 import { AidText, closed, Id, nullable, Ok, Timestamp } from './schemas.ts';
@@ -61,6 +61,7 @@ export const remoteAdminOperations = declare(COMMON, {
     summary: 'Lets an AID, or whoever presents a secret, administer this node.',
     route: 'POST /node/remote-admin/allow',
     body: AllowBody,
+    shownBody: ShownAllowBody,
     output: AllowEntry,
     errors: ['bad_aid', 'quota_exceeded'],
   },

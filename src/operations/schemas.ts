@@ -18,6 +18,16 @@ export function closed<P extends TProperties>(properties: P, description?: strin
   });
 }
 
+/**
+ * A body as the OpenAPI document shows it, of which exactly one of some members is sent. Its operation checks that, as it
+ * can say more about it than a schema.
+ * @param mayBeNone it may be sent without any of them
+ */
+export function exactlyOne(body: TObject, names: readonly string[], mayBeNone = false): TObject {
+  const each = names.map((name) => ({ required: [name] }));
+  return Object.assign({ ...body }, { oneOf: mayBeNone ? [{ not: { anyOf: each } }, ...each] : each });
+}
+
 /** Path, query or body of an operation that takes none. */
 export const NONE = closed({});
 

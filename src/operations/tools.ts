@@ -8,6 +8,9 @@ const MAX_TOOL_NAME = 128;
 
 const COMMON = { tag: 'MCP' };
 
+/** Status of an answer in which a tool reports an error. */
+export const TOOL_ERROR_STATUS = 422;
+
 export const toolOperations = declare(COMMON, {
   toolCall: {
     summary: 'Calls a tool; an error of the tool keeps its code and message, with status 422.',
@@ -18,5 +21,6 @@ export const toolOperations = declare(COMMON, {
     }),
     output: AnyObject,
     errors: ['not_found', 'tool_error'],
+    toolErrorStatus: TOOL_ERROR_STATUS,
   },
 });

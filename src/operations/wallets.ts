@@ -5,7 +5,7 @@ import { MAX_UNIX_S } from '../foundation/domain/time.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { agentOperations, PrivateKeyHex, ServiceTcp } from './agents.ts';
 import { declare } from './declare.ts';
-import { AidText, closed } from './schemas.ts';
+import { AidText, closed, exactlyOne } from './schemas.ts';
 
 const COMMON = { tag: 'Wallets' };
 
@@ -45,6 +45,37 @@ const PROOF = {
   errors: ['bad_key', 'bad_delegation', 'local_only'],
 } as const;
 
+const MessageBody = closed({
+  agent: EthereumAddress,
+  ...Window,
+  scope: Scope,
+  operational_public_key_hex: PublicKeyHex,
+  operational_private_key_seed_hex: SeedHex,
+});
+
+const RegisterBody = closed({
+  agent: EthereumAddress,
+  ...Window,
+  eth_signature_hex: Type.String({ description: '65 bytes, as `personal_sign` returns them.' }),
+  service_tcp: Type.Optional(ServiceTcp),
+  operational_private_key_hex: Type.Optional(PrivateKeyHex),
+  operational_private_key_seed_hex: SeedHex,
+});
+
+const EthereumProofBody = closed({
+  ethereum_private_key_hex: WalletKeyHex,
+  ...Window,
+  scope: Scope,
+  ...OPERATIONAL_KEY,
+});
+
+const ParalismProofBody = closed({
+  paralism_private_key_hex: WalletKeyHex,
+  ...Window,
+  scope: Scope,
+  ...OPERATIONAL_KEY,
+});
+
 export const walletOperations = declare(COMMON, {
   walletGenerate: {
     summary:
@@ -62,13 +93,8 @@ export const walletOperations = declare(COMMON, {
   ethereumMessage: {
     summary: 'The text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
     route: 'POST /agents/ethereum/delegation-message',
-    body: closed({
-      agent: EthereumAddress,
-      ...Window,
-      scope: Scope,
-      operational_public_key_hex: PublicKeyHex,
-      operational_private_key_seed_hex: SeedHex,
-    }),
+    body: MessageBody,
+    shownBody: exactlyOne(MessageBody, ['operational_public_key_hex', 'operational_private_key_seed_hex']),
     output: Type.Object({ message: Type.String() }),
     permission: 'read',
     errors: ['bad_aid', 'bad_key', 'bad_delegation'],
@@ -81,14 +107,8 @@ export const walletOperations = declare(COMMON, {
   ethereumRegister: {
     summary: 'Registers an Ethereum agent with the signature of its wallet over the delegation message.',
     route: 'POST /agents/ethereum/register',
-    body: closed({
-      agent: EthereumAddress,
-      ...Window,
-      eth_signature_hex: Type.String({ description: '65 bytes, as `personal_sign` returns them.' }),
-      service_tcp: Type.Optional(ServiceTcp),
-      operational_private_key_hex: Type.Optional(PrivateKeyHex),
-      operational_private_key_seed_hex: SeedHex,
-    }),
+    body: RegisterBody,
+    shownBody: exactlyOne(RegisterBody, ['operational_private_key_hex', 'operational_private_key_seed_hex']),
     output: agentOperations.agentRegister.output,
     errors: ['bad_aid', ...agentOperations.agentRegister.errors],
     tool: {
@@ -102,7 +122,8 @@ export const walletOperations = declare(COMMON, {
     ...PROOF,
     summary: 'Signs a delegation with an Ethereum private key, which is not kept; only for programs on this machine.',
     route: 'POST /agents/ethereum/proof',
-    body: closed({ ethereum_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+    body: EthereumProofBody,
+    shownBody: exactlyOne(EthereumProofBody, Object.keys(OPERATIONAL_KEY), true),
     tool: {
       name: 'svc_ethereum_proof',
       description: 'Sign a delegation with a wallet key. Prefer svc_ethereum_delegation_message, which needs no key.',
@@ -113,6 +134,7 @@ export const walletOperations = declare(COMMON, {
     ...PROOF,
     summary: 'Signs a delegation with a Paralism private key, which is not kept; only for programs on this machine.',
     route: 'POST /agents/paralism/proof',
-    body: closed({ paralism_private_key_hex: WalletKeyHex, ...Window, scope: Scope, ...OPERATIONAL_KEY }),
+    body: ParalismProofBody,
+    shownBody: exactlyOne(ParalismProofBody, Object.keys(OPERATIONAL_KEY), true),
   },
 });

@@ -58,9 +58,16 @@ function text(schema: Schema, { aids }: ArbitraryOptions): Arbitrary<string> {
   });
 }
 
+/** Members of which one is there, as `oneOf` says. */
+function formsOf(schema: Schema): readonly string[] {
+  const forms = Array.isArray(schema['oneOf']) ? schema['oneOf'].filter(isSchema) : [];
+  return forms.flatMap(({ required }) => (Array.isArray(required) ? required.map(String) : []));
+}
+
 function object(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue> {
   const properties = isSchema(schema['properties']) ? schema['properties'] : {};
-  const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
+  const forms = formsOf(schema);
+  const required = new Set([...(Array.isArray(schema['required']) ? schema['required'] : []), ...forms]);
   // Where there are many that may be left out, most are: else hardly an object would have none that is refused.
   const absent = Math.max(1, Object.keys(properties).length - required.size - 5);
   const members = Object.entries(properties).map(([name, member]): [string, Arbitrary<JsonValue | undefined>] => {
@@ -71,8 +78,12 @@ function object(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue>
     );
     return [name, required.has(name) ? value : maybe];
   });
-  const fixed = fc.tuple(...members.map(([name, value]) => value.map((v) => [name, v] as const))).map((pairs) => {
-    return Object.fromEntries(pairs.filter((pair): pair is [string, JsonValue] => pair[1] !== undefined));
+  const each = fc.tuple(...members.map(([name, value]) => value.map((v) => [name, v] as const)));
+  const fixed = fc.tuple(each, fc.nat()).map(([pairs, n]) => {
+    const others = new Set(forms.filter((_, i) => i !== n % forms.length));
+    return Object.fromEntries(
+      pairs.filter((pair): pair is [string, JsonValue] => pair[1] !== undefined && !others.has(pair[0])),
+    );
   });
   const [pattern] = Object.values(isSchema(schema['patternProperties']) ? schema['patternProperties'] : {});
   if (!isSchema(pattern)) return fixed;

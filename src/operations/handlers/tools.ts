@@ -2,10 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import type { CallContext, Handlers } from '../operation.ts';
 import type { ToolTable } from '../tool-call.ts';
-import type { toolOperations } from '../tools.ts';
-
-/** Status of an answer in which a tool reports an error. */
-const TOOL_ERROR_STATUS = 422;
+import { TOOL_ERROR_STATUS, type toolOperations } from '../tools.ts';
 
 /** A tool has one status of success: which one the operation would have chosen says nothing here. */
 function contextOf(context: CallContext): CallContext {

@@ -1,5 +1,5 @@
 /** The HTTP server under the API: its time-outs, its limits, and what it says to those who speak no HTTP. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorAnswer } from './answer.ts';
@@ -29,26 +29,22 @@ export interface HttpLimits {
 const LIMITS: HttpLimits = { headTimeoutMs: HEAD_TIMEOUT_MS, timeoutCheckMs: TIMEOUT_CHECK_MS };
 
 /** What is wrong on the wire, by Node's code. */
-const WIRE_ERRORS: Readonly<Record<string, { readonly line: string; readonly error: SvcError }>> = {
-  HPE_HEADER_OVERFLOW: {
-    line: '431 Request Header Fields Too Large',
-    error: new SvcError('too_large', { message: `The head of a request is at most ${MAX_HEAD_BYTES} bytes.` }),
-  },
-  ERR_HTTP_REQUEST_TIMEOUT: {
-    line: '408 Request Timeout',
-    error: new SvcError('timeout', { message: 'The request was not sent in time.' }),
-  },
+const WIRE_ERRORS: Readonly<Record<string, SvcError>> = {
+  HPE_HEADER_OVERFLOW: new SvcError('too_large', {
+    status: 431,
+    message: `The head of a request is at most ${MAX_HEAD_BYTES} bytes.`,
+  }),
+  ERR_HTTP_REQUEST_TIMEOUT: new SvcError('timeout', { status: 408, message: 'The request was not sent in time.' }),
 };
-const MALFORMED = {
-  line: '400 Bad Request',
-  error: new SvcError('invalid_request', { message: 'This is not a valid HTTP/1.1 request.' }),
-};
+const MALFORMED = new SvcError('invalid_request', { message: 'This is not a valid HTTP/1.1 request.' });
+
+/** What any request may be refused with before it is known what it asks for. */
+export const WIRE_REFUSALS: readonly SvcError[] = Object.values(WIRE_ERRORS);
 
 /** Answers on a bare socket, and ends it. */
 function refuseOnSocket(failure: NodeJS.ErrnoException, socket: Duplex): void {
-  const { line, error } = WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED;
-  const { body } = errorAnswer(error);
-  const head = `HTTP/1.1 ${line}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+  const { status, body } = errorAnswer(WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED);
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
   socket.end(head + body, () => socket.destroy());
 }
 

@@ -70,7 +70,8 @@ export function schemaExample(schema: Document, shared: Document, key = '', dept
 }
 
 function object(schema: Document, properties: Document, shared: Document, depth: number): Document {
-  const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
+  const [form]: unknown[] = Array.isArray(schema['oneOf']) ? schema['oneOf'] : [];
+  const required = new Set([schema, form].flatMap(requiredOf));
   const members = Object.entries(properties).flatMap(([name, member]) => {
     const isShown = required.has(name) || required.size === 0;
     return isObject(member) && isShown && depth < MAX_DEPTH
@@ -78,6 +79,10 @@ function object(schema: Document, properties: Document, shared: Document, depth:
       : [];
   });
   return Object.fromEntries(members);
+}
+
+function requiredOf(schema: unknown): unknown[] {
+  return isObject(schema) && Array.isArray(schema['required']) ? schema['required'] : [];
 }
 
 function named(ref: string, shared: Document): Document {

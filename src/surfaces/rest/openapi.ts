@@ -5,6 +5,7 @@ import { lazy } from '../../foundation/lazy.ts';
 import type { Declaration } from '../../operations/operation.ts';
 import { hasAid } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
+import { WIRE_REFUSALS } from './listener.ts';
 import { schemaExample } from './openapi-examples.ts';
 import { type Document, sharedSchemas, shown } from './openapi-schemas.ts';
 import { TAG_DESCRIPTIONS } from './openapi-tags.ts';
@@ -27,42 +28,80 @@ const ALWAYS: readonly ErrorCode[] = [
 /** Errors of every operation that takes a JSON body. */
 const WITH_BODY: readonly ErrorCode[] = ['invalid_json', 'too_large', 'unsupported_media_type'];
 
+/** Errors of the request that calls a tool, and not of the tool. */
+const OF_REQUESTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'forbidden_host',
+  'forbidden_origin',
+  'internal',
+  'invalid_json',
+  'unsupported_media_type',
+]);
+
 const ANY_METHOD = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
+
+type Kind = Pick<Declaration, 'params' | 'query' | 'permission' | 'errors'>;
+
+/** Codes that an operation or a stream may give whose kind and parts are these. */
+function codesOf({ params, query, permission, errors }: Kind, body?: TObject): ReadonlySet<ErrorCode> {
+  const aids = [params, query, ...(body === undefined ? [] : [body])].some(hasAid);
+  return new Set<ErrorCode>([
+    ...ALWAYS,
+    ...(body === undefined ? [] : WITH_BODY),
+    ...(aids ? (['bad_aid'] as const) : []),
+    ...(permission === 'local_only' ? (['local_only'] as const) : []),
+    ...errors,
+  ]);
+}
 
 /** Every code that an operation may give: its own and those of its kind. */
 export function errorCodes(declaration: Declaration): readonly ErrorCode[] {
-  const { params, query, body, permission, method, errors } = declaration;
-  const aids = [params, query, body].some(hasAid);
-  return [
-    ...new Set<ErrorCode>([
-      ...ALWAYS,
-      ...(method === 'GET' ? [] : WITH_BODY),
-      ...(aids ? (['bad_aid'] as const) : []),
-      ...(permission === 'local_only' ? (['local_only'] as const) : []),
-      ...errors,
-    ]),
-  ];
+  return [...codesOf(declaration, declaration.method === 'GET' ? undefined : declaration.body)];
 }
 
-function errorResponses(codes: readonly ErrorCode[]): Document {
-  const byStatus = new Map<number, ErrorCode[]>();
-  for (const code of codes) {
-    for (const status of [ERRORS[code].status, ...ERRORS[code].otherStatuses])
-      byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
-  const responses = [...byStatus]
+/** One way in which a request is refused. */
+interface Refusal {
+  readonly status: number;
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+/** The refusals by a code: with a status of the wire only where the wire gives it. */
+function refusalsOf(code: ErrorCode): readonly Refusal[] {
+  const { status: main, otherStatuses, message } = ERRORS[code];
+  const others: readonly number[] = otherStatuses;
+  return [main, ...others.filter((status) => !WIRE_REFUSALS.some((refusal) => refusal.status === status))].map(
+    (status) => ({ status, code, message }),
+  );
+}
+
+/** Refusals by the tools that an operation calls: with its status, whatever their own is. */
+function toolRefusals(status: number, operations: readonly Declaration[]): readonly Refusal[] {
+  const codes = new Set(operations.flatMap((one) => (one.tool === undefined ? [] : toolErrors(one))));
+  return [...codes].map((code) => ({ status, code, message: ERRORS[code].message }));
+}
+
+/** What the operation of a tool may give besides an answer, where nothing is known of a request. */
+function toolErrors(declaration: Declaration): readonly ErrorCode[] {
+  const { params, query, body, permission, errors } = declaration;
+  const codes = codesOf({ params, query, permission, errors }, body);
+  return [...codes].filter((code) => !OF_REQUESTS.has(code));
+}
+
+function errorResponses(codes: Iterable<ErrorCode>, more: readonly Refusal[] = []): Document {
+  const refusals = [...[...codes].flatMap(refusalsOf), ...more, ...WIRE_REFUSALS];
+  const responses = [...Map.groupBy(refusals, ({ status }) => status)]
     .sort(([a], [b]) => a - b)
     .map(([status, list]) => [
       String(status),
       {
-        description: list.map((code) => `\`${code}\`: ${ERRORS[code].message}`).join('\n\n'),
+        description: list.map(({ code, message }) => `\`${code}\`: ${message}`).join('\n\n'),
         content: {
           'application/json': {
             schema: {
               allOf: [{ $ref: '#/components/schemas/Error' }],
-              properties: { error: { enum: list } },
+              properties: { error: { enum: list.map(({ code }) => code) } },
             },
-            example: { error: list[0], message: ERRORS[list[0] ?? 'internal'].message },
+            example: { error: list[0]?.code, message: list[0]?.message },
           },
         },
       },
@@ -151,7 +190,7 @@ function description(permission: Declaration['permission'], heartbeat: Declarati
   return notes.length === 0 ? {} : { description: notes.join(' ') };
 }
 
-function operationItem(declaration: Declaration, path: string, spelt: string): Document {
+function operationItem(declaration: Declaration, path: string, spelt: string, more: readonly Refusal[]): Document {
   const { name, summary, tag, params, query, body, output, method, permission, heartbeat } = declaration;
   const { status = 200, otherStatuses = [], produces = 'application/json' } = declaration;
   return {
@@ -163,7 +202,7 @@ function operationItem(declaration: Declaration, path: string, spelt: string): D
     ...(method === 'GET' ? {} : requestBody(declaration.shownBody ?? body)),
     responses: {
       ...successes([status, ...otherStatuses], produces, output),
-      ...errorResponses(errorCodes(declaration)),
+      ...errorResponses(errorCodes(declaration), more),
     },
   };
 }
@@ -175,9 +214,8 @@ function acceptedContent(type: string): Document {
 }
 
 function streamItem(declaration: StreamDeclaration, method: string): Document {
-  const { name, summary, tag, params, query, permission, accepts, produces, methods, errors } = declaration;
+  const { name, summary, tag, params, query, permission, accepts, produces, methods } = declaration;
   const [first] = methods === 'ANY' ? ANY_METHOD : methods;
-  const codes = new Set<ErrorCode>([...ALWAYS, ...(hasAid(params) ? (['bad_aid'] as const) : []), ...errors]);
   return {
     operationId: method === first ? name : `${name}_${method.toLowerCase()}`,
     summary,
@@ -189,7 +227,7 @@ function streamItem(declaration: StreamDeclaration, method: string): Document {
       : { requestBody: { required: true, content: acceptedContent(accepts) } }),
     responses: {
       ...successes([declaration.status ?? 200], produces, declaration.output),
-      ...errorResponses([...codes]),
+      ...errorResponses(codesOf(declaration)),
     },
   };
 }
@@ -205,7 +243,9 @@ export function openApiDocument({ version, operations, streams }: Api): Document
     const { path } = declaration;
     if (path === undefined) continue;
     const spelt = spelling(path);
-    add(spelt, declaration.method, operationItem(declaration, path, spelt));
+    const { toolErrorStatus: status } = declaration;
+    const more = status === undefined ? [] : toolRefusals(status, operations);
+    add(spelt, declaration.method, operationItem(declaration, path, spelt, more));
   }
   for (const declaration of streams) {
     for (const method of declaration.methods === 'ANY' ? ANY_METHOD : declaration.methods)

@@ -6,8 +6,8 @@ import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { errorAnswer, hasUnreadBody } from './answer.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
-import { addOperation, addStream, type RouteDependencies } from './routes.ts';
-import type { ServedPath } from './unrouted.ts';
+import { addOperation, addRefusal, addStream, type ErrorOf, type RouteDependencies } from './routes.ts';
+import { type ServedPath, shadowed } from './unrouted.ts';
 
 /** Longest path parameter, in characters; the head of a request is limited as a whole. */
 const MAX_PARAM_LENGTH = 8 * 1024;
@@ -55,11 +55,7 @@ function noCompiler(): never {
  * Builds the routes. Requests go in through `routing`, once `ready` has settled.
  * @param errorOf the error of a request that no route takes
  */
-export function createRouter(
-  tables: RouterTables,
-  errorOf: (method: string, url: string) => SvcError,
-  dependencies: RouteDependencies,
-): FastifyInstance {
+export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencies: RouteDependencies): FastifyInstance {
   const { states, shown } = dependencies;
   const app = fastify({
     logger: false,
@@ -89,6 +85,7 @@ export function createRouter(
     done();
   });
   for (const operation of tables.operations) addOperation(app, operation, dependencies);
+  for (const refused of shadowed(servedPaths(tables))) addRefusal(app, refused, errorOf);
   void app.register(async (scope) => {
     for (const method of METHODS) {
       if (method !== 'CONNECT' && !scope.supportedMethods.includes(method))

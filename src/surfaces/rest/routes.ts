@@ -11,7 +11,7 @@ import { JSON_TYPE, sendError } from './answer.ts';
 import { RestContext } from './context.ts';
 import type { RequestStates } from './request-state.ts';
 import { checkMediaType, checkPermission, isWrite, limitBodyTime } from './route-checks.ts';
-import { unknownPath } from './unrouted.ts';
+import { type ServedPath, unknownPath } from './unrouted.ts';
 
 export interface RouteDependencies {
   readonly clock: Clock;
@@ -28,6 +28,9 @@ declare module 'fastify' {
   }
 }
 
+/** The error of a request that no route takes. */
+export type ErrorOf = (method: string, url: string) => SvcError;
+
 type Values = Readonly<Record<string, unknown>>;
 
 /** An answer from here on is written as bytes, not as text: characters. */
@@ -43,6 +46,21 @@ function routerPath(path: string): string {
 /** @throws SvcError `not_found` where a parameter is empty: the router takes `/agents/` for an agent without a name */
 function checkParams(params: Values): void {
   for (const name in params) if (params[name] === '' && name !== '*') throw unknownPath();
+}
+
+/** Adds a route that takes nothing, so that none of a wider path takes what is not for it. */
+export function addRefusal(app: FastifyInstance, { path, methods }: ServedPath, errorOf: ErrorOf): void {
+  app.route({
+    method: [...methods],
+    url: routerPath(path),
+    exposeHeadRoute: false,
+    onRequest: (request) => {
+      throw errorOf(request.method, request.raw.url ?? '');
+    },
+    handler: () => {
+      throw new Error('a refused request was handled');
+    },
+  });
 }
 
 /** Adds the route of an operation that has a path. */

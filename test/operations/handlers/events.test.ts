@@ -49,7 +49,9 @@ test('what does not fit is refused with 400, an agent that is not here with 404'
   for (const query of ['after_seq=1', 'last_event_id=x', 'last_event_id=-1', 'types=chat.receive', 'types=']) {
     const answer = await api.request('GET', `/agents/${one}/events?${query}`);
     assert.equal(answer.status, 400, query);
-    assert.equal((answer.json as { error: string }).error, 'invalid_request');
+    const { error, message } = answer.json as { error: string; message: string };
+    assert.equal(error, 'invalid_request');
+    if (query === 'after_seq=1') assert.match(message, /after_seq is called last_event_id here/);
   }
   const header = await api.request('GET', `/agents/${one}/events`, { headers: { 'last-event-id': 'x' } });
   assert.equal(header.status, 400);
