@@ -18,7 +18,7 @@ import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import { isPublicIpv6 } from './public-ipv6.ts';
-import type { PunchGuard } from './punch-guard.ts';
+import { FIRST_MAPPED_PORT, mayDialAt, type PunchGuard } from './punch-guard.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 import { hearWitnesses } from './witnesses.ts';
 
@@ -166,6 +166,7 @@ export class Caller {
       return await this.#dial(talk, called.listensAt, 'turn', called.seenAt, RELAY_DIAL_MS);
     }
     const { seenAt } = (await this.#ask(talk, helper, 'witness')).called;
+    if (!mayDialAt({ host: seenAt.host, port: FIRST_MAPPED_PORT }, helper.address)) throw misleading();
     return await overCarrier(this.#deps.turn, { peerHost: seenAt.host, token: talk.attempt }, async (carrier) => {
       const { called } = await this.#ask(talk, helper, 'turn', { listensAt: carrier.relayed });
       if (called.outcome !== 'ready') throw new SvcError('connect_failed');
@@ -184,9 +185,12 @@ export class Caller {
     const request = encodeHelperRequest({ kind: 'introduce', to: nodeKey, attempt, means, mapping, listensAt, isFar });
     const reply = decodeHelperReply(await this.#deps.request(helper, request, signal));
     if (reply === null) throw new SvcError('protocol_error');
-    const { called } = reply;
+    const { called, relayPort } = reply;
     if (called === null) throw new NodeAbsent();
     if (called.outcome === 'refused') throw new SvcError('connect_failed');
+    // The helper or the node that it introduces names these, and handshakes go there.
+    if (called.listensAt !== null && !mayDialAt(called.listensAt, helper.address)) throw misleading();
+    if (relayPort !== null && relayPort < FIRST_MAPPED_PORT) throw misleading();
     this.#deps.guard.witness(nodeKey, called.seenAt.host, helper.address);
     return { ...reply, called };
   }
@@ -271,4 +275,10 @@ export class Caller {
     }
     return this.#adopt(await port.connection(BIRTHDAY_TIMEOUT_MS, signal), false, seenAt);
   }
+}
+
+function misleading(): SvcError {
+  return new SvcError('connect_failed', {
+    message: 'A helper named an address that is not dialled: a private host, or a port below 1024.',
+  });
 }

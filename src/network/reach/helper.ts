@@ -57,10 +57,6 @@ interface HelperDependencies {
 
 type Introduce = Extract<HelperRequest, { readonly kind: 'introduce' }>;
 
-function familyOf({ host }: Address): 4 | 6 {
-  return host.includes(':') ? 6 : 4;
-}
-
 export class Helper {
   readonly #deps: HelperDependencies;
   readonly #ofNode: RateLimiter;
@@ -138,8 +134,7 @@ export class Helper {
   }
 
   #openRelay(caller: Address, called: Address): RelayOffer {
-    const families = { caller: familyOf(caller), called: familyOf(called) };
-    const offer = this.#deps.relay?.open(caller.host, families) ?? null;
+    const offer = this.#deps.relay?.open(caller.host, called.host) ?? null;
     if (offer === null) throw new SvcError('rate_limited');
     return offer;
   }

@@ -15,6 +15,7 @@ import type { QuicConnection } from '../quic/types.ts';
 import { overCarrier } from '../turn/over-carrier.ts';
 import type { TurnUse } from '../turn/turn-servers.ts';
 import { decodeKnockAnswer, encodeKnock, openKnock, sealKnock } from './knocks.ts';
+import { mayDialAt } from './punch-guard.ts';
 import { ATTEMPT_BYTES } from './signals.ts';
 
 /** How often is looked whether the node has answered, milliseconds. */
@@ -74,6 +75,10 @@ export class Knocker {
       });
     await knock(null);
     const at = await this.#answer(opener, attempt, signal);
+    if (!mayDialAt(at, { host, port: 0 }))
+      throw new SvcError('connect_failed', {
+        message: 'The node named an address that is not dialled: a private host, or a port below 1024.',
+      });
     return await dial(at, nodeKey, at, signal);
   }
 

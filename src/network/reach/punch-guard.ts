@@ -31,6 +31,15 @@ export const WITNESS_TTL_MS = 30_000;
 /** Peers whose witnesses are remembered. */
 const MAX_WITNESSED = 1024;
 
+/**
+ * Whether an address that a helper names may be sent anything: no port of a service, and no host of our own networks that
+ * a helper on the Internet cannot have seen.
+ * @param helper where the helper is, as we see it
+ */
+export function mayDialAt(target: Address, helper: Address): boolean {
+  return target.port >= FIRST_MAPPED_PORT && ipScope(target.host) >= ipScope(helper.host);
+}
+
 class Rates {
   readonly #peer: RateLimiter;
   readonly #host: RateLimiter;
@@ -83,7 +92,7 @@ export class PunchGuard {
    * @param seenAt the host where it sees the peer, which pays too: who names another one could name ever new ones
    */
   mayPunch(peer: Uint8Array, target: Address, helper: Address, seenAt: string = target.host): boolean {
-    if (target.port < FIRST_MAPPED_PORT || ipScope(target.host) < ipScope(helper.host)) return false;
+    if (!mayDialAt(target, helper)) return false;
     return this.#punches.take(toHex(peer), new Set([subscriberOf(target.host), subscriberOf(seenAt)]));
   }
 

@@ -5,6 +5,7 @@
 
 import type { Address } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
+import { subscriberOf } from '../../foundation/ip.ts';
 import type { RelayBudget } from './relay-budget.ts';
 
 /** Bytes of the token by which the called node shows that a port is for it. */
@@ -28,6 +29,8 @@ export interface RelaySocket {
 export interface RelayEnds {
   /** Where the helper sees the calling node: its handshake has to come from this host. */
   readonly callerHost: string;
+  /** Where the helper sees the called node: its token has to come from this host, or from the same IPv6 /64. */
+  readonly calledHost: string;
   /** What the called node sends to show that it is the one. */
   readonly token: Uint8Array;
 }
@@ -46,9 +49,10 @@ class End {
   host = '';
   remotePort = 0;
 
-  constructor(socket: RelaySocket, family: 4 | 6) {
+  /** @param expected the host whose address family it listens on */
+  constructor(socket: RelaySocket, expected: string) {
     this.socket = socket;
-    socket.bind(0, family === 4 ? '0.0.0.0' : '::');
+    socket.bind(0, expected.includes(':') ? '::' : '0.0.0.0');
     this.port = socket.address()?.port ?? 0;
   }
 
@@ -76,13 +80,12 @@ export class RelaySession {
     createSocket: () => RelaySocket,
     budgets: readonly RelayBudget[],
     counters: RelayCounters,
-    families: { readonly caller: 4 | 6; readonly called: 4 | 6 },
   ) {
     this.#ends = ends;
     this.#budgets = budgets;
     this.#counters = counters;
-    this.#caller = new End(createSocket(), families.caller);
-    this.#called = new End(createSocket(), families.called);
+    this.#caller = new End(createSocket(), ends.callerHost);
+    this.#called = new End(createSocket(), ends.calledHost);
     this.#caller.socket.on('message', (datagram, from) => {
       if (this.#isCaller(datagram, from)) this.#hand(datagram, this.#called);
     });
@@ -123,10 +126,15 @@ export class RelaySession {
     return false;
   }
 
-  /** The token comes again where its echo was lost; it is never handed over. */
+  /**
+   * The token is repeated if its echo was lost, and is never handed over. The called node knows the token and could forge
+   * the source of a datagram, so only its own host is accepted: otherwise the relay would send the caller's packets to a
+   * victim.
+   */
   #isCalled(datagram: Uint8Array, from: Address): boolean {
     const isKnown = this.#called.is(from);
-    if (datagram.length === RELAY_TOKEN_BYTES && (isKnown || this.#called.remotePort === 0)) {
+    const mayBeFirst = this.#called.remotePort === 0 && subscriberOf(from.host) === subscriberOf(this.#ends.calledHost);
+    if (datagram.length === RELAY_TOKEN_BYTES && (isKnown || mayBeFirst)) {
       if (!equalBytes(datagram, this.#ends.token)) return isKnown;
       this.#called.learn(from);
       this.#called.socket.trySend(this.#ends.token, from.port, from.host);

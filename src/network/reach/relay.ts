@@ -80,8 +80,9 @@ export class Relay {
   /**
    * Opens a session; null where the limits leave no room.
    * @param callerHost where the caller is seen: it is charged, and its handshake has to come from there
+   * @param calledHost where the called node is seen: its token has to come from there
    */
-  open(callerHost: string, families: { readonly caller: 4 | 6; readonly called: 4 | 6 }): RelayOffer | null {
+  open(callerHost: string, calledHost: string): RelayOffer | null {
     this.#renewDaily();
     const source = subscriberOf(callerHost);
     const use = this.#sources.get(source) ?? { budget: this.#sourceBudget(), sessions: 0 };
@@ -90,7 +91,8 @@ export class Relay {
     if (this.#all.isUsedUp || use.budget.isUsedUp) return null;
     const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
     const budgets = [use.budget, this.#all];
-    const session = new RelaySession({ callerHost, token }, this.#deps.createSocket, budgets, this.#counters, families);
+    const ends = { callerHost, calledHost, token };
+    const session = new RelaySession(ends, this.#deps.createSocket, budgets, this.#counters);
     const kept = { session, source, usedAt: this.#deps.clock.now() };
     use.sessions++;
     this.#sources.set(source, use);

@@ -14,7 +14,6 @@ import {
 import { RELAY_TOKEN_BYTES } from '../../../src/network/reach/relay-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-const IPV4 = { caller: 4, called: 4 } as const;
 const CALLER = { host: '203.0.113.7', port: 5000 };
 const CALLED = { host: '198.51.100.7', port: 6000 };
 const SECOND_MS = 1000;
@@ -75,7 +74,7 @@ function world(limits: Partial<RelayLimits> = {}) {
     return socket;
   };
   const open = (host = CALLER.host) => {
-    const offer = relay.open(host, IPV4);
+    const offer = relay.open(host, CALLED.host);
     assert.ok(offer);
     return { offer, caller: socketAt(offer.callerPort), called: socketAt(offer.calledPort) };
   };
@@ -131,6 +130,33 @@ test('nobody else gets in: no other token, no other host than the caller was see
   assert.equal(relay.use.dropped, dropped + 2);
 });
 
+test('a token from another host than the called node makes the relay send nothing there', () => {
+  const { relay, open } = world();
+  const { offer, caller, called } = open();
+  const victim = { host: '192.0.2.80', port: 7000 };
+  called.receive(offer.token, victim);
+  caller.receive(initial(), CALLER);
+  assert.deepEqual([caller.sent, called.sent], [[], []]);
+  assert.equal(relay.use.dropped, 2);
+  called.receive(offer.token, CALLED);
+  caller.receive(initial(), CALLER);
+  assert.deepEqual(
+    called.sent.map(({ to }) => to),
+    [CALLED, CALLED],
+  );
+});
+
+test('a called node whose IPv6 address has changed within its network still comes', () => {
+  const { relay, sockets } = world();
+  const offer = relay.open('2001:db8:1::1', '2001:db8:2::1');
+  assert.ok(offer);
+  const called = sockets[1];
+  called?.receive(offer.token, { host: '2001:db8:2:1::1', port: 6000 });
+  assert.deepEqual(called?.sent, []);
+  called?.receive(offer.token, { host: '2001:db8:2::2', port: 6000 });
+  assert.equal(called?.sent.length, 1);
+});
+
 test('datagrams longer than any path takes are not handed over', () => {
   const { relay, joined } = world();
   const { caller, called } = joined();
@@ -141,7 +167,7 @@ test('datagrams longer than any path takes are not handed over', () => {
 
 test('there are so many sessions in all and for one source, and one that has ended makes room', () => {
   const { relay } = world({ sessions: 3, sessionsPerSource: 2 });
-  const open = (host: string): RelayOffer | null => relay.open(host, IPV4);
+  const open = (host: string): RelayOffer | null => relay.open(host, CALLED.host);
   const first = open('203.0.113.1');
   assert.ok(first !== null && open('203.0.113.1') !== null);
   assert.equal(open('203.0.113.1'), null, 'its share');
@@ -197,11 +223,11 @@ test('a day has so many bytes; what is used up ends the sessions and lets no new
   clock.advance(SECOND_MS);
   assert.equal(relay.use.sessions, 0);
   assert.ok(sockets.every(({ isOpen }) => !isOpen));
-  assert.equal(relay.open(CALLER.host, IPV4), null);
+  assert.equal(relay.open(CALLER.host, CALLED.host), null);
   const other = joined('203.0.113.9');
   assert.equal(handed(other, 3, '203.0.113.9'), 3);
   clock.advance(DAY_MS);
-  assert.ok(relay.open(CALLER.host, IPV4));
+  assert.ok(relay.open(CALLER.host, CALLED.host));
 });
 
 test('a session that nobody uses ends, at once where an end never came', () => {
