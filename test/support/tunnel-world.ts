@@ -82,7 +82,7 @@ export class TunnelWorld {
         },
         (request) => {
           if (this.unknown.has(request.purpose)) throw new Refusal(STATUS.unknownPurpose);
-          this.inbound.checkRoom(request);
+          this.inbound.check(request);
         },
       );
     this.tunnels = this.newService();

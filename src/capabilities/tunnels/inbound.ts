@@ -59,10 +59,14 @@ export class TunnelInbound {
   }
 
   /**
-   * Asked before a link is let in.
-   * @throws Refusal of wide connections where no more are kept: the caller then opens a plain one
+   * Checks a link before it is let in, so that a link that leads nowhere costs nothing.
+   * @throws SvcError `no_inbound`, `calls_only`; Refusal of wide connections where no more are kept: the caller then
+   *   opens a plain one
    */
-  checkRoom({ purpose, nodeKey }: Pick<AccessRequest, 'purpose' | 'nodeKey'>): void {
+  check({ purpose, called, nodeKey }: Pick<AccessRequest, 'purpose' | 'called' | 'nodeKey'>): void {
+    // A connection that was joined before the service was unbound may still change its path.
+    const code = purpose === 'tcp-resume' ? null : this.#unserved(called);
+    if (code !== null) throw new SvcError(code);
     if (purpose === 'tcp-wide' && !this.#wide.hasRoom(nodeKey)) throw new Refusal(STATUS.unknownPurpose);
   }
 
@@ -154,7 +158,12 @@ export class TunnelInbound {
     } catch (error) {
       return error instanceof SvcError ? error.code : 'protocol_error';
     }
-    const service = this.#deps.serviceOf(link.called);
+    return this.#unserved(link.called);
+  }
+
+  /** Why no tunnel leads to an agent; null if one does. */
+  #unserved(called: Aid): ErrorCode | null {
+    const service = this.#deps.serviceOf(called);
     if (service === null) return 'no_inbound';
     return service.takesTunnels ? null : 'calls_only';
   }

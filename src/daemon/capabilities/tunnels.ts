@@ -41,7 +41,7 @@ export function buildTunnels(
     links.accept(
       purpose,
       (link) => tunnelInbound.accept(link),
-      (request) => tunnelInbound.checkRoom(request),
+      (request) => tunnelInbound.check(request),
     );
   }
   keepChecked(tunnelInbound);

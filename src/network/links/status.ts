@@ -23,6 +23,8 @@ export const STATUS = {
   otherNetwork: 11,
   /** The proof does not verify, has expired, or a newer delegation of this agent is known. */
   badProof: 12,
+  /** The bound service of the called agent takes calls, and no tunnels. */
+  callsOnly: 13,
 } as const;
 
 export type ReplyStatus = (typeof STATUS)[keyof typeof STATUS];
@@ -42,6 +44,7 @@ const MEANING: Readonly<Record<Exclude<ReplyStatus, 0>, Meaning>> = {
   [STATUS.accessDenied]: { code: 'access_denied' },
   [STATUS.rateLimited]: { code: 'rate_limited', message: 'The other node limits us. Wait a little, then try again.' },
   [STATUS.noInbound]: { code: 'no_inbound' },
+  [STATUS.callsOnly]: { code: 'calls_only' },
   [STATUS.unknownPurpose]: {
     code: 'protocol_error',
     message: 'The other node does not know what we ask for. It may run an older svcd.',
@@ -66,6 +69,7 @@ const OF_ERROR: Partial<Record<ErrorCode, ReplyStatus>> = {
   access_denied: STATUS.accessDenied,
   rate_limited: STATUS.rateLimited,
   no_inbound: STATUS.noInbound,
+  calls_only: STATUS.callsOnly,
   too_large: STATUS.tooLarge,
   bad_delegation: STATUS.badProof,
 };

@@ -13,6 +13,7 @@ import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wi
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { CLIENT_WAIT_MS } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { type Purpose, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';
@@ -56,6 +57,18 @@ test('no tunnel leads to a service that takes calls only, and one that stands en
   client.write('GET / HTTP/1.1\r\nSvc-Caller-Aid: aid1forged\r\n\r\n');
   assert.equal(await endOf(client), 'ECONNRESET');
   assert.equal(world.service.sockets.size, before);
+});
+
+test('a link to an agent that serves no tunnels is refused before anything is kept for it', async () => {
+  await using world = await TunnelWorld.start(echo);
+  const open = (purpose: Purpose) => world.near.links.open(world.local, world.remote, purpose, { timeoutMs: 5000 });
+  const purposes = TUNNEL_PURPOSES.filter((purpose) => purpose !== 'tcp-resume');
+  world.bound = false;
+  for (const purpose of purposes) await assert.rejects(open(purpose), { code: 'no_inbound' }, purpose);
+  world.bound = true;
+  world.takesTunnels = false;
+  for (const purpose of purposes) await assert.rejects(open(purpose), { code: 'calls_only' }, purpose);
+  assert.deepEqual(world.inbound.lasting, { known: 0, waiting: 0, keptBytes: 0 });
 });
 
 test('a server that speaks first is heard', async () => {
