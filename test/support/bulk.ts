@@ -26,7 +26,6 @@ export class TestLanes {
     this.lanes = new BulkLanes({
       clock: systemClock,
       records: {
-        bulkStream: (id, options) => dht.udx.createStream(id, options),
         openSocket: socket,
         plainSocket: () => dht.udx.createSocket(),
       },

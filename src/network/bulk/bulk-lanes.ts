@@ -15,6 +15,7 @@ import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { Path } from '../path.ts';
 import { BulkLane } from './bulk-lane.ts';
+import { LaneEntrance } from './lane-entrance.ts';
 import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
 
 /** Lanes of this node at one time, and of those the ones to or from one source. */
@@ -50,7 +51,6 @@ export interface OfferedLane {
 interface BulkLanesDependencies {
   readonly clock: Clock;
   readonly records: {
-    bulkStream(id: number, options: DHT.StreamOptions): DHT.Stream;
     readonly openSocket: DHT.Socket;
     plainSocket(): DHT.Socket;
   };
@@ -77,6 +77,7 @@ const OPENING: Uint8Array = Uint8Array.of(0);
 
 export class BulkLanes implements Component {
   readonly #deps: BulkLanesDependencies;
+  readonly #entrance: LaneEntrance;
   readonly #lanes = new Set<BulkLane>();
   /** By source. */
   readonly #ends = new Tally();
@@ -86,6 +87,7 @@ export class BulkLanes implements Component {
 
   constructor(dependencies: BulkLanesDependencies) {
     this.#deps = dependencies;
+    this.#entrance = new LaneEntrance(dependencies);
   }
 
   async start(): Promise<void> {}
@@ -95,7 +97,13 @@ export class BulkLanes implements Component {
     const closing = [...this.#lanes].map(async (lane) => await new Promise((closed) => lane.once('close', closed)));
     for (const lane of this.#lanes) lane.abort();
     await Promise.all(closing);
+    await this.#entrance.stop();
     await this.#ipv6?.close();
+  }
+
+  /** Memory that packets out of order take, bytes. */
+  get waitingBytes(): number {
+    return this.#entrance.waitingBytes;
   }
 
   /** Lanes that stand, and the bytes of all that there were. */
@@ -154,7 +162,7 @@ export class BulkLanes implements Component {
   }
 
   #open({ kind, remote: { host }, source }: Path): End | null {
-    const { clock, records, outerPort } = this.#deps;
+    const { clock, outerPort } = this.#deps;
     const isFull = this.#ends.total >= MAX_BULK_LANES || this.#ends.of(source) >= MAX_BULK_LANES_PER_SOURCE;
     if (this.#stopped || isFull || isRelayed(kind)) return null;
     const socket = this.#socketTo(host);
@@ -166,13 +174,13 @@ export class BulkLanes implements Component {
       stream.connect(socket, there.id, there.port, host);
       lane?.greet();
     };
-    // Who comes is known by its host and the name of our end, and proves itself by what opens with the key.
-    const firewall = (at: DHT.Socket, from: number, who: string): boolean => {
-      if (stream.connected || at !== socket || who !== host || expected === null) return true;
+    // The other end is known by its host and the name of our end, and proves itself by what opens with the key.
+    const arrived = (from: number): boolean => {
+      if (expected === null) return false;
       connect({ id: expected, port: from });
-      return false;
+      return true;
     };
-    const stream = records.bulkStream(id, { firewall });
+    const stream = this.#entrance.stream(id, { socket, host, source, arrived });
     const leave = this.#enter(source);
     return {
       id,

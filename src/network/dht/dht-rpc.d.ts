@@ -50,6 +50,7 @@ declare module 'dht-rpc' {
       readonly bound: boolean;
       bind(port: number, host: string): void;
       address(): Address | null;
+      readonly packetsReceived?: number;
       close(): Promise<void>;
       trySend(buffer: Uint8Array, port: number, host: string, ttl?: number): void;
       /** As `trySend`; settles when the datagram has left (true) or will not. */
@@ -180,6 +181,14 @@ declare module 'dht-rpc' {
   }
 
   export default DHT;
+}
+
+declare module 'udx-native' {
+  import type DHT from 'dht-rpc';
+
+  /** An engine of sockets and streams. */
+  const Udx: new () => DHT.Udx;
+  export default Udx;
 }
 
 declare module 'dht-rpc/lib/peer.js' {

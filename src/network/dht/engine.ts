@@ -301,14 +301,6 @@ export class DhtEngine {
     return this.#sockets().plain;
   }
 
-  /**
-   * Makes a stream for bulk, to be connected over one of our sockets.
-   * @param id by which packets name it, 32 bits
-   */
-  bulkStream(id: number, options: DHT.StreamOptions): DHT.Stream {
-    return this.#running.udx.createStream(id, options);
-  }
-
   /** The socket of the DHT at which strangers reach this node, without the network's tag. */
   get openSocket(): DHT.Socket {
     const { serverSocket } = this.#running.io;

@@ -248,11 +248,6 @@ export class RecordDht implements RecordNetwork {
     return this.#parts.engine.plainSocket();
   }
 
-  /** A stream for bulk, to be connected over `openSocket` or a `plainSocket`. */
-  bulkStream(id: number, options: DHT.StreamOptions): DHT.Stream {
-    return this.#parts.engine.bulkStream(id, options);
-  }
-
   /** The socket at which strangers reach this node. */
   get openSocket(): DHT.Socket {
     return this.#parts.engine.openSocket;

@@ -1,6 +1,8 @@
 /** A wide tunnel connection whose other side sends frames as it likes, on as many lanes as it likes; and the records of a lane. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
+import { PacketWindow } from '../../../src/network/bulk/packet-window.ts';
+import { decodeUdxPacket } from '../../../src/network/bulk/packets.ts';
 import { BULK_SECRET_BYTES, laneKeys, RecordOpener, RecordSealer } from '../../../src/network/bulk/records.ts';
 import { linkEnds } from '../../support/lanes.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -55,6 +57,32 @@ const wide: FuzzTarget = {
   }),
 };
 
+/** Packets of a lane, one after the other: each is its header and as many bytes of payload as its first byte says. */
+const packets: FuzzTarget = {
+  name: 'lane-packets',
+  inputs: 3000,
+  edit: () => null,
+  prepare: () => ({
+    seeds: [0, 1, 2, 4096, 2 ** 30].map((seq) => {
+      const packet = Buffer.alloc(24);
+      packet.set([255, 1, 1]);
+      packet.writeUInt32LE(seq, 12);
+      return new Uint8Array(Buffer.concat([packet, packet]));
+    }),
+    run: async (input) => {
+      const window = new PacketWindow();
+      let admitted = 0;
+      for (let at = 0; at < input.length; at += 24) {
+        const packet = decodeUdxPacket(input.subarray(at, at + 24));
+        if (packet !== null && window.admit(packet)) admitted++;
+      }
+      if (window.waitingBytes < 0 || window.waitingBytes > admitted * (24 + 64))
+        throw broken('bytes are miscounted', input);
+      return `${admitted} ${Math.ceil(Math.log2(window.waitingBytes + 1))}`;
+    },
+  }),
+};
+
 const SECRET = new Uint8Array(BULK_SECRET_BYTES).fill(3);
 /** What one side of a lane sends, in pieces. */
 const SAID = ['', 'a', 'some more', 'x'.repeat(300)];
@@ -93,4 +121,4 @@ const records: FuzzTarget = {
   }),
 };
 
-export const wideTargets: readonly FuzzTarget[] = [wide, records];
+export const wideTargets: readonly FuzzTarget[] = [wide, packets, records];

@@ -9,11 +9,13 @@ import {
   MAX_BULK_LANES,
   MAX_BULK_LANES_PER_SOURCE,
 } from '../../../src/network/bulk/bulk-lanes.ts';
+import { MAX_PACKETS_AHEAD } from '../../../src/network/bulk/packet-window.ts';
 import { type Path, plainPath } from '../../../src/network/path.ts';
 import { TestLanes } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const HOST = '127.0.0.1';
+const MIB = 1024 * 1024;
 const HERE: Path = { ...plainPath('direct', { host: HOST, port: 4000 }), source: 'them' };
 const NEVER = new AbortController().signal;
 
@@ -145,13 +147,46 @@ for (const [what, type] of [
     a.destroy();
   });
 
-/** A packet of udx for a stream: nothing but a header, with bits that say what it is. */
-function forgedPacket(type: number, id: number): Buffer {
-  const packet = Buffer.alloc(20);
+/** A packet of udx for a stream, with bits that say what it is. */
+function forgedPacket(type: number, id: number, payloadBytes = 0): Buffer {
+  const packet = Buffer.alloc(20 + payloadBytes);
   packet.set([255, 1, type]);
   packet.writeUInt32LE(id, 4);
   return packet;
 }
+
+test('packets out of order take a bounded part of the memory, however many a stranger sends', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const offered = from.lanes.offer(HERE);
+  assert(offered !== null);
+  const { answer, lane } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
+  const a = await offered.answered(answer, NEVER);
+  const b = await lane;
+  b.resume();
+  const port = to.socket.address()?.port ?? 0;
+  const before = process.memoryUsage.rss();
+  // The hello took the first number, and the second one never comes.
+  for (let seq = 2; seq < 3 * MAX_PACKETS_AHEAD; seq++) {
+    const packet = forgedPacket(1, answer.id, 1400);
+    packet.writeUInt32LE(seq, 12);
+    await from.socket.send(packet, port, HOST);
+  }
+  await eventually('the flood has come', () => to.lanes.waitingBytes > MIB);
+  assert(to.lanes.waitingBytes <= MAX_PACKETS_AHEAD * 1500, `${to.lanes.waitingBytes} bytes wait`);
+  assert(process.memoryUsage.rss() - before < 48 * MIB);
+  // The table of udx would grow with this distance to gigabytes.
+  const waiting = to.lanes.waitingBytes;
+  const far = forgedPacket(1, answer.id, 1);
+  far.writeUInt32LE(2 + 2 ** 30, 12);
+  for (let i = 0; i < 10; i++) await from.socket.send(far, port, HOST);
+  const heard = once(b, 'close');
+  b.on('error', () => {});
+  a.destroy();
+  b.destroy();
+  await heard;
+  assert(waiting <= MAX_PACKETS_AHEAD * 1500);
+  assert.equal(to.lanes.waitingBytes, 0);
+});
 
 test('nobody sends over a third node, and there are so many lanes in all and for one source', async (t) => {
   const { lanes } = await side(t);
