@@ -174,6 +174,17 @@ export function subscriberOf(text: string, bits: number = SUBSCRIBER_BITS): stri
   return `${groups.join(':')}::/${bits}`;
 }
 
+/** Bits of the IPv6 network that one customer of a provider gets at most. */
+const NETWORK_BITS = 48;
+
+/** The IPv4 /24 or IPv6 /48 that an address is in; null for any other text. */
+export function networkOf(text: string): string | null {
+  const network = subscriberOf(text, NETWORK_BITS);
+  const ipv4 = ipv4Number(network);
+  if (ipv4 >= 0) return `${ipv4Text(ipv4 - (ipv4 % 256))}/24`;
+  return network.endsWith(`::/${NETWORK_BITS}`) ? network : null;
+}
+
 /** True for an IPv4 address in a network such as `192.0.2.0/24`. */
 export function inIpv4Network(ip: string, network: string): boolean {
   const [base = '', prefix] = network.split('/', 2);
