@@ -8,6 +8,7 @@ import type { PathKind } from '../foundation/domain/tunnels.ts';
 import { BulkLanes } from '../network/bulk/bulk-lanes.ts';
 import { RecordDht } from '../network/dht/record-dht.ts';
 import { networkTag } from '../network/dht/wire.ts';
+import { KnownNodes } from '../network/known-nodes.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../network/links/dial.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
@@ -42,19 +43,21 @@ export async function buildNetwork(foundation: Foundation) {
   const interfaceAddresses = () => ownInterfaces.recent();
   const kindOf = (remote: Address, outbound: boolean): PathKind =>
     kindOfPath(remote, outbound, interfaceAddresses(), ownAddresses.known());
+  const known = new KnownNodes();
   const endpoint = new NativeQuicEndpoint(
     { key: node.key, ...quicListen },
     {
       log: log.child('quic'),
       clock,
       kindOf,
+      isKnown: (nodeKey) => known.has(nodeKey),
     },
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
   const near = config.lan_tcp ? new Near({ clock, descriptors: descriptorLimit }) : null;
   const pool = new ConnectionPool(
     { nodeKey: node.key.publicKey, network: config.network },
-    { endpoint, clock, log, relayDisabled, ...(near === null ? {} : { near }) },
+    { endpoint, clock, log, relayDisabled, known, ...(near === null ? {} : { near }) },
   );
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const joined = new JoinedContacts(config.network, meta);

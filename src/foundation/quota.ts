@@ -144,6 +144,7 @@ class Share implements QuotaShare {
 export class Quota {
   readonly #limits: () => QuotaLimits;
   readonly #ownYields: boolean;
+  readonly #countLoopback: boolean;
   readonly #keys = new Group();
   readonly #nodes = new Group();
   /** Strangers by network, source and node. */
@@ -154,10 +155,12 @@ export class Quota {
    * @param limits fixed, or asked each time
    * @param ownYields a holder that has used up its key's or node's limit loses its own idlest share instead of being
    *   refused: right where old shares are likely dead
+   * @param countLoopback nodes on this machine have the limits of one source and one network too
    */
-  constructor(limits: QuotaLimits | (() => QuotaLimits), { ownYields = false } = {}) {
+  constructor(limits: QuotaLimits | (() => QuotaLimits), { ownYields = false, countLoopback = false } = {}) {
     this.#limits = typeof limits === 'function' ? limits : () => limits;
     this.#ownYields = ownYields;
+    this.#countLoopback = countLoopback;
   }
 
   /** Units that are taken. */
@@ -256,7 +259,7 @@ export class Quota {
     if (!fits(this.#nodes.children.get(holder.node), perNode)) return 'node';
     if (position !== null) {
       const network = this.#strangers.children.get(position[0]);
-      if (position[0] !== HERE) {
+      if (position[0] !== HERE || this.#countLoopback) {
         if (!fits(network?.children.get(position[1]), perSource)) return 'source';
         if (!fits(network, perNetwork)) return 'network';
       }

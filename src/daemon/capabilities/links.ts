@@ -26,6 +26,7 @@ export function buildLinks(
         : callers.watch(request, (asked) =>
             asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
           ),
+    isNamed: ({ caller, called }) => access.names(called, caller),
     noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
     newestDelegation: (aid) => seen.newest(aid),
   });

@@ -15,6 +15,7 @@ import type { Log } from '../../foundation/log.ts';
 import type { Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
+import { KnownNodes } from '../known-nodes.ts';
 import type { Near } from '../near/near.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
 import { Detours } from './detours.ts';
@@ -48,6 +49,8 @@ interface NodePoolDependencies {
   relayDisabled?(): boolean;
   /** TCP beside the QUIC connections with neighbours; none where left out. */
   readonly near?: Near;
+  /** Shared with the endpoint, for which strangers make room. */
+  readonly known?: KnownNodes;
 }
 
 /** Where a node is by what it says to the network; null where nobody knows. */
@@ -67,6 +70,8 @@ export class ConnectionPool implements Component {
   readonly nodeKey: Uint8Array;
   /** Receives the streams that other nodes open. */
   readonly gate: StreamDispatcher;
+  /** Nodes for which strangers make room. */
+  readonly known: KnownNodes;
   /** Told of a node to which new links go beside its QUIC connection from now on. */
   readonly nearer: Listeners<[nodeKey: Uint8Array]> = new Listeners();
   readonly #clock: Clock;
@@ -97,7 +102,8 @@ export class ConnectionPool implements Component {
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
-    this.gate = new StreamDispatcher({ clock, log: this.#log });
+    this.known = dependencies.known ?? new KnownNodes();
+    this.gate = new StreamDispatcher({ clock, log: this.#log, known: this.known });
     this.#table = new SessionTable(nodeKey);
     const greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
     this.#greeter = greeter;

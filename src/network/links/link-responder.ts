@@ -1,10 +1,13 @@
 /** The called side of a link: proves the caller, asks for permission, answers, hands the stream over. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { schemeOf } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
+import type { KnownNodes } from '../known-nodes.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
+import { sessionHolder } from './holder.ts';
 import type { MetAgents } from './met-agents.ts';
 import type { NodeSession } from './node-session.ts';
 import type { OpenLinks } from './open-links.ts';
@@ -12,34 +15,48 @@ import { encodeProof, makeProof, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import { asQuicLink, isPurpose } from './stream.ts';
-import { MAX_LIMITED_NODES } from './stream-dispatcher.ts';
 import type { AccessRequest, LinkNames, LinkStream, LinksDependencies, LocalIdentity, Purpose } from './types.ts';
 import { readFrame, u16 } from './wire.ts';
 
-/** Proofs of one node that are verified a second, and at once: each costs two signature checks. */
-export const PROOFS_PER_S = 100;
-export const PROOFS_BURST = 500;
+/** Proofs of one node that are verified: each costs two signature checks. */
+export const PROOF_RATE: Rate = { perSecond: 100, burst: 500 };
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+export const PROOF_RATE_PER_SOURCE: Rate = { perSecond: 200, burst: 1000 };
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const PROOF_RATE_PER_NETWORK: Rate = { perSecond: 300, burst: 1500 };
+/** The same of all strangers, a seventh of one processor. */
+export const PROOF_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2500 };
+/** What the proof of an agent with a wallet costs, in proofs of a native one: its signature is checked in JavaScript. */
+export const WALLET_PROOF_COST = 8;
 
 export type LinkHandler = (stream: LinkStream) => void;
 export type LinkCheck = (request: AccessRequest) => void;
 
-interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize'> {
+interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize' | 'isNamed'> {
   readonly proven: ProvenAgents;
   readonly standing: OpenLinks;
   readonly met: MetAgents;
+  readonly known: KnownNodes;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 export class LinkResponder {
   readonly #dependencies: AnsweringDependencies;
-  readonly #proofs: RateLimiter;
+  readonly #proofs: RateQuota;
   readonly #takers = new Map<Purpose, { readonly handler: LinkHandler; readonly check: LinkCheck | undefined }>();
 
   constructor(dependencies: AnsweringDependencies) {
     this.#dependencies = dependencies;
-    const perNode = { perSecond: PROOFS_PER_S, burst: PROOFS_BURST, maxKeys: MAX_LIMITED_NODES };
-    this.#proofs = new RateLimiter(perNode, dependencies);
+    this.#proofs = new RateQuota(
+      {
+        perKey: PROOF_RATE,
+        perSource: PROOF_RATE_PER_SOURCE,
+        perNetwork: PROOF_RATE_PER_NETWORK,
+        strangers: PROOF_RATE_OF_STRANGERS,
+      },
+      dependencies,
+    );
   }
 
   /** Names who takes the links of a purpose; once each. As `Links.accept`. */
@@ -64,6 +81,7 @@ export class LinkResponder {
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
     this.#dependencies.standing.add(caller, stream, window.issuedAt);
     this.#dependencies.met.note(nodeKey, { local: called, remote: caller });
+    if (this.#dependencies.isNamed?.({ caller, called }) === true) this.#dependencies.known.note(nodeKey);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     this.deliver(asQuicLink(stream, names, session.beside));
   }
@@ -106,7 +124,8 @@ export class LinkResponder {
       if (known === null) throw new Refusal(STATUS.proofNeeded);
       return known;
     }
-    if (!this.#proofs.take(session.nodeId)) throw new SvcError('rate_limited');
+    const cost = schemeOf(caller) === 'native' ? 1 : WALLET_PROOF_COST;
+    if (!this.#proofs.take(sessionHolder(session, this.#dependencies.known), cost)) throw new SvcError('rate_limited');
     return await proven.verify('caller', session, caller, proof, now);
   }
 }

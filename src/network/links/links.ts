@@ -78,6 +78,7 @@ export class AgentLinks implements Links, LinkPaths {
       proven,
       standing,
       met: this.#met,
+      known: pool.known,
       log: dependencies.log.child('links'),
     });
     pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));
@@ -236,6 +237,7 @@ export class AgentLinks implements Links, LinkPaths {
     const link = await this.#opening.open({ ...opening, place: location });
     this.#metOn.set(names.called, location.nodeKey);
     this.#met.note(location.nodeKey, { local: names.caller, remote: names.called });
+    if (names.purpose === 'http' || isTunnel(names.purpose)) this.#dependencies.pool.known.note(location.nodeKey);
     return link;
   }
 }

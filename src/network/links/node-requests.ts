@@ -2,6 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { Quota } from '../../foundation/quota.ts';
 import { patience } from '../../foundation/stall.ts';
 import {
   NODE_REQUEST_KINDS,
@@ -14,8 +15,8 @@ import {
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { UNHELPED } from './dial.ts';
+import { sessionHolder } from './holder.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
-import { SharedQuota, shareOf } from './shared-quota.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import { KIND, type Kind } from './stream-dispatcher.ts';
 import { BinaryReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
@@ -37,18 +38,24 @@ export const ANSWER_TIMEOUT_MS = 10_000;
 export const MAX_REQUESTS_PER_NODE = 16;
 /** Requests of one kind and all nodes that are worked on at a time. */
 export const MAX_REQUESTS = 128;
-/** Requests of one kind and all nodes on one IPv4 address or IPv6 /64 that are worked on at a time. */
+/** Requests of one kind from the strangers on one IPv4 address or IPv6 /64 that are worked on at a time. */
 export const MAX_REQUESTS_PER_SOURCE = 32;
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const MAX_REQUESTS_PER_NETWORK = 64;
+/** Requests of one kind that only known nodes may have worked on. */
+export const RESERVED_REQUESTS = 32;
 
 /** The kind of stream that brings the requests of a kind. */
 const STREAM_KIND: Readonly<Record<NodeRequestKind, Kind>> = { record: KIND.nodeRequest, signal: KIND.signal };
 
 /** Who answers one kind, and the answers that are being worked on. */
 class Desk {
-  readonly active = new SharedQuota({
+  readonly active = new Quota({
     perNode: MAX_REQUESTS_PER_NODE,
     perSource: MAX_REQUESTS_PER_SOURCE,
-    all: MAX_REQUESTS,
+    perNetwork: MAX_REQUESTS_PER_NETWORK,
+    total: MAX_REQUESTS,
+    reserved: RESERVED_REQUESTS,
   });
   readonly maxBytes: number;
   handler: NodeRequestHandler | null = null;
@@ -128,8 +135,8 @@ export class PooledNodeRequests implements NodeRequests {
     const { handler } = desk;
     if (handler === null) throw new Refusal(STATUS.unknownPurpose);
     const from = { nodeKey: session.there.nodeKey, path: session.connection.path };
-    const leave = desk.active.take(session.nodeId, shareOf(from.path.source));
-    if (leave === null) throw new SvcError('rate_limited');
+    const share = desk.active.take(sessionHolder(session, this.#pool.known));
+    if (share === null) throw new SvcError('rate_limited');
     try {
       const body = await readMessage(stream, desk.maxBytes, signal);
       using limit = patience(this.#clock, ANSWER_TIMEOUT_MS);
@@ -137,7 +144,7 @@ export class PooledNodeRequests implements NodeRequests {
       desk.checkSize(answer);
       await send(stream, Buffer.concat([Uint8Array.of(STATUS.ok), u32(answer.length), answer]), limit.signal);
     } finally {
-      leave();
+      share.release();
     }
   }
 }

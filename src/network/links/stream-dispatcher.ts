@@ -7,11 +7,14 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
+import { Quota } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { patience } from '../../foundation/stall.ts';
+import type { KnownNodes } from '../known-nodes.ts';
 import type { QuicStream } from '../quic/types.ts';
+import { sessionHolder } from './holder.ts';
 import type { NodeSession } from './node-session.ts';
-import { SharedQuota, shareOf } from './shared-quota.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { endWith, readExactly } from './wire.ts';
 
@@ -25,11 +28,20 @@ export const HEADER_TIMEOUT_MS = 10_000;
 export const MAX_WAITING_PER_NODE = 256;
 /** The same of all nodes together. */
 export const MAX_WAITING = 4096;
-/** The same of all nodes on one IPv4 address or IPv6 /64. */
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
 export const MAX_WAITING_PER_SOURCE = 1024;
-/** Streams that one node may open a second, and at once. */
-export const STREAMS_PER_S = 2000;
-export const STREAMS_BURST = 4000;
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const MAX_WAITING_PER_NETWORK = 1536;
+/** Streams that only known nodes may have waiting. */
+export const RESERVED_WAITING = 1024;
+/** Streams that one node may open. */
+export const STREAM_RATE: Rate = { perSecond: 2000, burst: 4000 };
+/** Streams that the strangers on one IPv4 address or IPv6 /64 may open together. */
+export const STREAM_RATE_PER_SOURCE: Rate = { perSecond: 3000, burst: 6000 };
+/** Streams that those in one IPv4 /24 or IPv6 /48 may open together. */
+export const STREAM_RATE_PER_NETWORK: Rate = { perSecond: 4000, burst: 8000 };
+/** Streams that all strangers may open together. */
+export const STREAM_RATE_OF_STRANGERS: Rate = { perSecond: 8000, burst: 16_000 };
 /** Broken headers and proofs that a node may send before it is cut off, and per second after. */
 export const OFFENCES_BURST = 16;
 const OFFENCES_PER_S = 0.1;
@@ -52,25 +64,36 @@ export type StreamHandler = (stream: QuicStream, session: NodeSession, signal: A
 interface GateDependencies {
   readonly clock: Clock;
   readonly log: Log;
+  readonly known: Pick<KnownNodes, 'has'>;
 }
 
 export class StreamDispatcher {
   readonly #deps: GateDependencies;
   readonly #handlers = new Map<number, StreamHandler>();
-  readonly #opens: RateLimiter;
+  readonly #opens: RateQuota;
   readonly #offences: RateLimiter;
   readonly #haste: RateLimiter;
-  readonly #waiting = new SharedQuota({
+  readonly #waiting = new Quota({
     perNode: MAX_WAITING_PER_NODE,
     perSource: MAX_WAITING_PER_SOURCE,
-    all: MAX_WAITING,
+    perNetwork: MAX_WAITING_PER_NETWORK,
+    total: MAX_WAITING,
+    reserved: RESERVED_WAITING,
   });
 
   constructor(dependencies: GateDependencies) {
     this.#deps = dependencies;
     const perNode = (perSecond: number, burst: number): RateLimiter =>
       new RateLimiter({ perSecond, burst, maxKeys: MAX_LIMITED_NODES }, dependencies);
-    this.#opens = perNode(STREAMS_PER_S, STREAMS_BURST);
+    this.#opens = new RateQuota(
+      {
+        perKey: STREAM_RATE,
+        perSource: STREAM_RATE_PER_SOURCE,
+        perNetwork: STREAM_RATE_PER_NETWORK,
+        strangers: STREAM_RATE_OF_STRANGERS,
+      },
+      dependencies,
+    );
     this.#offences = perNode(OFFENCES_PER_S, OFFENCES_BURST);
     this.#haste = perNode(HASTE_PER_S, HASTE_BURST);
   }
@@ -89,11 +112,11 @@ export class StreamDispatcher {
   /** Lets a stream in or refuses it. */
   admit(stream: QuicStream, session: NodeSession): void {
     session.adopt(stream);
-    const node = session.nodeId;
-    const leave = this.#waiting.take(node, shareOf(session.connection.path.source));
-    if (leave === null) return this.#tooFast(stream, session);
-    if (this.#opens.take(node)) return detach(this.#serve(stream, session).finally(leave));
-    leave();
+    const holder = sessionHolder(session, this.#deps.known);
+    const share = this.#waiting.take(holder, { onEvict: () => stream.destroy() });
+    if (share === null) return this.#tooFast(stream, session);
+    if (this.#opens.take(holder)) return detach(this.#serve(stream, session).finally(() => share.release()));
+    share.release();
     this.#tooFast(stream, session);
   }
 

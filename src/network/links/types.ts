@@ -104,6 +104,8 @@ export interface LinksDependencies {
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(request: AccessRequest): void | Promise<void>;
+  /** True if the owner of a called agent let a caller in by its AID: strangers make room for the caller's node. */
+  isNamed?(names: Pick<LinkNames, 'caller' | 'called'>): boolean;
   /** Keeps the newest delegation seen of an agent for longer than this process lives. Unix seconds. */
   noteDelegation?(aid: Aid, issuedAt: number): void;
   /** `issuedAt` of the newest delegation kept; 0 where none is known. An older one is refused. */

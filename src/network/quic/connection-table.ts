@@ -1,60 +1,61 @@
 /** The accepted connections of an endpoint, held within its limits. */
 import { toHex } from '../../foundation/bytes.ts';
-import { IP_SCOPE, ipScope, subscriberOf } from '../../foundation/ip.ts';
-import { Tally } from '../../foundation/tally.ts';
+import { Quota, type QuotaLevel, type QuotaShare } from '../../foundation/quota.ts';
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
-type ConnectionRefusal = 'too_many' | 'too_many_from_source';
+interface ConnectionTableDependencies {
+  /** True for a node that this one uses, or that hosts an agent which the owner let in by name: strangers make room for it. */
+  readonly isKnown?: ((nodeKey: Uint8Array) => boolean) | undefined;
+}
 
 export class ConnectionTable<C extends QuicConnection> {
-  readonly #limits: ConnectionLimits;
-  /** In order of arrival. */
-  readonly #connections = new Set<C>();
-  readonly #perSource = new Tally();
-  readonly #perKey = new Map<string, Set<C>>();
+  readonly #quota: Quota;
+  readonly #isKnown: (nodeKey: Uint8Array) => boolean;
+  readonly #shares = new Map<C, QuotaShare>();
 
-  constructor(limits: ConnectionLimits) {
-    this.#limits = limits;
+  constructor(limits: ConnectionLimits, { isKnown = () => false }: ConnectionTableDependencies = {}) {
+    const { connections, reservedConnections, connectionsPerKey, connectionsPerSource, connectionsPerNetwork } = limits;
+    this.#quota = new Quota(
+      {
+        perNode: connectionsPerKey,
+        perSource: connectionsPerSource,
+        perNetwork: connectionsPerNetwork,
+        total: connections,
+        reserved: Math.min(reservedConnections, connections - 1),
+      },
+      // A node that restarts often is not kept out by its own dead connections.
+      { ownYields: true, countLoopback: limits.countLoopback },
+    );
+    this.#isKnown = isKnown;
   }
 
   get size(): number {
-    return this.#connections.size;
+    return this.#shares.size;
   }
 
-  /**
-   * Takes a connection in, or says why not. A key over its own limit loses its oldest connection,
-   * so that a node which restarts often is not kept out by its own dead ones.
-   */
-  admit(connection: C): ConnectionRefusal | null {
-    const key = toHex(connection.remoteKey);
-    const ofKey = this.#perKey.get(key) ?? new Set<C>();
-    const [oldest] = ofKey;
-    if (oldest !== undefined && ofKey.size >= this.#limits.connectionsPerKey) {
-      this.remove(oldest);
-      oldest.close();
-    }
-    if (this.#connections.size >= this.#limits.connections) return 'too_many';
-    const source = subscriberOf(connection.path.source);
-    const counted = this.#limits.countLoopback || ipScope(connection.path.source) !== IP_SCOPE.loopback;
-    if (counted && this.#perSource.of(source) >= this.#limits.connectionsPerSource) return 'too_many_from_source';
-    this.#connections.add(connection);
-    this.#perSource.add(source);
-    ofKey.add(connection);
-    this.#perKey.set(key, ofKey);
+  /** Takes a connection in, or names the level that leaves no room for it. Another one may be closed to make room. */
+  admit(connection: C): QuotaLevel | null {
+    const { remoteKey, path } = connection;
+    const holder = { node: toHex(remoteKey), source: path.source, named: this.#isKnown(remoteKey) };
+    const lacking = this.#quota.lacking(holder);
+    const share = this.#quota.take(holder, {
+      onEvict: () => {
+        this.#shares.delete(connection);
+        connection.close();
+      },
+    });
+    if (share === null) return lacking;
+    this.#shares.set(connection, share);
     return null;
   }
 
   remove(connection: C): void {
-    if (!this.#connections.delete(connection)) return;
-    this.#perSource.add(subscriberOf(connection.path.source), -1);
-    const key = toHex(connection.remoteKey);
-    const ofKey = this.#perKey.get(key);
-    ofKey?.delete(connection);
-    if (ofKey?.size === 0) this.#perKey.delete(key);
+    this.#shares.get(connection)?.release();
+    this.#shares.delete(connection);
   }
 
   [Symbol.iterator](): Iterator<C> {
-    return this.#connections.values();
+    return this.#shares.keys();
   }
 }

@@ -3,6 +3,12 @@
 /** Accepted connections at one time. */
 export const MAX_CONNECTIONS = 1024;
 
+/** Of these, the ones that only known nodes may use. */
+export const RESERVED_CONNECTIONS = 256;
+
+/** Accepted connections of strangers from one network: an IPv4 /24 or IPv6 /48. */
+export const MAX_CONNECTIONS_PER_NETWORK = 128;
+
 /** Accepted connections from one source (see `Path`): room for two nodes that use all of theirs. */
 export const MAX_CONNECTIONS_PER_SOURCE = 48;
 
@@ -36,7 +42,9 @@ export const BUFFERED = {
 
 export interface ConnectionLimits {
   readonly connections: number;
+  readonly reservedConnections: number;
   readonly connectionsPerSource: number;
+  readonly connectionsPerNetwork: number;
   readonly connectionsPerKey: number;
   /** Counts 127.0.0.0/8 and ::1 too; otherwise not, as all programs of this machine are one person's. */
   readonly countLoopback: boolean;
@@ -44,7 +52,9 @@ export interface ConnectionLimits {
 
 export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   connections: MAX_CONNECTIONS,
+  reservedConnections: RESERVED_CONNECTIONS,
   connectionsPerSource: MAX_CONNECTIONS_PER_SOURCE,
+  connectionsPerNetwork: MAX_CONNECTIONS_PER_NETWORK,
   connectionsPerKey: MAX_CONNECTIONS_PER_KEY,
   countLoopback: false,
 };

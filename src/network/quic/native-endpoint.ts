@@ -72,6 +72,8 @@ interface NativeQuicEndpointDependencies {
   readonly engine?: QuicEngine;
   /** What a path between our socket and an address is; by the address alone where left out. */
   readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
+  /** As in `ConnectionTable`. */
+  readonly isKnown?: (nodeKey: Uint8Array) => boolean;
 }
 
 /** A connection of the engine that did not come over the sockets of the endpoint. */
@@ -114,7 +116,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#engine = dependencies.engine ?? loadEngine();
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
-    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits });
+    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies);
     this.#heldBack = new ReceiveBudget(() => this.#connections(), { log: this.#log, clock: this.#clock });
   }
 

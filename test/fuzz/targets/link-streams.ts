@@ -2,6 +2,7 @@
 
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
 import { DelegationFloor } from '../../../src/network/links/floor.ts';
 import { encodeHeader } from '../../../src/network/links/header.ts';
 import { LinkResponder } from '../../../src/network/links/link-responder.ts';
@@ -58,6 +59,7 @@ const streams: FuzzTarget = {
     const responder = new LinkResponder({
       proven,
       standing: new OpenLinks(),
+      known: new KnownNodes(),
       met: new MetAgents({ clock }),
       clock,
       log,
@@ -65,7 +67,7 @@ const streams: FuzzTarget = {
       authorize: () => {},
     });
     responder.accept('tcp', (link) => opened.push(link));
-    const gate = new StreamDispatcher({ clock, log });
+    const gate = new StreamDispatcher({ clock, log, known: new KnownNodes() });
     gate.handle(KIND.link, (stream, session, signal) => responder.answer(stream, session, signal));
     return {
       seeds: seedsFor(clock),

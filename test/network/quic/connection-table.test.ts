@@ -26,19 +26,25 @@ function connection(keyByte: number, host: string): Fake {
   };
 }
 
-const limits = { ...DEFAULT_CONNECTION_LIMITS, connections: 5, connectionsPerSource: 2, connectionsPerKey: 2 };
+const limits = {
+  ...DEFAULT_CONNECTION_LIMITS,
+  connections: 5,
+  reservedConnections: 0,
+  connectionsPerSource: 2,
+  connectionsPerKey: 2,
+};
 
 test('an address has a limit, and gets its place back', () => {
   const table = new ConnectionTable<Fake>(limits);
   const first = connection(1, '192.0.2.1');
   assert.equal(table.admit(first), null);
   assert.equal(table.admit(connection(2, '192.0.2.1')), null);
-  assert.equal(table.admit(connection(3, '192.0.2.1')), 'too_many_from_source');
+  assert.equal(table.admit(connection(3, '192.0.2.1')), 'source');
   assert.equal(table.admit(connection(3, '192.0.2.2')), null);
   table.remove(first);
   table.remove(first);
   assert.equal(table.admit(connection(3, '192.0.2.1')), null);
-  assert.equal(table.admit(connection(4, '192.0.2.1')), 'too_many_from_source');
+  assert.equal(table.admit(connection(4, '192.0.2.1')), 'source');
 });
 
 test('the loopback address counts only where asked for, as all programs there are of one person', () => {
@@ -49,7 +55,7 @@ test('the loopback address counts only where asked for, as all programs there ar
   const strict = new ConnectionTable<Fake>({ ...limits, countLoopback: true });
   strict.admit(connection(1, '127.0.0.1'));
   strict.admit(connection(2, '127.0.0.1'));
-  assert.equal(strict.admit(connection(3, '127.0.0.1')), 'too_many_from_source');
+  assert.equal(strict.admit(connection(3, '127.0.0.1')), 'source');
 });
 
 test('a relayed path has a share, though its socket shows the loopback address', () => {
@@ -60,14 +66,14 @@ test('a relayed path has a share, though its socket shows the loopback address',
   };
   const table = new ConnectionTable<Fake>(limits);
   const answers = [1, 2, 3].map((n) => table.admit(relayed(n)));
-  assert.deepEqual(answers, [null, null, 'too_many_from_source']);
+  assert.deepEqual(answers, [null, null, 'source']);
   assert.equal(table.admit(connection(4, '127.0.0.1')), null);
 });
 
 test('all together have a limit', () => {
   const table = new ConnectionTable<Fake>(limits);
   for (let i = 0; i < 5; i++) assert.equal(table.admit(connection(i, `192.0.2.${i}`)), null);
-  assert.equal(table.admit(connection(9, '192.0.2.9')), 'too_many');
+  assert.equal(table.admit(connection(9, '192.0.2.9')), 'total');
   assert.equal(table.size, 5);
 });
 
@@ -97,7 +103,35 @@ test('an IPv6 network of one subscriber, and both spellings of an IPv4 address, 
   ]) {
     const table = new ConnectionTable<Fake>(limits);
     const answers = hosts.map((host, i) => table.admit(connection(i, host)));
-    assert.deepEqual(answers, [null, null, 'too_many_from_source']);
+    assert.deepEqual(answers, [null, null, 'source']);
     assert.equal(table.admit(connection(9, '2001:db8:1:3::1')), null);
   }
+});
+
+test('a network of many addresses has a limit, and a known node is let in whatever strangers hold', () => {
+  const known = new Uint8Array(32).fill(200);
+  const table = new ConnectionTable<Fake>(
+    { ...limits, connections: 8, reservedConnections: 2, connectionsPerNetwork: 3 },
+    { isKnown: (key) => key[0] === known[0] },
+  );
+  const crowd = [1, 2, 3, 4].map((i) => connection(i, `192.0.2.${i}`));
+  assert.deepEqual(
+    crowd.map((one) => table.admit(one)),
+    [null, null, null, 'network'],
+  );
+  for (const i of [5, 6, 7]) assert.equal(table.admit(connection(i, `198.51.${i}.1`)), null);
+  assert.equal(table.size, 6, 'strangers leave the reserved places free');
+  assert.equal(table.admit(connection(8, '203.0.113.8')), null, 'a new network gets a place of the largest');
+  assert.equal(crowd[0]?.wasClosed, true);
+  assert.equal(table.admit(connection(9, '192.0.2.9')), 'total', 'a network that holds as much gets none');
+  assert.equal(table.admit(connection(200, '192.0.2.77')), null, 'the known node is in that network');
+});
+
+test('one IPv6 /48 cannot hold all connections', () => {
+  const table = new ConnectionTable<Fake>(DEFAULT_CONNECTION_LIMITS);
+  let held = 0;
+  for (let i = 0; i < 2000; i++)
+    if (table.admit(connection(i % 256, `2001:db8:7:${i.toString(16)}::1`)) === null) held++;
+  assert.ok(held <= DEFAULT_CONNECTION_LIMITS.connectionsPerNetwork, `${held}`);
+  assert.equal(table.admit(connection(9, '2001:db8:8::1')), null);
 });
