@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isRelayed, LINK_PATH_KINDS } from '../../src/foundation/domain/tunnels.ts';
-import { shareOf } from '../../src/network/links/shared-quota.ts';
+import { shareOf } from '../../src/network/links/source.ts';
 import { kindByScope, plainPath, wayPath } from '../../src/network/path.ts';
 
 const KEY = new Uint8Array(32).fill(5);

@@ -129,7 +129,7 @@ export class CallServer implements Component {
     try {
       checkForm(request);
       await this.#deps.authorize(accessRequestOf(connection.link));
-      leave = this.#limits.enter(connection.link);
+      leave = this.#enterCall(connection.link, abort);
       const forwarding = await this.#forwarding(request, connection.link, abort);
       this.#deps.callers.entered(accessRequestOf(connection.link));
       const asStream = (): void => {
@@ -156,6 +156,12 @@ export class CallServer implements Component {
       leave();
       if (!link.destroyed && !this.#enter(link)) lingerThenDestroy(link, this.#deps.clock);
     };
+  }
+
+  /** @throws SvcError `rate_limited` */
+  #enterCall(link: LinkStream, abort: AbortController, isSwitched = false): () => void {
+    const onEvict = (): void => abort.abort(new SvcError('rate_limited'));
+    return this.#limits.enter(link, { named: this.#deps.isNamed(link), isSwitched, onEvict });
   }
 
   /** Counts a stream of another node; false where that holds too many already. */
@@ -215,7 +221,7 @@ export class CallServer implements Component {
       if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw new SvcError('protocol_error');
       await this.#deps.authorize(accessRequestOf(link));
       if (stream.destroyed) return;
-      stream.once('close', this.#limits.enter(link, true));
+      stream.once('close', this.#enterCall(link, abort, true));
       const forwarding = await this.#forwarding(request, link, abort);
       if (stream.destroyed) return;
       this.#deps.callers.entered(accessRequestOf(link));

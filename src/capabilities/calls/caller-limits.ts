@@ -1,51 +1,59 @@
-/** How much one caller, one node, one source and all of them together may ask of this daemon at once. */
+/** How many calls one caller, one node, one source, one network and all of them together may have at once. */
 import { SvcError } from '../../foundation/errors.ts';
-import { Tally } from '../../foundation/tally.ts';
-import { SharedQuota } from '../../network/links/shared-quota.ts';
-import { sourceOfLink } from '../../network/links/source.ts';
+import { Quota } from '../../foundation/quota.ts';
+import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
-/** Connections at once from one calling agent to one called agent that switched to WebSocket, counted apart. */
-const MAX_SWITCHED_PER_CALLER = 64;
-/** Requests at once from one calling agent to one called agent. */
+/** Requests at once from one calling agent to one called agent; connections that switched protocols are counted apart. */
 export const MAX_CALLS_PER_CALLER = 64;
 /** Requests at once from all agents of one node. */
 export const MAX_CALLS_PER_NODE = 512;
+/** Requests at once from the strangers on one IPv4 address or IPv6 /64. */
+export const MAX_CALLS_PER_SOURCE = 1024;
+/** Requests at once from the strangers in one IPv4 /24 or IPv6 /48. */
+export const MAX_CALLS_PER_NETWORK = 1536;
 /** Requests at once that this daemon forwards. */
 export const MAX_CALLS = 4096;
-/** Requests at once from all nodes on one IPv4 address or IPv6 /64. */
-export const MAX_CALLS_PER_SOURCE = 1024;
+/** Of these, the ones that only callers let in by name may have. */
+export const RESERVED_CALLS = 1024;
 /** What a refused caller is told to wait, seconds. */
 export const BUSY_RETRY_S = 1;
 
+interface Entering {
+  /** The owner of the called agent let the caller in by name. */
+  readonly named: boolean;
+  /** It is a connection that is to switch protocols. */
+  readonly isSwitched?: boolean;
+  /** Ends the request; called if it has to make room. */
+  readonly onEvict: () => void;
+}
+
 export class CallerLimits {
-  readonly #ofPair = new Tally();
-  readonly #places = new SharedQuota({ perNode: MAX_CALLS_PER_NODE, perSource: MAX_CALLS_PER_SOURCE, all: MAX_CALLS });
+  readonly #quota = new Quota({
+    perKey: MAX_CALLS_PER_CALLER,
+    perNode: MAX_CALLS_PER_NODE,
+    perSource: MAX_CALLS_PER_SOURCE,
+    perNetwork: MAX_CALLS_PER_NETWORK,
+    total: MAX_CALLS,
+    reserved: RESERVED_CALLS,
+  });
 
   /**
    * Counts a request in; returns how to count it out.
-   * @param isSwitched it is a connection that is to switch to WebSocket
    * @throws SvcError `rate_limited`
    */
-  enter(link: LinkStream, isSwitched = false): () => void {
-    const pair = `${isSwitched ? 'switched ' : ''}${link.caller} ${link.called}`;
-    const limit = isSwitched ? MAX_SWITCHED_PER_CALLER : MAX_CALLS_PER_CALLER;
-    const node = link.nodeKey === null ? 'here' : Buffer.from(link.nodeKey).toString('hex');
-    const leave = this.#ofPair.of(pair) < limit ? this.#places.take(node, sourceOfLink(link)) : null;
-    if (leave === null)
+  enter(link: LinkStream, { named, isSwitched = false, onEvict }: Entering): () => void {
+    const share = this.#quota.take(pairHolder(link, named, isSwitched ? 'switched ' : ''), { onEvict });
+    if (share === null)
       throw new SvcError('rate_limited', {
-        message: 'Too many calls at once.',
+        message: 'Too many calls at once. Try again in a second.',
         details: { retry_after_s: BUSY_RETRY_S },
       });
-    this.#ofPair.add(pair);
-    return () => {
-      this.#ofPair.add(pair, -1);
-      leave();
-    };
+    return () => share.release();
   }
 
   /** Requests that are being served. */
   get active(): number {
-    return this.#places.taken;
+    return this.#quota.taken;
   }
 }

@@ -8,17 +8,18 @@ import type { LinkStream } from './types.ts';
 /** Node name of the agents on this daemon. */
 const HERE = 'here';
 
+/** Both ends of a link. */
+export type LinkEnds = Pick<LinkStream, 'caller' | 'called' | 'nodeKey' | 'path'>;
+
 /**
  * The pair of agents on a link.
  * @param named the owner of the called agent let the caller in by name
+ * @param prefix keeps shares of the same pair apart
  */
-export function pairHolder(
-  link: Pick<LinkStream, 'caller' | 'called' | 'nodeKey' | 'path'>,
-  named: boolean,
-): QuotaHolder {
-  const { caller, called, nodeKey } = link;
-  if (nodeKey === null) return { key: `${caller} ${called}`, node: HERE, source: null, named: true };
-  return { key: `${caller} ${called}`, node: toHex(nodeKey), source: link.path().source, named };
+export function pairHolder({ caller, called, nodeKey, path }: LinkEnds, named: boolean, prefix = ''): QuotaHolder {
+  const key = `${prefix}${caller} ${called}`;
+  if (nodeKey === null) return { key, node: HERE, source: null, named: true };
+  return { key, node: toHex(nodeKey), source: path().source, named };
 }
 
 /** The node at the other end of a session. */

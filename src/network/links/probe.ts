@@ -6,7 +6,7 @@ import { patience } from '../../foundation/stall.ts';
 import type { Path } from '../path.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
-import { shareOf } from './shared-quota.ts';
+import { shareOf } from './source.ts';
 import { STATUS } from './status.ts';
 import { KIND, MAX_LIMITED_NODES, type StreamHandler } from './stream-dispatcher.ts';
 import { endWith, readExactly } from './wire.ts';

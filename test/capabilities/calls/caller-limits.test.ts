@@ -5,14 +5,18 @@ import {
   CallerLimits,
   MAX_CALLS,
   MAX_CALLS_PER_CALLER,
+  MAX_CALLS_PER_NETWORK,
   MAX_CALLS_PER_NODE,
   MAX_CALLS_PER_SOURCE,
+  RESERVED_CALLS,
 } from '../../../src/capabilities/calls/caller-limits.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { withCode } from '../../support/link-world.ts';
+
+const stranger = { named: false, onEvict: () => {} };
 
 /** A link of one of a node's callers, from an IP address. */
 function linkFrom(host: string, node: number, caller: number): LinkStream {
@@ -28,44 +32,57 @@ function linkFrom(host: string, node: number, caller: number): LinkStream {
 }
 
 /** Takes all that one node may have; returns how to give it back. */
-function fill(limits: CallerLimits, host: string, node: number): (() => void)[] {
+function fill(limits: CallerLimits, host: string, node: number, onEvict: () => void = () => {}): (() => void)[] {
   const callers = MAX_CALLS_PER_NODE / MAX_CALLS_PER_CALLER;
   const links = Array.from({ length: callers }, (_, i) => linkFrom(host, node, 10 * node + i));
-  return links.flatMap((link) => Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link)));
+  return links.flatMap((link) =>
+    Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link, { named: false, onEvict })),
+  );
 }
 
-test('all nodes on one address together have a share of the calls, and the others have theirs', () => {
+test('strangers on one address, in one network and all together have a share of the calls each', () => {
   const limits = new CallerLimits();
   const leave: (() => void)[] = [];
-  const nodes = MAX_CALLS_PER_SOURCE / MAX_CALLS_PER_NODE;
-  for (let node = 1; node <= nodes; node++) leave.push(...fill(limits, '192.0.2.1', node));
-  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
-  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2), true), withCode('rate_limited'));
-  limits.enter(linkFrom('192.0.2.2', 99, 2))();
-  limits.enter(linkFrom('127.0.0.1', 99, 2))();
+  const evicted: number[] = [];
+  for (const node of [1, 2]) leave.push(...fill(limits, '192.0.2.1', node, () => evicted.push(node)));
+  assert.equal(limits.active, MAX_CALLS_PER_SOURCE);
+  limits.enter(linkFrom('192.0.2.1', 99, 2), stranger)();
+  assert.deepEqual(evicted, [1], 'a node with more makes room for its neighbour');
+  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 2, 500), stranger), withCode('rate_limited'));
+  leave.push(...fill(limits, '192.0.2.2', 3));
+  assert.equal(limits.active, MAX_CALLS_PER_NETWORK - 1);
+  leave.push(
+    ...fill(limits, '198.51.100.1', 4),
+    ...fill(limits, '198.51.101.1', 5),
+    ...fill(limits, '198.51.102.1', 6),
+  );
+  assert.equal(limits.active, MAX_CALLS - RESERVED_CALLS - 1);
+  limits.enter(linkFrom('127.0.0.1', 99, 2), stranger)();
   for (const end of leave) end();
   assert.equal(limits.active, 0);
-  limits.enter(linkFrom('192.0.2.1', 99, 2));
 });
 
-test('nodes on this machine share no source, and all nodes together have so many calls', () => {
+test('a caller let in by name is served though strangers hold all that they may', () => {
   const limits = new CallerLimits();
-  const nodes = MAX_CALLS / MAX_CALLS_PER_NODE;
-  for (let node = 1; node <= nodes; node++) fill(limits, '127.0.0.1', node);
-  assert.equal(limits.active, MAX_CALLS);
-  assert.throws(() => limits.enter(linkFrom('192.0.2.1', 99, 2)), withCode('rate_limited'));
+  for (let node = 1; node <= 6; node++) fill(limits, `198.51.${100 + Math.ceil(node / 2)}.1`, node);
+  assert.throws(() => limits.enter(linkFrom('198.51.101.1', 1, 500), stranger), withCode('rate_limited'));
+  const friend = { named: true, onEvict: () => assert.fail('evicted') };
+  const calls = Array.from({ length: MAX_CALLS_PER_CALLER }, () =>
+    limits.enter(linkFrom('198.51.101.1', 77, 2), friend),
+  );
+  for (const end of calls) end();
 });
 
 test('one caller has so many calls to one agent, and as many that are to switch, counted apart', () => {
   const limits = new CallerLimits();
   const link = linkFrom('192.0.2.1', 1, 2);
   for (const isSwitched of [false, true]) {
-    const leaves = Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link, isSwitched));
+    const leaves = Array.from({ length: MAX_CALLS_PER_CALLER }, () => limits.enter(link, { ...stranger, isSwitched }));
     const refused = { code: 'rate_limited', details: { retry_after_s: 1 } };
-    assert.throws(() => limits.enter(link, isSwitched), refused);
+    assert.throws(() => limits.enter(link, { ...stranger, isSwitched }), refused);
     leaves[0]?.();
-    limits.enter(link, isSwitched);
-    assert.throws(() => limits.enter(link, isSwitched), refused);
+    limits.enter(link, { ...stranger, isSwitched });
+    assert.throws(() => limits.enter(link, { ...stranger, isSwitched }), refused);
   }
-  limits.enter(linkFrom('192.0.2.1', 1, 3))();
+  limits.enter(linkFrom('192.0.2.1', 1, 3), stranger)();
 });

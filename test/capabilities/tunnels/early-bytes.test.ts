@@ -198,7 +198,7 @@ test('what was refused with its first bytes still reaches who is asked next, whe
 
 test('a ticket is taken once, also for a while after its connection has ended', async () => {
   const clock = new TestClock();
-  const called = new LastingCalled({ clock });
+  const called = new LastingCalled({ clock, isNamed: () => false });
   const ticket = drawTicket();
   const accept = async () => {
     const [near, far] = linkEnds();

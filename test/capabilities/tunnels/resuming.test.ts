@@ -148,7 +148,7 @@ test('nobody but its own caller can take a connection up, whatever it shows', as
 
 test('who waits for another link waits for so long, and gives all back', async () => {
   const clock = new TestClock();
-  const called = new LastingCalled({ clock });
+  const called = new LastingCalled({ clock, isNamed: () => false });
   const ticket = drawTicket();
   const [near, far] = linkEnds();
   near.write(ticket);

@@ -52,7 +52,10 @@ test('a node that does not know wide connections gets plain ones, and is not ask
 test('both ends of a long path speak in frames, over lanes that come later too', async () => {
   await using world = new LinkWorld();
   const { far, open } = await nodes(world);
-  const called = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock, lanes: NO_LANES });
+  const called = new WideCalled(new LastingCalled({ clock: systemClock, isNamed: () => false }), {
+    clock: systemClock,
+    lanes: NO_LANES,
+  });
   far.links.accept('tcp-wide', (link) => void called.accept(link).then((stream) => stream.pipe(stream)));
   const { link, stream } = await open();
   assert.equal(link.purpose, 'tcp-wide');
@@ -63,7 +66,10 @@ test('both ends of a long path speak in frames, over lanes that come later too',
 test('a lane of no connection is reset, and a ticket is worth nothing to another agent', async () => {
   await using world = new LinkWorld();
   const { near, far, caller, called } = await nodes(world);
-  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock, lanes: NO_LANES });
+  const side = new WideCalled(new LastingCalled({ clock: systemClock, isNamed: () => false }), {
+    clock: systemClock,
+    lanes: NO_LANES,
+  });
   const accepted: Promise<unknown>[] = [];
   far.links.accept('tcp-wide', (link) => void accepted.push(side.accept(link)));
   const joins: Promise<void>[] = [];
@@ -97,7 +103,10 @@ test('a lane of no connection is reset, and a ticket is worth nothing to another
 test('a node that opens wide connections without end is refused once it holds its share', async () => {
   await using world = new LinkWorld();
   const { near, far, caller, called } = await nodes(world);
-  const side = new WideCalled(new LastingCalled({ clock: systemClock }), { clock: systemClock, lanes: NO_LANES });
+  const side = new WideCalled(new LastingCalled({ clock: systemClock, isNamed: () => false }), {
+    clock: systemClock,
+    lanes: NO_LANES,
+  });
   const outcomes: Promise<boolean>[] = [];
   const accept = (link: LinkStream): Promise<boolean> =>
     side.accept(link).then(

@@ -9,7 +9,7 @@ import { AckTurns } from './ack-turns.ts';
 import { KeptBudget } from './kept-bytes.ts';
 import { LastingConnection, type LastingHost } from './lasting-connection.ts';
 import { KNOWN, type Resumable } from './resumable.ts';
-import { Waiting } from './waiting.ts';
+import { Waiting, type WaitingDependencies } from './waiting.ts';
 
 /** Tickets that are remembered after their connection has ended … */
 const MAX_USED = 8192;
@@ -25,7 +25,7 @@ export class LastingCalled {
   readonly #waiting: Waiting;
   readonly #host: Omit<LastingHost, 'over'>;
 
-  constructor(dependencies: { readonly clock: Clock }) {
+  constructor(dependencies: WaitingDependencies) {
     const { clock } = dependencies;
     this.#clock = clock;
     this.#used = new LruCache({ maxEntries: MAX_USED, ttlMs: USED_MS }, dependencies);

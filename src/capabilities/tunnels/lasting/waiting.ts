@@ -1,17 +1,20 @@
 /** Connections on the called side whose link was lost: so many may wait for another one, and so long. */
 import type { Clock, Timer } from '../../../foundation/clock.ts';
-import { SharedQuota } from '../../../network/links/shared-quota.ts';
-import { sourceOfLink } from '../../../network/links/source.ts';
-import type { LinkStream } from '../../../network/links/types.ts';
-import { peerOf } from '../wide/ticket.ts';
+import { Quota } from '../../../foundation/quota.ts';
+import { type LinkEnds, pairHolder } from '../../../network/links/holder.ts';
 import { RESUME_MS } from './resumable.ts';
 
 /** Of one node: all that one tunnel holds. */
 export const MAX_LOST_PER_NODE = 6000;
-/** Of all nodes on one IPv4 address or IPv6 /64. */
+/** Of the strangers on one IPv4 address or IPv6 /64. */
 export const MAX_LOST_PER_SOURCE = 8000;
 /** Of all nodes together. */
 export const MAX_LOST = 16_000;
+
+export interface WaitingDependencies {
+  readonly clock: Clock;
+  isNamed(link: Pick<LinkEnds, 'caller' | 'called'>): boolean;
+}
 
 interface Waits {
   readonly timer: Timer;
@@ -20,11 +23,14 @@ interface Waits {
 
 export class Waiting {
   readonly #clock: Clock;
-  readonly #places = new SharedQuota({ perNode: MAX_LOST_PER_NODE, perSource: MAX_LOST_PER_SOURCE, all: MAX_LOST });
+  readonly #isNamed: WaitingDependencies['isNamed'];
+  readonly #places = new Quota({ perNode: MAX_LOST_PER_NODE, perSource: MAX_LOST_PER_SOURCE, total: MAX_LOST });
   readonly #waits = new Map<object, Waits>();
 
-  constructor(dependencies: { readonly clock: Clock }) {
+  /** @param dependencies.isNamed true if the owner of the called agent let the caller in by name */
+  constructor(dependencies: WaitingDependencies) {
     this.#clock = dependencies.clock;
+    this.#isNamed = dependencies.isNamed;
   }
 
   /** How many wait. */
@@ -33,11 +39,11 @@ export class Waiting {
   }
 
   /** Lets a connection wait, and ends it after its time; false where no more may wait. */
-  begin(one: { destroy(): unknown }, first: Pick<LinkStream, 'nodeKey' | 'path'>): boolean {
+  begin(one: { destroy(): unknown }, first: LinkEnds): boolean {
     if (this.#waits.has(one)) return true;
-    const leave = this.#places.take(peerOf(first.nodeKey), sourceOfLink(first));
-    if (leave === null) return false;
-    this.#waits.set(one, { leave, timer: this.#clock.after(RESUME_MS, () => one.destroy()) });
+    const share = this.#places.take(pairHolder(first, this.#isNamed(first)), { onEvict: () => one.destroy() });
+    if (share === null) return false;
+    this.#waits.set(one, { leave: () => share.release(), timer: this.#clock.after(RESUME_MS, () => one.destroy()) });
     return true;
   }
 
