@@ -30,7 +30,7 @@ export class Waiting {
   /** @param dependencies.isNamed true if the owner of the called agent let the caller in by name */
   constructor(dependencies: WaitingDependencies) {
     this.#clock = dependencies.clock;
-    this.#isNamed = dependencies.isNamed;
+    this.#isNamed = (link) => dependencies.isNamed(link);
   }
 
   /** How many wait. */
