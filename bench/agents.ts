@@ -53,7 +53,7 @@ function stubNetwork(): Records & { published: number } {
       return { get: (type) => this.get(key, type), put: (record) => this.put(key, record), stop: () => {} };
     },
     holders: async () => ({ answered: 8, holding: 8 }),
-    reachability: () => ({ ready: true, peers: 60, natType: 1, observed: [], inRoutingTables: true }),
+    reachability: () => ({ ready: true, peers: 60, clients: 0, natType: 1, observed: [], inRoutingTables: true }),
     onReachability: () => () => {},
   };
 }

@@ -78,7 +78,7 @@ function Top({ status }: { readonly status: Known<Output<'status'>> }) {
       {value !== undefined && (
         <span class={`state ${isReady ? 'good' : 'warn'}`}>
           <b>{t(isReady ? 'top.ready' : 'top.offline')}</b>{' '}
-          <span class="soft">· {t('top.peers', { n: value.dht_peers })}</span>
+          <span class="soft">· {t('top.peers', { n: value.dht_peers + value.dht_clients })}</span>
         </span>
       )}
       <button type="button" class="find" onClick={() => openDialog(showFinder)}>

@@ -101,6 +101,7 @@ export class StatusReports {
       republish_interval_s: REPUBLISH_INTERVAL_S,
       endpoint_ttl_s: RECORD_TTL_S,
       dht_peers: reach.peers,
+      dht_clients: reach.clients,
       network_ready: reach.ready,
       nat_type: own.natType,
       nat_type_label: natLabel(own.natType),

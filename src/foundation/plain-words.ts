@@ -19,3 +19,14 @@ export function relativeTime(iso: string, now: number): string {
           : `${Math.round(size / 86_400)} days`;
   return seconds >= 0 ? `${words} ago` : `in ${words}`;
 }
+
+/** How many nodes a node knows, and how many reach the network through it. */
+export function networkText(peers: number, clients: number): string {
+  const through =
+    clients === 0
+      ? ''
+      : `${counted(clients, 'node')} ${clients === 1 ? 'reaches' : 'reach'} the network through this one`;
+  return [...(peers > 0 || clients === 0 ? [counted(peers, 'peer')] : []), ...(through === '' ? [] : [through])].join(
+    ', ',
+  );
+}

@@ -8,6 +8,10 @@ import { AidText, AnyObject, closed, NatType, nullable, oneOf, Pending, Timestam
 
 const COMMON = { tag: 'Node' };
 
+/** What `dht_clients` counts. */
+export const DHT_CLIENTS =
+  'Nodes that reach the network through this one and stand in no routing table, such as those behind NATs.';
+
 export const NodeStatus = Type.Object({
   node_aid: AidText,
   version: Type.String(),
@@ -20,7 +24,10 @@ export const NodeStatus = Type.Object({
   republish_interval_s: Type.Integer({ minimum: 1 }),
   endpoint_ttl_s: Type.Integer({ minimum: 1 }),
   dht_peers: Type.Integer({ minimum: 0 }),
-  network_ready: Type.Boolean({ description: 'At least one DHT peer and a finished first lookup.' }),
+  dht_clients: Type.Integer({ minimum: 0, description: DHT_CLIENTS }),
+  network_ready: Type.Boolean({
+    description: 'At least one DHT peer and a finished first lookup, or nodes that reach the network through this one.',
+  }),
   nat_type: NatType,
   nat_type_label: Type.String(),
   observed_addrs: Type.Array(Type.String()),

@@ -68,6 +68,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
       reachability: () => ({
         ready: true,
         peers: 5,
+        clients: 2,
         natType: 2,
         observed: [{ host: '2001:db8::9', port: 4121 }],
         inRoutingTables: false,
@@ -150,6 +151,7 @@ test('the status is what the parts of the node say, in the form that is promised
     republish_interval_s: REPUBLISH_INTERVAL_S,
     endpoint_ttl_s: RECORD_TTL_S,
     dht_peers: 5,
+    dht_clients: 2,
     network_ready: true,
     nat_type: 2,
     nat_type_label: reports.status().nat_type_label,
@@ -195,6 +197,7 @@ test('the diagnostics show keys that are public, addresses as text, and times as
     ready: true,
     peers: 5,
     natType: 2,
+    clients: 2,
     inRoutingTables: false,
     observed: ['[2001:db8::9]:4121'],
     nodes: [{ address: '192.0.2.1:4121', last_seen: '2026-02-03T00:00:00.000Z' }],
@@ -236,7 +239,7 @@ test('a clock that no other node has spoken of has no offset', async () => {
   const { reports } = setUp();
   const { routing } = setUp({
     records: {
-      reachability: () => ({ ready: false, peers: 0, natType: 0, observed: [], inRoutingTables: false }),
+      reachability: () => ({ ready: false, peers: 0, clients: 0, natType: 0, observed: [], inRoutingTables: false }),
       peers: () => [],
       clocks: () => ({ offsetMs: null, peers: 0 }),
       usage: () => ({ records: 0, bytes: 0, maxBytes: 0 }),

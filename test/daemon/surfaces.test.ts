@@ -123,7 +123,7 @@ describe('the surfaces of a real daemon', () => {
   });
 });
 
-const FOUND = { ready: true, peers: 3, natType: 1, observed: [], inRoutingTables: true };
+const FOUND = { ready: true, peers: 3, clients: 0, natType: 1, observed: [], inRoutingTables: true };
 
 test('a node is reachable from peers only where there are peers to say so', () => {
   assert.equal(reachableFromPeers(FOUND), true);

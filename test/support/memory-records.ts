@@ -133,6 +133,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
     return {
       ready: peers > 0,
       peers,
+      clients: 0,
       natType: 1,
       observed: [this.address],
       inRoutingTables: true,

@@ -51,7 +51,14 @@ export class ReachWorld implements AsyncDisposable {
             isBootstrap: false,
           },
         ],
-        reachability: () => ({ ready: true, peers: 2, natType: 3, observed: [OUTSIDE], inRoutingTables: false }),
+        reachability: () => ({
+          ready: true,
+          peers: 2,
+          clients: 0,
+          natType: 3,
+          observed: [OUTSIDE],
+          inRoutingTables: false,
+        }),
         clocks: () => ({ offsetMs: -1500, peers: 2 }),
       },
       ownAddresses: {

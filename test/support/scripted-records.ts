@@ -21,7 +21,7 @@ export class ScriptedRecords
 {
   /** What a put reports where it is kept; 0: nobody answers, and nothing is kept. */
   replicas = 8;
-  state: Reachability = { ready: true, peers: 20, natType: 1, observed: [], inRoutingTables: true };
+  state: Reachability = { ready: true, peers: 20, clients: 0, natType: 1, observed: [], inRoutingTables: true };
   /** Every record that was kept, in order. */
   readonly kept: SignedRecord[] = [];
   /** Called with each record before it is kept; may wait, or throw. */

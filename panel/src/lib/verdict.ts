@@ -49,6 +49,11 @@ export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: 
   return { problem: 'none', aids: [] };
 }
 
+/** The address at which other machines see this node; undefined if none has said one. */
+export function seenFromAfar(observed: readonly string[]): string | undefined {
+  return observed.find((address) => !/^(127\.|\[::1\])/.test(address));
+}
+
 export type WaitingKind = 'invites' | 'unread' | 'notes' | 'ending' | 'expired';
 
 export interface Waiting {

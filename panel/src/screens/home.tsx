@@ -4,7 +4,7 @@ import type { Known } from '../lib/cache.ts';
 import { t } from '../lib/i18n.ts';
 import { href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
-import { verdictOf } from '../lib/verdict.ts';
+import { seenFromAfar, verdictOf } from '../lib/verdict.ts';
 import { Called } from '../parts/agent.tsx';
 import { AgentsTable } from '../parts/agents-table.tsx';
 import { Answer, Bytes, Empty, Section, T } from '../parts/basics.tsx';
@@ -23,7 +23,7 @@ interface HomeProps {
 function Lead({ status, agents }: { readonly status: Output<'status'>; readonly agents: Output<'agentsList'> }) {
   const { problem, aids } = verdictOf(status.network_ready, agents.agents, Date.now());
   const [aid] = aids;
-  const seen = status.observed_addrs[0] ?? status.listen_addrs[0];
+  const seen = seenFromAfar(status.observed_addrs);
   return (
     <>
       <h1>
@@ -50,7 +50,7 @@ function Network({ status, links }: { readonly status: Output<'status'>; readonl
     <dl class="facts">
       <div>
         <dt>{t('fact.peers')}</dt>
-        <dd>{status.dht_peers}</dd>
+        <dd>{status.dht_peers + status.dht_clients}</dd>
       </div>
       <div>
         <dt>{t('fact.nat')}</dt>

@@ -25,8 +25,11 @@ function Ways({ aid }: { readonly aid: string }) {
   return (
     <Section title={t('peer.ways')}>
       <Answer of={ways}>
-        {({ connection, ways: all, not_direct }) => (
+        {({ node, connection, ways: all, not_direct }) => (
           <>
+            <p>
+              {t('peer.node')} <code>{node}</code>
+            </p>
             <p class="empty">
               {connection === null ? (
                 t('peer.nolink')
@@ -177,12 +180,8 @@ export function Peer({ aid }: { readonly aid: string }) {
       <div class="columns">
         <Section title={t('agent.network')}>
           <Answer of={{ ...looked, at: 0 }}>
-            {({ address, endpoints, nat_type, expires_at, timestamp }) => (
+            {({ endpoints, nat_type, expires_at, timestamp }) => (
               <dl class="pairs">
-                <dt>{t('peer.node')}</dt>
-                <dd>
-                  <code>{address}</code>
-                </dd>
                 <dt>{t('peer.endpoints')}</dt>
                 <dd>
                   {endpoints.map((endpoint) => (

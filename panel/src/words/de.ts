@@ -189,7 +189,7 @@ export const de = {
   'peer.ping': 'Anpingen',
   'peer.pinged': '{n} von {sent} beantwortet',
   'peer.says': 'Was er von sich sagt',
-  'peer.silent': 'Nichts.',
+  'peer.silent': 'Keine Profilkarte.',
   'peer.ways': 'Wege zu ihm',
   'peer.write': 'Schreiben',
   read: 'Lesen',

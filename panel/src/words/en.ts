@@ -189,7 +189,7 @@ export const en = {
   'peer.ping': 'Ping',
   'peer.pinged': '{n} of {sent} answered',
   'peer.says': 'What it says of itself',
-  'peer.silent': 'Nothing.',
+  'peer.silent': 'No profile card.',
   'peer.ways': 'Ways to it',
   'peer.write': 'Write',
   read: 'Read',

@@ -190,7 +190,7 @@ export const es = {
   'peer.ping': 'Sondear',
   'peer.pinged': '{n} de {sent} respondidos',
   'peer.says': 'Lo que dice de sí',
-  'peer.silent': 'Nada.',
+  'peer.silent': 'Sin tarjeta de perfil.',
   'peer.ways': 'Caminos hasta él',
   'peer.write': 'Escribir',
   read: 'Leer',

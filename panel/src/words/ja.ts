@@ -189,7 +189,7 @@ export const ja = {
   'peer.ping': 'ピング',
   'peer.pinged': '{sent} 回中 {n} 回応答',
   'peer.says': '自己紹介',
-  'peer.silent': 'なし。',
+  'peer.silent': 'プロフィールカードはありません。',
   'peer.ways': '届く道',
   'peer.write': '書く',
   read: '読む',

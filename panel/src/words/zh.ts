@@ -189,7 +189,7 @@ export const zh = {
   'peer.ping': '探测',
   'peer.pinged': '{sent} 次中有 {n} 次回应',
   'peer.says': '它的自述',
-  'peer.silent': '无。',
+  'peer.silent': '没有资料卡。',
   'peer.ways': '到达它的路径',
   'peer.write': '写消息',
   read: '阅读',

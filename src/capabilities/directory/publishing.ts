@@ -240,7 +240,7 @@ export class Publishing {
         kept.map(({ row: { type, name, dirty }, record: { seq }, replicas, said }) => ({
           ...{ type, name, seq, dirty, replicas, said },
           publishedAt: now,
-          settled: ready && replicas >= Math.min(REPLICAS, peers),
+          settled: ready && peers > 0 && replicas >= Math.min(REPLICAS, peers),
         })),
       );
       const publisher = publications.publisher(identity.aid);
@@ -281,7 +281,7 @@ export class Publishing {
     try {
       await this.turns.run(aid, () => {
         const { ready, peers } = network.reachability();
-        const settled = ready && replicas >= Math.min(REPLICAS, peers);
+        const settled = ready && peers > 0 && replicas >= Math.min(REPLICAS, peers);
         publications.later(() => {
           publications.complete(aid, { ...published, replicas, settled });
           // Whoever asked for it asked to be ahead.

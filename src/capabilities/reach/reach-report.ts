@@ -112,12 +112,13 @@ export class ReachReport {
   /** What stands between this node and others. Asks nobody. */
   check() {
     const { records, ownAddresses, portMapper, helpers, pool } = this.#deps;
-    const { ready, peers, natType: seenType, inRoutingTables, observed } = records.reachability();
+    const { ready, peers, clients, natType: seenType, inRoutingTables, observed } = records.reachability();
     const { natType } = ownAddresses.current();
     return {
       ready,
       peers,
-      isReached: peers === 0 || (seenType === 0 && !inRoutingTables) ? null : inRoutingTables,
+      clients,
+      isReached: peers + clients === 0 || (seenType === 0 && !inRoutingTables) ? null : inRoutingTables,
       natType,
       mapping: this.#deps.seenMapping(),
       addresses: once(ownAddresses.known()).map((one) => ({ ...one, isTold: isTold(one) })),

@@ -11,6 +11,7 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
+import { DhtClients } from './dht-clients.ts';
 import { ageMs, joinTables, leaveTables, removeNode, silenceMs, tendTable } from './internals.ts';
 import { apartFirst, blockOf, leavingFor } from './network-blocks.ts';
 import { closestTo, compareDistance, hostKeyOf, nodeScope } from './node-address.ts';
@@ -60,7 +61,7 @@ class EngineEvents {
   readonly serverAnswer = new Listeners<[from: Address]>();
   /** A node has come into the table. */
   readonly node = new Listeners<[Address]>();
-  /** A node has come into the table or left it. */
+  /** A node has come into the table or left it, or a client has appeared. */
   readonly tableChange = new Listeners<[]>();
 }
 
@@ -91,6 +92,7 @@ export class DhtEngine {
   readonly #options: DhtEngineOptions;
   readonly #deps: DhtEngineDependencies;
   readonly #admission: RoutingAdmission;
+  readonly #clients: DhtClients;
   #dht: DHT | null = null;
   #createSockets: (() => SocketPair) | null = null;
   #own: Address | null = null;
@@ -101,6 +103,7 @@ export class DhtEngine {
     this.#options = options;
     this.#deps = dependencies;
     const greet = async (stranger: Address) => await this.#running.ping(stranger, { retry: false });
+    this.#clients = new DhtClients(dependencies);
     this.#admission = new RoutingAdmission({ ...dependencies, greet });
   }
 
@@ -128,6 +131,7 @@ export class DhtEngine {
       queue: (from, answer) => backlog.add(hostKeyOf(from), answer),
       onDatagram: (from, isRequest, socket) => {
         health.heard(from);
+        this.#clients.heard(from);
         if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
       },
       knows: (from) => this.#admission.has(from),
@@ -137,6 +141,8 @@ export class DhtEngine {
     });
     dht.on('request', (request) => {
       if (this.#isServerSocket(request.socket)) events.unasked.tell(request.to);
+      if (request.token !== null && !this.#admission.has(request.from) && this.#clients.proven(request.from))
+        events.tableChange.tell();
       events.request.tell(request);
     });
     dht.on('add-node', (node) => {
@@ -191,6 +197,11 @@ export class DhtEngine {
 
   get peerCount(): number {
     return this.#dht?.nodes.length ?? 0;
+  }
+
+  /** Nodes that use this one and stand in no routing table. */
+  get clientCount(): number {
+    return this.#clients.count(new Set(this.#dht?.nodes.toArray().map(({ host }) => host)));
   }
 
   /** True for an address that leads to this very node. */

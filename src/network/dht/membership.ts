@@ -26,9 +26,15 @@ import type { Reachability } from './types.ts';
 
 /** Peers that are asked to reach us. */
 const PROBE_PEERS = 8;
-/** From the first to the longest pause between attempts to reach any contact, ms. */
+/**
+ * From the first to the longest pause between attempts to reach any contact, ms. In the first minutes after a start or a
+ * change of the network somebody may be logging in to a portal, or lifting a block.
+ */
 const MIN_RETRY_MS = 500;
+const MAX_EARLY_RETRY_MS = 5_000;
 const MAX_RETRY_MS = 30_000;
+/** How long those first minutes are, ms. */
+const EARLY_MS = 600_000;
 /** From the first to the longest pause between probes while strangers cannot reach us, ms. */
 const MIN_PROBE_PAUSE_MS = 15_000;
 const MAX_PROBE_PAUSE_MS = 600_000;
@@ -49,7 +55,7 @@ export interface MembershipDependencies {
   readonly log: Log;
   readonly engine: Pick<
     DhtEngine,
-    'address' | 'ownAddress' | 'id' | 'peerCount' | 'nodes' | 'join' | 'leave' | 'request'
+    'address' | 'ownAddress' | 'id' | 'peerCount' | 'clientCount' | 'nodes' | 'join' | 'leave' | 'request'
   >;
   readonly bootstrapNodes: BootstrapNodes;
   readonly observed: ObservedAddresses;
@@ -77,6 +83,8 @@ export class Membership {
   /** Pauses before the announcements that are left. */
   #pauses: number[] = [];
   #natType = 0;
+  /** When this node started, or its network changed. */
+  #begunAt = 0;
   #searched = false;
   #probing = false;
   #stopped = false;
@@ -99,6 +107,7 @@ export class Membership {
 
   /** Begins in the background: a network that is not there now may be there in a minute. */
   start(): void {
+    this.#begunAt = this.#deps.clock.now();
     this.#entries.soon();
   }
 
@@ -122,7 +131,9 @@ export class Membership {
     }
     this.#report();
     this.#failedEntries = engine.peerCount === 0 ? this.#failedEntries + 1 : 0;
-    return backoff({ firstMs: MIN_RETRY_MS, maxMs: MAX_RETRY_MS }, this.#failedEntries) || UNTIL_HURRIED;
+    const isEarly = this.#deps.clock.now() - this.#begunAt < EARLY_MS;
+    const maxMs = isEarly ? MAX_EARLY_RETRY_MS : MAX_RETRY_MS;
+    return backoff({ firstMs: MIN_RETRY_MS, maxMs }, this.#failedEntries) || UNTIL_HURRIED;
   }
 
   /** Makes a node known, found on the LAN for example. */
@@ -166,6 +177,7 @@ export class Membership {
     observed.clear();
     if (nodeScope(engine.address.host) === IP_SCOPE.none) engine.leave();
     this.#failedProbes = 0;
+    this.#begunAt = this.#deps.clock.now();
     this.#entries.plan(SETTLE_MS);
     this.#report();
   }
@@ -328,12 +340,13 @@ export class Membership {
   reachability(): Reachability {
     const { engine, observed } = this.#deps;
     const own = engine.ownAddress;
-    const peers = engine.peerCount;
+    const { peerCount: peers, clientCount: clients } = engine;
     const needed = Math.max(1, Math.min(this.#options.minObservedPeers, observed.reporters));
     const seen = own ?? observed.address(needed);
     return {
-      ready: peers > 0 && this.#searched,
+      ready: (peers > 0 && this.#searched) || clients > 0,
       peers,
+      clients,
       natType: own === null ? this.#natType : 1,
       observed: seen === null ? [] : [seen],
       inRoutingTables: own !== null,
@@ -354,7 +367,7 @@ export class Membership {
   #report(): void {
     if (this.#stopped) return;
     const r = this.reachability();
-    const now = JSON.stringify([r.ready, r.natType, r.observed, r.inRoutingTables, r.peers > 0]);
+    const now = JSON.stringify([r.ready, r.natType, r.observed, r.inRoutingTables, r.peers > 0, r.clients > 0]);
     if (now === this.#last) return;
     this.#last = now;
     this.#changes.tell(r);

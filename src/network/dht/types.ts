@@ -71,9 +71,11 @@ export interface Neighbour extends DhtPeer {
 
 /** What a node knows of itself from what others see. */
 export interface Reachability {
-  /** At least one peer and a finished first lookup. */
+  /** At least one peer and a finished first lookup, or nodes that use this one. */
   readonly ready: boolean;
   readonly peers: number;
+  /** Nodes that use this one and stand in no routing table, such as those behind NATs. */
+  readonly clients: number;
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
   /** Our address as enough distinct peers report it; empty until then. */

@@ -112,6 +112,7 @@ export function reachHandlers({ reachReport, traffic }: ReachHandlerDependencies
       return {
         network_ready: checked.ready,
         dht_peers: checked.peers,
+        dht_clients: checked.clients,
         is_reached: checked.isReached,
         ...nat(checked.natType),
         nat_mapping: checked.mapping,

@@ -1,6 +1,6 @@
 /** How links, peers and ways to others are shown to people. */
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
-import { counted, relativeTime } from '../../foundation/plain-words.ts';
+import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import type { Laid, Shape } from './laid.ts';
 import { formatFields, formatTable, safeLine } from './text.ts';
@@ -127,7 +127,9 @@ function clockText({ offset_s, peers }: Checked['clock']): string {
 
 export function checkedText(c: Checked): Shape {
   const fields = formatFields({
-    network: c.network_ready ? `ready, ${counted(c.dht_peers, 'peer')}` : 'not ready: no other node is known yet',
+    network: c.network_ready
+      ? `ready, ${networkText(c.dht_peers, c.dht_clients)}`
+      : 'not ready: no other node is known yet',
     'reached by strangers': reachedText(c),
     NAT: `${c.nat_type_label}: ${MAPPING[c.nat_mapping]}`,
     IPv4: familyText(c.ipv4),

@@ -1,6 +1,6 @@
 /** The state of the node at a glance: what is wrong first, then what waits, then how it is. */
 import { DELEGATION_WARN_MS } from '../../foundation/domain/agents.ts';
-import { counted, relativeTime } from '../../foundation/plain-words.ts';
+import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import type { Laid } from './laid.ts';
 import type { Names } from './names.ts';
@@ -52,9 +52,9 @@ function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now
 }
 
 function problems({ status, agents }: Glance, names: Names, now: number): string[] {
-  const { dht_peers: peers, network_ready: ready, update_state: update } = status;
+  const { dht_peers: peers, dht_clients: clients, network_ready: ready, update_state: update } = status;
   return [
-    ...(peers === 0 ? ['no other node is known'] : ready ? [] : ['the network is still being joined']),
+    ...(peers + clients === 0 ? ['no other node is known'] : ready ? [] : ['the network is still being joined']),
     ...(update === 'failed' || update === 'rolled_back' ? ['the last update did not work (svc update says why)'] : []),
     ...agents.flatMap((agent) => agentProblems(agent, status, names, now)),
   ];
@@ -88,7 +88,7 @@ export function statusText(glance: Glance, names: Names, now: number): Laid {
     node: s.node_aid,
     version: `${s.version}, up ${uptime(s.uptime_s)}`,
     agents: agentsText(glance, names),
-    network: s.network_ready ? `ready, ${counted(s.dht_peers, 'peer')}` : 'not ready',
+    network: s.network_ready ? `ready, ${networkText(s.dht_peers, s.dht_clients)}` : 'not ready',
     reachability: s.nat_type_label,
     helpers: s.helpers.join(', '),
     'listens on': s.listen_addrs.join(', '),

@@ -33,7 +33,7 @@ function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}
   const tried: string[] = [];
   const listed = new Map<string, NodeContact>();
   const states = new Map<string, MeetingState[]>();
-  const reachability = { ready: peers > 0, peers, natType: 0, observed: [], inRoutingTables: false };
+  const reachability = { ready: peers > 0, peers, clients: 0, natType: 0, observed: [], inRoutingTables: false };
   const joining = new Joining(
     { nodeAid: OWN_AID, network },
     {

@@ -17,6 +17,18 @@ interface Opened {
   readonly path: string;
 }
 
+interface Standing {
+  readonly dht_peers: number;
+  readonly dht_clients: number;
+  readonly network_ready: boolean;
+}
+
+interface Found {
+  readonly level: string;
+  readonly check: string;
+  readonly what: string;
+}
+
 test('a node behind a router invites by the node that helps it, and the guest reaches it', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
@@ -43,4 +55,18 @@ test('a node behind a router invites by the node that helps it, and the guest re
   const own = await open.call<Invited>('GET', '/node/invitation');
   assert.equal(own.reach, 'anywhere');
   assert.match(own.contacts[0] ?? '', /@203\.0\.113\.10:4121$/);
+  // Neither of the two can stand in its routing table, and it is no less in the network for that.
+  const served = await open.serve();
+  const { dht_peers, network_ready } = await eventually('both are known to the open node', async () => {
+    const status = await open.call<Standing>('GET', '/status');
+    return status.dht_clients === 2 && status;
+  });
+  assert.deepEqual({ dht_peers, network_ready }, { dht_peers: 0, network_ready: true });
+  const agent = await open.call<{ published: boolean; replicas: number }>('GET', `/agents/${served}`);
+  assert.deepEqual([agent.published, agent.replicas], [true, 0]);
+  const { findings } = await open.call<{ findings: readonly Found[] }>('GET', '/node/doctor');
+  const bad = findings.filter(({ level, check }) => level !== 'PASS' && ['network', 'publication'].includes(check));
+  assert.deepEqual(bad, []);
+  assert.ok(findings.some(({ what }) => what.includes('2 nodes reach the network through this one')));
+  await guest.call('POST', `/resolve/${served}`);
 });

@@ -34,6 +34,7 @@ class StubEngine {
   onObserved: (reporter: Address, seen: Address) => void = () => {};
   onServerAnswer: (from: Address) => void = () => {};
   ownAddress: Address | null = null;
+  clientCount = 0;
 
   constructor(address: Address, peers: Peer[]) {
     this.address = address;
@@ -83,7 +84,7 @@ class World {
   readonly membership: Membership;
   readonly reports: Reachability[] = [];
   readonly warnings: string[] = [];
-  readonly #engine: StubEngine;
+  readonly engine: StubEngine;
   searches = 0;
   greeted = 0;
   /** Searches fail in a way that nobody expects. */
@@ -92,7 +93,7 @@ class World {
   constructor(bootstrap: readonly Peer[] = [], listen: Address = LISTEN, statedHost = '') {
     this.peers.push(...bootstrap);
     const engine = new StubEngine(listen, this.peers);
-    this.#engine = engine;
+    this.engine = engine;
     this.membership = new Membership(
       { minObservedPeers: 3, statedHost },
       {
@@ -124,7 +125,7 @@ class World {
 
   /** The address that it took for its own; none where it stands in no table. */
   own(): string | undefined {
-    return this.#engine.ownAddress?.host;
+    return this.engine.ownAddress?.host;
   }
 
   /** Lets everything happen that waits for nothing but itself. */
@@ -276,20 +277,35 @@ test('where nobody answers it comes back, less and less often', async () => {
   assert.equal(world.own(), PUBLIC);
 });
 
+test('a node that others use is ready, though its routing table is empty', async () => {
+  const world = new World();
+  await world.start();
+  assert.equal(world.membership.reachability().ready, false);
+  world.engine.clientCount = 2;
+  world.membership.onTableChange();
+  await world.advance(50);
+  const { ready, peers, clients } = world.reports.at(-1) ?? world.membership.reachability();
+  assert.deepEqual({ ready, peers, clients }, { ready: true, peers: 0, clients: 2 });
+});
+
 test('the pauses between attempts double, and begin anew with a new contact', async () => {
   const world = new World(publicPeers(1, { silent: true }));
   await world.start();
-  for (const [i, pause] of [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000].entries()) {
+  // At most 5 s in the first ten minutes, and 30 s later.
+  const early = [500, 1000, 2000, 4000, ...Array(118).fill(5000)];
+  assert.ok(early.reduce((sum, ms) => sum + ms, 0) < 600_000);
+  for (const [i, pause] of [...early, 5000, 30_000, 30_000].entries()) {
     await world.advance(pause - 1);
     assert.equal(world.greeted, i + 1);
     await world.advance(1);
     assert.equal(world.greeted, i + 2);
   }
+  const before = world.greeted;
   world.membership.addContact({ host: '192.168.1.9', port: 4121 });
   await world.settle();
-  assert.equal(world.greeted, 11);
+  assert.equal(world.greeted, before + 2);
   await world.advance(500);
-  assert.equal(world.greeted, 13);
+  assert.equal(world.greeted, before + 4);
 });
 
 test('an attempt that fails in an unforeseen way is not the last one', async () => {

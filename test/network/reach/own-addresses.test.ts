@@ -22,6 +22,7 @@ function nodeAt({ host = '', fallbackHost = '', interfaces = [], observed = [] }
   const reachability = (): Reachability => ({
     ready: true,
     peers: 3,
+    clients: 0,
     natType: place.natType,
     // The port of the record network, which is not the one to publish.
     observed: place.observed.map((one): Address => ({ host: one, port: 4121 })),

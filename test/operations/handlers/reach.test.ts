@@ -97,6 +97,7 @@ test('the look at the node is what its parts say, each address once', async () =
   assert.deepEqual(await all.run('netcheck'), {
     network_ready: true,
     dht_peers: 2,
+    dht_clients: 0,
     is_reached: false,
     nat_type: 3,
     nat_type_label: 'port-restricted',

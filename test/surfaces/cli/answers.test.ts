@@ -140,7 +140,15 @@ test('a server that is not svcd is said to be another one', async (t) => {
 test('the state of a node begins with what waits, and shows sizes as people read them', async (t) => {
   const none = { mailbox: 0, chat_invites: 0, chat_unread: 0 };
   const status = {
-    ...{ node_aid: aid, version: '1.2.3', uptime_s: 61, network_ready: true, dht_peers: 2, nat_type_label: 'cone' },
+    ...{
+      node_aid: aid,
+      version: '1.2.3',
+      uptime_s: 61,
+      network_ready: true,
+      dht_peers: 2,
+      dht_clients: 0,
+      nat_type_label: 'cone',
+    },
     ...{ helpers: [], listen_addrs: [], observed_addrs: [], mapped_addrs: [], node_last_publish_at: null },
     ...{ bytes_up: 1536, bytes_down: 5 * 1024 ** 2, tunnels_active: 0, data_dir: '/data' },
     relayed: { helps: true, sessions: 1, max_sessions: 9, bytes: 2048, dropped: 0 },

@@ -3,6 +3,7 @@ import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
+import { networkText } from '../../../foundation/plain-words.ts';
 import { isPublicHost } from '../../../foundation/public-host.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
@@ -32,8 +33,9 @@ const TROUBLE = {
   },
 } as const;
 
-function examinePeers({ dht_peers: peers, network_ready: ready }: Checked): Finding {
+function examinePeers({ dht_peers: peers, dht_clients: clients, network_ready: ready }: Checked): Finding {
   const network = findingsOf('network');
+  if (clients > 0) return network.pass(`the network is ready: ${networkText(peers, clients)}`);
   if (peers === 0) return network.fail('no other node is known', NO_NODE_KNOWN);
   if (!ready) return network.warn('the network is still being joined', 'Wait some seconds and try again.');
   if (peers >= FEW_PEERS) return network.pass(`the network is ready, ${peers} nodes are known`);
@@ -62,13 +64,13 @@ function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
   return reachability.info(`this node publishes addresses of its own network only: ${told.join(', ')}`);
 }
 
-function examineNat({ dht_peers, nat_type, nat_type_label, port_mapping, helpers }: Checked): Finding {
+function examineNat({ dht_peers, dht_clients, nat_type, nat_type_label, port_mapping, helpers }: Checked): Finding {
   const reachability = findingsOf('reachability');
   if (helpers.length > 0)
     return reachability.pass(
       `others reach this node with the help of ${helpers.map(({ address }) => address).join(', ')} (NAT: ${nat_type_label})`,
     );
-  if (nat_type === 0 || dht_peers === 0)
+  if (nat_type === 0 || dht_peers + dht_clients === 0)
     return reachability.info('it is not known yet whether strangers can reach this node');
   if (nat_type === 1) return reachability.pass('strangers can reach this node');
   if (port_mapping === 'double_nat')
@@ -94,11 +96,20 @@ function examineClock({ clock: { offset_s: offset, peers } }: Checked): Finding 
   return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
 }
 
-/** What is wrong with the nodes that are to be come in by. */
+/** The node that a contact pins; null if it pins none. */
+function pinnedNode(contact: string): string | null {
+  const at = contact.lastIndexOf('@');
+  return at < 0 ? null : contact.slice(0, at);
+}
+
+/** What is wrong with the contacts. One address of a node is enough: an invitation names those of its LAN as well. */
 function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
   const network = findingsOf('network');
+  const met = new Set(contacts.filter(({ state }) => state === 'met').map(({ contact }) => pinnedNode(contact)));
   return contacts.flatMap(({ contact, state }) => {
-    const trouble = state === 'untried' || state === 'met' ? undefined : TROUBLE[state];
+    const node = pinnedNode(contact);
+    const isReachedElsewhere = state === 'silent' && node !== null && met.has(node);
+    const trouble = state === 'untried' || state === 'met' || isReachedElsewhere ? undefined : TROUBLE[state];
     return trouble === undefined ? [] : [network.warn(`${contact} ${trouble.what}`, trouble.hint)];
   });
 }

@@ -34,7 +34,7 @@ export function nodeCommands(svc: CommandGroup, version: string): void {
     watch: true,
     text: (seen, _, names) => statusText(seen, names, Date.now()),
     quiet: ({ status }) => status.node_aid,
-    remark: ({ status }) => (status.dht_peers === 0 ? NO_NODE_KNOWN : undefined),
+    remark: ({ status }) => (status.dht_peers + status.dht_clients === 0 ? NO_NODE_KNOWN : undefined),
   });
   svc.run('version', 'show the versions of this command and of the daemon', {
     run: async (context) => ({ svc: version, svcd: await daemonVersion(context) }),
