@@ -22,6 +22,7 @@ import { InterfaceAddresses } from '../network/reach/interface-addresses.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { NAT_TYPE } from '../network/reach/nat.ts';
 import { NetworkChanges } from '../network/reach/network-changes.ts';
+import { NetworkTrouble } from '../network/reach/network-trouble.ts';
 import { OwnAddresses } from '../network/reach/own-addresses.ts';
 import { kindOfPath } from '../network/reach/path-kind.ts';
 import { isUsable } from '../network/turn/turn-servers.ts';
@@ -31,6 +32,9 @@ import { buildReach } from './reach.ts';
 
 /** Bytes that the records of others may take on this disk. */
 const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
+
+/** Nodes that an examination dials. */
+const MAX_DIALLED = 3;
 
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
@@ -100,7 +104,19 @@ export async function buildNetwork(foundation: Foundation) {
   });
   const lookupHost = async (host: string): Promise<string[]> =>
     (await lookup(host, { all: true })).map((one) => one.address);
-  const resolver = new Resolver({ network: records, clock, log, lookupHost });
+  const dialSome = async () => {
+    const known = await Promise.all(
+      records
+        .peers()
+        .slice(0, MAX_DIALLED)
+        .map((peer) => records.identify(peer)),
+    );
+    const dialled = known.filter((node) => node !== null);
+    const reached = await Promise.all(dialled.map(proveKey));
+    return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length };
+  };
+  const trouble = new NetworkTrouble({ clock, records, interfaces, env: process.env });
+  const resolver = new Resolver({ network: records, clock, log, lookupHost, why: (since) => trouble.why(since) });
   const lan = new LanDiscovery(
     {
       network: networkTag(config.network),
@@ -152,6 +168,8 @@ export async function buildNetwork(foundation: Foundation) {
     ownAddresses,
     portMapper,
     resolver,
+    trouble,
+    dialSome,
     interfaces,
     lookupHost,
     kindOf,

@@ -83,7 +83,13 @@ export function buildSurfaces(
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };
   const api = (): string => `http://${connectable(bound().api_addr)}`;
-  const search = (wanted: Search) => discover(n.records, wanted);
+  const search = async (wanted: Search) => {
+    const since = clock.now();
+    const found = await discover(n.records, wanted);
+    const trouble = found.length === 0 ? await n.trouble.why(since) : null;
+    if (trouble !== null) throw trouble;
+    return found;
+  };
   const catalog = new Catalog({
     nodeAid: node.aid,
     clock,
@@ -121,7 +127,7 @@ export function buildSurfaces(
   const own = countHeartbeats(
     bind(others, {
       ...examined,
-      ...doctorHandlers({ ask: examined, clock, api, token }),
+      ...doctorHandlers({ ask: examined, clock, dialSome: n.dialSome, api, token }),
       ...processHandlers({ log: f.recentLog, pid: process.pid, ...ending }),
       ...evidenceHandlers({ evidence: c.evidence }),
       ...walletHandlers({ agents: c.registry, newAids: c.newAids, clock }),

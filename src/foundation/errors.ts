@@ -93,6 +93,12 @@ export const ERRORS = {
     1,
     'No other node is known yet. Type "svc invite" on a machine that runs svcd and "svc join <the line>" here, or start a second daemon on this LAN.',
   ),
+  clock_wrong: entry(
+    502,
+    1,
+    'The clock of this machine and those of other nodes disagree: set the clock, and let NTP keep it.',
+  ),
+  network_unavailable: entry(503, 1, 'This node reaches no other node. Check the network connection of this machine.'),
   not_acknowledged: entry(
     503,
     1,
@@ -188,6 +194,9 @@ export function codeOf(error: unknown, otherwise = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : otherwise;
 }
 
+/** What a look-up of an agent that finds nothing fails with. */
+const UNRESOLVED: ReadonlySet<ErrorCode> = new Set(['resolve_failed', 'network_unavailable', 'clock_wrong']);
+
 /** Says that an agent is not one of this daemon. */
 export function noSuchAgent(aid: string): SvcError {
   return new SvcError('not_found', { thing: 'agent', message: 'No such agent is registered here.', details: { aid } });
@@ -196,4 +205,9 @@ export function noSuchAgent(aid: string): SvcError {
 /** True where `code` is one of ours: for codes that come from a peer or a daemon of another version. */
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
+}
+
+/** True if an agent was not found, whatever the cause. */
+export function isUnresolved(error: unknown): boolean {
+  return error instanceof SvcError && UNRESOLVED.has(error.code);
 }

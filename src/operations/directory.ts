@@ -60,12 +60,14 @@ const DidText = Type.String({
 });
 const KeyIds = Type.Array(Type.String());
 /** What a look-up of an agent may fail with. */
-export const RESOLVE_ERRORS = ['bad_aid', 'resolve_failed', 'cancelled'] as const;
+export const RESOLVE_ERRORS = ['bad_aid', 'resolve_failed', 'network_unavailable', 'clock_wrong', 'cancelled'] as const;
 /** What publishing may fail with. */
 export const PUBLISH_ERRORS = [
   'bad_aid',
   'not_found',
   'not_acknowledged',
+  'network_unavailable',
+  'clock_wrong',
   'stale_sequence',
   'bad_delegation',
   'key_locked',

@@ -61,6 +61,8 @@ export const fileOfferOperations = declare(COMMON, {
       'rate_limited',
       'quota_exceeded',
       'resolve_failed',
+      'network_unavailable',
+      'clock_wrong',
       'bad_delegation',
       'not_acknowledged',
       'timeout',

@@ -59,6 +59,8 @@ export const mailOperations = declare(COMMON, {
       'rate_limited',
       'quota_exceeded',
       'resolve_failed',
+      'network_unavailable',
+      'clock_wrong',
       'bad_delegation',
       'not_acknowledged',
       'timeout',

@@ -292,6 +292,8 @@ export const roomOperations = declare(COMMON, {
       'not_found',
       'not_member',
       'resolve_failed',
+      'network_unavailable',
+      'clock_wrong',
       'connect_failed',
       'access_denied',
       'protocol_error',

@@ -65,6 +65,8 @@ export interface ToolTableDependencies {
 /** Who may give one of these talks to other nodes. */
 const NETWORK_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'resolve_failed',
+  'network_unavailable',
+  'clock_wrong',
   'connect_failed',
   'not_acknowledged',
   'network_not_ready',

@@ -21,6 +21,8 @@ export const REACH_ERRORS = [
   'local_aid_required',
   'not_found',
   'resolve_failed',
+  'network_unavailable',
+  'clock_wrong',
   'access_denied',
   'no_inbound',
   'inbound_unreachable',

@@ -16,6 +16,8 @@ const AWAY: ReadonlySet<string> = new Set([
   'daemon_unreachable',
   'connect_failed',
   'resolve_failed',
+  'network_unavailable',
+  'clock_wrong',
   'timeout',
   'cancelled',
   'protocol_error',

@@ -48,6 +48,8 @@ export interface RemoteCardsDependencies {
 const AWAY: ReadonlySet<string> = new Set([
   'connect_failed',
   'resolve_failed',
+  'network_unavailable',
+  'clock_wrong',
   'timeout',
   'rate_limited',
   'protocol_error',

@@ -33,6 +33,9 @@ export interface PublishResult {
   readonly replicas: number;
 }
 
+/** Failures after which the records go out again as if nobody had asked. */
+const UNACKNOWLEDGED: ReadonlySet<string> = new Set(['not_acknowledged', 'network_unavailable', 'clock_wrong']);
+
 export const ENDPOINTS: Publication = {
   type: RECORD.endpoints,
   name: '',
@@ -98,12 +101,13 @@ export class Publishing {
   /**
    * Keeps these publications and brings them out now, ahead of what the network holds. They stay on
    * the renewal list also where this fails with `not_acknowledged`.
-   * @throws SvcError `not_found`, `not_acknowledged`, `stale_sequence`, `bad_delegation`, `timeout`
+   * @throws SvcError `not_found`, `not_acknowledged`, `network_unavailable`, `clock_wrong`, `stale_sequence`, `bad_delegation`, `timeout`
    */
   async publish(aid: Aid, wanted: readonly Publication[]): Promise<PublishResult> {
     return this.turns.run(aid, async () => {
       const identity = this.identity(aid);
-      const { publications, recordPublisher } = this.#deps;
+      const { publications, recordPublisher, clock } = this.#deps;
+      const since = clock.now();
       const both = [...wanted, ...this.#along(aid, wanted)];
       // The network answers, and records are signed, while the disk takes what is to be on it before they leave.
       const near = recordPublisher.approach(aid, both);
@@ -119,13 +123,13 @@ export class Publishing {
           near,
           onWhole,
         });
-        return acknowledged(
+        return await this.#acknowledged(
           sent.filter(({ row }) => isAmong(wanted, row)),
-          this.#isAlone,
+          since,
         );
       } catch (error) {
         const publisher = publications.publisher(aid);
-        const isUnacknowledged = error instanceof SvcError && error.code === 'not_acknowledged';
+        const isUnacknowledged = error instanceof SvcError && UNACKNOWLEDGED.has(error.code);
         if (publisher !== null && !isUnacknowledged) this.#settleFailure(publisher, error);
         throw error;
       }
@@ -172,8 +176,9 @@ export class Publishing {
       this.#deps.publications.claim(aid, this.#deps.clock.now() + SAFETY_MS);
       const all = this.#deps.publications.publications(aid);
       const row: PublicationRow = { ...one, aid, seq: 0, publishedAt: null, replicas: 0, dirty: 0 };
+      const since = this.#deps.clock.now();
       const sent = await this.#deps.recordPublisher.send(identity, [row], all, { mayJump: true });
-      return acknowledged(sent, this.#isAlone);
+      return await this.#acknowledged(sent, since);
     });
   }
 
@@ -311,6 +316,14 @@ export class Publishing {
     log.warn({ aid, error }, 'publishing failed; it is tried again');
     const dueAt = clock.now() + retryDelay(failures + 1, this.#deps.random());
     publications.schedule(aid, { claim, state: 'active', dueAt, failures: failures + 1 });
+  }
+
+  /** As `acknowledged`, with the cause if no other node took the records. */
+  async #acknowledged(sent: readonly Sent[], since: number): Promise<PublishResult> {
+    const isTaken = sent.every(({ replicas }) => replicas > 0);
+    const trouble = isTaken ? null : await this.#deps.why?.(since);
+    if (trouble) throw trouble;
+    return acknowledged(sent, this.#isAlone);
   }
 
   /** True if no other node could keep what is published here. */

@@ -28,6 +28,8 @@ const USABLE_MS = 60_000;
 const NEGATIVE_MS = 1000;
 /** Milliseconds for one look-up. */
 const LOOKUP_TIMEOUT_MS = 5000;
+/** A look-up that several share may have begun that much before the last of them asked, milliseconds. */
+const SHARED_MS = 1000;
 /** Endpoints that are names are looked up; so many of them per agent. */
 const MAX_NAMES = 2;
 
@@ -60,6 +62,8 @@ interface ResolverDependencies {
   readonly network: Records;
   readonly clock: Clock;
   readonly log: Log;
+  /** Why a look-up that began then found nothing; null if other nodes say so. See `NetworkTrouble.why`. */
+  readonly why?: (since: number) => Promise<SvcError | null>;
   /** Addresses of a host name; rejects where it has none. */
   lookupHost(host: string): Promise<readonly string[]>;
 }
@@ -92,13 +96,13 @@ export class Resolver {
 
   /**
    * Where an agent is.
-   * @throws SvcError `resolve_failed`, `cancelled`
+   * @throws SvcError `resolve_failed`, `network_unavailable`, `clock_wrong`, `cancelled`
    */
   resolve(aid: Aid, options: ResolveOptions = {}): Promise<Resolved> {
     return this.#resolve(aid, options);
   }
 
-  /** Where to dial an agent. @throws SvcError `resolve_failed`, `cancelled` */
+  /** Where to dial an agent. @throws SvcError `resolve_failed`, `network_unavailable`, `clock_wrong`, `cancelled` */
   async locate(aid: Aid, { onLikely, ...options }: LocateOptions = {}): Promise<AgentLocation> {
     const onFirst = (record: SignedRecord): void => {
       const payload = record.aid === aid ? decodeEndpointsPayload(record.payload) : null;
@@ -112,10 +116,15 @@ export class Resolver {
   async #resolve(aid: Aid, options: ResolveOptions, onFirst?: (record: SignedRecord) => void): Promise<Resolved> {
     const { fresh = false, signal } = options;
     const cached = fresh ? undefined : this.#cached(aid);
+    const since = cached === undefined ? this.#deps.clock.now() - SHARED_MS : cached.at - LOOKUP_TIMEOUT_MS;
     const resolved =
       cached === undefined ? await abortable(this.#shared(aid, fresh, onFirst), signal) : cached.resolved;
-    if (resolved === null) throw new SvcError('resolve_failed', { details: { aid } });
+    if (resolved === null) throw await this.#notFound(aid, since);
     return resolved;
+  }
+
+  async #notFound(aid: Aid, since: number): Promise<SvcError> {
+    return (await this.#deps.why?.(since)) ?? new SvcError('resolve_failed', { details: { aid } });
   }
 
   async #place(aid: Aid, { record, payload }: Resolved): Promise<AgentLocation> {
@@ -143,13 +152,14 @@ export class Resolver {
   async records(aid: Aid, type: RecordType | null, signal?: AbortSignal): Promise<readonly SignedRecord[]> {
     const types = type === null ? AGENT_KEY_TYPES : AGENT_KEY_TYPES.filter((known) => known === type);
     if (types.length === 0) return [];
+    const since = this.#deps.clock.now();
     const asked = types.includes(RECORD.endpoints) ? types : [RECORD.endpoints, ...types];
     const list = this.#deps.network.list(agentKey(aid), asked, { timeoutMs: LOOKUP_TIMEOUT_MS });
     const records = (await abortable(list, signal)).filter((record) => record.aid === aid);
     const seen = records.map((record) => record.delegation.issuedAt);
     const newest = Math.max(this.#newestDelegation.get(aid) ?? 0, ...seen);
     const found = records.filter(({ type: one, delegation }) => types.includes(one) && delegation.issuedAt >= newest);
-    if (type === null && records.length === 0) throw new SvcError('resolve_failed', { details: { aid } });
+    if (type === null && records.length === 0) throw await this.#notFound(aid, since);
     return found.sort((a, b) => a.type - b.type);
   }
 

@@ -1,5 +1,6 @@
 /** What the directory needs from others. */
 import type { Clock } from '../../foundation/clock.ts';
+import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { NewAids } from '../../foundation/identity/new-aids.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -23,6 +24,8 @@ export interface DirectoryOptions {
 
 export interface DirectoryDependencies {
   readonly network: Records;
+  /** Why a publication that began then was taken by no node. See `NetworkTrouble.why`. */
+  why?(since: number): Promise<SvcError | null>;
   readonly publications: PublicationStore;
   /** AIDs of which the network holds nothing yet. */
   readonly newAids: NewAids;

@@ -12,7 +12,7 @@ export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
   { life, clock, log, store, commits, node, configuration, seen }: Foundation,
-  { records, resolver, ownAddresses }: Network,
+  { records, resolver, trouble, ownAddresses }: Network,
   { registry, identity }: Agents,
 ) {
   const publications = new PublicationStore(store, commits);
@@ -22,6 +22,7 @@ export function buildDirectory(
     { nodeAid: node.aid, nodeKey: node.key.publicKey },
     {
       network: records,
+      why: (since) => trouble.why(since),
       publications,
       newAids,
       clock,

@@ -8,7 +8,7 @@ import type { Offered } from './file-offers.ts';
 
 export function buildLinks(
   { clock, log, seen, delegations }: Foundation,
-  { pool, resolver }: Network,
+  { pool, resolver, trouble }: Network,
   { identity }: Agents,
   { access, callers, remoteAdmin }: Access,
   { authorizeObject }: Offered,
@@ -19,6 +19,7 @@ export function buildLinks(
     clock,
     log,
     identity,
+    why: (since) => trouble.why(since),
     locate: (aid, options) => resolver.locate(aid, options),
     authorize: (request) =>
       request.purpose === 'admin'

@@ -96,6 +96,7 @@ export class DhtEngine {
   #dht: DHT | null = null;
   #createSockets: (() => SocketPair) | null = null;
   #own: Address | null = null;
+  #lastHeardAt = Number.NEGATIVE_INFINITY;
   /** Routing ids of this machine's addresses, at our port. */
   readonly #otherIds = new LruCache<string, Uint8Array>({ maxEntries: MAX_OTHER_IDS });
 
@@ -110,7 +111,7 @@ export class DhtEngine {
   /** @throws SvcError `address_in_use` */
   async start(): Promise<void> {
     const { host, port, tag } = this.#options;
-    const { health } = this.#deps;
+    const { clock, health } = this.#deps;
     const { events } = this;
     const dht = new DHT({
       host,
@@ -131,6 +132,7 @@ export class DhtEngine {
       queue: (from, answer) => backlog.add(hostKeyOf(from), answer),
       onDatagram: (from, isRequest, socket) => {
         health.heard(from);
+        this.#lastHeardAt = clock.now();
         this.#clients.heard(from);
         if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
       },
@@ -197,6 +199,11 @@ export class DhtEngine {
 
   get peerCount(): number {
     return this.#dht?.nodes.length ?? 0;
+  }
+
+  /** When the last datagram of another node came, Unix milliseconds. */
+  get lastHeardAt(): number {
+    return this.#lastHeardAt;
   }
 
   /** Nodes that use this one and stand in no routing table. */

@@ -232,6 +232,16 @@ export class RecordDht implements RecordNetwork {
     return await this.#parts.lookups.identify(node);
   }
 
+  /** When another node was heard last, Unix milliseconds. */
+  get lastHeardAt(): number {
+    return this.#parts.engine.lastHeardAt;
+  }
+
+  /** Addresses to begin at: those of the contacts, of nodes that were found on the LAN, and of those known before. */
+  places(): readonly Address[] {
+    return this.#parts.bootstrapNodes.addresses();
+  }
+
   /** How our clock compares with those of the nodes that answered lately. */
   clocks(): ClockComparison {
     const { client, clock } = this.#parts;

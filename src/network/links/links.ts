@@ -4,7 +4,7 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { isUnresolved, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -46,6 +46,8 @@ const MAX_MET = 16_384;
 
 interface AgentLinksDependencies extends LinksDependencies {
   readonly pool: ConnectionPool;
+  /** Why a call that began then reached no node. See `NetworkTrouble.why`. */
+  readonly why?: (since: number) => Promise<SvcError | null>;
   /** Shared with who verifies records, so that a delegation seen there costs nothing here. */
   readonly verifier?: Pick<DelegationVerifier, 'verifyAsync'>;
   readonly clock: Clock;
@@ -98,9 +100,13 @@ export class AgentLinks implements Links, LinkPaths {
       if (first?.isAll === true) link.end();
       return link;
     }
+    const since = this.#dependencies.clock.now();
     try {
       return await this.#openThere(opening);
     } catch (error) {
+      const isUnreached = error instanceof SvcError && !(error instanceof Refusal) && error.code === 'connect_failed';
+      const trouble = isUnreached ? await this.#dependencies.why?.(since) : null;
+      if (trouble?.code === 'network_unavailable') throw trouble;
       if (isTunnel(purpose) || !(error instanceof SvcError) || error.code !== 'relay_required') throw error;
       // Who asks for something else than a tunnel has not asked for a path: to him the node cannot be reached.
       throw new SvcError('connect_failed', { message: error.message, cause: error });
@@ -120,7 +126,7 @@ export class AgentLinks implements Links, LinkPaths {
       const { nodeKey, delegationIssuedAt } = await this.#locate(aid, { fresh: false, signal });
       return delegationIssuedAt <= issuedAt || equalBytes(nodeKey, this.#dependencies.pool.nodeKey);
     } catch (error) {
-      if (error instanceof SvcError && error.code === 'resolve_failed') return true;
+      if (isUnresolved(error)) return true;
       throw error;
     }
   }

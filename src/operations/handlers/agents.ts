@@ -8,7 +8,7 @@ import type { Resolver } from '../../capabilities/directory/resolver.ts';
 import type { PublicationSummary } from '../../capabilities/directory/summary.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';
-import { SvcError } from '../../foundation/errors.ts';
+import { isUnresolved, SvcError } from '../../foundation/errors.ts';
 import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
@@ -94,7 +94,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
     try {
       return await resolver.resolve(aid, { fresh: true, signal });
     } catch (error) {
-      if (error instanceof SvcError && error.code === 'resolve_failed') return null;
+      if (isUnresolved(error)) return null;
       throw error;
     }
   }

@@ -16,6 +16,8 @@ import { examineRelease, examineStart } from './doctor/release.ts';
 export interface DoctorHandlerDependencies {
   readonly ask: Examination['ask'];
   readonly clock: Pick<Clock, 'now'>;
+  /** Dials some of the known nodes. */
+  readonly dialSome: Examination['dialSome'];
   /** Where the daemon answers on this machine: a URL. */
   readonly api: () => string;
   /** The API token; empty where none is asked for. */
@@ -51,10 +53,10 @@ async function attempt(check: Finding['check'], work: Promise<readonly Finding[]
 }
 
 export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handlers<typeof doctorOperations> {
-  const { ask, clock, api, token } = dependencies;
+  const { ask, clock, dialSome, api, token } = dependencies;
   return {
     nodeDoctor: async (_input, context) => {
-      const examination = { ask, context, now: clock.now() };
+      const examination = { ask, context, dialSome, now: clock.now() };
       const [status, configuration, host] = await Promise.all([
         ask.status({}, context),
         ask.configGet({}, context),

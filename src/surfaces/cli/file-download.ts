@@ -11,7 +11,7 @@ export type OfferAnswer = AnswerOf<'fileOfferGet'>;
 
 /** What may pass by itself: the sender or a daemon was restarted, or a network changed. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  ...(['connect_failed', 'timeout', 'resolve_failed', 'daemon_unreachable'] as const),
+  ...(['connect_failed', 'timeout', 'resolve_failed', 'network_unavailable', 'daemon_unreachable'] as const),
   ...(['network_not_ready', 'rate_limited'] as const),
 ]);
 /** A file of which nothing comes for this long is left for another time, milliseconds. */

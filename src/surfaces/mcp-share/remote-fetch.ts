@@ -15,7 +15,13 @@ const REACH_AGAIN_FOR_MS = 20_000;
 const REACH_AGAIN_INTERVAL_MS = 250;
 
 /** Errors of svcd that say that nothing has reached the other side. */
-const NOT_SENT: ReadonlySet<string> = new Set(['connect_failed', 'network_not_ready', 'resolve_failed']);
+const NOT_SENT: ReadonlySet<string> = new Set([
+  'connect_failed',
+  'network_not_ready',
+  'network_unavailable',
+  'clock_wrong',
+  'resolve_failed',
+]);
 /** Answers that have no body by what they are. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 

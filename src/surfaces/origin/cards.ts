@@ -96,6 +96,8 @@ const AWAY: ReadonlySet<string> = new Set([
   'inbound_unreachable',
   'connect_failed',
   'resolve_failed',
+  'network_unavailable',
+  'clock_wrong',
   'timeout',
 ]);
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { type EndpointsPayload, encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
@@ -307,4 +308,21 @@ describe('the resolver', () => {
     await network.put(agentKey(owner.aid), profile);
     assert.deepEqual(await resolver.records(owner.aid, null), []);
   });
+});
+
+test('what is not found because this node reaches no other is not said to be offline', async () => {
+  const clock = new TestClock();
+  let trouble: SvcError | null = new SvcError('network_unavailable');
+  const resolver = new Resolver({
+    network: new ScriptedRecords(clock),
+    clock,
+    log: silentLog,
+    lookupHost: async () => [],
+    why: async () => trouble,
+  });
+  const { aid } = newIdentity();
+  await assert.rejects(resolver.resolve(aid), { code: 'network_unavailable' });
+  await assert.rejects(resolver.records(aid, null), { code: 'network_unavailable' });
+  trouble = null;
+  await assert.rejects(resolver.resolve(aid), { code: 'resolve_failed' });
 });

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 
@@ -29,13 +30,18 @@ interface Found {
   readonly what: string;
 }
 
+function failed(findings: readonly Found[]): string {
+  return findings.flatMap(({ level, what }) => (level === 'FAIL' ? [what] : [])).join('; ');
+}
+
 test('a node behind a router invites by the node that helps it, and the guest reaches it', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   // On a public host svcd needs no setting to be where others begin.
   await using open = await LabDaemon.start(await internet.publicMachine('open', [10]), []);
   await using host = await LabDaemon.start(await internet.behind('host', ['cone']), ['203.0.113.10']);
-  await using guest = await LabDaemon.start(await internet.behind('guest', ['cone']), []);
+  const guests = await internet.behind('guest', ['cone']);
+  await using guest = await LabDaemon.start(guests, []);
   const invite = (): Promise<Invited> => host.call<Invited>('GET', '/node/invitation');
   await host.until('it is helped', ({ helpers }) => helpers.length === 1);
   const { invitation, contacts, reach } = await invite();
@@ -44,7 +50,7 @@ test('a node behind a router invites by the node that helps it, and the guest re
   const called = await host.serve();
   const joined = await guest.call<{ by: string; network_ready: boolean }>('POST', '/node/join', { to: invitation });
   assert.deepEqual([joined.by, joined.network_ready], [contacts[0], true]);
-  await guest.serve();
+  const invitedAgent = await guest.serve();
   const { id, listen } = await guest.call<Opened>('POST', `/tunnel/${called}`, {});
   assert.equal(await guest.echo(listen, 'by invitation'), 'by invitation');
   // On a slow machine a relay may be there first.
@@ -69,4 +75,18 @@ test('a node behind a router invites by the node that helps it, and the guest re
   assert.deepEqual(bad, []);
   assert.ok(findings.some(({ what }) => what.includes('2 nodes reach the network through this one')));
   await guest.call('POST', `/resolve/${served}`);
+
+  // A firewall that drops QUIC alone, and one that drops all UDP.
+  const drops = (name: string, what: string) =>
+    guests.nft(`table inet no_${name} {\n chain out {\n  type filter hook output priority 0;\n  ${what} drop\n }\n}\n`);
+  await drops('quic', 'udp dport 4122');
+  const examined = await guest.call<{ findings: readonly Found[] }>('GET', '/node/doctor');
+  assert.match(failed(examined.findings), /1 node answers in the record network, and none over QUIC/);
+  await drops('udp', 'meta l4proto udp');
+  const { status, body } = await guest.ask('POST', `/resolve/${newIdentity().aid}`);
+  const { error, details } = body as { error: string; details: unknown };
+  assert.deepEqual([status, error, details], [503, 'network_unavailable', { cause: 'udp_blocked' }]);
+  const publishing = await guest.ask('POST', `/agents/${invitedAgent}/publish`);
+  assert.equal(publishing.status, 503);
+  assert.equal((publishing.body as { error: string }).error, 'network_unavailable');
 });

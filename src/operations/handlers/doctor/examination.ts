@@ -21,6 +21,8 @@ export type OwnAnswer<N extends Asked> = ResultOf<Operations[N]>;
 export interface Examination {
   readonly ask: Pick<Handlers<Operations>, Asked>;
   readonly context: CallContext;
+  /** Dials some of the nodes that answer in the record network over QUIC: how many, and how many of them are reached. */
+  readonly dialSome: () => Promise<{ readonly dialled: number; readonly reached: number }>;
   /** Milliseconds since 1970. */
   readonly now: number;
 }

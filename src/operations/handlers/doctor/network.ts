@@ -3,7 +3,7 @@ import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
-import { networkText } from '../../../foundation/plain-words.ts';
+import { counted, networkText } from '../../../foundation/plain-words.ts';
 import { isPublicHost } from '../../../foundation/public-host.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
@@ -114,11 +114,30 @@ function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[]
   });
 }
 
+/** Records travel over the port of the record network, and all else over QUIC, which a firewall may drop alone. */
+async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]> {
+  const { dialled, reached } = await dialSome();
+  const network = findingsOf('network');
+  if (dialled === 0) return [];
+  if (reached > 0) return [network.pass(`nodes are reached over QUIC (${reached} of ${dialled} dialled)`)];
+  return [
+    network.fail(
+      `${counted(dialled, 'node')} ${dialled === 1 ? 'answers' : 'answer'} in the record network, and none over QUIC: no call or tunnel reaches them`,
+      'A firewall drops QUIC: allow UDP from and to the port of quic_listen_addr, which is the one after listen_addr if it is empty.',
+    ),
+  ];
+}
+
 /** Stands on the same look as `svc netcheck`. */
-export async function examineNetwork({ ask, context }: Examination): Promise<readonly Finding[]> {
-  const [checked, { contacts }] = await Promise.all([ask.netcheck({}, context), ask.contacts({}, context)]);
+export async function examineNetwork({ ask, context, dialSome }: Examination): Promise<readonly Finding[]> {
+  const [checked, { contacts }, quic] = await Promise.all([
+    ask.netcheck({}, context),
+    ask.contacts({}, context),
+    examineQuic(dialSome),
+  ]);
   return [
     examinePeers(checked),
+    ...quic,
     ...examineContacts(contacts),
     examineEndpoints(checked) ?? examineNat(checked),
     examineClock(checked),
