@@ -12,6 +12,7 @@ import {
 } from '../foundation/domain/access.ts';
 import { AclView } from './agents.ts';
 import { declare } from './declare.ts';
+import { NextCursor, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, exactlyOne, Id, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_found'], tag: 'Access control' } as const;
@@ -76,9 +77,10 @@ export const accessOperations = declare(COMMON, {
   },
 
   aclGet: {
-    summary: 'Shows the access list of an agent; secrets are never shown.',
+    summary: 'Shows the access list of an agent, those it allows first; secrets are never shown.',
     route: 'GET /agents/{aid}/acl',
-    output: AclView,
+    query: PageQuery,
+    output: Type.Object({ ...AclView.properties, next_cursor: NextCursor }),
   },
 
   aclPatch: {

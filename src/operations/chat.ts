@@ -12,6 +12,7 @@ import { MAX_FILE_PATH_CHARS } from '../foundation/domain/objects.ts';
 import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
+import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, exactlyOne, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 /** Entries of a page where nothing is said, and at most. */
@@ -151,8 +152,9 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatContacts: {
-    summary: 'Friends, open requests in both directions, and blocked peers.',
+    summary: 'Friends, open requests in both directions, and blocked peers, in this order.',
     route: 'GET /agents/{aid}/chat/contacts',
+    query: PageQuery,
     output: Type.Object({
       friends: Type.Array(
         Type.Object({
@@ -179,9 +181,15 @@ export const chatOperations = declare(COMMON, {
       out_pending: Type.Array(Waiting),
       in_pending: Type.Array(Waiting),
       blocked: Type.Array(Type.Object({ peer: AidText, since: Timestamp })),
+      next_cursor: NextCursor,
     }),
     errors: ['bad_aid', 'not_found'],
-    tool: { name: 'chat_contacts', description: 'Friends, chat requests, blocked peers.', foreignText: true },
+    tool: {
+      name: 'chat_contacts',
+      description: 'Friends, chat requests, blocked peers.',
+      omit: PAGE_MEMBERS,
+      foreignText: true,
+    },
   },
 
   chatRead: {

@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import { INVITATION_REACHES, MAX_INVITATION_CHARS, MEETING_STATES } from '../foundation/domain/joining.ts';
 import { declare } from './declare.ts';
+import { NextCursor, PageQuery } from './paging.ts';
 import { closed, oneOf } from './schemas.ts';
 
 const COMMON = { tag: 'Node' };
@@ -46,6 +47,7 @@ export const joiningOperations = declare(COMMON, {
   contacts: {
     summary: 'The nodes to come into the network by, and how the last attempt with each ended.',
     route: 'GET /node/contacts',
+    query: PageQuery,
     output: Type.Object({
       contacts: Type.Array(
         Type.Object({
@@ -58,6 +60,7 @@ export const joiningOperations = declare(COMMON, {
           addresses: Type.Array(Type.String(), { description: 'Where its name leads.' }),
         }),
       ),
+      next_cursor: NextCursor,
     }),
   },
 

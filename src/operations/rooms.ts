@@ -17,6 +17,7 @@ import {
 import { MAX_EXCERPT_CHARS } from '../foundation/excerpt.ts';
 import { sizeText, timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
+import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, Base64, closed, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
@@ -91,9 +92,18 @@ export const roomOperations = declare(COMMON, {
     summary: 'The groups that an agent has a copy of.',
     route: 'GET /agents/{aid}/groups',
     params: AidParams,
-    output: Type.Object({ groups: Type.Array(Type.Object({ ...Summary, last_seq: Seq, last: Last })) }),
+    query: PageQuery,
+    output: Type.Object({
+      groups: Type.Array(Type.Object({ ...Summary, last_seq: Seq, last: Last })),
+      next_cursor: NextCursor,
+    }),
     errors: ['not_found'],
-    tool: { name: 'group_list', description: 'Groups of an agent with unread counters.', foreignText: true },
+    tool: {
+      name: 'group_list',
+      description: 'Groups of an agent with unread counters.',
+      omit: PAGE_MEMBERS,
+      foreignText: true,
+    },
   },
 
   groupInvitations: {

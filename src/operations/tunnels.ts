@@ -11,6 +11,7 @@ import {
 } from '../foundation/domain/tunnels.ts';
 import { timeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
+import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, Id, Ok, oneOf, Timestamp } from './schemas.ts';
 
 const COMMON = { tag: 'Tunnels' };
@@ -153,11 +154,15 @@ export const tunnelOperations = declare(COMMON, {
   tunnelList: {
     summary: 'Lists the tunnels.',
     route: 'GET /tunnel',
+    query: PageQuery,
     output: Type.Object({
       tunnels: Type.Array(TunnelView),
-      closed: Type.Array(ClosedTunnelView, { description: 'Those that closed last, and why; the latest first.' }),
+      closed: Type.Array(ClosedTunnelView, {
+        description: 'Those that closed last, and why; the latest first. With the first page only.',
+      }),
+      next_cursor: NextCursor,
     }),
-    tool: { name: 'svc_tunnel_list', description: 'List the tunnels.' },
+    tool: { name: 'svc_tunnel_list', description: 'List the tunnels.', omit: PAGE_MEMBERS },
   },
 
   tunnelGet: {

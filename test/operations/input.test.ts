@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
+import { operations } from '../../src/operations/index.ts';
 import { compileInput, rememberingParseAid } from '../../src/operations/input.ts';
+import type { Declaration } from '../../src/operations/operation.ts';
 import { AidText, AnyObject, closed, NONE } from '../../src/operations/schemas.ts';
 
 const aid = nativeAid(new Uint8Array(32).fill(7));
@@ -112,4 +114,23 @@ test('a remembered AID is the same as a parsed one, and a wrong one is wrong aga
     assert.equal(parse(`${' '.repeat(500)}${aid}`), aid);
     assert.throws(() => parse(`${aid}x`), { code: 'bad_aid' });
   }
+});
+
+test('a body holds numbers and truth values as such, in every operation: text is refused', () => {
+  let checked = 0;
+  for (const { name, body } of Object.values<Declaration>(operations)) {
+    for (const [key, schema] of Object.entries(body.properties)) {
+      const type: unknown = Reflect.get(schema, 'type');
+      if (type !== 'integer' && type !== 'number' && type !== 'boolean') continue;
+      const read = compileInput({ params: NONE, query: NONE, body: closed({ [key]: schema }) });
+      const text = type === 'boolean' ? 'true' : '1';
+      assert.throws(
+        () => read({ params: {}, query: {}, body: { [key]: text } }),
+        (error) => error instanceof SvcError && error.code === 'invalid_request',
+        `${name} ${key}`,
+      );
+      checked++;
+    }
+  }
+  assert.ok(checked > 20, `${checked} members`);
 });

@@ -71,6 +71,7 @@ export class Rooms implements Component {
     const { entries } = this.#deps;
     return rows.map((row) => ({
       ...summaryOf(row, this.#replicas.open(row)),
+      place: row.rid,
       lastSeq: row.maxSeq,
       last: entries.pageBefore(row.rid, row.maxSeq + 1, 1).map(entryView)[0] ?? null,
     }));

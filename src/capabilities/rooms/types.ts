@@ -62,6 +62,8 @@ export interface RoomSummary {
 
 /** A room in the list of an agent's. */
 export interface ListedRoom extends RoomSummary {
+  /** Grows with each room that an agent here makes or joins. */
+  readonly place: number;
   /** Place of the newest entry. */
   readonly lastSeq: number;
   /** The newest entry that counts; null where there is none yet. */

@@ -7,6 +7,7 @@ import type { AccessDecision } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AllowBody, accessOperations } from '../access.ts';
 import type { Handlers } from '../operation.ts';
+import { pageOf } from '../paging.ts';
 import { timeOf } from './values.ts';
 
 export interface AccessHandlerDependencies {
@@ -55,7 +56,21 @@ export function accessHandlers({
         })),
       };
     },
-    aclGet: ({ aid }) => access.view(requireAgent(aid)),
+    aclGet: ({ aid, ...query }) => {
+      const { default: policy, allow, deny } = access.view(requireAgent(aid));
+      const placed = [
+        ...allow.map(({ id, created_at }) => ({ place: `allow ${created_at} ${id}`, entry: id })),
+        ...deny.map(({ id, created_at }) => ({ place: `deny ${created_at} ${id}`, entry: id })),
+      ];
+      const { entries, next_cursor } = pageOf(placed, query);
+      const ids = new Set(entries);
+      return {
+        default: policy,
+        allow: allow.filter(({ id }) => ids.has(id)),
+        deny: deny.filter(({ id }) => ids.has(id)),
+        next_cursor,
+      };
+    },
     aclPatch: ({ aid, default: policy }) => {
       access.setDefault(requireAgent(aid), policy);
       return OK;

@@ -10,6 +10,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, type chatOperations } from '../chat.ts';
 import type { Handlers, OutputOf, ResultOf } from '../operation.ts';
+import { pageOf } from '../paging.ts';
 import { eitherCursor, timeOrNull } from './values.ts';
 
 export interface ChatHandlerDependencies {
@@ -57,6 +58,9 @@ function waitingView({ peer, since, note }: Contact) {
   return { peer, since: isoTime(since), note };
 }
 
+/** In the order in which contacts are listed. */
+const CONTACT_STATES = ['friends', 'out_pending', 'in_pending', 'blocked'] as const;
+
 export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
   return {
     chatRequest: ({ aid, peer, note = '' }) => stateView(chat.request(aid, peer, note)),
@@ -83,19 +87,31 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
       const { readCursor, unread } = chat.markRead(aid, peer, scanned_to);
       return { read_cursor: readCursor, unread_count: unread };
     },
-    chatContacts: ({ aid }) => ({
-      friends: chat.contacts(aid, 'friends').map(({ peer, since, unread, lastAt, lastSeq, last }) => ({
-        peer,
-        since: isoTime(since),
-        unread_count: unread,
-        last_at: timeOrNull(lastAt),
-        last_seq: lastSeq,
-        last: last === null ? null : lastView(last),
-      })),
-      out_pending: chat.contacts(aid, 'out_pending').map(waitingView),
-      in_pending: chat.contacts(aid, 'in_pending').map(waitingView),
-      blocked: chat.contacts(aid, 'blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
-    }),
+    chatContacts: ({ aid, ...query }) => {
+      const placed = CONTACT_STATES.flatMap((state, i) =>
+        chat.contacts(aid, state).map((contact) => ({
+          place: `${i} ${isoTime(contact.since)} ${contact.peer}`,
+          entry: { state, contact },
+        })),
+      );
+      const { entries, next_cursor } = pageOf(placed, query);
+      const of = (wanted: (typeof CONTACT_STATES)[number]) =>
+        entries.flatMap(({ state, contact }) => (state === wanted ? [contact] : []));
+      return {
+        friends: of('friends').map(({ peer, since, unread, lastAt, lastSeq, last }) => ({
+          peer,
+          since: isoTime(since),
+          unread_count: unread,
+          last_at: timeOrNull(lastAt),
+          last_seq: lastSeq,
+          last: last === null ? null : lastView(last),
+        })),
+        out_pending: of('out_pending').map(waitingView),
+        in_pending: of('in_pending').map(waitingView),
+        blocked: of('blocked').map(({ peer, since }) => ({ peer, since: isoTime(since) })),
+        next_cursor,
+      };
+    },
     chatRead: ({ aid, peer, after_seq, before_seq, limit = CHAT_PAGE_DEFAULT }) => {
       if (after_seq !== undefined && before_seq !== undefined) throw eitherCursor();
       const page =

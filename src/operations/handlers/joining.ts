@@ -4,6 +4,7 @@ import { formatAddress } from '../../foundation/address.ts';
 import { formatContact } from '../../foundation/contact.ts';
 import type { joiningOperations } from '../joining.ts';
 import type { Handlers } from '../operation.ts';
+import { pageOf } from '../paging.ts';
 
 interface JoiningHandlerDependencies {
   readonly joining: Pick<Joining, 'invite' | 'join' | 'contacts' | 'forget'>;
@@ -19,14 +20,17 @@ export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handle
       const { network, by, peers, ready } = await joining.join(to);
       return { ok: true, network, by: formatContact(by), dht_peers: peers, network_ready: ready };
     },
-    contacts: () => ({
-      contacts: joining.contacts().map(({ contact, isJoined, state, addresses }) => ({
-        contact: formatContact(contact),
-        joined: isJoined,
-        state,
-        addresses: addresses.map(formatAddress),
-      })),
-    }),
+    contacts: (query) => {
+      const placed = joining.contacts().map(({ contact, isJoined, state, addresses }) => {
+        const text = formatContact(contact);
+        return {
+          place: `${isJoined ? 'joined' : 'configured'} ${text}`,
+          entry: { contact: text, joined: isJoined, state, addresses: addresses.map(formatAddress) },
+        };
+      });
+      const { entries, next_cursor } = pageOf(placed, query);
+      return { contacts: entries, next_cursor };
+    },
     contactForget: ({ contact }) => {
       joining.forget(contact);
       return { ok: true };

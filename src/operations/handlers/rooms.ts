@@ -9,6 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { excerpt } from '../../foundation/excerpt.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';
+import { numberPlace, pageOf } from '../paging.ts';
 import type { roomOperations } from '../rooms.ts';
 import { bytesOf, eitherCursor, timeOf } from './values.ts';
 
@@ -86,7 +87,11 @@ function bodyBytes(text: string): Uint8Array {
 export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typeof roomOperations> {
   const read = (aid: Aid, groupId: string, query: ReadQuery) => pageView(rooms.read(aid, groupId, query));
   return {
-    groupList: ({ aid }) => ({ groups: rooms.list(aid).map(listedView) }),
+    groupList: ({ aid, ...query }) => {
+      const placed = rooms.list(aid).map((room) => ({ place: numberPlace(room.place), entry: room }));
+      const { entries, next_cursor } = pageOf(placed, query);
+      return { groups: entries.map(listedView), next_cursor };
+    },
     groupInvitations: ({ aid }) => ({
       invitations: rooms.invitations(aid).map(({ groupId: group_id, title, creator, inviter, at }) => ({
         group_id,

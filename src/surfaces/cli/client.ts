@@ -9,7 +9,7 @@ import {
   createClient,
 } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
-import { bodyInputKey, type Declaration, type OutputOf } from '../../operations/operation.ts';
+import { bodyInputKey, type Declaration, type OutputOf, type ToolDeclaration } from '../../operations/operation.ts';
 import type { Aliases } from './aliases.ts';
 import { withWholeIds } from './typed-ids.ts';
 
@@ -45,6 +45,11 @@ function aidKeys({ params, query, body }: Declaration): string[] {
   );
 }
 
+/** True where a tool takes all of an input: what it leaves out only the route takes. */
+function takesAll({ omit = [] }: ToolDeclaration, input: Input): boolean {
+  return omit.every((key) => input[key] === undefined);
+}
+
 async function translated(input: Input, keys: readonly string[], aliases: Aliases): Promise<Input> {
   const aidOf = async (value: unknown): Promise<unknown> => (typeof value === 'string' ? aliases.aid(value) : value);
   const changed: Record<string, unknown> = { ...input };
@@ -63,7 +68,8 @@ export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
     const { tool, path, tag } = declaration;
     const isTool = tool !== undefined && (path === undefined || CALLED_AS_TOOLS.has(tag));
     const rest: Method = Reflect.get(client, name);
-    const method: Method = isTool ? (args, call) => client.toolCall({ tool: tool.name, args }, call) : rest;
+    const method: Method = (args, call) =>
+      isTool && takesAll(tool, args) ? client.toolCall({ tool: tool.name, args }, call) : rest(args, call);
     const keys = aidKeys(declaration);
     return [
       name,

@@ -82,10 +82,22 @@ export class CommandGroup<G = unknown> {
   }
 
   /** Adds a group of commands. @param itself what it does where none of them follows; left out: it shows its help */
-  group<A>(name: string, about: string, lines: readonly string[], itself?: Working<A, Values> & Shown<A, Values>) {
+  group<A, const T extends Takes>(
+    name: string,
+    about: string,
+    lines: readonly string[],
+    itself?: Said<T> & Working<A, Typed<'', T>> & Shown<A, Typed<'', T>>,
+  ): CommandGroup;
+  group(
+    name: string,
+    about: string,
+    lines: readonly string[],
+    itself?: Said<Takes> & Working<unknown, Values> & Shown<unknown, Values>,
+  ): CommandGroup {
     const command = this.#command.command(name).description(about);
     command.addHelpText('after', examples(...lines));
-    if (itself !== undefined) this.#act(command, {}, itself, (context, typed) => itself.run(context, typed));
+    if (itself !== undefined)
+      this.#act(command, itself.takes ?? {}, itself, (context, typed) => itself.run(context, typed));
     return new CommandGroup(command, this.#contextOf, `${this.#path} ${name}`);
   }
 

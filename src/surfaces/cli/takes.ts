@@ -103,6 +103,17 @@ export function repeated(about: string): Taken<string[] | undefined> {
   return { about, read: (text, before) => [...(before ?? []), text] };
 }
 
+/** Pages of a list that may be long. */
+export const PAGE = {
+  '--limit <count>': integer('at most so many'),
+  '--cursor <cursor>': 'next_cursor of the page before',
+};
+
+/** Says that a list goes on. */
+export function pageRemark({ next_cursor }: { readonly next_cursor?: string }): string | false {
+  return next_cursor !== undefined && `More follow: --cursor '${next_cursor}'`;
+}
+
 /** One of a few words. */
 export function choice<const C extends string>(...choices: readonly C[]): Taken<C> {
   return { about: '', choices };

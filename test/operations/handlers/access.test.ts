@@ -41,10 +41,10 @@ function surface() {
       },
     }),
   );
-  const run = async (name: string, params: object, body?: unknown): Promise<unknown> => {
+  const run = async (name: string, params: object, body?: unknown, query: object = {}): Promise<unknown> => {
     const operation = handlers.find(({ declaration }) => declaration.name === name);
     assert.ok(operation, name);
-    const input = compileInput(operation.declaration)({ params: { ...params }, query: {}, body });
+    const input = compileInput(operation.declaration)({ params: { ...params }, query: { ...query }, body });
     return JSON.parse(JSON.stringify(await operation.run(input, CONTEXT)));
   };
   return { run, clock, callers, now: new Date(clock.now()).toISOString() };
@@ -54,6 +54,29 @@ function idOf(entry: unknown): string {
   assert.ok(typeof entry === 'object' && entry !== null && 'id' in entry && typeof entry.id === 'string');
   return entry.id;
 }
+
+test('an access list is read in pages, those it allows first', async () => {
+  const { run, clock } = surface();
+  const params = { aid: AGENT };
+  const ids: string[] = [];
+  for (const name of ['aclAllow', 'aclAllow', 'aclDeny', 'aclDeny']) {
+    const body = name === 'aclAllow' ? { generate_secret: true } : { aid: testAid(10 + ids.length) };
+    ids.push(idOf(await run(name, params, body)));
+    clock.advance(1);
+  }
+  type Lists = { allow: { id: string }[]; deny: { id: string }[]; next_cursor?: string };
+  const found: string[] = [];
+  let pages = 0;
+  for (let cursor: string | undefined; pages === 0 || cursor !== undefined; pages++) {
+    const page = (await run('aclGet', params, undefined, {
+      limit: 3,
+      ...(cursor === undefined ? {} : { cursor }),
+    })) as Lists;
+    found.push(...[...page.allow, ...page.deny].map(({ id }) => id));
+    cursor = page.next_cursor;
+  }
+  assert.deepEqual([found, pages], [ids, 2]);
+});
 
 test('an access list is read and changed', async () => {
   const { run, now } = surface();

@@ -9,7 +9,7 @@ import { type ChatHandlerDependencies, chatHandlers } from '../../../src/operati
 import { testAid } from '../../support/agents.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
-const [AGENT, PEER] = [testAid(1), testAid(2)];
+const [AGENT, PEER, OTHER] = [testAid(1), testAid(2), testAid(3)];
 const PARAMS = { params: { aid: AGENT.toUpperCase() } };
 const WITH_PEER = { ...PARAMS, body: { peer: PEER.toUpperCase() } };
 const AT = Date.UTC(2026, 1, 3);
@@ -179,7 +179,12 @@ test('contacts are told apart, each with what one needs of it', async () => {
   const { run } = setUp({
     contacts: (aid, state) =>
       aid === AGENT
-        ? [contact(state), ...(state === 'friends' ? [contact(state, { lastAt: AT, lastSeq: 7, last: spoken })] : [])]
+        ? [
+            contact(state),
+            ...(state === 'friends'
+              ? [contact(state, { peer: OTHER, since: AT + 1, lastAt: AT, lastSeq: 7, last: spoken })]
+              : []),
+          ]
         : [],
   });
   const friend = { peer: PEER, since: SHOWN_AT, unread_count: 3 };
@@ -189,6 +194,8 @@ test('contacts are told apart, each with what one needs of it', async () => {
       { ...friend, last_at: null, last_seq: 0, last: null },
       {
         ...friend,
+        peer: OTHER,
+        since: '2026-02-03T00:00:00.001Z',
         last_at: SHOWN_AT,
         last_seq: 7,
         last: { dir: 'in', at: SHOWN_AT, text: 'x'.repeat(MAX_EXCERPT_CHARS), status: 'sent' },
@@ -198,6 +205,19 @@ test('contacts are told apart, each with what one needs of it', async () => {
     in_pending: [waiting],
     blocked: [{ peer: PEER, since: SHOWN_AT }],
   });
+  type Answer = Record<string, unknown[]> & { next_cursor?: string };
+  const counts: number[][] = [];
+  let cursor: string | undefined;
+  do {
+    const page = (await run('chatContacts', { ...PARAMS, query: { limit: 2, cursor } })) as Answer;
+    counts.push(['friends', 'out_pending', 'in_pending', 'blocked'].map((state) => page[state]?.length ?? 0));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  assert.deepEqual(counts, [
+    [2, 0, 0, 0],
+    [0, 1, 1, 0],
+    [0, 0, 0, 1],
+  ]);
 });
 
 test('what chat refuses is refused with its own code', async () => {

@@ -56,6 +56,17 @@ test('the tools of groups do what they say, under the names that the API has', a
   assert.deepEqual([groups[0].unread_count, groups[0].mention_count, groups[0].role], [1, 1, 'member']);
   assert.deepEqual(groups[0].last, { author: ann.aid, at: groups[0].last_activity_at, kind: 'msg', text: 'hello' });
   const over = roomHandlers({ rooms: ben.rooms });
+  const second = await asBen('group_create', { title: 'Second' });
+  const { next_cursor: cursor, ...firstPage } = await over.groupList({ aid: ben.aid, limit: 1 }, CONTEXT);
+  const nextPage = await over.groupList(
+    { aid: ben.aid, limit: 1, ...(cursor === undefined ? {} : { cursor }) },
+    CONTEXT,
+  );
+  assert.deepEqual(
+    [firstPage, nextPage].map(({ groups: page }) => page.map((group) => group.group_id)),
+    [[group_id], [second['group_id']]],
+  );
+  assert.equal(nextPage.next_cursor, undefined);
   const { last_seq } = groups[0] as { last_seq: number };
   const before = async (before_seq: number, limit?: number) => {
     const input = { aid: ben.aid, group_id: String(group_id), before_seq, ...(limit === undefined ? {} : { limit }) };

@@ -78,6 +78,22 @@ function setUp(more: Partial<Tunnels> = {}) {
   return { asked, run: operationRunner(tunnelOperations, tunnelHandlers({ tunnels, inbound, localAid })) };
 }
 
+test('tunnels are listed in pages, oldest first, and those that closed with the first', async () => {
+  const list = [3, 1, 2].map((n) => ({ ...INFO, id: `t${n}`, openedAt: INFO.openedAt + n }));
+  const { run } = setUp({ list: () => list });
+  type Answer = { tunnels: { id: string }[]; closed: unknown[]; next_cursor?: string };
+  const first = (await run('tunnelList', { query: { limit: 2 } })) as Answer;
+  const second = (await run('tunnelList', { query: { limit: 2, cursor: first.next_cursor } })) as Answer;
+  assert.deepEqual(
+    [first, second].map(({ tunnels, closed }) => [tunnels.map(({ id }) => id), closed.length]),
+    [
+      [['t1', 't2'], 1],
+      [['t3'], 0],
+    ],
+  );
+  assert.equal(second.next_cursor, undefined);
+});
+
 test('a connection is opened as the agent that is named, or the only one', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('connect', PARAMS), { tunnel: '127.0.0.1:5000' });

@@ -34,6 +34,18 @@ test('an agent that was chosen acts where a command names none, for the daemon h
   assert.match((await svc('whoami')).stdout, new RegExp(`^aid: +${two}\n[^]*because: +"svc use" chose it`));
   await svc('group list');
   assert.deepEqual(bodies.at(-1), { tool: 'group_list', args: { aid: two } });
+  // Tools take no pages.
+  for (const [line, path] of [
+    ['group list', `/agents/${two}/groups`],
+    ['chat contacts', `/agents/${two}/chat/contacts`],
+    [`agents acl show ${two}`, `/agents/${two}/acl`],
+    ['tunnel status', '/tunnel'],
+    ['contacts', '/node/contacts'],
+  ] as const) {
+    await svc(`${line} --limit 2 --cursor x`);
+    const asked = daemon.asked.findLast((one) => one.includes('limit=2&cursor=x'));
+    assert.equal(asked, `GET ${path}?limit=2&cursor=x`, line);
+  }
   await svc(`get ${one} /x`);
   assert.equal((bodies.at(-1) as { local_aid: unknown }).local_aid, two);
   await svc(`get ${one} /x --local-aid ${one}`);

@@ -92,6 +92,7 @@ const OURS: Readonly<Record<string, readonly string[]>> = {
   svc_tunnel_list: [
     ...TUNNEL.map((key) => `tunnels[]/${key}`),
     ...['id', 'listen', ...FAILURE].map((key) => `closed[]/${key}`),
+    'next_cursor',
   ],
   svc_mailbox_send: ['message_id'],
   group_create: ['link'],

@@ -2,7 +2,7 @@
 import { accessTable, ENTRY, entryLoss, GONE } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { choice } from '../takes.ts';
+import { choice, PAGE, pageRemark } from '../takes.ts';
 
 /** Adds the commands below `svc agents`. */
 export function aclCommands(agents: CommandGroup): void {
@@ -12,8 +12,10 @@ export function aclCommands(agents: CommandGroup): void {
     'svc agents acl allow aid1… --secret   # asks for it',
   ]);
   acl.call('show <agent>', 'show the access list; secrets are never shown', {
+    takes: PAGE,
     operation: 'aclGet',
-    input: ({ agent: aid }) => ({ aid }),
+    input: ({ agent: aid, ...page }) => ({ aid, ...page }),
+    remark: (page) => pageRemark(page),
     text: (lists) => {
       const others =
         lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.';

@@ -7,7 +7,7 @@ import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { Laid } from '../laid.ts';
 import { roughSize } from '../reach-text.ts';
-import { type ACTING, integer } from '../takes.ts';
+import { type ACTING, integer, PAGE, pageRemark } from '../takes.ts';
 import { formatTable } from '../text.ts';
 import { addFile } from '../upload.ts';
 
@@ -67,8 +67,10 @@ function relations(chat: CommandGroup<typeof ACTING>): void {
       quiet: () => 'ok',
     });
   chat.call('contacts', 'friends, requests and blocked peers', {
+    takes: PAGE,
     operation: 'chatContacts',
     watch: true,
+    remark: (page) => pageRemark(page),
     text: contactsText,
     quiet: ({ friends }) => friends.map(({ peer }) => peer).join('\n'),
   });

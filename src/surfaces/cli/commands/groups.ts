@@ -2,7 +2,7 @@
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { type ACTING, integer } from '../takes.ts';
+import { type ACTING, integer, PAGE, pageRemark } from '../takes.ts';
 import { formatFields, formatTable } from '../text.ts';
 
 type Entry = AnswerOf<'groupRead'>['entries'][number];
@@ -71,9 +71,10 @@ function ways(group: CommandGroup<typeof ACTING>): void {
 
 function looks(group: CommandGroup<typeof ACTING>): void {
   group.call('list', 'the groups of an agent', {
+    takes: PAGE,
     operation: 'groupList',
     watch: true,
-
+    remark: (page) => pageRemark(page),
     text: ({ groups }) =>
       formatTable(
         ['GROUP', 'TITLE', 'ROLE', 'MEMBERS', 'UNREAD', 'MENTIONS', 'LAST'],

@@ -1,7 +1,9 @@
 /** `svc invite`, `svc join`, `svc contacts`: coming into a network. */
 import type { InvitationReach, MeetingState } from '../../../foundation/domain/joining.ts';
 import { counted } from '../../../foundation/plain-words.ts';
+import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { PAGE, pageRemark } from '../takes.ts';
 import { formatTable } from '../text.ts';
 
 /** Who can use an invitation, and what to do where that is not everybody. */
@@ -55,7 +57,9 @@ export function joiningCommands(svc: CommandGroup): void {
     'nodes by which this one comes into its network',
     ['svc contacts', 'svc contacts forget node.example.org:4121'],
     {
-      run: async ({ client }) => await client.contacts(),
+      takes: PAGE,
+      run: ({ client }, page): Promise<AnswerOf<'contacts'>> => client.contacts(page),
+      remark: (page) => pageRemark(page),
       watch: true,
       text: (answer) =>
         formatTable(

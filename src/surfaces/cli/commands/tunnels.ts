@@ -7,7 +7,7 @@ import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { Shape } from '../laid.ts';
 import { roughSize } from '../reach-text.ts';
-import { accessToken, integer, type Typed } from '../takes.ts';
+import { accessToken, integer, PAGE, pageRemark, type Typed } from '../takes.ts';
 import { formatTable } from '../text.ts';
 
 const REACH = {
@@ -100,9 +100,10 @@ export function tunnelCommands(svc: CommandGroup): void {
   ] as const)
     tunnel.call(`${name} <id>`, about, { operation, ...GONE });
   tunnel.run('status', 'show tunnels', {
-    takes: { '[id]': 'one tunnel; all where it is left out' },
-    run: async ({ client }, { id }) =>
-      id === undefined ? client.tunnelList() : { tunnels: [await client.tunnelGet({ id })], closed: [] },
+    takes: { '[id]': 'one tunnel; all where it is left out', ...PAGE },
+    remark: (page) => pageRemark(page),
+    run: async ({ client }, { id, ...page }): Promise<AnswerOf<'tunnelList'>> =>
+      id === undefined ? client.tunnelList(page) : { tunnels: [await client.tunnelGet({ id })], closed: [] },
     watch: true,
     text: statusText,
     quiet: ({ tunnels }) => tunnels.map(({ listen }) => listen).join('\n'),
