@@ -3,12 +3,12 @@ import { type Static, Type } from 'typebox';
 import { closed } from './schemas.ts';
 
 /** Most entries of a page. */
-const PAGE_MAX = 1000;
+const MAX_LISTED = 1000;
 /** Longest cursor, characters: it holds what an entry is called. */
 const MAX_PLACE_CHARS = 512;
 
 export const PageQuery = closed({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: PAGE_MAX, description: 'Left out: all of them.' })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LISTED, description: 'Left out: all of them.' })),
   cursor: Type.Optional(Type.String({ maxLength: MAX_PLACE_CHARS, description: '`next_cursor` of the page before.' })),
 });
 
@@ -19,12 +19,12 @@ export const PAGE_MEMBERS = Object.keys(PageQuery.properties);
 export const NextCursor = Type.Optional(Type.String({ description: 'Present where more entries follow.' }));
 
 /** An entry of a list, by a text that never changes and that no other entry has: entries stand in the order of it. */
-export interface Placed<E> {
+interface Placed<E> {
   readonly place: string;
   readonly entry: E;
 }
 
-export interface Page<E> {
+interface ListPage<E> {
   readonly entries: readonly E[];
   readonly next_cursor: string | undefined;
 }
@@ -35,7 +35,7 @@ function inOrder({ place: one }: Placed<unknown>, { place: other }: Placed<unkno
 }
 
 /** A page of a list. What was removed or added since the page before moves no other entry. */
-export function pageOf<E>(list: readonly Placed<E>[], { limit, cursor = '' }: Static<typeof PageQuery>): Page<E> {
+export function listPage<E>(list: readonly Placed<E>[], { limit, cursor = '' }: Static<typeof PageQuery>): ListPage<E> {
   const behind = list.filter(({ place }) => place > cursor).sort(inOrder);
   const page = behind.slice(0, limit);
   return {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { parseContact } from '../../src/foundation/contact.ts';
 import { joiningHandlers } from '../../src/operations/handlers/joining.ts';
 import { joiningOperations } from '../../src/operations/joining.ts';
-import { numberPlace, pageOf } from '../../src/operations/paging.ts';
+import { listPage, numberPlace } from '../../src/operations/paging.ts';
 import { operationRunner } from '../support/run-operation.ts';
 
 function placed(...counts: readonly number[]) {
@@ -11,14 +11,14 @@ function placed(...counts: readonly number[]) {
 }
 
 test('pages give each entry once, also where those of the page before were removed and others came', () => {
-  assert.deepEqual(pageOf(placed(10, 9, 1), {}), { entries: [1, 9, 10], next_cursor: undefined });
-  const first = pageOf(placed(1, 2, 3, 4), { limit: 2 });
+  assert.deepEqual(listPage(placed(10, 9, 1), {}), { entries: [1, 9, 10], next_cursor: undefined });
+  const first = listPage(placed(1, 2, 3, 4), { limit: 2 });
   assert.deepEqual(first.entries, [1, 2]);
   const page = { limit: 2, cursor: first.next_cursor ?? '' };
-  assert.deepEqual(pageOf(placed(3, 4), page).entries, [3, 4]);
-  assert.deepEqual(pageOf(placed(1, 2, 3, 4, 5), page).entries, [3, 4]);
-  assert.deepEqual(pageOf(placed(1, 2, 3), page), { entries: [3], next_cursor: undefined });
-  assert.deepEqual(pageOf(placed(1, 2), page), { entries: [], next_cursor: undefined });
+  assert.deepEqual(listPage(placed(3, 4), page).entries, [3, 4]);
+  assert.deepEqual(listPage(placed(1, 2, 3, 4, 5), page).entries, [3, 4]);
+  assert.deepEqual(listPage(placed(1, 2, 3), page), { entries: [3], next_cursor: undefined });
+  assert.deepEqual(listPage(placed(1, 2), page), { entries: [], next_cursor: undefined });
 });
 
 test('the nodes to join by are listed in pages', async () => {

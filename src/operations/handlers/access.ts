@@ -7,7 +7,7 @@ import type { AccessDecision } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AllowBody, accessOperations } from '../access.ts';
 import type { Handlers } from '../operation.ts';
-import { pageOf } from '../paging.ts';
+import { listPage } from '../paging.ts';
 import { timeOf } from './values.ts';
 
 export interface AccessHandlerDependencies {
@@ -62,7 +62,7 @@ export function accessHandlers({
         ...allow.map(({ id, created_at }) => ({ place: `allow ${created_at} ${id}`, entry: id })),
         ...deny.map(({ id, created_at }) => ({ place: `deny ${created_at} ${id}`, entry: id })),
       ];
-      const { entries, next_cursor } = pageOf(placed, query);
+      const { entries, next_cursor } = listPage(placed, query);
       const ids = new Set(entries);
       return {
         default: policy,

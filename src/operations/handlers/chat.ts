@@ -4,13 +4,14 @@ import type { Contact } from '../../capabilities/chat/types.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { PairState } from '../../foundation/domain/chat.ts';
+import { CONTACT_STATES } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { excerpt } from '../../foundation/excerpt.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ChatEntry } from '../../foundation/store/chat-log.ts';
 import { CHAT_PAGE_DEFAULT, type chatOperations } from '../chat.ts';
 import type { Handlers, OutputOf, ResultOf } from '../operation.ts';
-import { pageOf } from '../paging.ts';
+import { listPage } from '../paging.ts';
 import { eitherCursor, timeOrNull } from './values.ts';
 
 export interface ChatHandlerDependencies {
@@ -58,9 +59,6 @@ function waitingView({ peer, since, note }: Contact) {
   return { peer, since: isoTime(since), note };
 }
 
-/** In the order in which contacts are listed. */
-const CONTACT_STATES = ['friends', 'out_pending', 'in_pending', 'blocked'] as const;
-
 export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof chatOperations> {
   return {
     chatRequest: ({ aid, peer, note = '' }) => stateView(chat.request(aid, peer, note)),
@@ -94,7 +92,7 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
           entry: { state, contact },
         })),
       );
-      const { entries, next_cursor } = pageOf(placed, query);
+      const { entries, next_cursor } = listPage(placed, query);
       const of = (wanted: (typeof CONTACT_STATES)[number]) =>
         entries.flatMap(({ state, contact }) => (state === wanted ? [contact] : []));
       return {

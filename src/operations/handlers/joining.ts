@@ -4,7 +4,7 @@ import { formatAddress } from '../../foundation/address.ts';
 import { formatContact } from '../../foundation/contact.ts';
 import type { joiningOperations } from '../joining.ts';
 import type { Handlers } from '../operation.ts';
-import { pageOf } from '../paging.ts';
+import { listPage } from '../paging.ts';
 
 interface JoiningHandlerDependencies {
   readonly joining: Pick<Joining, 'invite' | 'join' | 'contacts' | 'forget'>;
@@ -28,7 +28,7 @@ export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handle
           entry: { contact: text, joined: isJoined, state, addresses: addresses.map(formatAddress) },
         };
       });
-      const { entries, next_cursor } = pageOf(placed, query);
+      const { entries, next_cursor } = listPage(placed, query);
       return { contacts: entries, next_cursor };
     },
     contactForget: ({ contact }) => {

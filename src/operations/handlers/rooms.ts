@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { excerpt } from '../../foundation/excerpt.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';
-import { numberPlace, pageOf } from '../paging.ts';
+import { listPage, numberPlace } from '../paging.ts';
 import type { roomOperations } from '../rooms.ts';
 import { bytesOf, eitherCursor, timeOf } from './values.ts';
 
@@ -89,7 +89,7 @@ export function roomHandlers({ rooms }: { readonly rooms: Rooms }): Handlers<typ
   return {
     groupList: ({ aid, ...query }) => {
       const placed = rooms.list(aid).map((room) => ({ place: numberPlace(room.place), entry: room }));
-      const { entries, next_cursor } = pageOf(placed, query);
+      const { entries, next_cursor } = listPage(placed, query);
       return { groups: entries.map(listedView), next_cursor };
     },
     groupInvitations: ({ aid }) => ({

@@ -7,7 +7,7 @@ import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers, InputOf } from '../operation.ts';
-import { pageOf } from '../paging.ts';
+import { listPage } from '../paging.ts';
 import type { tunnelOperations } from '../tunnels.ts';
 
 export interface TunnelHandlerDependencies {
@@ -73,7 +73,7 @@ export function tunnelHandlers({
     },
     tunnelList: (query) => {
       const placed = tunnels.list().map((t) => ({ place: `${isoTime(t.openedAt)} ${t.id}`, entry: t }));
-      const { entries, next_cursor } = pageOf(placed, query);
+      const { entries, next_cursor } = listPage(placed, query);
       const closed = query.cursor === undefined ? tunnels.closed() : [];
       return { tunnels: entries.map(view), closed: closed.map(closedView), next_cursor };
     },
