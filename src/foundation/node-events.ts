@@ -38,6 +38,10 @@ export interface NodeEventPayloads {
   'link.path': LinkPathData & { readonly before: PathKind };
   'link.closed': LinkData;
   'tunnel.opened': TunnelData;
+  /** Connections of it have lost their path, and are reset at `held_until` unless another one comes. */
+  'tunnel.no_path': TunnelData & { readonly since: string; readonly held_until: string; readonly connections: number };
+  /** The outage is over: all connections have a path again, or the rest were given up. */
+  'tunnel.path': TunnelData & { readonly state: 'back' | 'given_up'; readonly since: string };
   'tunnel.closed': TunnelData & { readonly reason: CloseReason | null };
   'call.refused': { readonly caller: Aid; readonly kind: CallKind; readonly code: CallRefusal };
   /** The node has come into the network, or has lost it. */
@@ -60,6 +64,8 @@ export const NODE_EVENT_TYPES = [
   'link.path',
   'link.closed',
   'tunnel.opened',
+  'tunnel.no_path',
+  'tunnel.path',
   'tunnel.closed',
   'call.refused',
   'network',

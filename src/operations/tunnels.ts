@@ -71,6 +71,19 @@ export const TunnelView = Type.Object({
   bytes_up: Type.Integer({ minimum: 0 }),
   bytes_down: Type.Integer({ minimum: 0 }),
   idle_timeout_sec: IdleLimit,
+  no_path: Type.Optional(
+    Type.Object(
+      {
+        since: Timestamp,
+        held_until: Timestamp,
+        connections: Type.Integer({ minimum: 1, description: 'Of this tunnel, without a path.' }),
+      },
+      {
+        description:
+          'Present while connections have lost their path. They continue on another path that comes before held_until, and are reset then.',
+      },
+    ),
+  ),
   last_error: LastError,
 });
 

@@ -1,5 +1,5 @@
 /** Looks now and then at what tells nobody when it changes, and makes events of it. */
-import type { Clock } from '../../foundation/clock.ts';
+import { type Clock, isoTime } from '../../foundation/clock.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -11,11 +11,13 @@ import type { NodeEvents } from './node-events.ts';
 /** How often it looks, milliseconds. */
 export const NODE_WATCH_MS = 2_000;
 
-interface WatchedTunnel {
+export interface WatchedTunnel {
   readonly id: string;
   readonly localAid: Aid;
   readonly remoteAid: Aid;
   readonly listen: string;
+  readonly noPath: { readonly since: number; readonly heldUntil: number; readonly connections: number } | null;
+  readonly lastError: { readonly at: number } | null;
 }
 
 export interface NodeWatchDependencies {
@@ -73,8 +75,11 @@ export class NodeWatch implements Component {
   #lookAtTunnels(): void {
     const { events, tunnels } = this.#deps;
     const standing = new Map(tunnels.list().map((one) => [one.id, one]));
-    for (const [id, one] of standing)
-      if (!this.#tunnels.has(id)) events.emit('tunnel.opened', tunnelData(one), one.localAid);
+    for (const [id, one] of standing) {
+      const before = this.#tunnels.get(id);
+      if (before === undefined) events.emit('tunnel.opened', tunnelData(one), one.localAid);
+      this.#lookAtPath(one, before?.noPath ?? null);
+    }
     const gone = [...this.#tunnels.values()].filter(({ id }) => !standing.has(id));
     const ends = gone.length === 0 ? [] : tunnels.closed();
     for (const one of gone) {
@@ -82,5 +87,18 @@ export class NodeWatch implements Component {
       events.emit('tunnel.closed', { ...tunnelData(one), reason }, one.localAid);
     }
     this.#tunnels = standing;
+  }
+
+  #lookAtPath(tunnel: WatchedTunnel, before: WatchedTunnel['noPath']): void {
+    const { events } = this.#deps;
+    const { noPath, lastError, localAid } = tunnel;
+    if (noPath !== null && before === null) {
+      const { since, heldUntil, connections } = noPath;
+      const data = { since: isoTime(since), held_until: isoTime(heldUntil), connections };
+      events.emit('tunnel.no_path', { ...tunnelData(tunnel), ...data }, localAid);
+    } else if (noPath === null && before !== null) {
+      const state = lastError !== null && lastError.at >= before.since ? 'given_up' : 'back';
+      events.emit('tunnel.path', { ...tunnelData(tunnel), state, since: isoTime(before.since) }, localAid);
+    }
   }
 }

@@ -15,7 +15,8 @@ import { type Carrier, join } from './carrier.ts';
 import { MAX_CONNECTIONS_PER_CALLER } from './inbound-places.ts';
 import { EarlyBytes } from './lasting/early-bytes.ts';
 import { LinkAhead } from './lasting/link-ahead.ts';
-import type { ClosedTunnel, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
+import { RESUME_MS } from './lasting/resumable.ts';
+import type { ClosedTunnel, NoPath, TunnelFailure, TunnelInfo, TunnelRequest } from './types.ts';
 import type { WideCaller } from './wide/caller.ts';
 
 /** How long a client waits for its link, milliseconds. */
@@ -132,8 +133,18 @@ export class Tunnel {
       bytesUp: this.#bytesUp,
       bytesDown: this.#bytesDown,
       idleTimeoutSec: this.request.idleTimeoutSec,
+      noPath: this.#noPath(),
       lastError: this.#lastError,
     };
+  }
+
+  #noPath(): NoPath | null {
+    const { connections } = this.#deps;
+    const carriers = [...this.#clients.values()];
+    const lost = carriers.map((one) => (one === null ? null : connections.lostAt(one))).filter((at) => at !== null);
+    if (lost.length === 0) return null;
+    const since = Math.min(...lost);
+    return { since, heldUntil: since + RESUME_MS, connections: lost.length };
   }
 
   /** Takes one client, and ends with it. */
@@ -234,6 +245,8 @@ export class Tunnel {
   }
 
   #clientGone(socket: Socket): void {
+    const carrier = this.#clients.get(socket) ?? null;
+    if (carrier !== null && this.#deps.connections.isGivenUp(carrier)) this.#failed('connect_failed');
     this.#clients.delete(socket);
     if (this.#newest?.socket === socket) this.#newest = null;
     this.#touch();

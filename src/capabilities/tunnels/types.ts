@@ -17,6 +17,15 @@ export interface TunnelFailure {
   readonly at: number;
 }
 
+/** Connections of a tunnel without a path. */
+export interface NoPath {
+  /** When the first of them lost it, milliseconds. */
+  readonly since: number;
+  /** When the first of them is given up, milliseconds. */
+  readonly heldUntil: number;
+  readonly connections: number;
+}
+
 export interface TunnelInfo {
   readonly id: string;
   readonly localAid: Aid;
@@ -32,6 +41,8 @@ export interface TunnelInfo {
   readonly bytesUp: number;
   readonly bytesDown: number;
   readonly idleTimeoutSec: number;
+  /** Connections that lost their path and are held for another one; null if all have one. */
+  readonly noPath: NoPath | null;
   /** The latest; null where all connections were served. */
   readonly lastError: TunnelFailure | null;
 }

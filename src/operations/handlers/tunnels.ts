@@ -33,6 +33,14 @@ function view(t: TunnelInfo) {
     bytes_up: t.bytesUp,
     bytes_down: t.bytesDown,
     idle_timeout_sec: t.idleTimeoutSec,
+    no_path:
+      t.noPath === null
+        ? undefined
+        : {
+            since: isoTime(t.noPath.since),
+            held_until: isoTime(t.noPath.heldUntil),
+            connections: t.noPath.connections,
+          },
     last_error: t.lastError === null ? undefined : { ...t.lastError, at: isoTime(t.lastError.at) },
   };
 }

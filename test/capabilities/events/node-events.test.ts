@@ -7,7 +7,7 @@ import {
   NODE_EVENTS_PER_HOUR,
   NodeEvents,
 } from '../../../src/capabilities/events/node-events.ts';
-import { NODE_WATCH_MS, NodeWatch } from '../../../src/capabilities/events/node-watch.ts';
+import { NODE_WATCH_MS, NodeWatch, type WatchedTunnel } from '../../../src/capabilities/events/node-watch.ts';
 import type { CloseReason } from '../../../src/foundation/domain/tunnels.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NODE_EVENT_TYPES } from '../../../src/foundation/node-events.ts';
@@ -68,9 +68,11 @@ test('what tells nobody when it changes is looked at', async () => {
   const clock = new TestClock();
   const told: unknown[] = [];
   const state = { network: { ready: false, peers: 0 }, update: 'idle' as 'idle' | 'checking' | 'failed' };
-  const tunnel = { id: 't1', localAid: AGENT, remoteAid: EVE.caller, listen: '127.0.0.1:9' };
-  const standing: (typeof tunnel)[] = [];
-  const closed: (typeof tunnel & { reason: CloseReason })[] = [];
+  const tunnel = { id: 't1', localAid: AGENT, remoteAid: EVE.caller, listen: '127.0.0.1:9' } as const;
+  const noPath = { since: 1_000, heldUntil: 61_000, connections: 2 };
+  const whole = { ...tunnel, noPath: null, lastError: null };
+  const standing: WatchedTunnel[] = [];
+  const closed: (WatchedTunnel & { reason: CloseReason })[] = [];
   const watch = new NodeWatch({
     clock,
     log: silentLog,
@@ -88,16 +90,27 @@ test('what tells nobody when it changes is looked at', async () => {
   assert.deepEqual(await look(), []);
   state.network = { ready: true, peers: 2 };
   state.update = 'checking';
-  standing.push(tunnel);
+  standing.push(whole);
   const data = { id: 't1', remote_aid: EVE.caller, listen: '127.0.0.1:9' };
   assert.deepEqual(await look(), [
     ['network', { ready: true, peers: 2 }, undefined],
     ['tunnel.opened', data, AGENT],
   ]);
+  const [since, held_until] = ['1970-01-01T00:00:01.000Z', '1970-01-01T00:01:01.000Z'];
+  const lost = ['tunnel.no_path', { ...data, since, held_until, connections: 2 }, AGENT];
+  standing[0] = { ...whole, noPath };
+  assert.deepEqual(await look(), [lost]);
+  assert.deepEqual(await look(), []);
+  standing[0] = whole;
+  assert.deepEqual(await look(), [['tunnel.path', { ...data, state: 'back', since }, AGENT]]);
+  standing[0] = { ...whole, noPath };
+  assert.deepEqual(await look(), [lost]);
+  standing[0] = { ...whole, lastError: { at: 61_000 } };
+  assert.deepEqual(await look(), [['tunnel.path', { ...data, state: 'given_up', since }, AGENT]]);
   state.network = { ready: true, peers: 9 };
   state.update = 'failed';
   standing.pop();
-  closed.push({ ...tunnel, reason: 'idle' });
+  closed.push({ ...whole, reason: 'idle' });
   assert.deepEqual(await look(), [
     ['update', { state: 'failed', latest_version: null, error: '' }, undefined],
     ['tunnel.closed', { ...data, reason: 'idle' }, AGENT],

@@ -53,6 +53,31 @@ test('an interactive connection and a bulk transfer go on when the path is lost,
   });
 });
 
+test('a tunnel says since when it has no path and how long its connections are held, and that they were given up', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, clock);
+  const { tunnel } = await world.tunnels.open(world.request());
+  const client = await dial(tunnel.listen);
+  client.write('hello');
+  await once(client, 'data');
+  assert.equal(world.tunnels.get(tunnel.id).noPath, null);
+  world.silent = true;
+  const since = clock.now();
+  lose(world);
+  const held = { since, heldUntil: since + RESUME_MS, connections: 1 };
+  await eventually('the loss is told', () => world.tunnels.get(tunnel.id).noPath !== null);
+  assert.deepEqual(world.tunnels.get(tunnel.id).noPath, held);
+  const ended = endOf(client);
+  const info = await eventually('it is given up', () => {
+    clock.advance(1000);
+    const now = world.tunnels.get(tunnel.id);
+    return now.activeConns === 0 && now;
+  });
+  assert.equal(await ended, 'ECONNRESET');
+  assert.equal(info.noPath, null);
+  assert.equal(info.lastError?.code, 'connect_failed');
+});
+
 test('a half that has ended stays so over a change of path', async () => {
   const ended: Socket[] = [];
   const serve = (socket: Socket): void => {

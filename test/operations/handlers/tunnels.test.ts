@@ -24,6 +24,7 @@ const INFO: TunnelInfo = {
   bytesUp: 10,
   bytesDown: 20,
   idleTimeoutSec: 360,
+  noPath: null,
   lastError: null,
 };
 const CLOSED: ClosedTunnel = {

@@ -24,6 +24,12 @@ test('tunnels are shown with when they close, and those that closed with why', a
   const { stdout } = await runSvc(['tunnel', 'status'], { env });
   assert.match(stdout, /2\.0 KiB\/5 B +\d+ days ago +after 6 min\n\nCLOSED +LISTENED[^]* nobody connected\n/);
   assert.match(stdout, /Connections that were not served:\n01234567…, \d+ days ago: It has no service\.\n$/);
+  const at = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
+  const noPath = { since: at(-14), held_until: at(46), connections: 1 };
+  const cut = await AnsweringDaemon.start(t, () => [200, { tunnels: [{ ...OPEN, no_path: noPath }], closed: [] }]);
+  const shown = await runSvc(['tunnel', 'status'], { env: { SVC_API: cut.api } });
+  assert.match(shown.stdout, / none +1\.0 ms /);
+  assert.match(shown.stdout, /01234567…: no path since 1[45] s, 1 connection is held for 4[56] s more\n/);
   const one: unknown = JSON.parse((await runSvc(['tunnel', 'status', ID, '--json'], { env })).stdout);
   assert.deepEqual(one, { tunnels: [OPEN], closed: [] });
   const opened = await runSvc(['tunnel', 'open', aid], { env });

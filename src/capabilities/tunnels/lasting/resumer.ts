@@ -35,6 +35,8 @@ export interface Anchor {
 interface Standing {
   readonly anchor: Anchor;
   readonly over: AbortController;
+  /** When its link was lost, milliseconds; null while one is under it. */
+  lostAt: number | null;
   /** Another link is being opened. */
   isBusy: boolean;
 }
@@ -58,6 +60,8 @@ export class Resumer {
   readonly #standing = new Map<Resumable, Standing>();
   #tries = 0;
   readonly #queue: (() => void)[] = [];
+  /** Connections that ended because no other link was found. */
+  readonly #givenUp = new WeakSet<Resumable>();
   readonly #unhear: () => void;
 
   constructor(dependencies: ResumerDependencies) {
@@ -75,7 +79,7 @@ export class Resumer {
   }
 
   add(connection: Resumable, anchor: Anchor): void {
-    this.#standing.set(connection, { anchor, over: new AbortController(), isBusy: false });
+    this.#standing.set(connection, { anchor, over: new AbortController(), lostAt: null, isBusy: false });
   }
 
   /** A connection has ended. */
@@ -92,6 +96,21 @@ export class Resumer {
     if (standing === undefined) return false;
     if (!standing.isBusy) detach(this.#resume(connection, standing));
     return true;
+  }
+
+  /** When the link of a connection was lost that waits for another one, milliseconds; null if it does not wait. */
+  lostAt(connection: Resumable): number | null {
+    return connection.isCarried ? null : (this.#standing.get(connection)?.lostAt ?? null);
+  }
+
+  /** True if a connection ended because no other link was found. */
+  isGivenUp(connection: Resumable): boolean {
+    return this.#givenUp.has(connection);
+  }
+
+  #giveUp(connection: Resumable): void {
+    this.#givenUp.add(connection);
+    connection.destroy();
   }
 
   /** Moves what goes a worse way than new links would. */
@@ -122,7 +141,8 @@ export class Resumer {
 
   async #resume(connection: Resumable, standing: Standing): Promise<void> {
     const { clock } = this.#deps;
-    const until = clock.now() + RESUME_MS;
+    standing.lostAt = clock.now();
+    const until = standing.lostAt + RESUME_MS;
     standing.isBusy = true;
     let tryMs = FIRST_TRY_MS;
     for (let pause = FIRST_PAUSE_MS; !connection.destroyed; pause = Math.min(2 * pause, MAX_PAUSE_MS)) {
@@ -130,7 +150,7 @@ export class Resumer {
         await this.#try(connection, standing, tryMs);
         break;
       } catch (error) {
-        if (isFinal(error) || clock.now() >= until) connection.destroy();
+        if (isFinal(error) || clock.now() >= until) this.#giveUp(connection);
       }
       tryMs = Math.min(2 * tryMs, TRY_MS);
       await this.#pause(pause, standing.over.signal);

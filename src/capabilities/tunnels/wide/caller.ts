@@ -90,6 +90,16 @@ export class WideCaller {
     return { standing: this.#resumer.size, keptBytes: this.#host.budget.bytes };
   }
 
+  /** When the path of a carrier was lost that is held for another one, milliseconds; null if it has a path. */
+  lostAt(carrier: Carrier): number | null {
+    return isResumable(carrier) ? this.#resumer.lostAt(carrier) : null;
+  }
+
+  /** True if a carrier ended because it was held in vain. */
+  isGivenUp(carrier: Carrier): boolean {
+    return isResumable(carrier) && this.#resumer.isGivenUp(carrier);
+  }
+
   /** Looks for better links no more. */
   stop(): void {
     this.#resumer.stop();
@@ -227,6 +237,10 @@ export class WideCaller {
     });
     return { link, stream, path: () => stream.path() };
   }
+}
+
+function isResumable(carrier: Carrier): carrier is LastingConnection | WideStream {
+  return carrier instanceof LastingConnection || carrier instanceof WideStream;
 }
 
 function wideFrame(piece: Buffer, offset: number): Buffer {

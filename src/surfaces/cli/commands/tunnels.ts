@@ -40,19 +40,31 @@ function trouble({ id, last_error: error }: Pick<Closed, 'id' | 'last_error'>): 
   return error === undefined ? [] : [`${id}, ${relativeTime(error.at, Date.now())}: ${error.message}`];
 }
 
+/** What became of the path of a tunnel's connections. */
+function pathTrouble({ id, no_path: lost }: Tunnels['tunnels'][number], now: number): string[] {
+  if (lost === undefined) return [];
+  const since = timeText(1000 * Math.max(0, Math.round((now - Date.parse(lost.since)) / 1000)));
+  const left = timeText(1000 * Math.max(0, Math.round((Date.parse(lost.held_until) - now) / 1000)));
+  const held = lost.connections === 1 ? '1 connection is' : `${lost.connections} connections are`;
+  return [`${id}: no path since ${since}, ${held} held for ${left} more`];
+}
+
 function statusText({ tunnels, closed }: Tunnels): Shape {
   const now = Date.now();
   const rows = tunnels.map((t) => {
     const bytes = `${roughSize(t.bytes_up)}/${roughSize(t.bytes_down)}`;
     const used = relativeTime(t.last_activity_at, now);
     const idle = idleText(t.idle_timeout_sec);
-    return [t.id, t.listen, t.remote_aid, t.path, `${t.rtt_ms.toFixed(1)} ms`, t.active_conns, bytes, used, idle];
+    const path = t.no_path === undefined ? t.path : 'none';
+    return [t.id, t.listen, t.remote_aid, path, `${t.rtt_ms.toFixed(1)} ms`, t.active_conns, bytes, used, idle];
   });
   const head = ['ID', 'LISTEN', 'REMOTE', 'PATH', 'RTT', 'CONNS', 'UP/DOWN', 'LAST USED', 'CLOSES IDLE'];
   const past = closed.map((t) => [t.id, t.listen, t.remote_aid, relativeTime(t.closed_at, now), REASONS[t.reason]]);
   const errors = [...tunnels, ...closed].flatMap(trouble);
+  const lost = tunnels.flatMap((t) => pathTrouble(t, now));
   return [
     formatTable(head, rows, 'No tunnel is open. Open one with "svc tunnel open <aid>".'),
+    ...(lost.length === 0 ? [] : ['', ...lost]),
     ...(past.length === 0 ? [] : ['', formatTable(['CLOSED', 'LISTENED', 'REMOTE', 'WHEN', 'WHY'], past)]),
     ...(errors.length === 0 ? [] : ['', 'Connections that were not served:', ...errors]),
   ];
