@@ -97,10 +97,16 @@ export async function buildNetwork(foundation: Foundation) {
     log,
     interfaces: () => ownInterfaces.look().map((one) => one.address),
   });
-  networkChanges.onChange(() => {
+  const onNetwork = (): void => {
     pool.onNetwork();
     records.onNetwork();
     ownAddresses.look();
+  };
+  networkChanges.onChange(onNetwork);
+  // Every flow fell silent: connections are dialled again from fresh ports, and others see this node at other ones.
+  records.onPortChange(() => {
+    endpoint.renewPorts();
+    onNetwork();
   });
   const lookupHost = async (host: string): Promise<string[]> =>
     (await lookup(host, { all: true })).map((one) => one.address);

@@ -59,7 +59,7 @@ declare module 'dht-rpc' {
 
     interface Io {
       readonly serverSocket: Socket | null;
-      readonly clientSocket: Socket | null;
+      clientSocket: Socket | null;
       readonly networkInterfaces: { destroy(): void };
       firewalled: boolean;
       ephemeral: boolean;

@@ -6,6 +6,7 @@
 import DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
@@ -63,6 +64,8 @@ class EngineEvents {
   readonly node = new Listeners<[Address]>();
   /** A node has come into the table or left it, or a client has appeared. */
   readonly tableChange = new Listeners<[]>();
+  /** All nodes fell silent, and requests leave from a fresh local port. */
+  readonly portChange = new Listeners<[]>();
 }
 
 /** A node with its routing id. */
@@ -87,6 +90,11 @@ function mayBeOneMachine(asked: Address, from: Address, isOwnHost: (host: string
   return asked.port === from.port && isNear(asked) && isNear(from);
 }
 
+/** Requests in a row without an answer, from any node, after which the local port changes … */
+export const SILENT_REQUESTS = 4;
+/** … if nothing was answered for so long, milliseconds. */
+export const SILENT_MS = 10_000;
+
 export class DhtEngine {
   readonly events: EngineEvents = new EngineEvents();
   readonly #options: DhtEngineOptions;
@@ -97,6 +105,9 @@ export class DhtEngine {
   #createSockets: (() => SocketPair) | null = null;
   #own: Address | null = null;
   #lastHeardAt = Number.NEGATIVE_INFINITY;
+  /** Requests without an answer since the last one that was answered, and when that was; 0 if none was. */
+  #silentRequests = 0;
+  #answeredAt = 0;
   /** Routing ids of this machine's addresses, at our port. */
   readonly #otherIds = new LruCache<string, Uint8Array>({ maxEntries: MAX_OTHER_IDS });
 
@@ -292,15 +303,39 @@ export class DhtEngine {
     try {
       const reply = await dht.request(message, to, { retry, ...(probing ? { socket: dht.io.clientSocket } : {}) });
       health.answered(to, clock.now() - started);
+      this.#silentRequests = 0;
+      this.#answeredAt = clock.now();
       return reply.error === 0 ? reply : null;
     } catch {
       const isTheirFault = silent && !probing && !dht.destroyed;
+      if (isTheirFault) this.#noteSilence(dht);
       const node = isTheirFault && health.failed(to) >= FAILURES_TO_DROP ? dht.table.get(nodeId(to)) : null;
       if (node !== null) removeNode(dht, node);
       return null;
     } finally {
       silence.stop();
     }
+  }
+
+  /**
+   * Some middleboxes drop a pair of addresses and ports for good after a while. When every node that answered before has
+   * fallen silent, requests leave from a fresh local port.
+   */
+  #noteSilence(dht: DHT): void {
+    const now = this.#deps.clock.now();
+    this.#silentRequests++;
+    const isSilent = this.#silentRequests >= SILENT_REQUESTS && now - this.#answeredAt >= SILENT_MS;
+    if (!isSilent || this.#answeredAt === 0) return;
+    // The next change waits for as many failures from the new port, and as long.
+    this.#silentRequests = 0;
+    this.#answeredAt = now;
+    const { tagged } = this.#sockets();
+    tagged.bind(0, this.#options.host);
+    tagged.on('message', (datagram: Uint8Array, from: DHT.Address) => dht.onmessage(tagged, datagram, from));
+    const old = dht.io.clientSocket;
+    dht.io.clientSocket = tagged;
+    detach(old?.close() ?? Promise.resolve());
+    this.events.portChange.tell();
   }
 
   /** Takes a node out of the table. */

@@ -288,6 +288,10 @@ export class RecordDht implements RecordNetwork {
   }
 
   /** To be called when this machine may be on another network: it is found out anew where others reach us. */
+  onPortChange(handler: () => void): () => void {
+    return this.#parts.engine.events.portChange.add(handler);
+  }
+
   onNetwork(): void {
     this.#parts.membership.onNetworkChange();
   }

@@ -1,9 +1,10 @@
 /** Dials through one client socket of the engine per address family, opened when first needed. */
 import { isIP } from 'node:net';
-import type { Address } from '../../foundation/address.ts';
+import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { patience } from '../../foundation/stall.ts';
@@ -15,6 +16,23 @@ import type { DialOptions } from './types.ts';
 /** How long a dial takes at most where the caller does not say. */
 export const DIAL_TIMEOUT_MS = 10_000;
 
+/** Time between two changes of the local port of a family, milliseconds. */
+export const FRESH_PORT_PAUSE_MS = 5_000;
+/** Addresses that are remembered as reached from a socket. */
+const MAX_REACHED = 1024;
+
+/** A client socket of the engine. */
+interface Port {
+  readonly client: EngineClient;
+  /** Addresses that were reached from it. */
+  readonly reached: Set<string>;
+  /** Connections and dials that use it. */
+  uses: number;
+  readonly openedAt: number;
+  /** Another port has taken its place: it closes with its last use. */
+  isOld: boolean;
+}
+
 interface Dialled {
   readonly native: EngineConnection;
   readonly peer: Peer;
@@ -24,7 +42,8 @@ export class Dialer {
   readonly #engine: QuicEngine;
   readonly #config: object;
   readonly #clock: Clock;
-  readonly #clients = new Map<0 | 1, EngineClient>();
+  readonly #ports = new Map<0 | 1, Port>();
+  readonly #old = new Set<Port>();
   /** That of the client for IPv6, once it was found out. */
   #ipv6Port: number | null = null;
   /** Ends every dial under way. */
@@ -54,10 +73,20 @@ export class Dialer {
       throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
     if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
     using limit = patience(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
-    const dialled = this.#clientOf(family === 4 ? 0 : 1).outboundConnection(host, port);
+    const from = this.#portOf(family === 4 ? 0 : 1);
+    const to = formatAddress({ host, port });
+    from.uses++;
+    const done = (): void => this.#unuse(from);
+    const dialled = from.client.outboundConnection(host, port);
+    detach(dialled.then((connection) => connection.closed()).then(done, done));
     try {
-      return await abortable(abortable(dialled, limit.signal), this.#stop.signal);
+      const connection = await abortable(abortable(dialled, limit.signal), this.#stop.signal);
+      if (from.reached.size < MAX_REACHED) from.reached.add(to);
+      return connection;
     } catch (cause) {
+      // Some middleboxes drop a pair of addresses and ports for good after a while. A fresh local port makes another pair.
+      const isSilent = !(cause instanceof SvcError) || cause.code === 'timeout';
+      if (isSilent && from.reached.has(to) && !this.#stop.signal.aborted) this.#replace(family === 4 ? 0 : 1, from);
       // One that comes after all is not wanted any more.
       dialled.then(
         (connection) => connection.abort(),
@@ -74,19 +103,47 @@ export class Dialer {
   async ipv6Port(): Promise<number> {
     if (this.#stop.signal.aborted) throw new SvcError('cancelled');
     const parts = { engine: this.#engine, config: this.#config };
-    this.#ipv6Port ??= await clientPort(this.#clientOf(1), parts, this.#clock);
+    this.#ipv6Port ??= await clientPort(this.#portOf(1).client, parts, this.#clock);
     return this.#ipv6Port;
   }
 
-  #clientOf(family: 0 | 1): EngineClient {
-    const client = this.#clients.get(family) ?? new this.#engine.Client(this.#config, family);
-    this.#clients.set(family, client);
-    return client;
+  /** Dials from now on come from fresh local ports; connections keep theirs. */
+  renew(): void {
+    for (const [family, port] of this.#ports) this.#replace(family, port);
+  }
+
+  #portOf(family: 0 | 1): Port {
+    const known = this.#ports.get(family);
+    if (known !== undefined) return known;
+    const client = new this.#engine.Client(this.#config, family);
+    const port = { client, reached: new Set<string>(), uses: 0, openedAt: this.#clock.now(), isOld: false };
+    this.#ports.set(family, port);
+    return port;
+  }
+
+  #replace(family: 0 | 1, port: Port): void {
+    if (this.#ports.get(family) !== port || this.#clock.now() - port.openedAt < FRESH_PORT_PAUSE_MS) return;
+    this.#ports.delete(family);
+    if (family === 1) this.#ipv6Port = null;
+    port.isOld = true;
+    this.#old.add(port);
+    this.#closeUnused(port);
+  }
+
+  #unuse(port: Port): void {
+    port.uses--;
+    this.#closeUnused(port);
+  }
+
+  #closeUnused(port: Port): void {
+    if (!port.isOld || port.uses > 0 || !this.#old.delete(port)) return;
+    port.client.abort();
   }
 
   stop(): void {
     this.#stop.abort();
-    for (const client of this.#clients.values()) client.abort();
-    this.#clients.clear();
+    for (const { client } of [...this.#ports.values(), ...this.#old]) client.abort();
+    this.#ports.clear();
+    this.#old.clear();
   }
 }

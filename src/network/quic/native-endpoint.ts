@@ -273,6 +273,11 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     return await this.#dialer.ipv6Port();
   }
 
+  /** Dials from now on come from fresh local ports. */
+  renewPorts(): void {
+    this.#dialer?.renew();
+  }
+
   #connections(): NativeConnection[] {
     return [...this.#accepted, ...this.#dialled];
   }

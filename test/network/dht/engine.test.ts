@@ -1,21 +1,22 @@
 /** What the engine tells those that are made after it. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { systemClock } from '../../../src/foundation/clock.ts';
-import { DhtEngine } from '../../../src/network/dht/engine.ts';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
+import { DhtEngine, SILENT_MS, SILENT_REQUESTS } from '../../../src/network/dht/engine.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 const COMMAND = 9;
 
-async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly string[] = []) {
+async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly string[] = [], clock: Clock = systemClock) {
   const engine = new DhtEngine(
     { host, port: 0, tag: networkTag('test') },
     {
-      clock: systemClock,
-      health: new PeerHealth({ clock: systemClock }),
+      clock,
+      health: new PeerHealth({ clock }),
       isOwnHost: (one) => ownHosts.includes(one),
       sourceTo: () => null,
     },
@@ -74,4 +75,25 @@ test('a node knows the addresses that lead to itself', async (t) => {
   const { engine: everywhere } = await start(t, '0.0.0.0', ['192.168.1.5']);
   assert.equal(everywhere.isOwn({ host: '192.168.1.5', port: everywhere.address.port }), true);
   assert.equal(everywhere.isOwn({ host: '192.168.1.6', port: everywhere.address.port }), false);
+});
+
+test('a node whose port is blocked for good asks from a fresh one', async (t) => {
+  const clock = new TestClock();
+  const { engine } = await start(t, '127.0.0.1', [], clock);
+  const blocked = new Set<number>();
+  let last = 0;
+  const other = await hostileNode(t, (request) => {
+    last = request.from.port;
+    if (!blocked.has(last)) request.reply(Buffer.from('yes'), { closerNodes: false });
+  });
+  const changes: string[] = [];
+  engine.events.portChange.add(() => changes.push('port'));
+  assert.ok(await engine.request(other.address, { command: COMMAND }));
+  blocked.add(last);
+  const silent = Array.from({ length: SILENT_REQUESTS }, () => engine.request(other.address, { command: COMMAND }));
+  clock.advance(SILENT_MS);
+  assert.ok((await Promise.all(silent)).every((reply) => reply === null));
+  assert.deepEqual(changes, ['port']);
+  assert.ok(await engine.request(other.address, { command: COMMAND }));
+  assert.ok(!blocked.has(last));
 });

@@ -72,6 +72,34 @@ test('only an IP address and a port are dialled, by one socket of each family', 
   assert.equal(state.ended, 2);
 });
 
+test('an address that was reached and is silent now is dialled from a fresh port, and the old one closes with its last connection', async () => {
+  const { clock, dials, state, connection, dialer } = setUp();
+  const closed = Promise.withResolvers<void>();
+  const reach = async (): Promise<void> => {
+    const dialled = dialer.dial(ADDRESS, KEY, {});
+    dials.at(-1)?.outcome.resolve({ ...connection, closed: () => closed.promise });
+    await dialled.catch(() => {});
+  };
+  const fail = async (host: string): Promise<void> => {
+    const dialled = assert.rejects(dialer.dial({ ...ADDRESS, host }, KEY, {}), { code: 'timeout' });
+    clock.advance(DIAL_TIMEOUT_MS);
+    await dialled;
+  };
+  await fail('192.0.2.9');
+  await fail('192.0.2.9');
+  assert.equal(state.clients, 1, 'an address that was never reached says nothing');
+  await reach();
+  await fail(ADDRESS.host);
+  void dialer.dial(ADDRESS, KEY, {}).catch(() => {});
+  assert.deepEqual([state.clients, state.ended], [2, 0]);
+  closed.resolve();
+  for (const { outcome } of dials.slice(0, -1)) outcome.reject(new Error('timed out'));
+  await idle();
+  assert.deepEqual([state.clients, state.ended], [2, 1]);
+  dialer.stop();
+  assert.equal(state.ended, 2);
+});
+
 test('a dial is given up in time, and what comes after all is closed', async () => {
   const { clock, dials, state, connection, dialer } = setUp();
   const late = assert.rejects(dialer.dial(ADDRESS, KEY, {}), { code: 'timeout' });
