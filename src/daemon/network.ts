@@ -63,6 +63,9 @@ export async function buildNetwork(foundation: Foundation) {
     { nodeKey: node.key.publicKey, network: config.network },
     { endpoint, clock, log, relayDisabled, known, ...(near === null ? {} : { near }) },
   );
+  configuration.onChange((changed) => {
+    if (changed.has('disable_relay') && relayDisabled()) pool.closeRelayed();
+  });
   const nodeRequests = new PooledNodeRequests({ pool, clock });
   const joined = new JoinedContacts(config.network, meta);
   const proveKey = async ({ address, nodeKey }: NodeAt): Promise<boolean> => {

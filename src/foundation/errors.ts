@@ -84,6 +84,12 @@ export const ERRORS = {
     'The service of the remote agent takes tunnels, not calls: open one with "svc tunnel open", or ask its owner to bind it as host:port.',
   ),
   inbound_unreachable: entry(502, 1, 'The remote agent is there, but its bound service does not answer.'),
+  bad_response: entry(502, 1, 'The service of the remote agent sent a response that cannot be passed on.'),
+  loop_detected: entry(
+    508,
+    1,
+    'The call came back to an agent that it has passed: the service of an agent is its own local address, or two point at each other. Bind another service with "svc inbound bind".',
+  ),
   connect_failed: entry(502, 1, 'The remote node cannot be reached. It may be offline or behind a closed network.'),
   protocol_error: entry(502, 1, 'The other side broke the protocol.'),
   timeout: entry(504, 1, 'The operation took too long and was given up.', [408]),

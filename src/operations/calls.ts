@@ -9,7 +9,7 @@ import {
 import { sizeText } from '../foundation/quantities.ts';
 import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, closed } from './schemas.ts';
-import { AccessToken, REACH_ERRORS } from './tunnels.ts';
+import { AccessToken, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
 /** Headers of a request, and values of each. */
 const MAX_HEADERS = 100;
@@ -52,7 +52,7 @@ export const callOperations = declare(COMMON, {
     output: FetchAnswer,
     carriesBytes: true,
     heartbeat: 'local_aid',
-    errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required'), 'tunnels_only', 'bad_evidence'],
+    errors: [...REACH_ERRORS, ...CALL_ERRORS, 'tunnels_only', 'bad_evidence'],
     tool: {
       name: 'svc_fetch',
       description: "HTTP request to an agent's service.",

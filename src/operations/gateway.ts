@@ -2,11 +2,11 @@
 import { Type } from 'typebox';
 import { declareStreams } from './declare.ts';
 import { AidParams, AidText, closed } from './schemas.ts';
-import { REACH_ERRORS } from './tunnels.ts';
+import { CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
 const GATEWAY = {
   summary:
-    "Calls a remote agent's service, streaming both ways; WebSocket passes through. `Svc-Local-Aid` names the agent here that calls, `Svc-Access-Token` carries what it presents; this node where it is left out.",
+    "Calls a remote agent's service, streaming both ways; WebSocket and other upgrades pass through. `Svc-Local-Aid` names the agent here that calls, `Svc-Access-Token` carries what it presents; this node where it is left out.",
   methods: 'ANY',
   params: closed({ aid: AidText, path: Type.String({ description: 'Handed on as it was written.' }) }),
   // The remote agent's affair.
@@ -14,7 +14,8 @@ const GATEWAY = {
   produces: '*/*',
   permission: 'peer',
   errors: [
-    ...REACH_ERRORS.filter((code) => code !== 'relay_required' && code !== 'local_aid_required'),
+    ...REACH_ERRORS.filter((code) => code !== 'local_aid_required'),
+    ...CALL_ERRORS,
     'tunnels_only',
     'bad_evidence',
     'not_found',

@@ -34,6 +34,9 @@ export const REACH_ERRORS = [
   'protocol_error',
 ] as const;
 
+/** What calls may fail with beyond that. */
+export const CALL_ERRORS = ['bad_response', 'loop_detected'] as const;
+
 const LocalAid = Type.Optional(AidText);
 /** The credential for the called agent. */
 export const AccessToken = Type.Optional(

@@ -29,6 +29,8 @@ interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly relayDisabled?: () => boolean;
   /** TCP connections of this machine beside those in memory. */
   readonly near?: Near;
+  /** Its own clock, where it is not the world's. */
+  readonly clock?: Clock;
 }
 
 export class LinkWorld {
@@ -55,10 +57,11 @@ export class LinkWorld {
     network = '',
     relayDisabled,
     near,
+    clock = this.clock,
     ...options
   }: NodeOptions = {}): Promise<LinkNode> {
     const endpoint = this.network.endpoint({ ...options, publicKey: key.publicKey });
-    const node = new LinkNode(this, { key, endpoint, network, relayDisabled, near });
+    const node = new LinkNode(this, { key, endpoint, network, relayDisabled, near, clock });
     this.#nodes.push(node);
     await endpoint.start();
     await node.pool.start();
@@ -104,6 +107,7 @@ interface LinkNodeParts {
   readonly network: string;
   readonly relayDisabled: (() => boolean) | undefined;
   readonly near: Near | undefined;
+  readonly clock: Clock;
 }
 
 export class LinkNode {
@@ -123,12 +127,12 @@ export class LinkNode {
   readonly #world: LinkWorld;
   #stopped = false;
 
-  constructor(world: LinkWorld, { key, endpoint, network, relayDisabled, near }: LinkNodeParts) {
+  constructor(world: LinkWorld, { key, endpoint, network, relayDisabled, near, clock }: LinkNodeParts) {
     this.#world = world;
     this.key = key;
     this.endpoint = endpoint;
     this.near = near ?? null;
-    const common = { clock: world.clock, log: silentLog };
+    const common = { clock, log: silentLog };
     this.pool = new ConnectionPool(
       { nodeKey: key.publicKey, network },
       { endpoint, relayDisabled: () => relayDisabled?.() === true, ...common, ...(near === undefined ? {} : { near }) },
@@ -145,7 +149,7 @@ export class LinkNode {
       newestDelegation: (aid) => this.newest.get(aid) ?? 0,
       noteDelegation: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
     });
-    this.requests = new PooledNodeRequests({ pool: this.pool, clock: world.clock });
+    this.requests = new PooledNodeRequests({ pool: this.pool, clock });
   }
 
   /** Hosts an agent here, and says so in the directory. */

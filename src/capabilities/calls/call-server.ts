@@ -23,6 +23,7 @@ import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
 import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutOurMarks } from './headers.ts';
 import { lingerThenDestroy, refuseOn, writeHead } from './raw-answer.ts';
 import { StreamPlaces } from './stream-places.ts';
+import { maySwitch, protocolsIn } from './upgrades.ts';
 import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
 
 /** Link streams that one node may hold open for calls, besides those that carry events. */
@@ -205,12 +206,13 @@ export class CallServer implements Component {
     return error;
   }
 
-  /** WebSocket and nothing else: the two sides then speak directly. */
+  /** The two sides then speak directly. */
   async #switch(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     stream.on('error', () => stream.destroy());
     // The parser's, those of two feeds and our own are more than Node takes for sound.
     stream.setMaxListeners(MAX_LISTENERS);
-    const connection = this.#connections.get(stream);
+    // A request with a body comes with another stream than its connection.
+    const connection = this.#connections.get(request.socket);
     if (connection === undefined) return void stream.destroy();
     const { link } = connection;
     const abort = new AbortController();
@@ -218,14 +220,14 @@ export class CallServer implements Component {
     stream.once('close', () => abort.abort());
     try {
       checkForm(request);
-      if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw new SvcError('protocol_error');
+      if (!maySwitch(request)) throw new SvcError('protocol_error');
       await this.#deps.authorize(accessRequestOf(link));
       if (stream.destroyed) return;
       stream.once('close', this.#enterCall(link, abort, true));
       const forwarding = await this.#forwarding(request, link, abort);
       if (stream.destroyed) return;
       this.#deps.callers.entered(accessRequestOf(link));
-      const { message, switched } = await askToSwitch(forwarding);
+      const { message, switched } = await askToSwitch(forwarding, protocolsIn(request.headers.upgrade));
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
       const headers = withoutOurMarks(message.rawHeaders);
@@ -237,7 +239,7 @@ export class CallServer implements Component {
       }
       const { socket, head: early } = switched;
       socket.on('error', () => socket.destroy());
-      writeHead(stream, 101, '', ['Connection', 'Upgrade', 'Upgrade', 'websocket', ...headers]);
+      writeHead(stream, 101, '', ['Connection', 'Upgrade', 'Upgrade', message.headers.upgrade ?? '', ...headers]);
       if (early.length > 0) stream.write(early);
       if (head.length > 0) socket.write(head);
       feed(stream, socket, () => {});

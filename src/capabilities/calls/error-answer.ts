@@ -2,6 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { ERROR_HEADER } from '../../network/links/http-server.ts';
+import type { ResponseProblem } from './exchange.ts';
+import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES } from './headers.ts';
 
 /** What a called daemon may say; anything else it says is a `protocol_error`. */
 const TELLABLE: readonly ErrorCode[] = [
@@ -11,11 +13,30 @@ const TELLABLE: readonly ErrorCode[] = [
   'tunnels_only',
   'bad_evidence',
   'inbound_unreachable',
+  'bad_response',
+  'loop_detected',
   'timeout',
   'too_large',
 ];
 /** Longest wait that is believed, seconds. */
 const MAX_RETRY_AFTER_S = 86_400;
+
+/** Says why a response was refused, in one word that the caller's daemon knows. */
+const REASON_HEADER = 'svc-error-reason';
+const RESPONSE_PROBLEMS: Readonly<Record<ResponseProblem, string>> = {
+  too_many_headers: `The service of the remote agent sent a response with more than ${MAX_HEADERS} headers.`,
+  head_too_large: `The service of the remote agent sent a response head of more than ${MAX_HTTP_HEADER_BYTES} bytes.`,
+  malformed: 'The service of the remote agent sent a response that is not valid HTTP/1.1.',
+};
+
+/** A response of a service that cannot be passed on. */
+export function badResponse(reason: ResponseProblem, cause?: unknown): SvcError {
+  return new SvcError('bad_response', { message: RESPONSE_PROBLEMS[reason], details: { reason }, cause });
+}
+
+function isResponseProblem(reason: unknown): reason is ResponseProblem {
+  return typeof reason === 'string' && Object.hasOwn(RESPONSE_PROBLEMS, reason);
+}
 
 /** The answer that tells a caller's daemon about an error. */
 export function daemonErrorAnswer(error: SvcError) {
@@ -23,6 +44,8 @@ export function daemonErrorAnswer(error: SvcError) {
   const retryAfter = error.details?.['retry_after_s'];
   const length = String(Buffer.byteLength(body));
   const headers = ['Svc-Error', error.code, 'Content-Type', 'application/json', 'Content-Length', length];
+  const reason = error.details?.['reason'];
+  if (error.code === 'bad_response' && isResponseProblem(reason)) headers.push('Svc-Error-Reason', reason);
   if (typeof retryAfter === 'number') headers.push('Retry-After', `${retryAfter}`);
   return { status: error.status, headers, body };
 }
@@ -34,6 +57,8 @@ export function errorOfAnswer(answer: IncomingMessage): SvcError | null {
   const code = TELLABLE.find((known) => known === text);
   if (code === undefined)
     return new SvcError('protocol_error', { message: 'The remote daemon could not serve this call.' });
+  const reason = answer.headers[REASON_HEADER];
+  if (code === 'bad_response' && isResponseProblem(reason)) return badResponse(reason);
   const retryAfter = Number(answer.headers['retry-after']);
   return new SvcError(
     code,

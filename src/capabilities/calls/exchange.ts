@@ -6,10 +6,11 @@ import { Socket } from 'node:net';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import { codeOf } from '../../foundation/errors.ts';
+import { flushHead } from '../../foundation/flush-head.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import { guard, listen } from '../../foundation/stream-listeners.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
+import { filterHeaders, hasHeader, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim answers (1xx) that one request may get. */
@@ -26,6 +27,8 @@ export interface HttpExchange {
   readonly secure?: boolean;
   /** Complete, framing and `Host` included. */
   readonly headers: string[];
+  /** Headers that the response may have; `MAX_HEADERS` if left out. */
+  readonly maxHeaders?: number;
   readonly body: Body;
   /** Trailers of the body that may go on. */
   readonly trailers?: (raw: RawHeaders) => string[];
@@ -55,12 +58,28 @@ export class ExchangeFailure extends Error {
     const { cause } = this;
     return cause instanceof MalformedAnswer || codeOf(cause).startsWith('HPE_');
   }
+
+  /** What is wrong with the response, if it is malformed. */
+  get problem(): ResponseProblem {
+    if (this.cause instanceof MalformedAnswer) return this.cause.problem;
+    return codeOf(this.cause) === 'HPE_HEADER_OVERFLOW' ? 'head_too_large' : 'malformed';
+  }
 }
 
-class MalformedAnswer extends Error {}
+/** What is wrong with a response, in a word that travels. */
+export type ResponseProblem = 'too_many_headers' | 'head_too_large' | 'malformed';
+
+class MalformedAnswer extends Error {
+  readonly problem: ResponseProblem;
+
+  constructor(message: string, problem: ResponseProblem = 'malformed') {
+    super(message);
+    this.problem = problem;
+  }
+}
 
 /** A closed socket would look like a clean end. */
-function breakSink(sink: Writable): void {
+export function breakSink(sink: Writable): void {
   if (sink instanceof Socket) resetSocket(sink);
   else sink.destroy();
 }
@@ -118,7 +137,7 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
   else if (body instanceof Uint8Array) request.end(body);
   else {
     // The head goes out now: the first bytes of the body may take their time.
-    request.flushHeaders();
+    flushHead(request);
     const atEnd = (): void => {
       const raw = 'rawTrailers' in body ? body.rawTrailers : null;
       const kept = Array.isArray(raw) ? trailers?.(raw) : undefined;
@@ -164,11 +183,21 @@ function endWith(request: ClientRequest, signal: AbortSignal | undefined): void 
   request.once('close', () => signal.removeEventListener('abort', abort));
 }
 
-/** Why the head of an answer is none that could be handed on; null where it is. */
-function problemOf({ rawHeaders, statusCode = 0 }: IncomingMessage, switches: boolean): string | null {
-  if (rawHeaders.length / 2 > MAX_HEADERS) return 'the answer has too many headers';
+/** Why a response cannot be passed on; null if it can. */
+function problemOf(
+  { rawHeaders, statusCode = 0 }: IncomingMessage,
+  switches: boolean,
+  maxHeaders: number = MAX_HEADERS,
+): MalformedAnswer | null {
+  if (rawHeaders.length / 2 > maxHeaders)
+    return new MalformedAnswer('the response has too many headers', 'too_many_headers');
   // 101 without the headers of a switch comes as an answer, and so does 099: whoever is told would wait for another one.
-  return switches || statusCode >= MIN_FINAL_STATUS ? null : 'the answer has no final status';
+  return switches || statusCode >= MIN_FINAL_STATUS ? null : new MalformedAnswer('the response has no final status');
+}
+
+/** The headers of a request: `Trailer` announces fields behind the last chunk, and Node refuses it without chunks. */
+function sentHeaders(headers: string[]): string[] {
+  return hasHeader(headers, 'transfer-encoding') ? headers : filterHeaders(headers, (name) => name !== 'trailer');
 }
 
 /**
@@ -180,7 +209,7 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     const send = parts.secure === true ? requestHttps : requestHttp;
     const request = send({
       ...parts.options,
-      headers: parts.headers,
+      headers: sentHeaders(parts.headers),
       insecureHTTPParser: false,
       maxHeaderSize: MAX_HTTP_HEADER_BYTES,
     });
@@ -194,13 +223,13 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
       reject(new ExchangeFailure(why(), request.reusedSocket));
     };
     const answer = (message: IncomingMessage, switched: HttpAnswer['switched']): void => {
-      const problem = problemOf(message, switched !== null);
+      const problem = problemOf(message, switched !== null, parts.maxHeaders);
       if (problem === null) {
         settled = true;
         return resolve({ message, switched });
       }
       (switched?.socket ?? message).destroy();
-      fail(() => new MalformedAnswer(problem));
+      fail(() => problem);
     };
     let interim = 0;
     request.on('information', () => {

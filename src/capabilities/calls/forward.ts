@@ -1,25 +1,31 @@
 /** The called side of one request: on to the bound service, and its answer back. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { flushHead } from '../../foundation/flush-head.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
+import { badResponse } from './error-answer.ts';
 import { withoutEvidence } from './evidence/call-evidence.ts';
-import { feed, type HttpAnswer } from './exchange.ts';
+import { ExchangeFailure, feed, type HttpAnswer } from './exchange.ts';
 import {
   filterHeaders,
   identityHeaders,
   isEventStream,
-  MAX_HEADERS,
+  MAX_LINK_HEADERS,
   pairs,
   type RawHeaders,
   REMADE,
   reasonPhrase,
   withoutForgeries,
+  withoutIdleTrailer,
   withoutOurMarks,
 } from './headers.ts';
+import { hopsWith } from './hops.ts';
 import { BODILESS } from './methods.ts';
+import { isOffered } from './upgrades.ts';
 import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
 
 /** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
@@ -56,7 +62,7 @@ export function checkForm(request: IncomingMessage): void {
       ? 'not HTTP/1.1'
       : !url.startsWith('/') && !(url === '*' && method === 'OPTIONS')
         ? 'the target is not a path'
-        : rawHeaders.length / 2 > MAX_HEADERS
+        : rawHeaders.length / 2 > MAX_LINK_HEADERS
           ? 'too many headers'
           : encoding !== undefined && encoding.toLowerCase() !== 'chunked'
             ? 'an unknown transfer coding'
@@ -64,13 +70,17 @@ export function checkForm(request: IncomingMessage): void {
   if (problem !== null) throw new SvcError('protocol_error', { message: `The request is refused: ${problem}.` });
 }
 
-/** The headers that a service receives, without those that delimit the body. */
+/**
+ * The headers that a service receives, without those that delimit the body.
+ * @throws SvcError `loop_detected`
+ */
 function serviceHeaders({ request, link, service, clock, callerKey, evidence }: Forwarding): string[] {
   const kept = filterHeaders(ofCaller(request.rawHeaders), (name) => !REMADE.has(name));
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
   const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
-  const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...evidence];
+  const hops = hopsWith(callerKey, request);
+  const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...hops, ...evidence];
   return ['Host', hostHeaderOf(service), ...kept, ...identity];
 }
 
@@ -79,7 +89,12 @@ function ofCaller(raw: RawHeaders): string[] {
   return withoutEvidence(withoutForgeries(raw));
 }
 
-async function ask(forwarding: Forwarding, headers: string[], body: IncomingMessage | null): Promise<HttpAnswer> {
+async function ask(
+  forwarding: Forwarding,
+  headers: string[],
+  body: IncomingMessage | null,
+  switches = false,
+): Promise<HttpAnswer> {
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
   try {
@@ -95,10 +110,12 @@ async function ask(forwarding: Forwarding, headers: string[], body: IncomingMess
       body,
       trailers: ofCaller,
       signal: abort.signal,
+      switches,
     };
     return await upstreams.send(service, sent);
   } catch (error) {
     if (abort.signal.reason instanceof SvcError) throw abort.signal.reason;
+    if (error instanceof ExchangeFailure && error.malformed) throw badResponse(error.problem, error);
     const reason = reasonOf(error);
     throw new SvcError('inbound_unreachable', {
       message: `The bound service is not usable: ${reason}.`,
@@ -108,19 +125,24 @@ async function ask(forwarding: Forwarding, headers: string[], body: IncomingMess
   }
 }
 
+/** The headers that delimit the body of a request, and whether it has none. */
+function framing({ method = '', headers }: IncomingMessage) {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  const isEmpty = encoding === undefined && (length === undefined || Number(length) === 0);
+  if (encoding !== undefined) return { headers: ['Transfer-Encoding', 'chunked'], isEmpty };
+  if (length === undefined && BODILESS.has(method)) return { headers: [], isEmpty };
+  return { headers: ['Content-Length', length ?? '0'], isEmpty };
+}
+
 /**
  * Forwards a request and its answer, each as it streams; settles when the answer is through or broken off.
  * @param asStream told where the answer turns out to be a stream of events; what it throws takes the place of the answer
- * @throws SvcError `inbound_unreachable`, `timeout`, or why the call was aborted, as long as no answer has begun
+ * @throws SvcError `inbound_unreachable`, `bad_response`, `loop_detected`, `timeout`, or why the call was aborted, as long as no answer has begun
  */
 export async function forward(forwarding: Forwarding, response: ServerResponse, asStream: () => void): Promise<void> {
   const { request, clock, abort } = forwarding;
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  const empty = encoding === undefined && (length === undefined || Number(length) === 0);
-  const headers = serviceHeaders(forwarding);
-  if (encoding !== undefined) headers.push('Transfer-Encoding', 'chunked');
-  else if (length !== undefined) headers.push('Content-Length', length);
-  else if (!BODILESS.has(request.method ?? '')) headers.push('Content-Length', '0');
+  const { headers: framed, isEmpty: empty } = framing(request);
+  const headers = [...serviceHeaders(forwarding), ...framed];
   const silent = (): void => abort.abort(new SvcError('timeout'));
   let stall = new SilenceWatch(clock, CALL_STALL_MS, silent);
   try {
@@ -161,8 +183,10 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
     // What has come of the body goes with the head, in one write; but the head waits for none: it may take its time.
     link.cork();
     setImmediate(() => link.uncork());
-    response.writeHead(message.statusCode ?? 502, reasonPhrase(message), withoutOurMarks(message.rawHeaders));
-    response.flushHeaders();
+    const { statusCode = 502 } = message;
+    const headers = withoutIdleTrailer(withoutOurMarks(message.rawHeaders), response, statusCode);
+    response.writeHead(statusCode, reasonPhrase(message), [...headers]);
+    flushHead(response);
     const atEnd = (): void => {
       const trailers = withoutOurMarks(message.rawTrailers);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
@@ -181,9 +205,14 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
 }
 
 /**
- * Asks a service to switch to WebSocket.
+ * Asks a service to switch to one of these protocols.
  * @throws SvcError as `forward`
  */
-export function askToSwitch(forwarding: Forwarding): Promise<HttpAnswer> {
-  return ask(forwarding, [...serviceHeaders(forwarding), 'Connection', 'Upgrade', 'Upgrade', 'websocket'], null);
+export async function askToSwitch(forwarding: Forwarding, protocols: readonly string[]): Promise<HttpAnswer> {
+  const { headers: framed, isEmpty } = framing(forwarding.request);
+  const headers = [...serviceHeaders(forwarding), 'Connection', 'Upgrade', 'Upgrade', protocols.join(', '), ...framed];
+  const answer = await ask(forwarding, headers, isEmpty ? null : forwarding.request, true);
+  if (answer.switched === null || isOffered(answer.message.headers.upgrade, protocols)) return answer;
+  answer.switched.socket.destroy();
+  throw badResponse('malformed');
 }

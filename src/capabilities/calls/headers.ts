@@ -2,14 +2,17 @@
  * What of a message's headers crosses a hop. Headers are flat lists of names and values in the
  * order and spelling in which they came, as `IncomingMessage.rawHeaders` holds them.
  */
+import type { ServerResponse } from 'node:http';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
 export type RawHeaders = readonly string[];
 
 /** Largest head of a request or an answer. */
 export const MAX_HTTP_HEADER_BYTES = 32 * 1024;
-/** Headers of a request or an answer. */
+/** Headers of a request or a response. */
 export const MAX_HEADERS = 128;
+/** Headers that daemons add to a message for the hop between them. */
+export const MAX_LINK_HEADERS: number = MAX_HEADERS + 16;
 
 /** Say something about one connection only (RFC 9110, section 7.6.1). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
@@ -29,6 +32,10 @@ export const REMADE: ReadonlySet<string> = new Set(['host', 'content-length', 'e
 /** Rule how a message is read: no `Connection` header can name them away. */
 const PROTECTED: ReadonlySet<string> = new Set(['content-length', 'host']);
 
+const LENGTH = 'content-length';
+/** Statuses of responses that have no body. */
+const BODILESS_STATUSES: ReadonlySet<number> = new Set([204, 304]);
+
 /** Names and values one by one. */
 export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]> {
   for (let i = 0; i + 1 < raw.length; i += 2) yield [raw[i] ?? '', raw[i + 1] ?? ''];
@@ -37,6 +44,11 @@ export function* pairs(raw: RawHeaders): Generator<[name: string, value: string]
 /** The first value of a header, whose name is in lower case; empty where there is none. */
 export function headerOf(raw: RawHeaders, wanted: string): string {
   return pairs(raw).find(([name]) => name.toLowerCase() === wanted)?.[1] ?? '';
+}
+
+/** True if a message has a header; the name is in lower case. */
+export function hasHeader(raw: RawHeaders, wanted: string): boolean {
+  return pairs(raw).some(([name]) => name.toLowerCase() === wanted);
 }
 
 /** The headers that are kept; the names in `keep` are in lower case. */
@@ -49,14 +61,31 @@ export function filterHeaders(raw: RawHeaders, keep: (name: string) => boolean):
   return kept;
 }
 
-/** Headers without those that speak of the connection, listed in `Connection` or known as such. */
+/**
+ * Headers without those that speak of the connection, listed in `Connection` or known as such. `Content-Length` comes
+ * last: behind it, Node decodes a `Content-Disposition` as UTF-8 and writes other bytes than it was given.
+ */
 export function endToEnd(raw: RawHeaders): string[] {
   const named = new Set<string>();
   for (let i = 0; i + 1 < raw.length; i += 2) {
     if (raw[i]?.toLowerCase() !== 'connection') continue;
     for (const name of raw[i + 1]?.split(',') ?? []) named.add(name.trim().toLowerCase());
   }
-  return filterHeaders(raw, (name) => !HOP_BY_HOP.has(name) && (PROTECTED.has(name) || !named.has(name)));
+  const kept = filterHeaders(
+    raw,
+    (name) => !HOP_BY_HOP.has(name) && name !== LENGTH && (PROTECTED.has(name) || !named.has(name)),
+  );
+  return [...kept, ...filterHeaders(raw, (name) => name === LENGTH)];
+}
+
+/**
+ * Headers as a response with this status can carry them. `Trailer` announces fields behind the last chunk of a body:
+ * Node refuses to write it on a response without chunks.
+ */
+export function withoutIdleTrailer(raw: RawHeaders, { req }: ServerResponse, status: number): RawHeaders {
+  const isChunked =
+    req.method !== 'HEAD' && req.httpVersion === '1.1' && !BODILESS_STATUSES.has(status) && !hasHeader(raw, LENGTH);
+  return isChunked ? raw : filterHeaders(raw, (name) => name !== 'trailer');
 }
 
 /** A name as CGI-like servers see it: they do not tell `-`, `_` and `.` apart. */

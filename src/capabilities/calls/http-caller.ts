@@ -11,9 +11,18 @@ import type { LinkStream, Links } from '../../network/links/types.ts';
 import { errorOfAnswer } from './error-answer.ts';
 import type { CallSigner } from './evidence/call-signer.ts';
 import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
-import { endToEnd, filterHeaders, isEventStream, type RawHeaders, REMADE, reasonPhrase } from './headers.ts';
+import {
+  endToEnd,
+  filterHeaders,
+  isEventStream,
+  MAX_LINK_HEADERS,
+  type RawHeaders,
+  REMADE,
+  reasonPhrase,
+} from './headers.ts';
 import { LinkAgent, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
+import { isOffered } from './upgrades.ts';
 import { isShort, wholeBody } from './whole-body.ts';
 
 /** Calls at once from one local agent to one remote agent; more wait for their turn. */
@@ -63,6 +72,8 @@ export interface CallAnswer {
 /** The service switched protocols: bytes go both ways until either side ends. */
 export interface SwitchedCall {
   readonly status: 101;
+  /** What it switched to. */
+  readonly protocol: string;
   readonly statusText: string;
   readonly headers: RawHeaders;
   readonly socket: Duplex;
@@ -117,11 +128,15 @@ export class HttpCaller {
   }
 
   /**
-   * Asks the service to switch to WebSocket; it may also answer plainly.
+   * Asks the service to switch to one of these protocols; it may also answer plainly.
    * @throws SvcError as `request`
    */
-  upgrade(local: Aid, remote: Aid, call: Omit<Call, 'body' | 'bodyLength'>): Promise<CallAnswer | SwitchedCall> {
-    return this.#call(local, remote, { ...call, body: null }, ['Connection', 'Upgrade', 'Upgrade', 'websocket']);
+  async upgrade(local: Aid, remote: Aid, call: Call, protocols: readonly string[]): Promise<CallAnswer | SwitchedCall> {
+    const headers = ['Connection', 'Upgrade', 'Upgrade', protocols.join(', '), ...framing(call)];
+    const answer = await this.#call(local, remote, call, headers);
+    if (!('socket' in answer) || isOffered(answer.protocol, protocols)) return answer;
+    answer.socket.destroy();
+    throw new SvcError('protocol_error', { message: 'The service switched to a protocol that was not offered.' });
   }
 
   /** Ends all pooled streams; calls that run break off. */
@@ -154,7 +169,7 @@ export class HttpCaller {
       }
       this.#countSwitched(target, switched.socket);
       leave();
-      return { ...head(message), status: 101, ...switched };
+      return { ...head(message), status: 101, protocol: message.headers.upgrade ?? '', ...switched };
     } catch (error) {
       leave();
       throw errorOf(error, call.signal);
@@ -182,7 +197,7 @@ export class HttpCaller {
     if (target.switched >= MAX_SWITCHED_PER_TARGET) {
       socket.destroy();
       throw new SvcError('rate_limited', {
-        message: `${MAX_SWITCHED_PER_TARGET} WebSockets to this agent are open: close some first.`,
+        message: `${MAX_SWITCHED_PER_TARGET} connections to this agent have switched protocols, such as WebSockets: close some first.`,
         details: { limit: MAX_SWITCHED_PER_TARGET },
       });
     }
@@ -209,7 +224,8 @@ export class HttpCaller {
   async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpAnswer> {
     const options: RequestOptions = { agent, method: call.method, path: call.path };
     const watch = (request: ClientRequest): void => this.#watchUsed(request, open);
-    const parts = { options, body: call.body, signal: call.signal, trailers: endToEnd, watch };
+    const { body, signal } = call;
+    const parts = { options, body, signal, trailers: endToEnd, watch, maxHeaders: MAX_LINK_HEADERS };
     try {
       return await exchange({ ...parts, headers: headers() });
     } catch (error) {

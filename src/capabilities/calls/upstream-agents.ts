@@ -17,6 +17,7 @@ export interface PoolOptions extends RequestOptions {
   /** Who shares connections with nobody else. */
   readonly owner?: string;
   readonly rejectUnauthorized?: boolean;
+  readonly allowHalfOpen?: boolean;
   /** What the service has to prove on each new connection; left out where it has nothing to prove. */
   readonly proof?: ProofExpected;
 }

@@ -41,6 +41,8 @@ export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers'
   /** Whose service is asked, and the key that it has. */
   readonly called: Aid;
   readonly callerKey: Uint8Array;
+  /** It asks to switch protocols, and each side may end its half of that connection alone. */
+  readonly switches?: boolean;
 };
 
 export interface UpstreamsDependencies {
@@ -86,7 +88,9 @@ export class Upstreams {
       port,
       method: request.method,
       path: request.path,
-      owner: isProven ? `${request.caller} ${request.called}` : request.caller,
+      // A connection of its own: those that wait for requests close both halves at once.
+      ...(request.switches === true ? { allowHalfOpen: true } : {}),
+      owner: request.switches === true ? newId() : isProven ? `${request.caller} ${request.called}` : request.caller,
       ...(isProven ? { proof: { key: request.callerKey, port, clock: this.#clock } } : {}),
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };
@@ -144,6 +148,5 @@ export function reasonOf(error: unknown): string {
   if (code === 'ETIMEDOUT') return 'it does not accept connections in time';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name does not resolve';
   if (/CERT|TLS|SSL/.test(code)) return 'its certificate is not trusted';
-  if (error instanceof ExchangeFailure && error.malformed) return 'it answers with broken HTTP';
   return 'it hung up without an answer';
 }

@@ -291,6 +291,11 @@ export class ConnectionPool implements Component {
     return this.#paths.heard.add(handler);
   }
 
+  /** Closes every connection that a relay carries: relays are disabled from now on. */
+  closeRelayed(): void {
+    for (const session of [...this.#sessions()]) if (isRelayed(session.connection.path.kind)) session.close();
+  }
+
   stats(): LinkStats {
     return this.#traffic.total(this.#sessions());
   }

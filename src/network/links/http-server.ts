@@ -53,7 +53,7 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, serve }: LinkHt
 function freeChunks(server: Server): void {
   // What came behind the head of a switch is a part of its chunk.
   const switched = new WeakSet<Duplex>();
-  server.on('upgrade', (_request, link) => void switched.add(link));
+  server.on('upgrade', ({ socket }) => void switched.add(socket));
   server.on('connection', (link: Duplex & Pick<LinkStream, 'release'>) => {
     const free = (chunk: Buffer): void => {
       if (switched.has(link)) link.off('data', free);

@@ -11,7 +11,7 @@ import type { NodePlace } from './dial.ts';
 import { encodeHeader } from './header.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
 import type { OpenLinks } from './open-links.ts';
-import { decodeProof, MAX_PROOF_BYTES, type ProvenWindow } from './proofs.ts';
+import { decodeProof, isCurrent, MAX_PROOF_BYTES, NOT_YET_VALID, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
 import { Refusal, STATUS } from './status.ts';
 import { asQuicLink } from './stream.ts';
@@ -171,7 +171,7 @@ export class LinkInitiator {
       session.heard();
       if (status !== STATUS.ok) {
         if (early !== undefined) first?.refused?.();
-        throw new Refusal(status);
+        throw this.#refusal(status, caller);
       }
       proven.accepted(session, caller);
       const window = known ?? (await this.#checkCalled(stream, session, names.called, signal));
@@ -185,6 +185,12 @@ export class LinkInitiator {
       stream.destroy();
       throw error;
     }
+  }
+
+  /** What a status means: a delegation that has expired by our own clock too says nothing about clocks. */
+  #refusal(status: number, { delegation }: LocalIdentity): Refusal {
+    const isValid = isCurrent(delegation, 0, unixSeconds(this.#deps.clock));
+    return new Refusal(status === STATUS.clockWrong && !isValid ? STATUS.badProof : status);
   }
 
   #openOnQuic(session: NodeSession, { signal, onQuic }: Opening): Promise<QuicStream> {
@@ -206,6 +212,7 @@ export class LinkInitiator {
     try {
       return await proven.verify('called', session, called, proof, unixSeconds(clock));
     } catch (cause) {
+      if (cause instanceof SvcError && cause.details?.['reason'] === NOT_YET_VALID) throw cause;
       const message = 'The node that answers does not prove that the called agent is on it.';
       throw new SvcError('protocol_error', { message, cause });
     }

@@ -107,8 +107,9 @@ export class AgentLinks implements Links, LinkPaths {
       const isUnreached = error instanceof SvcError && !(error instanceof Refusal) && error.code === 'connect_failed';
       const trouble = isUnreached ? await this.#dependencies.why?.(since) : null;
       if (trouble?.code === 'network_unavailable') throw trouble;
-      if (isTunnel(purpose) || !(error instanceof SvcError) || error.code !== 'relay_required') throw error;
-      // Who asks for something else than a tunnel has not asked for a path: to him the node cannot be reached.
+      const saysWhy = purpose === 'http' || isTunnel(purpose);
+      if (saysWhy || !(error instanceof SvcError) || error.code !== 'relay_required') throw error;
+      // Only tunnels and calls document this code. To everything else the node is unreachable.
       throw new SvcError('connect_failed', { message: error.message, cause: error });
     }
   }
@@ -171,9 +172,15 @@ export class AgentLinks implements Links, LinkPaths {
     const identity = this.#dependencies.identity(local);
     if (identity === null)
       throw new SvcError('not_found', { message: 'The calling agent is not on this daemon.', details: { aid: local } });
-    if (!isCurrent(identity.delegation, 0, unixSeconds(this.#dependencies.clock)))
+    const now = unixSeconds(this.#dependencies.clock);
+    if (now < identity.delegation.issuedAt - CLOCK_SKEW_S)
+      throw new SvcError('clock_wrong', {
+        message: `By the clock of this machine, the delegation of ${local} is not valid yet. Set the clock, or make a new delegation if this clock is right.`,
+        details: { aid: local },
+      });
+    if (!isCurrent(identity.delegation, 0, now))
       throw new SvcError('bad_delegation', {
-        message: `The delegation of ${local} is not valid now (± ${CLOCK_SKEW_S} s): it has expired, or the clock is wrong.`,
+        message: `The delegation of ${local} has expired (± ${CLOCK_SKEW_S} s), or the clock of this machine is wrong.`,
         details: { aid: local },
       });
     return identity;

@@ -23,6 +23,12 @@ const DOMAIN = new TextEncoder().encode('svcd/link-proof/v1\0');
 /** Largest encoded proof, bytes. */
 export const MAX_PROOF_BYTES = 2 + MAX_DELEGATION_BYTES + SIGNATURE_BYTES;
 
+/** Why a delegation does not count by our clock: nothing but a wrong clock makes it too new. */
+export const NOT_YET_VALID = 'not_valid_yet';
+/** A delegation that its owner holds for valid: what it says of two clocks is shown where it is refused. */
+const NOT_VALID_NOW =
+  'By the clock of this machine, the delegation of the other agent is not valid now. This machine\'s clock is wrong, or the other node\'s: "svc doctor" compares this one with others.';
+
 /** Whether an agent opens a stream or is asked for; a proof of one is none of the other. */
 export type ProofRole = 'caller' | 'called';
 const ROLE_BYTE: Readonly<Record<ProofRole, number>> = { caller: 1, called: 2 };
@@ -82,7 +88,7 @@ interface ProofContext {
 
 /**
  * Verifies the proof of an agent at the other end.
- * @throws SvcError `bad_delegation` where it is out of date, `ProtocolBreach` where it is forged
+ * @throws SvcError `bad_delegation` if it was replaced, `clock_wrong` if it is not valid now by our clock, `ProtocolBreach` if it is forged
  */
 export async function verifyProof(
   role: ProofRole,
@@ -93,10 +99,12 @@ export async function verifyProof(
 ): Promise<ProvenWindow> {
   const delegation = readDelegation(proof.delegation);
   if (delegation.agent !== aid) throw forged('The proof is for another agent.');
-  if (!isCurrent(delegation, oldest, now))
-    throw new SvcError('bad_delegation', {
-      message: "The agent's delegation has expired, is not valid yet, or was replaced by a newer one.",
-    });
+  if (delegation.issuedAt < oldest)
+    throw new SvcError('bad_delegation', { message: "The agent's delegation was replaced by a newer one." });
+  if (!isCurrent(delegation, oldest, now)) {
+    const reason = now < delegation.issuedAt ? NOT_YET_VALID : 'expired';
+    throw new SvcError('clock_wrong', { message: NOT_VALID_NOW, details: { reason } });
+  }
   const input = proofInput(role, aid, there, here);
   if (!(await verifySignatureAsync(delegation.operationalKey, input, proof.signature)))
     throw forged('The operational key did not sign for this connection.');

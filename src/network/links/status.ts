@@ -25,6 +25,8 @@ export const STATUS = {
   badProof: 12,
   /** The bound service of the called agent takes calls, and no tunnels. */
   callsOnly: 13,
+  /** By the clock of the node that refuses, the proof is not valid yet or has expired. */
+  clockWrong: 14,
 } as const;
 
 export type ReplyStatus = (typeof STATUS)[keyof typeof STATUS];
@@ -59,8 +61,12 @@ const MEANING: Readonly<Record<Exclude<ReplyStatus, 0>, Meaning>> = {
   [STATUS.otherNetwork]: { code: 'connect_failed', message: 'The other node belongs to another network.' },
   [STATUS.badProof]: {
     code: 'access_denied',
+    message: "The other node does not accept this agent's proof: its delegation has expired or was replaced.",
+  },
+  [STATUS.clockWrong]: {
+    code: 'clock_wrong',
     message:
-      "The other node does not accept this agent's proof: its delegation has expired or was replaced, or a clock is wrong.",
+      'By the other node\'s clock, the delegation of this agent is not valid now; by the clock of this machine it is. One of the two clocks is wrong: "svc doctor" compares this machine\'s with others.',
   },
 };
 
@@ -72,6 +78,7 @@ const OF_ERROR: Partial<Record<ErrorCode, ReplyStatus>> = {
   calls_only: STATUS.callsOnly,
   too_large: STATUS.tooLarge,
   bad_delegation: STATUS.badProof,
+  clock_wrong: STATUS.clockWrong,
 };
 
 /** A refusal by its status: thrown on the called side to send it, on the calling side as it came. */

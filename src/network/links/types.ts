@@ -160,7 +160,7 @@ export interface Links {
   /**
    * Opens a stream to an agent, on this daemon or elsewhere.
    * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `no_inbound`, `timeout`, `cancelled`, `protocol_error`;
-   *   `relay_required`, of a tunnel's links only, where no way is left that is allowed
+   *   `relay_required`, of links for tunnels and calls only, if no allowed path is left
    */
   open(local: Aid, remote: Aid, purpose: Purpose, options?: OpenOptions): Promise<LinkStream>;
   /**

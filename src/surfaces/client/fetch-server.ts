@@ -1,8 +1,10 @@
 /** A server of Node that answers with what a function of `Request` and `Response` says, as web frameworks have it. */
+
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { flushHead } from '../../foundation/flush-head.ts';
 
 /** Methods whose requests have no body. */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
@@ -31,6 +33,6 @@ export async function answer(outgoing: ServerResponse, response: Response): Prom
     return;
   }
   // Who waits for an answer may send more only once it has begun.
-  outgoing.flushHeaders();
+  flushHead(outgoing);
   await pipeline(Readable.fromWeb(body), outgoing);
 }

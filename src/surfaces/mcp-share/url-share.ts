@@ -11,6 +11,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
+import { flushHead } from '../../foundation/flush-head.ts';
 import {
   isMetadataPath,
   MAX_METADATA_BYTES,
@@ -109,7 +110,7 @@ export class UrlShare implements Backend {
     }
     const limited = change !== null && /^text\/event-stream\b/i.test(kind) ? new LimitedStream(change) : null;
     const known = length === undefined || limited !== null ? {} : { 'content-length': length };
-    response.writeHead(answer.statusCode ?? 502, { ...headers, ...known }).flushHeaders();
+    flushHead(response.writeHead(answer.statusCode ?? 502, { ...headers, ...known }));
     await pour(answer, response, signal, limited);
   }
 

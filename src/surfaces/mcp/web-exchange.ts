@@ -1,7 +1,9 @@
 /** From Node's HTTP to the web's, which the SDK of MCP speaks, and back. */
+
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { detach } from '../../foundation/detached.ts';
+import { flushHead } from '../../foundation/flush-head.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { CallContext } from '../../operations/operation.ts';
 
@@ -32,7 +34,7 @@ export async function sendWebResponse(
     return;
   }
   // The head goes out now: the first event may take its time.
-  response.writeHead(answer.status, headers).flushHeaders();
+  flushHead(response.writeHead(answer.status, headers));
   const { signal } = context;
   const reader = answer.body.getReader();
   const cancel = (): void => detach(reader.cancel().catch(() => {}));

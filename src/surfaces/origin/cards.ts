@@ -95,9 +95,11 @@ const AWAY: ReadonlySet<string> = new Set([
   'no_inbound',
   'inbound_unreachable',
   'connect_failed',
+  'relay_required',
+  'clock_wrong',
+  'bad_response',
   'resolve_failed',
   'network_unavailable',
-  'clock_wrong',
   'timeout',
 ]);
 

@@ -1,5 +1,5 @@
 /**
- * Serves programs at a local address of a remote agent: HTTP/1.1 requests and WebSockets as calls, HTTP/2 as
+ * Serves programs at a local address of a remote agent: HTTP/1.1 requests and switches to other protocols as calls, HTTP/2 as
  * connections of a tunnel, byte by byte.
  */
 
@@ -13,6 +13,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { filterHeaders, MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import { maySwitch } from '../../capabilities/calls/upgrades.ts';
 import type { CardAdmission, LocalCard } from '../../capabilities/cards/admission.ts';
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/types.ts';
 import type { Card } from '../../foundation/cards/card.ts';
@@ -87,8 +88,8 @@ class OriginServer implements OriginListener {
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Streams may be silent for a day, up and down.
       requestTimeout: 0,
-      // What asks for another protocol may as well have HTTP/1.1.
-      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+      // A wish that cannot pass is ignored, as HTTP allows.
+      shouldUpgradeCallback: maySwitch,
     });
     // Headers beyond the limit would be dropped without a word; the called side refuses them.
     this.#http.maxHeadersCount = 0;
@@ -165,6 +166,7 @@ class OriginServer implements OriginListener {
     response.shouldKeepAlive = false;
     response.assignSocket(request.socket);
     response.once('finish', () => socket.resume().end(() => socket.destroy()));
+    if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
     detach(this.#serve(request, response, upgrade));
   }
 

@@ -38,6 +38,11 @@ export function setForeignPolicy(response: ServerResponse): void {
   response.setHeader('content-security-policy', FOREIGN_POLICY);
 }
 
+/** A request with more headers than are read. */
+export function tooManyHeaders(limit: number): SvcError {
+  return new SvcError('too_large', { status: 431, message: `A request has at most ${limit} headers.` });
+}
+
 export interface ErrorAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 /** The HTTP server under the API: its time-outs, its limits, and what it says to those who speak no HTTP. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { maySwitch } from '../../capabilities/calls/upgrades.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorAnswer } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
@@ -19,7 +20,8 @@ const TIMEOUT_CHECK_MS = 2_000;
 const KEEP_ALIVE_MS = 30_000;
 /** Request line and headers together. */
 const MAX_HEAD_BYTES = 16 * 1024;
-const MAX_HEADER_COUNT = 100;
+/** Headers of a request. */
+export const MAX_HEADER_COUNT = 100;
 
 export interface HttpLimits {
   readonly headTimeoutMs: number;
@@ -50,9 +52,9 @@ function refuseOnSocket(failure: NodeJS.ErrnoException, socket: Duplex): void {
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** True for requests that may become WebSockets; every other wish for another protocol is ignored, as HTTP allows. */
-function wantsWebSocket({ method, url, headers }: IncomingMessage): boolean {
-  return method === 'GET' && isPeerPath(url) && headers.upgrade?.toLowerCase() === 'websocket';
+/** True for requests to the gateway that may switch protocols; elsewhere the wish is ignored, as HTTP allows. */
+function wantsSwitch(request: IncomingMessage): boolean {
+  return isPeerPath(request.url) && maySwitch(request);
 }
 
 /**
@@ -68,9 +70,10 @@ export function createHttpServer(handler: RequestHandler, limits = LIMITS): Serv
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
     noDelay: true,
-    shouldUpgradeCallback: wantsWebSocket,
+    shouldUpgradeCallback: wantsSwitch,
   });
-  server.maxHeadersCount = MAX_HEADER_COUNT;
+  // Node would drop further headers without a word: the server refuses such requests.
+  server.maxHeadersCount = 0;
   // Sockets with an answer under way, or one that said it is the last.
   const taken = new WeakSet<Duplex>();
   const serve: RequestHandler = (request, response) => {

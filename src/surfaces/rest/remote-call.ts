@@ -1,12 +1,16 @@
 /** Hands a request of this API on to a remote node and its answer back, each as it streams. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { feed } from '../../capabilities/calls/exchange.ts';
-import { pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
+import { breakSink, feed } from '../../capabilities/calls/exchange.ts';
+import { MAX_HEADERS, pairs, type RawHeaders, withoutIdleTrailer } from '../../capabilities/calls/headers.ts';
+import { hopsPassedOn } from '../../capabilities/calls/hops.ts';
 import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
+import { protocolsIn } from '../../capabilities/calls/upgrades.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { flushHead } from '../../foundation/flush-head.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StreamExchange, Upgrade } from '../../operations/handlers/exchange.ts';
-import { hasUnreadBody, setForeignPolicy } from './answer.ts';
+import { hasUnreadBody, setForeignPolicy, tooManyHeaders } from './answer.ts';
 import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
 
 export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
@@ -66,7 +70,7 @@ export function pathBelow(url: string): string {
 /** Writes the head of a remote answer; the security headers of ours stay. */
 function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, { rules, place }: Way): void {
   const seen = new Set<string>();
-  for (const [name, value] of pairs(rules.taken(answer.headers, place))) {
+  for (const [name, value] of pairs(withoutIdleTrailer(rules.taken(answer.headers, place), response, answer.status))) {
     const key = name.toLowerCase();
     // The first one takes the place of ours of that name, further ones come beside it.
     if (seen.has(key)) response.appendHeader(name, value);
@@ -101,17 +105,19 @@ function passOn(response: ServerResponse, answer: CallAnswer, { rules, place }: 
       return resolve();
     }
     // The head goes out now: the body may take its time.
-    response.flushHeaders();
+    flushHead(response);
     const atEnd = (): void => {
       const trailers = rules.taken(body.rawTrailers, place);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     };
-    feed(body, response, atEnd, answer.release);
+    // Without chunks or a length, the end of the connection is the end of the body: a reset says that there is more.
+    const broken = (): void => breakSink(response.req.httpVersion === '1.1' ? response : response.req.socket);
+    feed(body, response, atEnd, answer.release, broken);
   });
 }
 
 /** Joins the two connections after both sides have switched. */
-function join(response: ServerResponse, { socket, head }: Upgrade, answer: SwitchedCall): void {
+function join({ request, response }: RemoteExchange, { socket, head }: Upgrade, answer: SwitchedCall): void {
   const remote = answer.socket;
   remote.on('error', () => remote.destroy());
   socket.once('close', () => remote.destroy());
@@ -119,14 +125,20 @@ function join(response: ServerResponse, { socket, head }: Upgrade, answer: Switc
   if (answer.head.length > 0) socket.write(answer.head);
   if (head.length > 0) remote.write(head);
   feed(socket, remote, () => {});
-  feed(remote, socket, () => {});
+  feed(
+    remote,
+    socket,
+    () => {},
+    undefined,
+    () => breakSink(request.socket),
+  );
   response.statusCode = answer.status;
 }
 
 /** The head of a switch, written past the response: nothing of HTTP follows it. */
 function switchHead(answer: SwitchedCall, { rules, place }: Way): string {
   const headers = [...pairs(rules.taken(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
-  const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket', ...headers];
+  const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', `Upgrade: ${answer.protocol}`, ...headers];
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
@@ -145,15 +157,22 @@ export async function callRemote(exchange: RemoteExchange, target: RemoteTarget)
   const { request, response, context, upgrade } = exchange;
   const { caller, local, remote, prefix, path, accessToken, rules = BELOW_API, body, reshape } = target;
   const way: Way = { rules, place: { prefix, path, host: request.headers.host } };
-  const call = { method: request.method ?? 'GET', path, headers: rules.sent(request.rawHeaders), accessToken };
+  if (request.rawHeaders.length / 2 > MAX_HEADERS) throw tooManyHeaders(MAX_HEADERS);
+  const call = {
+    method: request.method ?? 'GET',
+    path,
+    headers: [...rules.sent(request.rawHeaders), ...hopsPassedOn(request)],
+    accessToken,
+  };
   const { signal } = context;
+  const sent = { ...call, ...(body === undefined ? bodyOf(request) : { body }), signal };
   const answer =
     upgrade === undefined
-      ? await caller.request(local, remote, { ...call, ...(body === undefined ? bodyOf(request) : { body }), signal })
-      : await caller.upgrade(local, remote, { ...call, signal });
+      ? await caller.request(local, remote, sent)
+      : await caller.upgrade(local, remote, sent, protocolsIn(request.headers.upgrade));
   if (upgrade !== undefined && 'socket' in answer) {
     upgrade.socket.write(switchHead(answer, way), 'latin1');
-    return join(response, upgrade, answer);
+    return join(exchange, upgrade, answer);
   }
   if ('socket' in answer) return void answer.socket.destroy();
   if (hasUnreadBody(request)) response.shouldKeepAlive = false;

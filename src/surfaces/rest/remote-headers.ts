@@ -78,6 +78,11 @@ export interface AnswerPlace {
   readonly host: string | undefined;
 }
 
+/** A header value with its bytes above 0x7F escaped: each character is one byte, and `URL` would encode it as two. */
+function escapedBytes(value: string): string {
+  return value.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
 /** A host without the brackets of IPv6 and the dots behind a name. A pattern would try each of ten thousand dots anew. */
 function bareHost(host: string): string {
   if (host.startsWith('[')) return host.slice(1, -1);
@@ -93,7 +98,7 @@ function bareHost(host: string): string {
  * @returns null where it must not be followed
  */
 export function rewriteLocation(location: string, { prefix, path, host }: AnswerPlace): string | null {
-  const target = URL.parse(location, SERVICE_BASE + path);
+  const target = URL.parse(escapedBytes(location), SERVICE_BASE + path);
   if (target === null || (target.protocol !== 'http:' && target.protocol !== 'https:')) return null;
   const own = URL.parse(`${target.protocol}//${host ?? ''}`);
   const name = bareHost(target.hostname);

@@ -14,14 +14,14 @@ import { type BoundStream, bindStreams, type Upgrade } from '../../operations/ha
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
-import { hasUnreadBody, SWITCHED, sendError, setSecurityHeaders, shownError } from './answer.ts';
+import { hasUnreadBody, SWITCHED, sendError, setSecurityHeaders, shownError, tooManyHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
 import { type AdmittedRequest, RequestGate } from './gate.ts';
 import { namesManyHosts } from './host.ts';
 import { HttpMetrics } from './http-metrics.ts';
 import { Lingering } from './lingering.ts';
-import { createHttpServer } from './listener.ts';
+import { createHttpServer, MAX_HEADER_COUNT } from './listener.ts';
 import { metricsHandler } from './metrics-page.ts';
 import { openApiDocument } from './openapi.ts';
 import { isOpenPath } from './panel-path.ts';
@@ -279,6 +279,7 @@ export class RestServer implements Component {
       throw new SvcError('invalid_request', { message: 'The target of a request is a path: this is no proxy.' });
     if (request.httpVersionMajor !== 1 || namesManyHosts(request))
       throw new SvcError('invalid_request', { message: 'A request is of HTTP/1.1 and has one Host header.' });
+    if (request.rawHeaders.length / 2 > MAX_HEADER_COUNT) throw tooManyHeaders(MAX_HEADER_COUNT);
     if (this.#adminStreams.has(request.socket)) return REMOTE_ADMIN;
     if (this.#isServiceConnection(request.socket))
       throw new SvcError('access_denied', { message: "The daemon's own API is no service of an agent." });

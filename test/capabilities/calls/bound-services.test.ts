@@ -69,7 +69,12 @@ test('a status text that cannot be sent on is left out, and ends nothing', async
   world.bound.set(world.remote, service.bound);
   const answer = await world.call();
   assert.deepEqual([answer.status, answer.statusText, await textOf(answer)], [200, '', 'hi']);
-  const plain = await world.caller.upgrade(world.local, world.remote, { method: 'GET', path: '/', headers: [] });
+  const plain = await world.caller.upgrade(
+    world.local,
+    world.remote,
+    { method: 'GET', path: '/', headers: [], body: null },
+    ['websocket'],
+  );
   assert.deepEqual([plain.status, plain.statusText], [200, 'OK']);
 });
 

@@ -96,7 +96,8 @@ test('method, path, query, body and end-to-end headers arrive; who calls is adde
   });
   assert.equal(answer.status, 200);
   assert.equal(await textOf(answer), 'ok');
-  const proof = (header: string): string => header.replace(/t=\d+,v1=[0-9a-f]{64}$/, '(proof)');
+  const proof = (header: string): string =>
+    header.replace(/t=\d+,v1=[0-9a-f]{64}$/, '(proof)').replace(/^(Svc-Hops): [0-9a-f]{16}$/, '$1: (mark)');
   const lines = seen.map((request) => ({
     ...request,
     headers: [...pairs(request.headers)].map((h) => proof(h.join(': '))),
@@ -113,6 +114,7 @@ test('method, path, query, body and end-to-end headers arrive; who calls is adde
         `Svc-Local-Aid: ${world.remote}`,
         `Forwarded: by=_${world.remote};for=_${world.local};proto=http`,
         'Svc-Caller-Proof: (proof)',
+        'Svc-Hops: (mark)',
         'Content-Length: 5',
         'Connection: keep-alive',
       ],
@@ -214,7 +216,7 @@ test('interim answers are passed over, too many of them are not', async (t) => {
   });
   world.bound.set(world.remote, service.bound);
   assert.equal(await textOf(await world.call({ path: '/3' })), 'ok');
-  await assert.rejects(world.call({ path: '/30' }), { code: 'inbound_unreachable' });
+  await assert.rejects(world.call({ path: '/30' }), { code: 'bad_response' });
 });
 
 test('requests share streams, one after the other; agents and tokens do not', async (t) => {

@@ -22,11 +22,12 @@ async function switchable(t: TestContext, onUpgrade: (request: IncomingMessage, 
   service.server.on('upgrade', onUpgrade);
   world.bound.set(world.remote, service.bound);
   const upgrade = (headers: readonly string[] = []) =>
-    world.caller.upgrade(world.local, world.remote, {
-      method: 'GET',
-      path: '/ws',
-      headers: [...HANDSHAKE, ...headers],
-    });
+    world.caller.upgrade(
+      world.local,
+      world.remote,
+      { method: 'GET', path: '/ws', headers: [...HANDSHAKE, ...headers], body: null },
+      ['websocket'],
+    );
   return { world, upgrade };
 }
 

@@ -114,7 +114,7 @@ test('broken HTTP of a service is its fault, and told as such', async (t) => {
   const server = createServer((socket) => socket.once('data', () => socket.write(answers[next++] ?? '')));
   world.bound.set(world.remote, await listening(t, server, 'http'));
   for (const answer of answers)
-    await assert.rejects(world.call(), { code: 'inbound_unreachable' }, JSON.stringify(answer.slice(0, 60)));
+    await assert.rejects(world.call(), { code: 'bad_response' }, JSON.stringify(answer.slice(0, 60)));
   await eventually('the places to be free', () => world.server.active === 0);
 });
 

@@ -164,7 +164,7 @@ const answers: FuzzTarget = {
           const answer =
             (input.length & 1) === 0
               ? await caller.request(NAMES.caller, NAMES.called, { ...call, body: null })
-              : await caller.upgrade(NAMES.caller, NAMES.called, call);
+              : await caller.upgrade(NAMES.caller, NAMES.called, { ...call, body: null }, ['websocket']);
           for (const [name] of pairs(takenHeaders(answer.headers, PLACE)))
             if (SECRET_HEADERS.test(name.toLowerCase())) throw broken('a header passed that must not', name);
           if ('socket' in answer) {

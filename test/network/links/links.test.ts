@@ -7,6 +7,8 @@ import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
+const DAY_S = 86_400;
+
 test('a link carries bytes both ways and knows both agents on either side', async () => {
   await using world = new LinkWorld();
   const [a, b] = [await world.node(), await world.node()];
@@ -258,6 +260,25 @@ test('a delegation that runs out while the connection stands ends the calls', as
   (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
   clock.jump(200_000);
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('protocol_error'));
+});
+
+test('a clock that is set back, on either side, is named as the reason', async () => {
+  const [ours, theirs] = [new TestClock(), new TestClock()];
+  await using world = new LinkWorld(ours);
+  const [a, b] = [await world.node(), await world.node({ clock: theirs })];
+  const now = ours.now() / 1000;
+  b.inbox();
+  const [young, old] = [now - 60, now - 9 * DAY_S];
+  const made = (issuedAt: number) => delegateAnew(newIdentity().master, issuedAt);
+  const [newCaller, newCalled] = [a.host(made(young)), b.host(made(young))];
+  const [oldCaller, oldCalled] = [a.host(made(old)), b.host(made(old))];
+  const named = (whose: RegExp) => (error: unknown) => withCode('clock_wrong')(error) && whose.test(String(error));
+  theirs.jump(-2 * DAY_S * 1000);
+  await assert.rejects(a.links.open(newCaller.aid, oldCalled.aid, 'tcp'), named(/other node's clock/));
+  theirs.jump(2 * DAY_S * 1000);
+  ours.jump(-2 * DAY_S * 1000);
+  await assert.rejects(a.links.open(oldCaller.aid, newCalled.aid, 'tcp'), named(/clock of this machine/));
+  await assert.rejects(a.links.open(newCaller.aid, oldCalled.aid, 'tcp'), named(/clock of this machine/));
 });
 
 test('a rotated operational key is proven anew on the standing connection', async () => {

@@ -63,6 +63,18 @@ test('who may use no relay gets none, though one stands and though others wait f
   assert.equal(await a.pool.connect(nowhere(b), never), direct, 'from then on it serves everybody');
 });
 
+test('connections that a relay carries are closed when relays are disabled, and no others', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = await relayed(world);
+  const other = await world.node();
+  const [carried, direct] = [await a.pool.connect(nowhere(b), never), await a.pool.connect(placeOf(other), never)];
+  await settle();
+  b.pool.closeRelayed();
+  await carried.connection.closed;
+  a.pool.closeRelayed();
+  assert.equal(direct.closed, false);
+});
+
 test('with relays switched off none is dialled, used or let in, at once', async () => {
   await using world = new LinkWorld();
   let disabled = false;

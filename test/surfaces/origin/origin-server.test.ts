@@ -26,7 +26,7 @@ async function address(t: TestContext) {
       signals.push(call.signal);
       return world.caller.request(local, remote, call);
     },
-    upgrade: (local, remote, call) => world.caller.upgrade(local, remote, call),
+    upgrade: (local, remote, call, protocols) => world.caller.upgrade(local, remote, call, protocols),
   };
   const noCard = (): never => {
     throw new SvcError('not_found');
