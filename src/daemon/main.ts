@@ -6,6 +6,7 @@ import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
+import { resetOnAbnormalEnd } from './abnormal-end.ts';
 import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from './args.ts';
 import { Daemon } from './daemon.ts';
 import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
@@ -19,6 +20,7 @@ async function start(
   supervisor: Supervisor | null = null,
   stop?: Ending['stop'],
 ): Promise<Daemon> {
+  resetOnAbnormalEnd(process);
   const daemon = await Daemon.start(args, process.env, supervisor, stop);
   surviveKnownFailures(process, daemon.log);
   return daemon;

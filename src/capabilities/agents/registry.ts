@@ -17,7 +17,7 @@ import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { Keyring, keyName } from './keyring.ts';
-import { type OwnApi, parseServiceAddress, refuseOwnApi } from './service-address.ts';
+import { type OwnApi, parseServiceAddress, refuseOwnApi, refuseOwnLocalAddress } from './service-address.ts';
 import { ServiceMonitor, type ServiceState } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 
@@ -123,7 +123,10 @@ export class AgentRegistry implements Component {
   async register(request: RegisterRequest): Promise<Aid> {
     const now = unixSeconds(this.#deps.clock);
     const credentials = readCredentials(request.operationalPrivateKeyHex, request.delegationProofHex, now);
-    const service = request.serviceTcp === undefined ? undefined : await this.#readService(request.serviceTcp);
+    const service =
+      request.serviceTcp === undefined
+        ? undefined
+        : await this.#readService(request.serviceTcp, credentials.delegation.agent);
     return this.#keep(credentials, service, request.isHeld === true);
   }
 
@@ -168,8 +171,8 @@ export class AgentRegistry implements Component {
     const { agents, clock } = this.#deps;
     const now = unixSeconds(clock);
     const { pair, delegation } = readCredentials(request.operationalPrivateKeyHex, request.delegationProofHex, now);
-    const serviceTcp = await this.#readService(request.serviceTcp);
     const aid = delegation.agent;
+    const serviceTcp = await this.#readService(request.serviceTcp, aid);
     this.#refuseNode(aid);
     if (agents.get(aid) !== null)
       throw new SvcError('agent_exists', {
@@ -245,7 +248,7 @@ export class AgentRegistry implements Component {
       });
     if (key !== undefined && keyName(aid, parsePrivateKey(key).publicKey) !== row.keyName)
       throw new SvcError('operational_key_mismatch');
-    const service = await this.#readService(request.serviceTcp);
+    const service = await this.#readService(request.serviceTcp, aid);
     this.#row(aid);
     this.#deps.agents.setService(aid, service);
     this.#heartbeats.record(aid);
@@ -338,9 +341,10 @@ export class AgentRegistry implements Component {
     return row;
   }
 
-  async #readService(text: string): Promise<string> {
+  async #readService(text: string, aid: Aid): Promise<string> {
     if (text.trim() === '') return '';
     const service = parseServiceAddress(text);
+    refuseOwnLocalAddress(service, aid, this.#deps.own);
     await refuseOwnApi(service, this.#deps.own);
     return service.text;
   }

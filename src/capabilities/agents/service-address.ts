@@ -2,6 +2,7 @@
 import { type Address, isLoopbackHost, mayBeThisMachine, parseAddress } from '../../foundation/address.ts';
 import { MAX_SERVICE_ADDRESS_CHARS } from '../../foundation/domain/agents.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { canonicalIp } from '../../foundation/ip.ts';
 
 export interface ServiceAddress extends Address {
@@ -82,6 +83,18 @@ export interface OwnApi {
   interfaces(): readonly string[];
   /** Addresses of a host name; rejects where it has none. */
   lookup(host: string): Promise<readonly string[]>;
+  /** Ports of the local addresses of an agent on this machine. */
+  localPorts?(aid: Aid): readonly number[];
+}
+
+/**
+ * Refuses a local address of the agent itself: each call would come back to it.
+ * @throws SvcError `bad_service_address`
+ */
+export function refuseOwnLocalAddress(service: ServiceAddress, aid: Aid, own: OwnApi): void {
+  const ports = new Set(own.localPorts?.(aid));
+  if (placesOf(service).some(({ host, port }) => ports.has(port) && mayBeThisMachine(host)))
+    throw refused('this is a local address of the agent itself, where each call would come back to it');
 }
 
 /**

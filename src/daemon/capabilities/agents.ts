@@ -9,6 +9,7 @@ import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { ServiceSockets } from '../../foundation/service-sockets.ts';
 import { AgentStore } from '../../foundation/store/agents.ts';
+import { OriginStore } from '../../foundation/store/origins.ts';
 import type { ApiReference } from '../api.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
@@ -21,6 +22,12 @@ export function buildAgents(
   api: ApiReference,
 ) {
   const agents = new AgentStore(store);
+  const origins = new OriginStore(store);
+  const localPorts = (aid: Aid): number[] =>
+    origins
+      .list()
+      .filter(({ remoteAid }) => remoteAid === aid)
+      .map(({ port }) => port);
   const registry = new AgentRegistry(
     { nodeAid: node.aid },
     {
@@ -29,7 +36,7 @@ export function buildAgents(
       clock,
       log,
       checkTcp,
-      own: { api: () => api.address, interfaces, lookup: lookupHost },
+      own: { api: () => api.address, interfaces, lookup: lookupHost, localPorts },
     },
   );
   life.add('answering', registry);

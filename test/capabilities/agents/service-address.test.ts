@@ -5,8 +5,10 @@ import {
   parseServiceAddress,
   placesOf,
   refuseOwnApi,
+  refuseOwnLocalAddress,
 } from '../../../src/capabilities/agents/service-address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { newIdentity } from '../../support/identities.ts';
 
 function isRefused(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'bad_service_address' && error.status === 400;
@@ -158,4 +160,15 @@ test('takes other ports, other machines and names that nobody knows', async () =
   ])
     await refuseOwnApi(parseServiceAddress(text), OWN);
   await refuseOwnApi(parseServiceAddress('127.0.0.1:2121'), { ...OWN, api: () => null });
+});
+
+test('refuses a local address of the agent itself, and takes those of others', () => {
+  const [aid, other] = [newIdentity().aid, newIdentity().aid];
+  const own = { ...OWN, localPorts: (one: string) => (one === aid ? [40_123] : []) };
+  const refuse = (text: string, whose = aid) => refuseOwnLocalAddress(parseServiceAddress(text), whose, own);
+  for (const text of ['http://127.0.0.1:40123', 'localhost:40123', 'http://127.0.0.1:1,tcp://[::1]:40123'])
+    assert.throws(() => refuse(text), isRefused, text);
+  refuse('http://127.0.0.1:40124');
+  refuse('http://192.0.2.1:40123');
+  refuse('http://127.0.0.1:40123', other);
 });

@@ -117,8 +117,10 @@ test('a tunnel that stands keeps off relays from the request on that says so, an
   assert.equal(await use(first.tunnel.listen), 'cut');
 });
 
-test('who asks for something else than a tunnel hears that the node cannot be reached', async () => {
+test('calls hear that only a relay is left, everything else that the node cannot be reached', async () => {
   await using world = await relayedWorld();
-  const opening = world.near.links.open(world.local, world.remote, 'http', { disableRelay: true });
-  await assert.rejects(opening, { code: 'connect_failed' });
+  const open = (purpose: 'http' | 'object') =>
+    world.near.links.open(world.local, world.remote, purpose, { disableRelay: true });
+  await assert.rejects(open('http'), { code: 'relay_required', status: 412 });
+  await assert.rejects(open('object'), { code: 'connect_failed' });
 });
