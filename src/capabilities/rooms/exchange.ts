@@ -75,13 +75,16 @@ export class RoomExchange {
     let after = rooms.cursor(replica.rid, peer, theirs.epoch);
     if (after >= theirs.maxSeq) after = 0;
     const whole = replica.maxSeq === 0 || theirs.maxSeq - after <= PULL_WITHIN;
+    let isEarly = false;
     while (after < theirs.maxSeq) {
       const step = await (whole ? this.#pull(link, replica, peer, after) : this.#select(link, replica, peer, after));
       if (step.upTo <= after) throw broken();
       refused += step.refused;
-      if (step.early || refused > MAX_REFUSED) return;
+      if (refused > MAX_REFUSED) return;
       after = step.upTo;
-      this.#remember(replica, peer, theirs.epoch, after);
+      // Entries dated too far ahead are fetched again by a later comparison; those behind them are taken in now.
+      isEarly ||= step.early;
+      if (!isEarly) this.#remember(replica, peer, theirs.epoch, after);
     }
   }
 

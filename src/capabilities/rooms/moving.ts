@@ -173,7 +173,8 @@ function keepRoom(deps: RoomsMovingDependencies, aid: Aid, room: PreparedRoom, n
   const row = rooms.byRid(rid);
   if (row === null || entries.length === 0) return;
   const replica = new Replica(row, deps);
-  replica.admit(entries, now, () => {});
+  // The old node held these, however its clock was set.
+  replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
   if (replica.role(aid) !== null && one.state === 'member') rooms.setState(rid, 'member');
   rooms.markRead(rid, one.read_seq);
   for (const { target, until } of room.invited)

@@ -18,7 +18,7 @@ const MAX_WAITING = 256;
 /** Ends of the room that are looked at for an entry of our own. */
 const MAX_ENDS = 512;
 /** How far ahead of our clock an entry may be, milliseconds. */
-const MAX_AHEAD_MS = 600_000;
+export const MAX_AHEAD_MS = 600_000;
 
 /** Newest control ancestors above which an entry of our own is to unite them first. */
 const WIDE: number = MAX_FRONTIER / 4;
@@ -37,7 +37,8 @@ export interface OfferResult {
 
 /** What becomes of entries while they are offered. */
 interface Intake {
-  readonly now: number;
+  /** Latest time that an entry may carry, Unix milliseconds. */
+  readonly latest: number;
   readonly added: Entry[];
   /** Ids that need not wait any more. */
   readonly settled: string[];
@@ -95,12 +96,12 @@ export class Replica {
 
   /**
    * Takes in entries whose signatures were verified, in one transaction with what `meanwhile` does.
-   * @param now Unix milliseconds
+   * @param latest entries with a later time are not taken in, Unix milliseconds
    */
-  admit(entries: readonly Entry[], now: number, meanwhile: (added: readonly Entry[]) => void): OfferResult {
+  admit(entries: readonly Entry[], latest: number, meanwhile: (added: readonly Entry[]) => void): OfferResult {
     const controlSize = this.control.size;
     const maxSeq = this.#maxSeq;
-    const intake: Intake = { now, added: [], settled: [], early: false, refused: 0 };
+    const intake: Intake = { latest, added: [], settled: [], early: false, refused: 0 };
     const { added, settled } = intake;
     try {
       this.#deps.rooms.transaction(() => {
@@ -124,7 +125,7 @@ export class Replica {
 
   /** What an entry of the agent would be, at the end of what is known here. @param now Unix milliseconds */
   compose(draft: EntryDraft, now: number): EntryContent {
-    const ends = this.#ends();
+    const ends = this.#ends(now);
     const facts = [...ends.values()];
     return {
       ...draft,
@@ -155,14 +156,33 @@ export class Replica {
     return bytes === null ? null : (decodeEntry(bytes).body ?? null);
   }
 
-  /** True where a control entry is due that unites what came beside each other. */
-  isWide(): boolean {
-    return (placeBehind([...this.#ends().values()], this.control)?.frontier.length ?? 0) > WIDE;
+  /** True if a control entry is due that unites concurrent ones. @param now Unix milliseconds */
+  isWide(now: number): boolean {
+    return (placeBehind([...this.#ends(now).values()], this.control)?.frontier.length ?? 0) > WIDE;
   }
 
   /** What an entry of the agent may name as its parents. */
-  #ends(): ReadonlyMap<string, EntryFact> {
-    return endsOf(this.#facts(this.#deps.entries.heads(this.rid, MAX_ENDS)), this.aid, this.control);
+  #ends(now: number): ReadonlyMap<string, EntryFact> {
+    const heads = this.#facts(this.#deps.entries.heads(this.rid, MAX_ENDS));
+    return endsOf(this.#headsUpTo(heads, now + MAX_AHEAD_MS), this.aid, this.control);
+  }
+
+  /**
+   * The heads of the room without the entries dated later than `latest`. The agent wrote those while its clock was
+   * ahead. Other members do not take them in yet, nor anything that names them as a parent.
+   */
+  #headsUpTo(heads: ReadonlyMap<string, EntryFact>, latest: number): ReadonlyMap<string, EntryFact> {
+    const { entries } = this.#deps;
+    const isDue = ({ at }: EntryFact): boolean => at <= latest;
+    if ([...heads.values()].every(isDue)) return heads;
+    const facts = new Map(heads);
+    // A map also visits what is added to it meanwhile.
+    for (const [id, fact] of facts)
+      if (!isDue(fact))
+        for (const [parent, its] of this.#facts(entries.parents(this.rid, id))) facts.set(parent, its);
+    const due = [...facts].filter(([id, fact]) => isDue(fact) && !entries.hasChild(this.rid, id, fact.seq, latest));
+    // A room that was created while the clock was ahead has none.
+    return due.length > 0 ? new Map(due) : heads;
   }
 
   #facts(ids: readonly string[]): ReadonlyMap<string, EntryFact> {
@@ -178,7 +198,7 @@ export class Replica {
     const { entries } = this.#deps;
     if (entry.groupId !== this.groupId || this.#maxSeq >= MAX_ROOM_ENTRIES) return void intake.refused++;
     if (entries.has(this.rid, entry.id)) return void intake.settled.push(entry.id);
-    if (entry.at > intake.now + MAX_AHEAD_MS) {
+    if (entry.at > intake.latest) {
       intake.early = true;
       return;
     }

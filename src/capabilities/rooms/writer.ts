@@ -8,7 +8,7 @@ import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { announce, settleState } from './notices.ts';
-import type { OfferResult, Replica } from './replica.ts';
+import { MAX_AHEAD_MS, type OfferResult, type Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import { roomLinkText } from './room-link.ts';
 import type { EntryDraft, RoomsDependencies } from './types.ts';
@@ -118,7 +118,7 @@ export class RoomWriter {
     const known = replica.control.newestDelegation(replica.control.everything(), replica.aid);
     // Whoever has an older key of this agent, a thief perhaps, writes nothing behind this.
     const hasNewKey = known > 0 && identity.delegation.issuedAt > known && draft.kind !== 'join';
-    const unites = !isControl(draft.kind) && replica.isWide();
+    const unites = !isControl(draft.kind) && replica.isWide(now);
     if ((hasNewKey || unites) && draft.kind !== 'key') this.write(replica, identity, { kind: 'key' });
     const entry = signEntry(replica.compose(draft, now), identity);
     const problem = replica.problem(entry);
@@ -139,7 +139,9 @@ export class RoomWriter {
     const { rooms, clock } = this.#deps;
     // The room may have gone with its agent while signatures were checked.
     if (rooms.byRid(replica.rid) === null) throw new SvcError('not_found', { thing: 'group' });
-    const admission = replica.admit(entries, clock.now(), (added) => {
+    // The agent's own entries are never dated before their parents, whatever the clock says.
+    const latest = from === null ? Number.POSITIVE_INFINITY : clock.now() + MAX_AHEAD_MS;
+    const admission = replica.admit(entries, latest, (added) => {
       settleState(replica, added, rooms);
       announce(replica, added, this.#deps);
     });

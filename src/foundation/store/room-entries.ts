@@ -119,6 +119,19 @@ export class RoomEntryStore {
     return orNull(blobOf, row, 'bytes');
   }
 
+  parents(rid: number, id: string): string[] {
+    const row = this.#store.one`SELECT parents FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`;
+    return row === undefined ? [] : unpackParents(blobOf(row, 'parents'));
+  }
+
+  /** True if an entry dated `latest` or before names this one, which has the number `seq`, as a parent. */
+  hasChild(rid: number, id: string, seq: number, latest: number): boolean {
+    const child = this.#store.one`
+      SELECT 1 FROM room_entries
+      WHERE rid = ${rid} AND seq > ${seq} AND at <= ${latest} AND instr(parents, ${hexToBlob(id)}) > 0 LIMIT 1`;
+    return child !== undefined;
+  }
+
   /** Ids of the entries that no other one names as a parent, ascending. */
   heads(rid: number, limit: number): string[] {
     const rows = this.#store.all`SELECT entry_id FROM room_heads WHERE rid = ${rid} ORDER BY entry_id LIMIT ${limit}`;

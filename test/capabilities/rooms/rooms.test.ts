@@ -271,3 +271,39 @@ test('an invitation is sent again until it arrives, and the read cursor survives
   assert.deepEqual(again.rooms.markRead(ben.aid, groupId, 1), { readCursor: maxSeq - 1, unreadCount: 1 });
   await world.stop();
 });
+
+test('entries written while the clock was ahead delay neither later entries of the author nor those of others', async () => {
+  const world = new RoomWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const groupId = await roomOf(world, [ann, ben]);
+  await world.until('ben is in', () => ann.rooms.head(ann.aid, groupId).members.length === 2);
+  const ahead = 900_000;
+  world.links.part(ann.links, ben.links);
+  world.clock.jump(ahead);
+  ben.say(groupId, 'ahead');
+  ben.say(groupId, 'ahead as well');
+  world.clock.jump(-ahead);
+  ben.say(groupId, 'on time');
+  ben.say(groupId, 'also on time');
+  world.links.heal();
+  await world.until('the entries on time', () => ann.texts(groupId).length === 2, 600_000);
+  assert.deepEqual(ann.texts(groupId), ['on time', 'also on time']);
+  ann.say(groupId, 'an answer');
+  await world.until('the answer', () => ben.texts(groupId).includes('an answer'), 600_000);
+  ben.say(groupId, 'thanks');
+  await world.until('the thanks', () => ann.texts(groupId).includes('thanks'), 600_000);
+  await world.until('the early entries', () => ann.texts(groupId).length === 6, 2 * ahead);
+  await world.until('the same room', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  await world.stop();
+});
+
+test('who creates a room while the clock is ahead can go on writing when the clock is right again', async () => {
+  const world = new RoomWorld();
+  const ann = await world.node();
+  world.clock.jump(3_600_000);
+  const { groupId } = ann.rooms.create(ann.aid);
+  world.clock.jump(-3_600_000);
+  ann.say(groupId, 'hello');
+  assert.deepEqual(ann.texts(groupId), ['hello']);
+  await world.stop();
+});
