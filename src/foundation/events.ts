@@ -12,6 +12,8 @@ export interface EventPayloads {
   'group.mentioned': { readonly group_id: string; readonly entry_id: string; readonly from: Aid };
   /** The agent's own write to a room. */
   'group.appended': { readonly group_id: string; readonly entry_id: string };
+  /** The agent was removed from a room: it can neither read what is new nor write. `by` is left out if that is not known. */
+  'group.removed': { readonly group_id: string; readonly by?: Aid };
   /** Chat requests that wait, and who sent them. */
   'chat.invites': { readonly count: number; readonly peers: readonly Aid[] };
   'chat.unread': { readonly peer: Aid; readonly unread_count: number };
@@ -44,6 +46,7 @@ export const EVENT_TYPES = [
   'group.unread',
   'group.mentioned',
   'group.appended',
+  'group.removed',
   'chat.invites',
   'chat.unread',
   'chat.received',

@@ -15,6 +15,7 @@ const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
   'group.unread': ROOM,
   'group.mentioned': ROOM,
   'group.appended': ROOM,
+  'group.removed': ROOM,
   'chat.invites': CHAT,
   'chat.unread': CHAT,
   'chat.received': CHAT,

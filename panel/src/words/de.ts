@@ -89,6 +89,7 @@ export const de = {
   'event.file.offered': 'bekam eine Datei angeboten',
   'event.group.appended': 'schrieb in einen Raum',
   'event.group.mentioned': 'wurde in einem Raum genannt',
+  'event.group.removed': 'wurde aus einem Raum entfernt',
   'event.group.unread': 'hat Neues in einem Raum',
   'event.mailbox.received': 'bekam eine Notiz',
   'event.path.changed': 'ist auf anderem Weg verbunden',

@@ -89,6 +89,7 @@ export const en = {
   'event.file.offered': 'was offered a file',
   'event.group.appended': 'wrote in a room',
   'event.group.mentioned': 'was named in a room',
+  'event.group.removed': 'was removed from a room',
   'event.group.unread': 'has something new in a room',
   'event.mailbox.received': 'got a note',
   'event.path.changed': 'is linked another way',

@@ -90,6 +90,7 @@ export const es = {
   'event.file.offered': 'recibió la oferta de un archivo',
   'event.group.appended': 'escribió en una sala',
   'event.group.mentioned': 'fue mencionado en una sala',
+  'event.group.removed': 'fue eliminado de una sala',
   'event.group.unread': 'tiene novedades en una sala',
   'event.mailbox.received': 'recibió una nota',
   'event.path.changed': 'se conecta por otra vía',

@@ -89,6 +89,7 @@ export const ja = {
   'event.file.offered': 'にファイルが届けられようとしています',
   'event.group.appended': 'がルームに書き込みました',
   'event.group.mentioned': 'がルームで言及されました',
+  'event.group.removed': 'がルームから外されました',
   'event.group.unread': 'のルームに新着があります',
   'event.mailbox.received': 'にノートが届きました',
   'event.path.changed': 'の接続経路が変わりました',

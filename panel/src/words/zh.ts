@@ -89,6 +89,7 @@ export const zh = {
   'event.file.offered': '收到一个文件邀约',
   'event.group.appended': '在群组中写了内容',
   'event.group.mentioned': '在群组中被提到',
+  'event.group.removed': '被移出群组',
   'event.group.unread': '的群组有新内容',
   'event.mailbox.received': '收到便笺',
   'event.path.changed': '改用了另一条连接路径',

@@ -92,6 +92,7 @@ export class AntiEntropy {
     if (this.#stop.signal.aborted) return;
     const others = this.#deps.replicas.peers(replica).filter((aid) => aid !== from);
     this.#meetJoiners(replica, entries, others.length);
+    if (from === null) this.#tellRemoved(replica, entries);
     if (from !== null && others.length <= FAN_OUT) return;
     const encoded = entries.map((entry) => entry.encoded);
     for (const peer of this.#some(others, from === null ? FAN_OUT : FORWARD_TO)) this.#push(replica, peer, encoded);
@@ -107,6 +108,15 @@ export class AntiEntropy {
     for (const { kind, author, at } of entries) {
       if (kind !== 'join' || author === replica.aid || at < recent) continue;
       if (others <= FAN_OUT || this.#deps.random() * others < FAN_OUT) detach(this.#sync(replica, author));
+    }
+  }
+
+  /** An agent that was removed gets the entry that says so, and nothing else: no member pushes to it any more. */
+  #tellRemoved(replica: Replica, entries: readonly Entry[]): void {
+    for (const { kind, to: [subject] = [], encoded } of entries) {
+      if (kind !== 'remove' || subject === undefined) continue;
+      const told = this.#talk(subject, () => this.#deps.links.push(replica, subject, [encoded]));
+      told.catch((error: unknown) => this.#failed(subject, error));
     }
   }
 

@@ -1,5 +1,5 @@
 /** What new entries mean to the agent whose replica they came to; runs in the transaction that keeps them. */
-import type { RoomStore } from '../../foundation/store/rooms.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Entry } from './entry.ts';
 import { isContent, isControl } from './kinds.ts';
 import type { Replica } from './replica.ts';
@@ -9,7 +9,8 @@ import type { RoomsDependencies } from './types.ts';
 const MAX_MENTIONS_TOLD = 20;
 
 /** Writes down whether the agent is a member now, what lets others in, and which invitations were answered. */
-export function settleState(replica: Replica, added: readonly Entry[], rooms: RoomStore): void {
+export function settleState(replica: Replica, added: readonly Entry[], deps: RemovalDependencies): void {
+  const { rooms } = deps;
   if (!added.some(({ kind }) => isControl(kind))) return;
   for (const entry of added) if (entry.kind === 'join') rooms.dropInviteOut(replica.rid, entry.author);
   const { rid, aid, groupId } = replica;
@@ -21,8 +22,21 @@ export function settleState(replica: Replica, added: readonly Entry[], rooms: Ro
     rooms.dropInviteIn(aid, groupId);
   } else if (state === 'member') {
     const isOwn = added.some(({ kind, author }) => kind === 'leave' && author === aid);
-    rooms.setState(rid, isOwn ? 'left' : 'removed');
+    const removal = added.find(({ kind, to }) => kind === 'remove' && to?.[0] === aid);
+    if (isOwn) rooms.setState(rid, 'left');
+    else markRemoved(replica, removal?.author ?? null, deps);
   }
+}
+
+type RemovalDependencies = Pick<RoomsDependencies, 'rooms' | 'events'>;
+
+/** Writes down that the agent was removed from the room, and tells it, once. @param by null if that is not known */
+export function markRemoved({ rid, aid, groupId }: Replica, by: Aid | null, { rooms, events }: RemovalDependencies): void {
+  if (rooms.byRid(rid)?.state === 'removed') return;
+  rooms.transaction(() => {
+    rooms.setState(rid, 'removed');
+    events.emit(aid, 'group.removed', by === null ? { group_id: groupId } : { group_id: groupId, by });
+  });
 }
 
 type AnnounceDependencies = Pick<RoomsDependencies, 'rooms' | 'entries' | 'events'>;

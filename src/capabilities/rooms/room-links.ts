@@ -9,6 +9,7 @@ import { letGo } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { RoomExchange, type RoomExchangeDependencies } from './exchange.ts';
+import { markRemoved } from './notices.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import { TalkSlots } from './talk-slots.ts';
@@ -26,7 +27,7 @@ const PUSHED_PER_S = 200;
 const PUSHED_BURST = 5000;
 const MAX_REMEMBERED = 8192;
 
-interface RoomLinksDependencies extends RoomExchangeDependencies, Pick<RoomsDependencies, 'links' | 'log'> {
+interface RoomLinksDependencies extends RoomExchangeDependencies, Pick<RoomsDependencies, 'links' | 'log' | 'events'> {
   readonly replicas: Pick<Replicas, 'served' | 'proof'>;
 }
 
@@ -64,7 +65,7 @@ export class RoomLinks {
       const have = this.#exchange.have(replica);
       send(link, { type: 'hello', groupId: replica.groupId, have, proof });
       const answer = await this.#exchange.next(link);
-      if (answer.type === 'refuse') return this.#refused(replica, answer.entry);
+      if (answer.type === 'refuse') return this.#refused(replica, peer, answer.entry);
       if (answer.type !== 'have') throw new SvcError('protocol_error');
       await this.#exchange.fetch(link, replica, peer, answer.have);
       send(link, { type: 'have', have: this.#exchange.have(replica) });
@@ -77,7 +78,7 @@ export class RoomLinks {
     return this.#call(replica, peer, async (link) => {
       send(link, { type: 'push', groupId: replica.groupId, entries });
       const answer = await this.#exchange.next(link);
-      if (answer.type === 'refuse') throw new SvcError('not_member');
+      if (answer.type === 'refuse') return this.#refused(replica, peer, answer.entry);
       return answer.type === 'taken' && answer.complete;
     });
   }
@@ -104,13 +105,16 @@ export class RoomLinks {
     }
   }
 
-  async #refused(replica: Replica, encoded: Uint8Array | undefined): Promise<never> {
+  async #refused(replica: Replica, peer: Aid, encoded: Uint8Array | undefined): Promise<never> {
     if (encoded !== undefined) {
       const entry = decodeEntry(encoded);
       await verifyEntry(entry, this.#deps.delegations);
       const isOurs = entry.groupId === replica.groupId && entry.kind === 'remove' && entry.to?.[0] === replica.aid;
-      if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id))
-        this.#deps.rooms.setState(replica.rid, 'removed');
+      if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id)) {
+        const { added } = this.#deps.writer.admit(replica, [entry], peer);
+        // Its parents are missing here, and nobody hands them to an agent that was removed.
+        if (added.length === 0) markRemoved(replica, entry.author, this.#deps);
+      }
     }
     throw new SvcError('not_member', { message: 'The other side does not take this agent for a member.' });
   }

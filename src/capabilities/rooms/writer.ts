@@ -142,7 +142,7 @@ export class RoomWriter {
     // The agent's own entries are never dated before their parents, whatever the clock says.
     const latest = from === null ? Number.POSITIVE_INFINITY : clock.now() + MAX_AHEAD_MS;
     const admission = replica.admit(entries, latest, (added) => {
-      settleState(replica, added, rooms);
+      settleState(replica, added, this.#deps);
       announce(replica, added, this.#deps);
     });
     if (admission.added.length > 0) this.added.tell(replica, admission.added, from);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_PAST_ROOMS, MAX_ROOMS, type RoomState } from '../../../src/foundation/domain/rooms.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 
@@ -305,5 +306,34 @@ test('who creates a room while the clock is ahead can go on writing when the clo
   world.clock.jump(-3_600_000);
   ann.say(groupId, 'hello');
   assert.deepEqual(ann.texts(groupId), ['hello']);
+  await world.stop();
+});
+
+test('who is removed hears of it at once, or by the answer of the first member that it writes to', async () => {
+  const world = new RoomWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await roomOf(world, nodes);
+  await world.until('all are known', () => nodes.every((node) => node.rooms.head(node.aid, groupId).memberCount === 3));
+  const remove = (aid: Aid) => ann.rooms.append(ann.aid, groupId, { kind: 'remove', to: [aid] });
+  const isOut = ({ aid, rooms }: RoomNode): boolean => rooms.head(aid, groupId).role === 'removed';
+  const removals = ({ events }: RoomNode) => events.filter(({ type }) => type === 'group.removed');
+
+  remove(ben.aid);
+  await world.until('ben hears of it', () => isOut(ben), 2000);
+  assert.throws(() => ben.say(groupId, 'hello?'), { code: 'not_member' });
+  assert.deepEqual(removals(ben), [{ type: 'group.removed', data: { group_id: groupId, by: ann.aid } }]);
+
+  world.links.part(ann.links, cid.links);
+  ann.say(groupId, 'cid does not get this');
+  remove(cid.aid);
+  await world.clock.run(1000);
+  world.links.heal();
+  assert.equal(isOut(cid), false);
+  cid.say(groupId, 'hello?');
+  await world.until('cid hears of it', () => isOut(cid), 2000);
+  assert.throws(() => cid.say(groupId, 'hello?'), { code: 'not_member' });
+  assert.deepEqual(removals(cid), [{ type: 'group.removed', data: { group_id: groupId, by: ann.aid } }]);
+  assert.equal(ann.texts(groupId).includes('hello?'), false);
   await world.stop();
 });
