@@ -102,7 +102,9 @@ export class ObjectGetter {
       const candidates = holders.candidates(aid, objectId, hint);
       const admit = (bytes: number): Promise<void> => checkRoom(root.parts, bytes);
       const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
-      const brought = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
+      const transferred = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
+      // `force` prefers another copy to the agent's own one, and takes that if there is no other.
+      const brought = transferred ?? (force ? await this.#copyOwn(aid, objectId, part) : null);
       for (const [holder, { code }] of failures)
         if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
       if (brought === null) throw failureOf(failures);

@@ -63,10 +63,11 @@ export class PartFile extends FileSink {
     }
   }
 
-  /** Closes the file with all that was taken in it, so that a later download can take it up. */
+  /** Closes the file. A later download continues with its bytes; without any, the file is removed. */
   override async close(): Promise<void> {
     await this.flush().catch(() => {});
     await super.close();
+    if (this.length === 0) await rm(this.#file, { force: true });
   }
 }
 

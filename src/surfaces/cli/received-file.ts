@@ -153,8 +153,9 @@ export class ReceivedFile implements AsyncDisposable {
     await rm(this.#part, { force: true });
   }
 
-  /** Closes the file; its part stays for another attempt. */
+  /** Closes the file. Its part stays for another attempt, unless it is empty. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
+    if (this.#length === 0) await this.discard();
   }
 }

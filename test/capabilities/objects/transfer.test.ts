@@ -138,6 +138,29 @@ test('a transfer that breaks off is resumed where it was', async (t) => {
   assert.ok(third !== undefined && third >= 2_097_152 && third <= 2_397_152, `resumed at ${third}`);
 });
 
+test('an agent gets its own object, also with force, where nobody else has it', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, gone] = [await world.node(), await world.node()];
+  await near.objects.put(near.aid, { bytes: BYTES });
+  for (const more of [{}, { dest: 'again', force: true }, { dest: 'hinted', force: true, hint: gone.aid }]) {
+    const { path, from } = await get(near, more);
+    assert.equal(from, near.aid);
+    assert.equal(sha256(readFileSync(path)), ID);
+  }
+});
+
+test('a failed download of which no byte came leaves no file', async (t) => {
+  const world = new ObjectWorld(t);
+  const [near, far] = [await world.node(), await world.node()];
+  await assert.rejects(get(near), withCode('not_found'));
+  await assert.rejects(get(near, { hint: far.aid, dest: 'folder/file' }), withCode('not_found'));
+  const files = readdirSync(near.filesRoot, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+  assert.deepEqual(
+    files.map(({ name }) => name),
+    [],
+  );
+});
+
 test('a cancelled download is taken up later, from another holder', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
