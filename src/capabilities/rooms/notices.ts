@@ -31,7 +31,11 @@ export function settleState(replica: Replica, added: readonly Entry[], deps: Rem
 type RemovalDependencies = Pick<RoomsDependencies, 'rooms' | 'events'>;
 
 /** Writes down that the agent was removed from the room, and tells it, once. @param by null if that is not known */
-export function markRemoved({ rid, aid, groupId }: Replica, by: Aid | null, { rooms, events }: RemovalDependencies): void {
+export function markRemoved(
+  { rid, aid, groupId }: Replica,
+  by: Aid | null,
+  { rooms, events }: RemovalDependencies,
+): void {
   if (rooms.byRid(rid)?.state === 'removed') return;
   rooms.transaction(() => {
     rooms.setState(rid, 'removed');

@@ -178,8 +178,7 @@ export class Replica {
     const facts = new Map(heads);
     // A map also visits what is added to it meanwhile.
     for (const [id, fact] of facts)
-      if (!isDue(fact))
-        for (const [parent, its] of this.#facts(entries.parents(this.rid, id))) facts.set(parent, its);
+      if (!isDue(fact)) for (const [parent, its] of this.#facts(entries.parents(this.rid, id))) facts.set(parent, its);
     const due = [...facts].filter(([id, fact]) => isDue(fact) && !entries.hasChild(this.rid, id, fact.seq, latest));
     // A room that was created while the clock was ahead has none.
     return due.length > 0 ? new Map(due) : heads;
