@@ -14,6 +14,7 @@ import { AgentStore } from '../foundation/store/agents.ts';
 import { CardStore } from '../foundation/store/cards.ts';
 import { ChatStore } from '../foundation/store/chat.ts';
 import { ChatLog } from '../foundation/store/chat-log.ts';
+import { NoteOutboxStore } from '../foundation/store/note-outbox.ts';
 import { NoteStore } from '../foundation/store/notes.ts';
 import { ObjectRepository } from '../foundation/store/objects.ts';
 import { OriginStore } from '../foundation/store/origins.ts';
@@ -55,6 +56,7 @@ export function buildMover(
   };
   const notes = {
     store: new NoteStore(store),
+    outbox: new NoteOutboxStore(store),
     exportSecrets: c.notes.exportSecrets.bind(c.notes),
     importSecrets: c.notes.importSecrets.bind(c.notes),
   };

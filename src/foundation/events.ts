@@ -7,6 +7,15 @@ import type { Aid } from './identity/aid.ts';
 export interface EventPayloads {
   /** Notes arrived. */
   'mailbox.received': { readonly count: number; readonly message_ids: readonly string[] };
+  /** A note that was queued here has left: another node keeps it, or the recipient's node has it. */
+  'mailbox.sent': {
+    readonly message_id: string;
+    readonly recipient: Aid;
+    readonly replicas: number;
+    readonly delivered: boolean;
+  };
+  /** A note that was queued here expired: no other node has ever had it. */
+  'mailbox.expired': { readonly message_id: string; readonly recipient: Aid };
   'group.unread': { readonly group_id: string; readonly unread_count: number };
   /** Somebody else's entry names the agent. */
   'group.mentioned': { readonly group_id: string; readonly entry_id: string; readonly from: Aid };
@@ -43,6 +52,8 @@ export type EventType = keyof EventPayloads;
 /** Every kind that is logged. */
 export const EVENT_TYPES = [
   'mailbox.received',
+  'mailbox.sent',
+  'mailbox.expired',
   'group.unread',
   'group.mentioned',
   'group.appended',

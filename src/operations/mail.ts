@@ -30,6 +30,17 @@ const Message = Type.Object({
   sent_at: Timestamp,
 });
 
+const Queued = Type.Object({
+  message_id: Type.String(),
+  recipient: AidText,
+  msg_type: Type.Integer({ minimum: 0, maximum: MAX_NOTE_TYPE }),
+  size: Type.Integer({ description: 'Bytes of the body.' }),
+  sent_at: Timestamp,
+  expires_at: Timestamp,
+  next_attempt_at: Timestamp,
+  attempts: Type.Integer({ description: 'Attempts since it was queued.' }),
+});
+
 export const mailOperations = declare(COMMON, {
   mailboxSend: {
     summary: `Seals a note for an agent, hands it over where the agent is there, and leaves it on the network for ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
@@ -51,7 +62,11 @@ export const mailOperations = declare(COMMON, {
       message_id: Type.String(),
       replicas: Type.Integer({ minimum: 0, description: 'Nodes of the network that keep the note so far.' }),
       delivered: Type.Boolean({ description: "The recipient's node has it already." }),
+      queued: Type.Boolean({
+        description: `Status 202: no other node has the note yet. It is on disk here and is sent again, over restarts, for up to ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
+      }),
     }),
+    otherStatuses: [202],
     errors: [
       'bad_aid',
       'not_found',
@@ -90,6 +105,26 @@ export const mailOperations = declare(COMMON, {
   mailboxDelete: {
     summary: 'Deletes one note that waits, here and on the network.',
     route: 'DELETE /agents/{aid}/mailbox/{message_id}',
+    params: closed({ aid: AidText, message_id: Type.String({ pattern: SHA256_PATTERN }) }),
+    output: Ok,
+  },
+
+  mailboxQueued: {
+    summary: 'Lists the notes that are queued here because no other node has them yet, oldest first.',
+    route: 'GET /agents/{aid}/mailbox/queued',
+    query: closed({
+      limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
+      cursor: Type.Optional(Cursor),
+    }),
+    output: Type.Object({
+      messages: Type.Array(Queued),
+      next_cursor: Type.Optional(Type.String({ description: 'Present if more notes follow.' })),
+    }),
+  },
+
+  mailboxQueuedDelete: {
+    summary: 'Takes a queued note back. It may still arrive if it is being sent.',
+    route: 'DELETE /agents/{aid}/mailbox/queued/{message_id}',
     params: closed({ aid: AidText, message_id: Type.String({ pattern: SHA256_PATTERN }) }),
     output: Ok,
   },

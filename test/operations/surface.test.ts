@@ -68,6 +68,8 @@ const ROUTES_OF_OUR_OWN = [
   'GET /node/peers',
   'GET /node/traffic',
   'DELETE /agents/{}/mailbox/{}',
+  'GET /agents/{}/mailbox/queued',
+  'DELETE /agents/{}/mailbox/queued/{}',
   'GET /node/netcheck',
   'GET /node/netcheck/{}',
   'POST /node/ping/{}',

@@ -12,6 +12,7 @@ import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { NoteCopyStore } from '../../src/foundation/store/note-copies.ts';
+import { NoteOutboxStore } from '../../src/foundation/store/note-outbox.ts';
 import { NoteStore } from '../../src/foundation/store/notes.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { LocalIdentity } from '../../src/network/links/types.ts';
@@ -92,6 +93,7 @@ export class MailNode {
     this.notes = new Notes({
       store: new NoteStore(store),
       copies: new NoteCopyStore(store),
+      outbox: new NoteOutboxStore(store),
       network: this.records,
       links: this.links,
       vault,

@@ -23,6 +23,7 @@ import { ChatStore } from '../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../src/foundation/store/chat-log.ts';
 import { MetaStore } from '../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { NoteOutboxStore } from '../../src/foundation/store/note-outbox.ts';
 import { NoteStore } from '../../src/foundation/store/notes.ts';
 import { OriginStore } from '../../src/foundation/store/origins.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
@@ -170,6 +171,9 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   const note = { aid, sender: friend.aid, msgType: 3, body: Uint8Array.of(7), sentAt: now, receivedAt: now };
   const ids = { messageId: new Uint8Array(32).fill(1), digest: new Uint8Array(8).fill(2), token: new Uint8Array(16) };
   new NoteStore(store).add({ ...note, ...ids }, now + 1000);
+  const outgoing = { aid, messageId: new Uint8Array(32), recipient: friend.aid, msgType: 3, body: Uint8Array.of(8) };
+  const times = { sentAt: now, until: now + 9, dueAt: now + 5, attempts: 0 };
+  new NoteOutboxStore(store).add({ ...outgoing, ...times, nonce: new Uint8Array(16).fill(6) });
   new NoteStore(store).markSeen(aid, new Uint8Array(32).fill(9), now + 500);
   furnishChat(node, aid, friend.aid, stranger.aid);
   await furnishRooms(node, agent, member);

@@ -12,6 +12,8 @@ const CHAT = [...PENDING, 'chatContacts', 'chatRead'] as const satisfies readonl
 
 const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
   'mailbox.received': [...PENDING, 'mailboxList', 'groupInvitations'],
+  'mailbox.sent': ['mailboxQueued'],
+  'mailbox.expired': ['mailboxQueued'],
   'group.unread': ROOM,
   'group.mentioned': ROOM,
   'group.appended': ROOM,

@@ -22,6 +22,7 @@ import type { NoteStore } from '../../foundation/store/notes.ts';
 import { encodeLetter, type LetterContent, messageId } from './letter.ts';
 import type { LeftCopy, NoteCopies } from './note-copies.ts';
 import type { NoteLinks } from './note-links.ts';
+import type { NoteOutbox } from './note-outbox.ts';
 import { PassingIdentities } from './passing-identities.ts';
 import type { RecipientKeys } from './recipient-keys.ts';
 import { sealLetter } from './sealing.ts';
@@ -46,10 +47,11 @@ export const RETRY_MS: number = 3600_000;
 const MAX_SEALINGS = 2;
 
 interface NoteSenderDependencies {
-  readonly network: Pick<MailNetwork, 'put'>;
+  readonly network: Pick<MailNetwork, 'put' | 'reachability'>;
   readonly links: NoteLinks;
   readonly recipients: RecipientKeys;
   readonly copies: Pick<NoteCopies, 'leave' | 'release' | 'drop'>;
+  readonly outbox: Pick<NoteOutbox, 'add'>;
   readonly store: NoteStore;
   readonly clock: Clock;
   readonly log: Log;
@@ -74,13 +76,14 @@ export class NoteSender {
   }
 
   /**
-   * Sends a note. It is sent once somebody keeps it: the recipient's node or a node of the network.
-   * Where nobody does, or who asked for it never hears that it was sent, sending the same content
-   * again within an hour goes on with the same note: a copy which did arrive is not shown twice.
+   * Sends a note. It is sent once another node keeps it: the recipient's node or a node of the network. If it fails, or
+   * the caller never hears that it was sent, sending the same content again within an hour continues with the same note:
+   * a copy that did arrive is not shown twice.
+   * @param queues if no other node keeps the note for now, it is queued instead
    * @throws SvcError `not_found`, `too_large`, `invalid_request`, `rate_limited`, `resolve_failed`,
    *   `bad_delegation`, `not_acknowledged`, `quota_exceeded`, `timeout`
    */
-  async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<Posted> {
+  async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array, queues: boolean): Promise<Posted> {
     const identity = this.#check(sender, msgType, body);
     const { store, clock } = this.#deps;
     const fresh = { nonce: new Uint8Array(randomBytes(REMOVAL_TOKEN_BYTES)), sentAt: clock.now() };
@@ -88,14 +91,14 @@ export class NoteSender {
     const name = `${sender} ${toHex(fingerprint)}`;
     if (this.#underWay.has(name)) {
       const letter = { sender, recipient, msgType, body, ...fresh };
-      const result = await this.#deliver(identity, letter, Promise.resolve());
+      const result = await this.#deliverOrQueue(identity, letter, Promise.resolve(), queues);
       return { ...result, settle: () => {} };
     }
     this.#underWay.add(name);
     try {
       const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
       const letter = { sender, recipient, msgType, body, ...attempt.result };
-      const result = await this.#deliver(identity, letter, attempt.sure());
+      const result = await this.#deliverOrQueue(identity, letter, attempt.sure(), queues);
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
         if (heard) store.settleAttempt(sender, fingerprint);
@@ -107,10 +110,37 @@ export class NoteSender {
     }
   }
 
-  #check(sender: Aid, msgType: number, body: Uint8Array): LocalIdentity {
+  /** Sends a queued note again, under the id that it has. @throws SvcError as `send` */
+  async resend(letter: LetterContent, signal: AbortSignal): Promise<SendResult> {
+    return await this.#deliver(this.#identity(letter.sender), letter, Promise.resolve(), signal);
+  }
+
+  async #deliverOrQueue(
+    identity: LocalIdentity,
+    letter: LetterContent,
+    sure: Promise<void>,
+    queues: boolean,
+  ): Promise<SendResult> {
+    const { outbox, log, network } = this.#deps;
+    try {
+      return await this.#deliver(identity, letter, sure);
+    } catch (error) {
+      if (!queues || !isPassing(error, network.reachability().ready)) throw error;
+      log.debug({ aid: letter.sender, error }, 'a note is queued');
+      outbox.add(letter);
+      return { messageId: toHex(messageId(letter)), replicas: 0, delivered: false, queued: true };
+    }
+  }
+
+  #identity(sender: Aid): LocalIdentity {
     const identity = this.#deps.identity(sender);
     if (identity === null) throw noSuchAgent(sender);
     checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
+    return identity;
+  }
+
+  #check(sender: Aid, msgType: number, body: Uint8Array): LocalIdentity {
+    const identity = this.#identity(sender);
     if (!Number.isSafeInteger(msgType) || msgType < 0 || msgType > MAX_NOTE_TYPE)
       throw new SvcError('invalid_request', { message: `msg_type is 0 to ${MAX_NOTE_TYPE}.` });
     if (body.length > MAX_NOTE_BODY_BYTES)
@@ -127,8 +157,13 @@ export class NoteSender {
   }
 
   /** @param sure settles once it is on disk which note this is: it is sealed meanwhile, and not sent before */
-  async #deliver(identity: LocalIdentity, letter: LetterContent, sure: Promise<void>): Promise<SendResult> {
-    using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS);
+  async #deliver(
+    identity: LocalIdentity,
+    letter: LetterContent,
+    sure: Promise<void>,
+    outer?: AbortSignal,
+  ): Promise<SendResult> {
+    using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, outer);
     const { signal } = limit;
     for (let sealing = 1; ; sealing++) {
       const [record] = await Promise.all([this.#seal(identity, letter, sealing > 1, signal), sure]);
@@ -139,7 +174,7 @@ export class NoteSender {
       const delivered = isTaken(answer);
       // Once the answer is on its way.
       setImmediate(() => this.#identities.prepare());
-      if (replicas > 0 || delivered) return { messageId: toHex(messageId(letter)), replicas, delivered };
+      if (replicas > 0 || delivered) return { messageId: toHex(messageId(letter)), replicas, delivered, queued: false };
       throw undelivered(answer);
     }
   }
@@ -263,6 +298,15 @@ interface Outcome {
 /** True where the recipient's node has the note on disk. */
 function isTaken(answer: NoteAnswer | null): boolean {
   return answer === 'kept' || answer === 'known';
+}
+
+/** True if the same note may be sent later: no node has refused it. */
+function isPassing(error: unknown, isReady: boolean): boolean {
+  if (!(error instanceof SvcError)) return false;
+  if (error.code === 'not_acknowledged') return error.details?.['recipient_says'] === undefined;
+  // Without another node, nothing is known of whether the recipient exists.
+  if (error.code === 'resolve_failed') return !isReady;
+  return error.code === 'timeout' || error.code === 'network_not_ready';
 }
 
 function undelivered(answer: NoteAnswer | null): SvcError {

@@ -14,6 +14,7 @@ import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
+import type { NoteOutboxStore, QueuedNote } from '../../foundation/store/note-outbox.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import type { Links } from '../../network/links/types.ts';
@@ -23,6 +24,7 @@ import { NoteCopies } from './note-copies.ts';
 import { type AgentsPage, NoteFetcher } from './note-fetcher.ts';
 import { type ExportedNoteKey, NoteKeys, type SecretVault } from './note-keys.ts';
 import { NoteLinks } from './note-links.ts';
+import { NoteOutbox } from './note-outbox.ts';
 import { NoteSender, type Posted } from './note-sender.ts';
 import { RecipientKeys } from './recipient-keys.ts';
 import type { KeyDirectory, LocalIdentity, MailNetwork, Note, NoteHandler, NoteTaker, SendResult } from './types.ts';
@@ -39,6 +41,7 @@ const FIRST_LOOK_MS = 1000;
 export interface NotesDependencies {
   readonly store: NoteStore;
   readonly copies: NoteCopyStore;
+  readonly outbox: NoteOutboxStore;
   readonly network: MailNetwork;
   readonly links: Links;
   readonly vault: SecretVault;
@@ -84,6 +87,7 @@ export class Notes implements Component {
   readonly #noteSender: NoteSender;
   readonly #fetcher: NoteFetcher;
   readonly #copies: NoteCopies;
+  readonly #outbox: NoteOutbox;
   readonly #removals: CopyRemovals;
   /** How many notes wait, of those agents that have some. */
   readonly #waiting = new Map<Aid, number>();
@@ -100,7 +104,9 @@ export class Notes implements Component {
     const recipients = new RecipientKeys({ ...deps, keys: this.#keys, links: this.#links });
     this.#copies = new NoteCopies(deps);
     this.#removals = new CopyRemovals(deps);
-    this.#noteSender = new NoteSender({ ...deps, copies: this.#copies, links: this.#links, recipients });
+    this.#outbox = new NoteOutbox({ ...deps, send: (letter, signal) => this.#noteSender.resend(letter, signal) });
+    const parts = { copies: this.#copies, outbox: this.#outbox, links: this.#links, recipients };
+    this.#noteSender = new NoteSender({ ...deps, ...parts });
     this.#fetcher = new NoteFetcher({ ...deps, inbox });
   }
 
@@ -115,6 +121,7 @@ export class Notes implements Component {
     );
     this.#fetcher.start();
     this.#copies.start();
+    this.#outbox.start();
   }
 
   async stop(): Promise<void> {
@@ -122,7 +129,7 @@ export class Notes implements Component {
     this.#purge?.stop();
     this.#links.stop();
     this.#removals.stop();
-    await Promise.all([this.#fetcher.stop(), this.#copies.stop()]);
+    await Promise.all([this.#fetcher.stop(), this.#copies.stop(), this.#outbox.stop()]);
   }
 
   /** Names who is told of the notes of a type; once each, before `start`. */
@@ -140,17 +147,43 @@ export class Notes implements Component {
     this.#fetcher.reconsider(aid, 'full');
   }
 
-  /** Sends a note for somebody who certainly hears how it went. See `NoteSender.send`. */
+  /** Sends a note for a capability, which sends it again by itself if that fails. See `NoteSender.send`. */
   async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<SendResult> {
-    const { settle, ...result } = await this.post(sender, recipient, msgType, body);
-    settle(true);
+    const { settle, ...result } = await this.#noteSender.send(sender, recipient, msgType, body, false);
+    this.#guard(sender, () => settle(true));
     return result;
   }
 
-  /** Sends a note for somebody whose answer may be lost. See `NoteSender.send`. */
+  /**
+   * Sends a note for a client whose answer may be lost. It is queued if no other node keeps it for now.
+   * See `NoteSender.send`.
+   */
   async post(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<Posted> {
-    const { settle, ...result } = await this.#noteSender.send(sender, recipient, msgType, body);
+    const { settle, ...result } = await this.#noteSender.send(sender, recipient, msgType, body, true);
     return { ...result, settle: (heard) => this.#guard(sender, () => settle(heard)) };
+  }
+
+  /**
+   * The notes of an agent that are queued here, oldest first.
+   * @throws SvcError `not_found`, `invalid_request` if the cursor is invalid
+   */
+  queued(aid: Aid, limit: number, cursor?: string): { notes: readonly QueuedNote[]; nextCursor: string | null } {
+    this.#mustBeHere(aid);
+    const notes = this.#outbox.page(aid, numberOf(cursor), limit + 1);
+    const shown = notes.slice(0, limit);
+    return { notes: shown, nextCursor: notes.length > limit ? `${shown.at(-1)?.id ?? 0}` : null };
+  }
+
+  /**
+   * Takes a queued note back. A copy may still arrive if an attempt is under way.
+   * @param messageId in hex
+   * @throws SvcError `not_found`
+   */
+  cancelQueued(aid: Aid, messageId: string): void {
+    this.#mustBeHere(aid);
+    const id = fromHex(messageId);
+    if (id === null || !this.#outbox.cancel(aid, id))
+      throw new SvcError('not_found', { message: 'No such note is queued for this agent.' });
   }
 
   /**
@@ -159,12 +192,7 @@ export class Notes implements Component {
    */
   list(aid: Aid, limit: number, cursor?: string): NotePage {
     this.#mustBeHere(aid);
-    if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
-      throw new SvcError('invalid_request', {
-        message: 'The cursor is not one of ours.',
-        details: { in: 'query', path: '/cursor' },
-      });
-    const { notes, more } = this.#deps.store.page(aid, Number(cursor ?? 0), limit, MAX_NOTES_PAGE_BYTES);
+    const { notes, more } = this.#deps.store.page(aid, numberOf(cursor), limit, MAX_NOTES_PAGE_BYTES);
     const last = notes.at(-1);
     return { notes: notes.map(viewOf), nextCursor: more && last !== undefined ? `${last.id}` : null };
   }
@@ -217,6 +245,7 @@ export class Notes implements Component {
     if (kind === 'registered' || kind === 'rotated') {
       this.#recount(aid);
       this.#fetcher.reconsider(aid, 'unknown_key');
+      this.#outbox.soon();
       if (kind === 'rotated') this.#fetcher.soon(aid);
       else if (!this.#deps.isNew(aid)) this.#fetcher.soon(aid, FIRST_LOOK_MS);
     } else if (kind === 'deleted') {
@@ -320,4 +349,10 @@ export class Notes implements Component {
   #mustBeHere(aid: Aid): void {
     if (this.#deps.identity(aid) === null) throw noSuchAgent(aid);
   }
+}
+
+/** @throws SvcError `invalid_request` */
+function numberOf(cursor = '0'): number {
+  if (/^\d{1,15}$/.test(cursor)) return Number(cursor);
+  throw new SvcError('invalid_request', { message: 'Invalid cursor.', details: { in: 'query', path: '/cursor' } });
 }

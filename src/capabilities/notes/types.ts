@@ -56,4 +56,6 @@ export interface SendResult {
   readonly replicas: number;
   /** The recipient's node has it. */
   readonly delivered: boolean;
+  /** No other node has it yet. It is on disk here and sent again until one does, or it expires. */
+  readonly queued: boolean;
 }

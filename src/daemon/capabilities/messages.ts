@@ -6,6 +6,7 @@ import type { ObjectService } from '../../capabilities/objects/object-service.ts
 import { ChatStore } from '../../foundation/store/chat.ts';
 import { ChatLog } from '../../foundation/store/chat-log.ts';
 import { NoteCopyStore } from '../../foundation/store/note-copies.ts';
+import { NoteOutboxStore } from '../../foundation/store/note-outbox.ts';
 import { NoteStore } from '../../foundation/store/notes.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
@@ -34,6 +35,7 @@ export function buildMessages(
     ...common,
     store: new NoteStore(store, commits),
     copies: new NoteCopyStore(store),
+    outbox: new NoteOutboxStore(store),
     vault: keys,
     directory: {
       published: (aid, type) => publications.publications(aid).find((row) => row.type === type) ?? null,

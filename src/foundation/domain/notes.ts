@@ -19,3 +19,6 @@ export const MAX_KEPT_NOTE_KEYS = 32;
 export const MESSAGE_ID_BYTES = 32;
 /** The private half of a key that opens notes, bytes. */
 export const X25519_PRIVATE_KEY_BYTES = 32;
+
+/** Notes of one agent that are queued because no other node has them yet. */
+export const MAX_QUEUED_NOTES = 1000;

@@ -22,13 +22,7 @@ import {
   PAIR_STATES,
   STREAM_ID_BYTES,
 } from '../domain/chat.ts';
-import {
-  MAX_KEPT_NOTE_KEYS,
-  MAX_MAILBOX_NOTES,
-  MAX_NOTE_TYPE,
-  MESSAGE_ID_BYTES,
-  X25519_PRIVATE_KEY_BYTES,
-} from '../domain/notes.ts';
+import { MAX_KEPT_NOTE_KEYS, MAX_MAILBOX_NOTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES, MESSAGE_ID_BYTES, X25519_PRIVATE_KEY_BYTES } from '../domain/notes.ts';
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../domain/objects.ts';
 import { MAX_ORIGINS } from '../domain/origins.ts';
 import {
@@ -174,6 +168,18 @@ export const NotesPart = part({
       token_hex: hex(REMOVAL_TOKEN_BYTES),
     }),
     { maxItems: MAX_MOVED_NOTES },
+  ),
+  queued: Type.Optional(
+    Type.Array(
+      part({
+        recipient: AidText,
+        msg_type: Type.Integer({ minimum: 0, maximum: MAX_NOTE_TYPE }),
+        body_base64: Blob,
+        nonce_hex: hex(REMOVAL_TOKEN_BYTES),
+        sent_at: Time,
+      }),
+      { maxItems: MAX_QUEUED_NOTES, description: 'Notes that no other node has yet; left out if there are none.' },
+    ),
   ),
   seen: Type.Array(part({ id: hex(MESSAGE_ID_BYTES), until: Time }), {
     maxItems: MAX_MOVED_SEEN,

@@ -32,8 +32,9 @@ export class Journal {
   /**
    * Opens the journal of an open database and makes it as long as it ever gets; what stands behind its last frame
    * SQLite reads as nothing. Nobody else may write to the database meanwhile. Null where there is none.
+   * @param reserves false leaves its length alone: it is opened only to be made sure
    */
-  static open(databaseFile: string): Journal | null {
+  static open(databaseFile: string, reserves = true): Journal | null {
     let file: number;
     try {
       file = openSync(`${databaseFile}-wal`, 'r+');
@@ -41,9 +42,11 @@ export class Journal {
       return null;
     }
     const journal = new Journal(file, dirname(databaseFile));
-    journal.#grow();
-    // Nobody has to wait until the disk has it: until then commits take as long as they would without.
-    journal.#sync();
+    if (reserves) {
+      journal.#grow();
+      // Nobody has to wait until the disk has it: until then commits take as long as they would without.
+      journal.#sync();
+    }
     return journal;
   }
 

@@ -11,7 +11,7 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
-import { RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
+import { RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { GroupCommit } from '../../foundation/store/group-commit.ts';
@@ -190,13 +190,28 @@ export class RecordHost {
       const record = decodeRecord(Uint8Array.from(encoded));
       if (!belongsUnder(record, key)) return { code: 'misplaced' };
       await verifier.verifyAsync(record, unixSeconds(clock));
-      return replyTo(await this.#offers.run(() => store.offer(key, record, publisher)));
+      const offer = await this.#offers.run(() => store.offer(key, record, publisher));
+      // A note is not put again once it is acknowledged; its publisher renews every other record.
+      if (record.type === RECORD.note && offer.code === 'kept' && !(await this.#isSure())) return { code: 'full' };
+      return replyTo(offer);
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');
       return { code: 'bad' };
     } finally {
       this.#verifying--;
+    }
+  }
+
+  /** Waits until the disk has what was kept; false if it refuses. */
+  async #isSure(): Promise<boolean> {
+    const { store, log } = this.#deps;
+    try {
+      await store.sure();
+      return true;
+    } catch (error) {
+      log.warn({ error }, 'a note that was kept for others is not on disk');
+      return false;
     }
   }
 

@@ -11,6 +11,7 @@ import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
+import { Journal } from '../../foundation/store/journal.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import type { Row, Store } from '../../foundation/store/store.ts';
 import { KeyRows } from './key-rows.ts';
@@ -69,6 +70,7 @@ interface RecordStoreOptions {
 
 export class RecordStore {
   #open: Store | null;
+  readonly #journal: Journal | null;
   readonly #clock: Clock;
   readonly #maxBytes: number;
   readonly #usage = new StorageUsage();
@@ -87,6 +89,7 @@ export class RecordStore {
       ),
     );
     this.#open = store;
+    this.#journal = Journal.open(options.file, false);
     this.#clock = clock;
     this.#maxBytes = options.maxBytes;
     this.#removed = new Tombstones(() => this.#store);
@@ -113,6 +116,11 @@ export class RecordStore {
   /** Runs several of the methods below in one transaction, which is kept whole or not at all; nested calls as well. */
   transaction<T>(work: () => T): T {
     return this.#change(work);
+  }
+
+  /** Settles when all that was kept so far is on disk, and survives a power cut. Rejects if the disk refuses. */
+  async sure(): Promise<void> {
+    await this.#journal?.sure();
   }
 
   /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
@@ -324,7 +332,9 @@ export class RecordStore {
   }
 
   close(): void {
-    this.#open?.close();
+    if (this.#open === null) return;
+    this.#journal?.close();
+    this.#open.close();
     this.#open = null;
   }
 }

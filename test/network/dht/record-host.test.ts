@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
@@ -21,22 +24,29 @@ import { decodePage, encodeNodeRequest } from '../../../src/network/dht/node-mes
 import { type Asking, RecordHost } from '../../../src/network/dht/record-host.ts';
 import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
+import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { endpointRecord, largeRecord, serviceRecord, testRecord } from '../../support/records.ts';
+import {
+  endpointRecord,
+  largeRecord,
+  noteRecord,
+  type Published,
+  serviceRecord,
+  testRecord,
+} from '../../support/records.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const TAG = networkTag('test');
 
 class World {
   readonly clock = new TestClock();
-  readonly store = new RecordStore(
-    { file: ':memory:', maxBytes: 64 * 1024 * 1024 },
-    { clock: this.clock, log: silentLog },
-  );
+  readonly store: RecordStore;
   readonly host: RecordHost;
   closer = 0;
 
-  constructor() {
+  constructor(file = ':memory:') {
+    this.store = new RecordStore({ file, maxBytes: 64 * 1024 * 1024 }, { clock: this.clock, log: silentLog });
     this.host = new RecordHost(
       { nodeKey: new Uint8Array(32), tag: TAG },
       {
@@ -91,6 +101,34 @@ test('a flood of records from everywhere is verified only so fast', async () => 
   assert.equal(codes.filter((code) => code === 'kept').length, 256);
   assert.equal(codes.filter((code) => code === 'limited').length, 44);
   assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
+});
+
+test('a note is acknowledged when it is on disk, and refused if the disk refuses', async (t) => {
+  const flushes: ((error: Error | null) => void)[] = [];
+  t.mock.method(fs, 'fdatasync', (_file: number, done: (error: Error | null) => void) => void flushes.push(done));
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const world = new World(join(temporaryDirectory(t), 'records.db'));
+  t.after(() => world.store.close());
+  const put = ({ key, record }: Published) => world.offer(key, record.encoded, source(1));
+  const endpoint = endpointRecord(newIdentity(), { timestamp: world.now });
+  assert.equal(await put(endpoint), 'kept', 'its publisher renews it');
+  assert.equal(flushes.length, 0);
+  for (const [error, code] of [
+    [null, 'kept'],
+    [new Error('no disk'), 'full'],
+  ] as const) {
+    let answer: string | undefined;
+    const answered = put(noteRecord(newIdentity(), 200, { timestamp: world.now })).then((is) => (answer = is));
+    await eventually('the disk is asked', () => flushes.length === 1);
+    assert.equal(answer, undefined);
+    flushes.pop()?.(error);
+    await answered;
+    assert.equal(answer, code);
+  }
 });
 
 test('a record is refused by a node that knows many closer ones', async () => {

@@ -20,6 +20,21 @@ const SHOWN = {
   sent_at: '2026-02-03T00:00:00.000Z',
 };
 
+const SENT_AT = Date.UTC(2026, 1, 3);
+const QUEUED = {
+  id: 9,
+  aid: AGENT,
+  messageId: new Uint8Array(32).fill(7),
+  recipient: PEER,
+  msgType: 3,
+  body: BODY,
+  nonce: new Uint8Array(16),
+  sentAt: SENT_AT,
+  until: SENT_AT + 7 * 24 * 3600_000,
+  dueAt: SENT_AT + 5000,
+  attempts: 1,
+};
+
 /** Mailboxes that write down what they are asked, and what became of what they handed out. */
 function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
   const asked: unknown[] = [];
@@ -27,7 +42,7 @@ function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
     post: async (...args) => {
       asked.push(args);
       const settle = (arrived: boolean): void => void asked.push(arrived ? 'settled' : 'taken back');
-      return { messageId: NOTE.messageId, replicas: 5, delivered: true, settle };
+      return { messageId: NOTE.messageId, replicas: 5, delivered: true, queued: false, settle };
     },
     list: (...args) => {
       asked.push(args);
@@ -40,6 +55,11 @@ function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
       assert.ok(confirm !== undefined && giveBack !== undefined);
       return { notes: [NOTE], more: true, confirm, giveBack };
     },
+    queued: (...args) => {
+      asked.push(args);
+      return { notes: [QUEUED], nextCursor: '9' };
+    },
+    cancelQueued: (...args) => void asked.push(args),
     ...more,
   };
   return { asked, run: operationRunner(mailOperations, mailHandlers({ notes })) };
@@ -53,6 +73,7 @@ test('a note is sent as the bytes that the base64 stands for, in the names of bo
     message_id: NOTE.messageId,
     replicas: 5,
     delivered: true,
+    queued: false,
   });
   assert.deepEqual(asked, [[AGENT, PEER, 3, BODY], 'settled']);
 });
@@ -138,4 +159,35 @@ test('one note is deleted by its id, and nothing but an id is one', async () => 
     run('mailboxDelete', { params: { ...params, message_id: 'poll' } }),
     (error) => error instanceof SvcError && error.code === 'invalid_request',
   );
+});
+
+test('a note that no other node has is answered with 202, listed and taken back', async () => {
+  const queued = { messageId: NOTE.messageId, replicas: 0, delivered: false, queued: true, settle: () => {} };
+  const { run, asked } = setUp({ post: async () => queued });
+  let status = 200;
+  const body = { recipient: PEER, msg_type: 3, body_base64: '' };
+  const answer = await run('mailboxSend', { ...PARAMS, body }, { setStatus: (chosen) => void (status = chosen) });
+  assert.deepEqual(answer, { ok: true, message_id: NOTE.messageId, replicas: 0, delivered: false, queued: true });
+  assert.equal(status, 202);
+  assert.deepEqual(await run('mailboxQueued', PARAMS), {
+    messages: [
+      {
+        message_id: NOTE.messageId,
+        recipient: PEER,
+        msg_type: 3,
+        size: 4,
+        sent_at: '2026-02-03T00:00:00.000Z',
+        expires_at: '2026-02-10T00:00:00.000Z',
+        next_attempt_at: '2026-02-03T00:00:05.000Z',
+        attempts: 1,
+      },
+    ],
+    next_cursor: '9',
+  });
+  const params = { aid: AGENT, message_id: NOTE.messageId };
+  assert.deepEqual(await run('mailboxQueuedDelete', { params }), { ok: true });
+  assert.deepEqual(asked, [
+    [AGENT, MAILBOX_PAGE_DEFAULT, undefined],
+    [AGENT, NOTE.messageId],
+  ]);
 });

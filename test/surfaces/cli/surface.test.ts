@@ -78,6 +78,8 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'peers',
   'traffic',
   'note del',
+  'note queued',
+  'note unqueue',
   'netcheck',
   'ping',
   'did',
@@ -196,7 +198,14 @@ test('the global options and those of the process are the ones of the surface an
 });
 
 /** Kinds of events that the surface does not name. */
-const EVENTS_OF_OUR_OWN = ['path.changed', 'file.offered', 'file.answered'];
+const EVENTS_OF_OUR_OWN = [
+  'path.changed',
+  'file.offered',
+  'file.answered',
+  'group.removed',
+  'mailbox.sent',
+  'mailbox.expired',
+];
 
 test('the events are the ones of the surface and our own', () => {
   const opening = /^event: (\S+)$/m.exec(openingFrame({ aid: {} }).toString())?.[1] ?? '';

@@ -23,6 +23,7 @@ import { fileOffersMigration } from './021-file-offers.ts';
 import { noteCopiesMigration } from './022-note-copies.ts';
 import { saidAddressesMigration } from './023-said-addresses.ts';
 import { pushMigration } from './024-push.ts';
+import { noteOutboxMigration } from './025-note-outbox.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly string[] = [
   noteCopiesMigration,
   saidAddressesMigration,
   pushMigration,
+  noteOutboxMigration,
 ];

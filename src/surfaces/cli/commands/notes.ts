@@ -9,6 +9,7 @@ import { integer } from '../takes.ts';
 import { formatFields } from '../text.ts';
 
 type Messages = AnswerOf<'mailboxList'>['messages'];
+type Queued = AnswerOf<'mailboxQueued'>['messages'];
 
 /** `msg_type` of a note that is not given as text, unless the command says otherwise. */
 const DEFAULT_TYPE = 1;
@@ -35,6 +36,11 @@ function shownBody(base64: string): string {
 function messageText({ sender, msg_type, sent_at, message_id, body_base64 }: Messages[number]): string {
   const body = shownBody(body_base64).replaceAll('\n', '\n    ');
   return `${relativeTime(sent_at, Date.now())} ${sender} type ${msg_type} ${message_id}\n    ${body}`;
+}
+
+function queuedText({ message_id, recipient, msg_type, sent_at, expires_at, attempts }: Queued[number]): string {
+  const [sent, expires] = [sent_at, expires_at].map((time) => relativeTime(time, Date.now()));
+  return `${sent} to ${recipient} type ${msg_type} ${message_id}\n    ${counted(attempts, 'attempt')}, expires ${expires}`;
 }
 
 const NOTES = {
@@ -69,11 +75,13 @@ export function noteCommands(svc: CommandGroup): void {
       msg_type: msg_type ?? (text === undefined ? DEFAULT_TYPE : NOTE_TYPE.text),
       body_base64: bodyOf(body_base64, text),
     }),
-    text: ({ message_id, delivered, replicas }) =>
+    text: ({ message_id, delivered, replicas, queued }) =>
       formatFields({
         message: message_id,
         delivered: delivered ? 'yes' : 'not yet: the recipient finds it when it is back',
-        'kept by': counted(replicas, 'node'),
+        'kept by': queued
+          ? 'this node only: it is queued and sent when another node answers; see "svc note queued"'
+          : counted(replicas, 'other node'),
       }),
     quiet: ({ message_id }) => message_id,
   });
@@ -91,6 +99,34 @@ export function noteCommands(svc: CommandGroup): void {
     input: ({ local: aid, ...page }) => ({ aid, ...page }),
     ...NOTES,
     remark: ({ next_cursor }) => next_cursor !== undefined && `More notes follow: --cursor ${next_cursor}`,
+  });
+  note.call('queued', 'show the notes that no other node has yet', {
+    examples: ['svc note queued aid1…'],
+    takes: {
+      '<local>': 'the local agent that sent them',
+      '--limit <count>': integer('at most 500'),
+      '--cursor <cursor>': 'next_cursor of the page before',
+    },
+    operation: 'mailboxQueued',
+    watch: true,
+    own: true,
+    input: ({ local: aid, ...page }) => ({ aid, ...page }),
+    text: ({ messages }) => (messages.length === 0 ? 'No queued notes.' : messages.map(queuedText).join('\n')),
+    quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes follow: --cursor ${next_cursor}`,
+  });
+  note.call('unqueue', 'take a queued note back', {
+    examples: ['svc note unqueue aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
+    takes: { '<local>': 'the local agent', '<message>': 'its message id, as "svc note queued" shows it' },
+    loses: ({ message }) => ({
+      question: `Take the queued note ${message} back?`,
+      back: 'It can only be written again.',
+    }),
+    operation: 'mailboxQueuedDelete',
+    own: true,
+    input: ({ local: aid, message: message_id }) => ({ aid, message_id }),
+    text: () => 'The note is no longer queued.',
+    quiet: (_, { message }) => message,
   });
   note.call('del', 'delete one note that waits', {
     examples: ['svc note del aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],

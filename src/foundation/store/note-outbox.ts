@@ -1,0 +1,109 @@
+/** The table of notes that no other node keeps yet. Times are Unix milliseconds. */
+import type { Aid } from '../identity/aid.ts';
+import { noteSize } from './notes.ts';
+import { aidFromRow, blobOf, integerOf, orNull, orZero } from './row.ts';
+import type { Row, Store } from './store.ts';
+
+/** A note that waits to leave this node. */
+export interface NewQueuedNote {
+  readonly aid: Aid;
+  /** 32 bytes. */
+  readonly messageId: Uint8Array;
+  readonly recipient: Aid;
+  readonly msgType: number;
+  readonly body: Uint8Array;
+  readonly nonce: Uint8Array;
+  readonly sentAt: number;
+  /** When it expires. */
+  readonly until: number;
+  /** When it is tried next. */
+  readonly dueAt: number;
+  /** Attempts so far, without the first one. */
+  readonly attempts: number;
+}
+
+export type QueuedNote = Readonly<ReturnType<typeof noteOf>>;
+
+function noteOf(row: Row) {
+  return {
+    id: integerOf(row, 'id'),
+    aid: aidFromRow(row, 'aid'),
+    messageId: blobOf(row, 'message_id'),
+    recipient: aidFromRow(row, 'recipient'),
+    msgType: integerOf(row, 'msg_type'),
+    body: blobOf(row, 'body'),
+    nonce: blobOf(row, 'nonce'),
+    sentAt: integerOf(row, 'sent_at'),
+    until: integerOf(row, 'until'),
+    dueAt: integerOf(row, 'due_at'),
+    attempts: integerOf(row, 'attempts'),
+  };
+}
+
+export class NoteOutboxStore {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#store.transaction(work);
+  }
+
+  /** Keeps a note, on disk when this returns; one that is queued already stays as it is. */
+  add(note: NewQueuedNote): void {
+    const { aid, messageId, recipient, msgType, body, nonce, sentAt, until, dueAt, attempts } = note;
+    this.#store.run`
+      INSERT INTO note_outbox (aid, message_id, recipient, msg_type, body, nonce, sent_at, until, due_at, attempts)
+      SELECT aid, ${messageId}, ${recipient}, ${msgType}, ${body}, ${nonce}, ${sentAt}, ${until}, ${dueAt}, ${attempts}
+      FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
+  }
+
+  /** How many notes of an agent wait, or of all agents, and their size. */
+  load(aid: Aid | null = null): { count: number; bytes: number } {
+    const row = this.#store.one`
+      SELECT count(*) AS n, sum(length(body)) AS bytes FROM note_outbox WHERE ${aid} IS NULL OR aid = ${aid}`;
+    const count = orZero(row, 'n');
+    return { count, bytes: orZero(row, 'bytes') + count * noteSize(new Uint8Array()) };
+  }
+
+  /** Notes of an agent with an id above `afterId`, oldest first. */
+  page(aid: Aid, afterId: number, limit: number): QueuedNote[] {
+    return this.#store.all`
+      SELECT * FROM note_outbox WHERE aid = ${aid} AND id > ${afterId} ORDER BY id LIMIT ${limit}`.map(noteOf);
+  }
+
+  /** Those that are due, the longest due first. */
+  due(now: number, limit: number): QueuedNote[] {
+    return this.#store.all`
+      SELECT * FROM note_outbox WHERE due_at <= ${now} ORDER BY due_at, id LIMIT ${limit}`.map(noteOf);
+  }
+
+  /** When the next one is due; null if none waits. */
+  nextDue(): number | null {
+    return orNull(integerOf, this.#store.one('SELECT min(due_at) AS at FROM note_outbox'), 'at');
+  }
+
+  /** The next attempt is at that time. */
+  postpone(id: number, at: number): void {
+    this.#store.transaction(
+      () => this.#store.run`UPDATE note_outbox SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`,
+      'normal',
+    );
+    this.#store.syncSoon();
+  }
+
+  /** All are due now. */
+  hurry(now: number): void {
+    this.#store.transaction(
+      () => this.#store.run`UPDATE note_outbox SET due_at = ${now} WHERE due_at > ${now}`,
+      'normal',
+    );
+  }
+
+  /** Removes one note of an agent; false if there is none. */
+  remove(aid: Aid, messageId: Uint8Array): boolean {
+    return this.#store.run`DELETE FROM note_outbox WHERE aid = ${aid} AND message_id = ${messageId}` > 0;
+  }
+}
