@@ -22,7 +22,14 @@ import {
   PAIR_STATES,
   STREAM_ID_BYTES,
 } from '../domain/chat.ts';
-import { MAX_KEPT_NOTE_KEYS, MAX_MAILBOX_NOTES, MAX_NOTE_TYPE, MAX_QUEUED_NOTES, MESSAGE_ID_BYTES, X25519_PRIVATE_KEY_BYTES } from '../domain/notes.ts';
+import {
+  MAX_KEPT_NOTE_KEYS,
+  MAX_MAILBOX_NOTES,
+  MAX_NOTE_TYPE,
+  MAX_QUEUED_NOTES,
+  MESSAGE_ID_BYTES,
+  X25519_PRIVATE_KEY_BYTES,
+} from '../domain/notes.ts';
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../domain/objects.ts';
 import { MAX_ORIGINS } from '../domain/origins.ts';
 import {

@@ -110,7 +110,8 @@ test('queued notes are listed in pages, taken back, and go with their agent', as
   assert.throws(() => a.notes.queued(alice, 2, 'x'), { code: 'invalid_request' });
   a.notes.cancelQueued(alice, ids[1] ?? '');
   assert.deepEqual(queuedIds(a, alice), [ids[0], ids[2]]);
-  for (const id of [ids[1] ?? '', 'no hex']) assert.throws(() => a.notes.cancelQueued(alice, id), { code: 'not_found' });
+  for (const id of [ids[1] ?? '', 'no hex'])
+    assert.throws(() => a.notes.cancelQueued(alice, id), { code: 'not_found' });
   a.remove(alice);
   assert.equal(Number(a.store.one('SELECT count(*) AS n FROM note_outbox')?.['n']), 0);
 });
