@@ -18,7 +18,7 @@ import { type LetterContent, messageId } from './letter.ts';
 import type { MailNetwork, SendResult } from './types.ts';
 
 /** Size of the notes of one agent that are queued, bytes. */
-export const MAX_QUEUED_BYTES: number = 16 * 1024 * 1024;
+export const MAX_QUEUED_NOTE_BYTES: number = 16 * 1024 * 1024;
 /** Notes of all agents together, and their size in bytes. */
 const MAX_ALL_QUEUED_NOTES = 10_000;
 const MAX_ALL_QUEUED_BYTES: number = 128 * 1024 * 1024;
@@ -79,7 +79,7 @@ export class NoteOutbox {
     const { sender, recipient, msgType, body, nonce, sentAt } = letter;
     const size = noteSize(body);
     const [own, all] = [outbox.load(sender), outbox.load()];
-    const isFull = own.count >= MAX_QUEUED_NOTES || own.bytes + size > MAX_QUEUED_BYTES;
+    const isFull = own.count >= MAX_QUEUED_NOTES || own.bytes + size > MAX_QUEUED_NOTE_BYTES;
     if (isFull || all.count >= MAX_ALL_QUEUED_NOTES || all.bytes + size > MAX_ALL_QUEUED_BYTES)
       throw new SvcError('quota_exceeded', {
         message: `No other node keeps the note, and ${own.count} notes of this agent are queued already. Send it again when the network is back.`,
