@@ -11,6 +11,8 @@ import { nodeScope } from './node-address.ts';
 
 /** Found and remembered nodes that are kept beside the bootstrap list. */
 const MAX_FOUND = 32;
+/** Nodes that left the routing table and are remembered. */
+const MAX_LEFT = 32;
 /** Addresses of one name that are turned to. */
 export const MAX_ADDRESSES_PER_NAME = 8;
 /** For how long a resolved name is used before it is asked again. */
@@ -104,6 +106,7 @@ export class BootstrapNodes {
   /** By their texts, in the order of the list. */
   readonly #listed: Map<string, Listed>;
   readonly #found = new LruCache<string, Address>({ maxEntries: MAX_FOUND });
+  readonly #left = new LruCache<string, Address>({ maxEntries: MAX_LEFT });
 
   constructor(bootstrap: readonly NodeContact[], dependencies: BootstrapNodesDependencies) {
     this.#deps = dependencies;
@@ -148,6 +151,22 @@ export class BootstrapNodes {
     return [
       ...[...this.#listed.values()].map((listed) => listed.meet(meeting, this.#deps)),
       ...[...this.#found.values()].map((address) => meeting.greet(address)),
+    ];
+  }
+
+  /** Remembers a node that has left the routing table. */
+  left({ host, port }: Address): void {
+    this.#left.set(formatAddress({ host, port }), { host, port });
+  }
+
+  /** As `meet`, of those that are not in the routing table, and of the nodes that have left it. */
+  meetAgain(meeting: Meeting, isInTable: (address: Address) => boolean): Promise<boolean>[] {
+    const listed = [...this.#listed.values()].filter(({ addresses }) => !addresses.some(isInTable));
+    const others = [...this.#found.values(), ...this.#left.values()].filter((address) => !isInTable(address));
+    const once = new Map(others.map((address) => [formatAddress(address), address]));
+    return [
+      ...listed.map((one) => one.meet(meeting, this.#deps)),
+      ...[...once.values()].map((address) => meeting.greet(address)),
     ];
   }
 

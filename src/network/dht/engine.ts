@@ -62,6 +62,8 @@ class EngineEvents {
   readonly serverAnswer = new Listeners<[from: Address]>();
   /** A node has come into the table. */
   readonly node = new Listeners<[Address]>();
+  /** A node has left the table. */
+  readonly left = new Listeners<[Address]>();
   /** A node has come into the table or left it, or a client has appeared. */
   readonly tableChange = new Listeners<[]>();
   /** All nodes fell silent, and requests leave from a fresh local port. */
@@ -165,6 +167,7 @@ export class DhtEngine {
     });
     dht.on('remove-node', (node) => {
       this.#admission.remove(node);
+      events.left.tell({ host: node.host, port: node.port });
       events.tableChange.tell();
     });
     try {

@@ -40,6 +40,8 @@ const MIN_PROBE_PAUSE_MS = 15_000;
 const MAX_PROBE_PAUSE_MS = 600_000;
 /** After which pauses a node that has joined looks for its neighbours again, ms. */
 const ANNOUNCEMENTS_MS = [50, 500, 5000];
+/** How often contacts that are not in the table are asked again: one side of a partition looks for the other. Milliseconds. */
+const REUNION_MS = 60_000;
 /** How long to wait after a new peer before probing, so that several come together, ms. */
 const SETTLE_MS = 20;
 
@@ -55,7 +57,7 @@ export interface MembershipDependencies {
   readonly log: Log;
   readonly engine: Pick<
     DhtEngine,
-    'address' | 'ownAddress' | 'id' | 'peerCount' | 'clientCount' | 'nodes' | 'join' | 'leave' | 'request'
+    'address' | 'ownAddress' | 'id' | 'peerCount' | 'clientCount' | 'nodes' | 'join' | 'leave' | 'request' | 'isOwn'
   >;
   readonly bootstrapNodes: BootstrapNodes;
   readonly observed: ObservedAddresses;
@@ -75,6 +77,7 @@ export class Membership {
   readonly #looks: Repeating;
   readonly #probes: Repeating;
   readonly #announcements: Repeating;
+  readonly #reunions: Repeating;
   /** Peers whose answer to the probe under way has come in at the server socket. */
   readonly #reachedBy = new Set<string>();
   /** Attempts in a row to reach any contact that failed, and probes. */
@@ -99,6 +102,7 @@ export class Membership {
     this.#looks = every(clock, waiting, () => this.#lookAtTable());
     this.#probes = every(clock, waiting, () => this.#probe());
     this.#announcements = every(clock, waiting, () => this.#announce());
+    this.#reunions = every(clock, { periodMs: REUNION_MS, onError: this.#onError }, () => this.#reunite());
   }
 
   readonly #onError = (error: unknown): void => {
@@ -113,7 +117,8 @@ export class Membership {
 
   stop(): void {
     this.#stopped = true;
-    for (const repeating of [this.#entries, this.#looks, this.#probes, this.#announcements]) repeating.stop();
+    for (const repeating of [this.#entries, this.#looks, this.#probes, this.#announcements, this.#reunions])
+      repeating.stop();
   }
 
   /** Asks every contact, joins the tables where it can, and comes back later where nobody answered. */
@@ -134,6 +139,22 @@ export class Membership {
     const isEarly = this.#deps.clock.now() - this.#begunAt < EARLY_MS;
     const maxMs = isEarly ? MAX_EARLY_RETRY_MS : MAX_RETRY_MS;
     return backoff({ firstMs: MIN_RETRY_MS, maxMs }, this.#failedEntries) || UNTIL_HURRIED;
+  }
+
+  /**
+   * Asks the contacts and the nodes that left the table, and enters by them again if one answers. The table may hold
+   * only the nodes of one side of a partition: those of the other side left it, and nothing else leads to them.
+   */
+  async #reunite(): Promise<void> {
+    const { bootstrapNodes, engine, lookups } = this.#deps;
+    if (!this.#searched || engine.peerCount === 0) return;
+    const known = new Set(engine.nodes().map(({ node }) => formatAddress(node)));
+    const isInTable = (address: Address): boolean => known.has(formatAddress(address)) || engine.isOwn(address);
+    const met = await anyOf(bootstrapNodes.meetAgain(lookups, isInTable));
+    if (!met || this.#stopped) return;
+    await lookups.survey(engine.id).finished;
+    const own = engine.ownAddress;
+    if (own !== null) await lookups.survey(oppositeOf(nodeId(own))).finished;
   }
 
   /** Makes a node known, found on the LAN for example. */

@@ -84,6 +84,11 @@ export class Quorum {
     else claim.record = record;
   }
 
+  /** Digests of the valid records that have come, in hex. */
+  digests(): string[] {
+    return [...this.#judged].flatMap(([digest, record]) => (record === null ? [] : [digest]));
+  }
+
   /** True where these very bytes have been judged before. */
   knows(encoded: Uint8Array): boolean {
     return this.#judged.has(toHex(recordDigest(encoded)));

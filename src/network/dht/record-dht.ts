@@ -124,6 +124,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
+  events.left.add((node) => bootstrapNodes.left(node));
   return {
     clock,
     health,

@@ -28,12 +28,9 @@ const BATCH = 32;
 const PAGE_TIMEOUT_MS = 3000;
 /** Most records that one collection takes in. */
 const MAX_COLLECTED = 2000;
-/** Groups of nodes whose records are fetched; so many are tried, and so many nodes of each, where some fail. */
-const GROUPS = 3;
+/** Groups of nodes whose records are fetched, and nodes of each that are tried. */
 const MAX_GROUPS = 6;
 const MAX_OF_GROUP = 2;
-/** Voters that a group has whose records are fetched though another one claims more. */
-const HEARD_VOTERS = 3;
 /** Milliseconds after which the next group is asked beside one that has not given all. */
 const NEXT_GROUP_MS = 500;
 /** Milliseconds that the others have at least once one group has given all; twice as long as that took, if it is more. */
@@ -93,17 +90,14 @@ export class RecordSetFetcher {
   }
 
   /**
-   * Gathers from one node of each group that says the same, the group with most voters first, until
-   * nobody claims more than what has come and all groups of several voters are heard, or three have given all they claim to
-   * have. Nobody is waited for alone: the next group is asked beside one that takes long, and where one has given
-   * all, those of no more voters have little more time.
+   * Gathers from one node of each group that says the same, the group with most voters first. However much one group
+   * gives, another one may hold records that it lacks: after a partition each side has some that the other has not.
+   * Later groups are asked only for what has not come. Nobody is waited for alone: the next group is asked beside one
+   * that takes long, and where one has given all, those of no more voters have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
     const clock = wakingClock(this.#deps.clock);
-    const most = Math.max(...wanted.answers.map(({ reply }) => reply.count));
-    const ranked = groupsOf(wanted.answers).slice(0, MAX_GROUPS);
-    const heard = ranked.filter((group) => votersOf(group) >= HEARD_VOTERS).length;
-    const groups = ranked.values();
+    const groups = groupsOf(wanted.answers).slice(0, MAX_GROUPS).values();
     const stop = new AbortController();
     const within = AbortSignal.any([signal, stop.signal]);
     const ended = Promise.withResolvers<void>();
@@ -111,7 +105,6 @@ export class RecordSetFetcher {
     const started = clock.now();
     const asked = new Set<readonly LookupAnswer[]>();
     const graces: Timer[] = [];
-    let given = 0;
     let lanes = 0;
     const lane = async (): Promise<void> => {
       lanes++;
@@ -119,12 +112,11 @@ export class RecordSetFetcher {
         if (within.aborted) break;
         const impatience = clock.after(NEXT_GROUP_MS, () => detach(lane().catch(ended.reject)));
         asked.add(group);
-        const count = await this.#drainGroup(group, wanted, within);
+        const isWhole = await this.#drainGroup(group, wanted, within);
         asked.delete(group);
         impatience.cancel();
-        if (count === null) continue;
-        given++;
-        if ((count >= most && given >= heard) || given >= GROUPS || isFull(wanted)) stop.abort();
+        if (!isWhole) continue;
+        if (isFull(wanted)) stop.abort();
         // Else a few who have little to give would cut off the many who have much.
         if ([...asked].some((other) => votersOf(other) > votersOf(group))) continue;
         graces.push(clock.after(Math.max(MIN_GRACE_MS, 2 * (clock.now() - started)), () => stop.abort()));
@@ -141,28 +133,28 @@ export class RecordSetFetcher {
     }
   }
 
-  /** All that a group says it has, from one of its nodes; how much they claimed, or null where they did not give it. */
-  async #drainGroup(group: readonly LookupAnswer[], wanted: Collection, signal: AbortSignal): Promise<number | null> {
+  /** Fetches all that a group says it has, from one of its nodes. False if none of them gave it. */
+  async #drainGroup(group: readonly LookupAnswer[], wanted: Collection, signal: AbortSignal): Promise<boolean> {
     for (const answer of group.slice(0, MAX_OF_GROUP)) {
-      if (signal.aborted) return null;
-      if ((await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal)))
-        return answer.reply.count;
+      if (signal.aborted) return false;
+      if ((await this.#drain(answer, wanted, signal)) || (await this.#drainParts(answer, wanted, signal))) return true;
     }
-    return null;
+    return false;
   }
 
   /** All pages of one node. False where it gives less than it claims. */
   async #drain(from: LookupAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
+    const known = new Set([...wanted.known, ...wanted.quorum.digests()]);
     let valid = 0;
     let start = 0;
     do {
-      const page = await this.page(from, wanted, start, signal);
+      const page = await this.page(from, { ...wanted, known }, start, signal);
       if (page === null || (page.next !== 0 && page.next <= start)) return false;
       valid += await this.take(page.records, from, wanted);
       start = page.next;
     } while (start !== 0 && !isFull(wanted));
     // It may hold any of those that it was told to leave out.
-    const all = valid + wanted.known.size;
+    const all = valid + known.size;
     return all > 0 && (isFull(wanted) || all >= from.reply.count);
   }
 

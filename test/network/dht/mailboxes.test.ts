@@ -52,3 +52,23 @@ test('a removed note is gone from every node, and a reader that has all others f
   assert.deepEqual(await reader.list(key, [RECORD.note], { known }), []);
   assert.equal(net.hub.answered, before);
 });
+
+test('after a partition every node lists the notes of both sides, whichever side has more nodes and notes', async () => {
+  await using small = await DhtTestnet.start(2);
+  await using large = await DhtTestnet.start(3);
+  const recipient = newIdentity();
+  const key = mailboxKey(recipient.aid);
+  const fill = async (net: DhtTestnet, count: number): Promise<void> => {
+    for (let i = 0; i < count; i++) {
+      const { record } = noteRecord(recipient, 300);
+      await eventually('every other node keeps it', async () => {
+        return (await net.at(0).dht.put(key, record)).replicas === net.nodes.length - 1;
+      });
+    }
+  };
+  await fill(small, 18);
+  await fill(large, 20);
+  small.at(0).dht.addNode(large.at(0).dht.address);
+  for (const { dht } of [...small.nodes, ...large.nodes])
+    await eventually('all notes are listed', async () => (await dht.list(key, [RECORD.note])).length === 38);
+});

@@ -49,6 +49,10 @@ class StubEngine {
     return this.peers.filter((peer) => peer.silent !== true);
   }
 
+  isOwn(): boolean {
+    return false;
+  }
+
   nodes(): ReturnType<MembershipDependencies['engine']['nodes']> {
     return this.table().map((peer) => ({ node: { ...peer, id: nodeId(peer) }, firstSeen: 0, lastSeen: 0 }));
   }

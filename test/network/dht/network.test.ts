@@ -6,6 +6,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
 import { NodeRequestHub } from '../../support/memory-node-requests.ts';
 import { quietPort } from '../../support/programs.ts';
 import { endpointRecord, serviceRecord } from '../../support/records.ts';
@@ -203,4 +204,26 @@ test('what is under way when the nodes stop comes to an end', async () => {
   await net[Symbol.asyncDispose]();
   for (const outcome of await Promise.allSettled<unknown>(work))
     if (outcome.status === 'rejected') assert.ok(outcome.reason instanceof SvcError, String(outcome.reason));
+});
+
+test('a node that left the tables is found again when it is back, though it knows nobody', async (t) => {
+  const clock = new LeapClock();
+  const hub = new NodeRequestHub();
+  const first = await start(t, { clock }, hub);
+  await start(t, { bootstrap: [first.dht.address] }, hub);
+  const gone = dhtNode(hub, { bootstrap: [first.dht.address] });
+  await gone.dht.start();
+  await reached(first.dht, (r) => r.peers === 2);
+  const listen = gone.dht.address;
+  hub.leave(gone.nodeKey);
+  await gone.dht.stop();
+  await eventually('it has left the table', async () => {
+    await first.dht.put(endpointRecord().key, endpointRecord().record).catch(() => {});
+    await first.dht.list(endpointRecord().key, [RECORD.endpoints]);
+    return first.dht.reachability().peers === 1;
+  });
+  const back = await start(t, { listen }, hub);
+  assert.equal(back.dht.reachability().peers, 0);
+  clock.leap(60_000);
+  await reached(first.dht, (r) => r.peers === 2);
 });
