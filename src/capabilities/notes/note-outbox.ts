@@ -75,7 +75,7 @@ export class NoteOutbox {
    * @throws SvcError `quota_exceeded`, `not_writable`
    */
   add(letter: LetterContent): void {
-    const { outbox, clock, random } = this.#deps;
+    const { outbox, clock } = this.#deps;
     const { sender, recipient, msgType, body, nonce, sentAt } = letter;
     const size = noteSize(body);
     const [own, all] = [outbox.load(sender), outbox.load()];
@@ -84,7 +84,7 @@ export class NoteOutbox {
       throw new SvcError('quota_exceeded', {
         message: `No other node keeps the note, and ${own.count} notes of this agent are queued already. Send it again when the network is back.`,
       });
-    const dueAt = clock.now() + backoff(RETRY, 1, random());
+    const dueAt = clock.now() + backoff(RETRY, 1, this.#deps.random());
     const until = sentAt + QUEUED_LIFE_MS;
     const id = messageId(letter);
     outbox.add({ aid: sender, messageId: id, recipient, msgType, body, nonce, sentAt, until, dueAt, attempts: 0 });
@@ -117,7 +117,7 @@ export class NoteOutbox {
   }
 
   async #attempt(note: QueuedNote, isReady: boolean): Promise<void> {
-    const { outbox, clock, log, random } = this.#deps;
+    const { outbox, clock, log } = this.#deps;
     const { id, aid, recipient, until } = note;
     if (until <= clock.now()) return this.#leave(note, () => this.#expired(note));
     try {
@@ -127,7 +127,7 @@ export class NoteOutbox {
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       log.debug({ aid, recipient, error }, 'a queued note was not sent; it is tried again');
-      const at = clock.now() + backoff(RETRY, note.attempts + 2, random());
+      const at = clock.now() + backoff(RETRY, note.attempts + 2, this.#deps.random());
       outbox.postpone(id, Math.min(at, until));
     }
   }
