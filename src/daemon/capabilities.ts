@@ -35,7 +35,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const eventLog = buildEventLog(f);
   const shared = { links, events: eventLog, objects: objects.objects };
   const messages = buildMessages(f, n, agents, directory, shared);
-  const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes });
+  const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes }, n);
   const tunnels = buildTunnels(f, agents, access, links, n);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const cards = buildCards(f, n, agents, directory, objects);

@@ -160,7 +160,7 @@ export const roomOperations = declare(COMMON, {
     summary: 'Leaves a group; its creator cannot.',
     route: 'POST /agents/{aid}/groups/{group_id}/leave',
     output: Ok,
-    errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation'],
+    errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation', 'clock_wrong'],
   },
 
   groupCreate: {
@@ -169,7 +169,7 @@ export const roomOperations = declare(COMMON, {
     params: AidParams,
     body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE_CHARS })) }),
     output: Type.Object({ group_id: GroupId, link: Type.String() }),
-    errors: ['not_found', 'quota_exceeded'],
+    errors: ['not_found', 'quota_exceeded', 'clock_wrong'],
     tool: { name: 'group_create', description: 'Make a group; whoever has its link can join.' },
   },
 
@@ -178,7 +178,7 @@ export const roomOperations = declare(COMMON, {
     route: 'POST',
     body: closed({ target_aid: AidText }),
     output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
-    errors: ['not_found', 'not_member', 'self', 'wrong_state', 'quota_exceeded', 'bad_delegation'],
+    errors: ['not_found', 'not_member', 'self', 'wrong_state', 'quota_exceeded', 'bad_delegation', 'clock_wrong'],
     tool: { name: 'group_invite', description: 'Invite an agent to a group.', idempotent: true },
   },
 
@@ -249,7 +249,16 @@ export const roomOperations = declare(COMMON, {
       to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Who is mentioned.' })),
     }),
     output: Written,
-    errors: ['not_found', 'not_member', 'access_denied', 'too_large', 'quota_exceeded', 'bad_delegation', 'bad_aid'],
+    errors: [
+      'not_found',
+      'not_member',
+      'access_denied',
+      'too_large',
+      'quota_exceeded',
+      'bad_delegation',
+      'bad_aid',
+      'clock_wrong',
+    ],
     tool: { name: 'group_append', description: 'Add an entry to a group, msg by default.' },
   },
 
@@ -289,7 +298,7 @@ export const roomOperations = declare(COMMON, {
     route: 'POST',
     body: closed({ entry_id: EntryId }),
     output: Written,
-    errors: ['not_found', 'not_member', 'access_denied', 'quota_exceeded', 'bad_delegation'],
+    errors: ['not_found', 'not_member', 'access_denied', 'quota_exceeded', 'bad_delegation', 'clock_wrong'],
     tool: { name: 'group_retract', description: 'Withdraw an entry.', destructive: true },
   },
 

@@ -20,6 +20,8 @@ export class RoomParts {
   readonly agents = new Map<Aid, LocalIdentity>();
   readonly objects = new Set<string>();
   readonly events: EventType[] = [];
+  /** By how much other nodes say that this one's clock is ahead, milliseconds. */
+  aheadMs = 0;
   readonly replicas: Replicas;
   readonly writer: RoomWriter;
 
@@ -34,6 +36,7 @@ export class RoomParts {
       objects: { has: (_aid, objectId) => this.objects.has(objectId) },
       events: { emit: (_aid, type) => this.events.push(type) },
       clock,
+      clockAheadMs: () => this.aheadMs,
     });
   }
 

@@ -14,6 +14,7 @@ import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
 import type { Log } from '../../foundation/log.ts';
+import { refuseClockAhead } from '../../foundation/own-clock.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
@@ -56,6 +57,8 @@ interface NoteSenderDependencies {
   readonly clock: Clock;
   readonly log: Log;
   identity(aid: Aid): LocalIdentity | null;
+  /** See `NotesDependencies`. */
+  clockAheadMs?(): number;
 }
 
 export interface Posted extends SendResult {
@@ -81,7 +84,7 @@ export class NoteSender {
    * a copy that did arrive is not shown twice.
    * @param queues if no other node keeps the note for now, it is queued instead
    * @throws SvcError `not_found`, `too_large`, `invalid_request`, `rate_limited`, `resolve_failed`,
-   *   `bad_delegation`, `not_acknowledged`, `quota_exceeded`, `timeout`
+   *   `bad_delegation`, `not_acknowledged`, `quota_exceeded`, `timeout`, `clock_wrong`
    */
   async send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array, queues: boolean): Promise<Posted> {
     const identity = this.#check(sender, msgType, body);
@@ -187,6 +190,8 @@ export class NoteSender {
   ): Promise<SignedRecord> {
     const { recipients } = this.#deps;
     const key = await recipients.find(letter.sender, letter.recipient, anew, signal);
+    // The search for the key has brought the times of other nodes.
+    refuseClockAhead(this.#deps.clockAheadMs?.() ?? 0);
     const { key: once, delegation, box } = this.#identities.take();
     const payload = sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key, box);
     const timestamp = unixSeconds(this.#deps.clock);

@@ -60,6 +60,8 @@ export interface NotesDependencies {
   newestDelegation(aid: Aid): number;
   /** A number from 0 to below 1. */
   random(): number;
+  /** By how much this clock is ahead of the clocks of other nodes, milliseconds; 0 if that is not known. */
+  clockAheadMs?(): number;
 }
 
 /** A page of a mailbox. */

@@ -42,6 +42,8 @@ export interface RoomsDependencies {
   identity(aid: Aid): LocalIdentity | null;
   /** A number from 0 to below 1. */
   random(): number;
+  /** By how much this clock is ahead of the clocks of other nodes, milliseconds; 0 if that is not known. */
+  clockAheadMs?(): number;
 }
 
 /** Where an agent stands in a room that it has a copy of. */

@@ -4,6 +4,7 @@ import { HASH_BYTES, JOIN_SECRET_BYTES } from '../../foundation/domain/rooms.ts'
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
+import { refuseClockAhead } from '../../foundation/own-clock.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
@@ -27,7 +28,8 @@ export interface Written {
   readonly at: number;
 }
 
-interface RoomWriterDependencies extends Pick<RoomsDependencies, 'rooms' | 'entries' | 'objects' | 'events' | 'clock'> {
+interface RoomWriterDependencies
+  extends Pick<RoomsDependencies, 'rooms' | 'entries' | 'objects' | 'events' | 'clock' | 'clockAheadMs'> {
   readonly replicas: Replicas;
 }
 
@@ -111,9 +113,10 @@ export class RoomWriter {
 
   /**
    * Signs and keeps an entry of our own, and those that stand behind it, all or none; tells the others.
-   * @throws SvcError `access_denied`, `invalid_request`, `not_member`, `bad_delegation`
+   * @throws SvcError `access_denied`, `invalid_request`, `not_member`, `bad_delegation`, `clock_wrong`
    */
   write(replica: Replica, identity: LocalIdentity, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
+    refuseClockAhead(this.#deps.clockAheadMs?.() ?? 0);
     const now = this.#deps.clock.now();
     const known = replica.control.newestDelegation(replica.control.everything(), replica.aid);
     // Whoever has an older key of this agent, a thief perhaps, writes nothing behind this.

@@ -49,6 +49,7 @@ export function buildMessages(
     },
     isNew: (aid) => newAids.has(aid),
     newestDelegation: (aid) => seen.newest(aid),
+    clockAheadMs: () => records.clockAheadMs(),
   });
   life.add('acting', notes);
   directory.accompany((aid) => notes.keyToPublish(aid));

@@ -3,6 +3,7 @@ import { Rooms } from '../../capabilities/rooms/rooms.ts';
 import { RoomEntryStore } from '../../foundation/store/room-entries.ts';
 import { RoomStore } from '../../foundation/store/rooms.ts';
 import type { Foundation } from '../foundation.ts';
+import type { Network } from '../network.ts';
 import type { Agents } from './agents.ts';
 import type { Messages, Shared } from './messages.ts';
 
@@ -10,6 +11,7 @@ export function buildRooms(
   { life, clock, log, store, delegations }: Foundation,
   { registry, onDeleted }: Agents,
   { links, events, objects, notes }: Shared & Pick<Messages, 'notes'>,
+  { records }: Network,
 ): Rooms {
   const rooms = new Rooms({
     rooms: new RoomStore(store),
@@ -23,6 +25,7 @@ export function buildRooms(
     log,
     identity: (aid) => registry.identity(aid),
     random: Math.random,
+    clockAheadMs: () => records.clockAheadMs(),
   });
   life.add('acting', rooms);
   onDeleted((aid) => rooms.forget(aid));

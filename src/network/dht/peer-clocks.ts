@@ -1,6 +1,6 @@
 /**
- * How our clock compares with those of other nodes: each answer to a search says its time. Nothing
- * acts on it, since strangers say it; it is there for a person whose records nobody takes.
+ * How our clock compares with those of other nodes: each answer to a search says its time. Strangers say it, so no
+ * clock is set by it. It is shown to the user, and what several nodes would take only later is not signed.
  */
 import type { Address } from '../../foundation/address.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -10,6 +10,8 @@ import { hostKeyOf } from './node-address.ts';
 const MAX_PEERS = 64;
 /** For how long, milliseconds: a clock that was set right is not blamed for long. */
 const REMEMBER_MS = 600_000;
+/** Nodes that must have said the time before it is compared with ours: one or two may be wrong themselves. */
+const MIN_CLOCKS = 3;
 /** Half of the unit in which nodes say the time: on average it was so much later, milliseconds. */
 const HALF_SECOND_MS = 500;
 
@@ -37,6 +39,12 @@ export class PeerClocks {
    */
   heard(from: Address, time: number, askedAt: number, heardAt: number): void {
     this.#words.set(hostKeyOf(from), { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });
+  }
+
+  /** By how many milliseconds our clock is ahead of the median of several; 0 if it is behind, or too few have said. */
+  aheadMs(now: number): number {
+    const { offsetMs, peers } = this.compare(now);
+    return offsetMs === null || peers < MIN_CLOCKS ? 0 : Math.max(0, -offsetMs);
   }
 
   /**

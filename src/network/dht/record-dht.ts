@@ -249,6 +249,12 @@ export class RecordDht implements RecordNetwork {
     return client.clocks.compare(clock.now());
   }
 
+  /** As `PeerClocks.aheadMs`, now. */
+  clockAheadMs(): number {
+    const { client, clock } = this.#parts;
+    return client.clocks.aheadMs(clock.now());
+  }
+
   /** Opens one more UDP port, on every interface, that other nodes can be asked about. */
   openPort(family: 4 | 6): OpenPort {
     return this.#parts.engine.openPort(family);

@@ -132,3 +132,20 @@ test('a note that does not fit the queue is refused, and capabilities that send 
   );
   await assert.rejects(post('one too many'), { code: 'quota_exceeded' });
 });
+
+test('a note is neither sent nor queued while the clock is ahead, and a queued one waits until it is right', async () => {
+  const { world, a, b, alice, bob, post, cut, heal } = await setUp();
+  const before = b.waiting(bob).length;
+  a.aheadMs = 3600_000;
+  await assert.rejects(post('from the future'), { code: 'clock_wrong', details: { ahead_ms: 3600_000 } });
+  assert.deepEqual(queuedIds(a, alice), []);
+  a.aheadMs = 0;
+  cut();
+  const { messageId } = await post('queued');
+  a.aheadMs = 3600_000;
+  heal();
+  await world.clock.run(60_000);
+  assert.equal(b.waiting(bob).length, before);
+  a.aheadMs = 0;
+  await world.until('the note arrives', () => b.waiting(bob).includes(messageId), 600_000);
+});

@@ -139,3 +139,17 @@ test('nothing comes into a room that has gone with its agent, and nobody hears o
   parts.replicas.forget(ann);
   assert.throws(() => parts.writer.admit(replica, entries, null), { code: 'not_found' });
 });
+
+test('nothing is written while the clock is ahead of those of other nodes, and nothing is left of it', () => {
+  const { parts, ann, groupId } = setUp();
+  parts.aheadMs = 60_001;
+  assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), {
+    code: 'clock_wrong',
+    details: { ahead_ms: 60_001 },
+  });
+  assert.throws(() => parts.writer.create(ann, 'Later'), { code: 'clock_wrong' });
+  assert.equal(parts.rooms.list(ann).length, 1);
+  parts.aheadMs = 60_000;
+  parts.writer.append(ann, groupId, MESSAGE);
+  assert.deepEqual(parts.kinds(ann, groupId), ['create', 'msg']);
+});

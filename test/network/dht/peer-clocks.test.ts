@@ -30,3 +30,13 @@ test('what was heard long ago, or before our clock was set, does not count; nor 
   for (let n = 2; n <= 101; n++) say(clocks, n, 0);
   assert.deepEqual(clocks.compare(NOW), { offsetMs: 0, peers: 64 });
 });
+
+test('our clock is ahead if the median of at least three nodes says so', () => {
+  const clocks = new PeerClocks();
+  for (const n of [1, 2]) say(clocks, n, -300);
+  assert.equal(clocks.aheadMs(NOW), 0);
+  say(clocks, 3, 300);
+  assert.equal(clocks.aheadMs(NOW), 300_000);
+  for (const n of [4, 5]) say(clocks, n, 300);
+  assert.equal(clocks.aheadMs(NOW), 0);
+});

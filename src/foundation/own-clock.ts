@@ -1,0 +1,17 @@
+/** Whether this machine's clock may date what is signed for others. */
+import { CLOCK_SKEW_S } from './domain/time.ts';
+import { SvcError } from './errors.ts';
+import { timeText } from './quantities.ts';
+
+/**
+ * To be called before something is signed that others do not take while its time is in the future.
+ * @param aheadMs by how much this clock is ahead of the clocks of other nodes; 0 if that is not known
+ * @throws SvcError `clock_wrong`
+ */
+export function refuseClockAhead(aheadMs: number): void {
+  if (aheadMs <= CLOCK_SKEW_S * 1000) return;
+  throw new SvcError('clock_wrong', {
+    message: `The clock of this machine is ${timeText(aheadMs)} ahead of the clocks of other nodes, which take nothing from the future. Set the clock, then try again.`,
+    details: { ahead_ms: aheadMs },
+  });
+}
