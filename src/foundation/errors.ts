@@ -118,11 +118,6 @@ export const ERRORS = {
   self: entry(409, 2, 'The peer is this agent itself.'),
   not_member: entry(403, 4, 'This agent is not a member of the group.'),
   creator_cannot_leave: entry(409, 1, 'The creator of a group cannot leave it.'),
-  clock_wrong: entry(
-    409,
-    1,
-    'The clock of this machine differs from the clocks of other nodes. Set the clock, then try again.',
-  ),
   files_root_required: entry(
     409,
     1,

@@ -12,6 +12,6 @@ export function refuseClockAhead(aheadMs: number): void {
   if (aheadMs <= CLOCK_SKEW_S * 1000) return;
   throw new SvcError('clock_wrong', {
     message: `The clock of this machine is ${timeText(aheadMs)} ahead of the clocks of other nodes, which take nothing from the future. Set the clock, then try again.`,
-    details: { ahead_ms: aheadMs },
+    details: { offset_s: -aheadMs / 1000 },
   });
 }

@@ -79,7 +79,6 @@ export const mailOperations = declare(COMMON, {
       'bad_delegation',
       'not_acknowledged',
       'timeout',
-      'clock_wrong',
     ],
     tool: { name: 'svc_mailbox_send', description: 'Send a sealed note to an agent, online or not.' },
   },

@@ -311,7 +311,7 @@ function isPassing(error: unknown, isReady: boolean): boolean {
   if (error.code === 'not_acknowledged') return error.details?.['recipient_says'] === undefined;
   // Without another node, nothing is known of whether the recipient exists.
   if (error.code === 'resolve_failed') return !isReady;
-  return error.code === 'timeout' || error.code === 'network_not_ready';
+  return error.code === 'timeout' || error.code === 'network_not_ready' || error.code === 'network_unavailable';
 }
 
 function undelivered(answer: NoteAnswer | null): SvcError {
