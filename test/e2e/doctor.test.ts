@@ -263,9 +263,13 @@ test('agents and the clock, in a network', async (t) => {
 test('a record that nobody renews, and one that has expired', async (t) => {
   const dataDir = temporaryDirectory(t);
   chmodSync(dataDir, 0o700);
+  /** With another node of the same time, which keeps what is published. */
   const start = async (seconds: number): Promise<TestDaemon> => {
-    const daemon = await TestDaemon.start({ dataDir, env: clockOff(seconds) });
+    const other = await TestDaemon.start({ env: clockOff(seconds) });
+    t.after(() => other.stop());
+    const daemon = await TestDaemon.start({ dataDir, bootstrap: [other.dhtAddress], env: clockOff(seconds) });
     t.after(() => daemon.stop());
+    await ready(daemon, 1);
     return daemon;
   };
   /** With the same clock as the daemon. */
