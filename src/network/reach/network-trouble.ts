@@ -123,7 +123,7 @@ async function hasRoute({ host, port }: Address): Promise<boolean> {
   const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
   try {
     await new Promise<void>((resolve, reject) => {
-      socket.once('error', reject);
+      socket.on('error', reject);
       socket.once('connect', resolve);
       socket.connect(port, host);
     });
