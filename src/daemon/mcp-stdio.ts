@@ -101,7 +101,7 @@ function serveLink(
   const onNodeGone = (pid: number): void => own.succeed(pid, () => link.watch());
   const link = new DaemonLink({ dataDir, configFile, token, profiles }, { clock: systemClock, onNodeGone });
   link.watch();
-  return serveProxy({ version: VERSION }, { ...streams, link });
+  return serveProxy({ version: VERSION }, { ...streams, link, clock: systemClock });
 }
 
 /** Serves until the client goes away, or the process is asked to end. */
@@ -125,7 +125,7 @@ export async function runMcpStdio(
       ? serveLink(args, environment['SVC_TOKEN'], own, streams)
       : serveTools(
           { version: VERSION, profiles: args.mcpStdio?.profiles },
-          { ...streams, tools: node.tools, log: node.log },
+          { ...streams, tools: node.tools, clock: systemClock, log: node.log },
         );
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => detach(session.close()));
   await session.closed;

@@ -3,13 +3,14 @@
  * as they are, whatever the revision; this keeps the session, which the host knows nothing of, over restarts of what
  * is on the way.
  */
-import type { Readable, Writable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { PROTOCOL_VERSION_META_KEY, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
+import { finishingInput, PendingRequests } from '../mcp/finish-input.ts';
 import { LargeIntegers } from './exact-json.ts';
 import { keepLargeIntegers } from './exact-lines.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
@@ -52,12 +53,14 @@ interface Waiting {
 }
 
 export class Bridge {
-  /** Settles when the host has gone. */
+  /** Settles when the host has gone and its requests are answered. */
   readonly closed: Promise<void>;
   readonly #parts: BridgeParts;
+  readonly #input: Duplex;
   readonly #host: StdioServerTransport;
   readonly #waiting = new Map<RpcId, Waiting>();
   readonly #large = new LargeIntegers();
+  readonly #pending = new PendingRequests();
   readonly #over: () => void;
   #remote: StreamableHTTPClientTransport;
   /** How the host began its session, to begin it again where the server has lost it. */
@@ -72,8 +75,9 @@ export class Bridge {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;
     this.#over = resolve;
+    this.#input = finishingInput(parts, this.#pending, parts.clock);
     this.#host = keepLargeIntegers(
-      new StdioServerTransport(parts.input, parts.output, { maxBufferSize: MAX_SHARED_MESSAGE_BYTES }),
+      new StdioServerTransport(this.#input, parts.output, { maxBufferSize: MAX_SHARED_MESSAGE_BYTES }),
     );
     this.#remote = this.#newRemote();
   }
@@ -83,6 +87,7 @@ export class Bridge {
     const host = bridge.#host;
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
     host.onmessage = (message) => {
+      bridge.#pending.received(message);
       // What needs no answer has arrived before the next one leaves: on stdio they come in their order.
       bridge.#turn = bridge.#turn.then(() => bridge.#fromHost(message));
     };
@@ -91,6 +96,13 @@ export class Bridge {
     await bridge.#remote.start();
     await host.start();
     return bridge;
+  }
+
+  /** Ends it, whatever is pending. */
+  async close(): Promise<void> {
+    this.#input.destroy();
+    await this.#host.close();
+    await this.closed;
   }
 
   #newRemote(): StreamableHTTPClientTransport {
@@ -196,14 +208,21 @@ export class Bridge {
 
   #toHost(message: RpcMessage): void {
     // A host that is gone has ended stdin too.
-    detach(this.#host.send(parseJSONRPCMessage(message)).catch(() => {}));
+    detach(
+      this.#host
+        .send(parseJSONRPCMessage(message))
+        .catch(() => {})
+        .finally(() => this.#pending.sent(message)),
+    );
   }
 
   async #end(): Promise<void> {
     const { clock } = this.#parts;
+    this.#input.destroy();
     const late = Promise.withResolvers<void>();
     const timer = clock.after(FAREWELL_MS, late.resolve);
-    await Promise.race([this.#remote.terminateSession().catch(() => {}), late.promise]);
+    const farewell = this.#turn.then(() => this.#remote.terminateSession()).catch(() => {});
+    await Promise.race([farewell, late.promise]);
     timer.cancel();
     await this.#remote.close();
     this.#over();

@@ -12,6 +12,7 @@ import {
   UnsupportedProtocolVersionError,
 } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
+import type { PendingRequests } from './finish-input.ts';
 
 /** Revisions in which each request names its own; those before them are agreed upon once. */
 export const MODERN_REVISIONS = ['2026-07-28'];
@@ -37,17 +38,20 @@ function refusalOf(message: JSONRPCMessage): JSONRPCMessage | undefined {
 
 export class StdioTransport extends StdioServerTransport {
   readonly #output: Writable;
+  readonly #pending: PendingRequests;
   readonly #waiting = new Map<RequestId, Settled[]>();
 
-  constructor(input: Readable, output: Writable) {
+  constructor(input: Readable, output: Writable, pending: PendingRequests) {
     super(input, output);
     this.#output = output;
+    this.#pending = pending;
   }
 
   override async start(): Promise<void> {
     const deliver = this.onmessage;
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
     this.onmessage = (message) => {
+      this.#pending.received(message);
       const refusal = refusalOf(message);
       if (refusal === undefined) return deliver?.(message);
       // A client that is gone needs no refusal.
@@ -69,6 +73,7 @@ export class StdioTransport extends StdioServerTransport {
       this.#output.write(serializeMessage(message), (error) => {
         const left = error === null || error === undefined;
         if (answered !== undefined) this.#settle(answered, left);
+        this.#pending.sent(message);
         if (left) resolve();
         else reject(error);
       });

@@ -2,10 +2,12 @@
 import type { Readable, Writable } from 'node:stream';
 import type { Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { ToolTable } from '../../operations/tool-call.ts';
 import { ToolCatalog } from './catalog.ts';
 import type { DaemonLink } from './daemon-link.ts';
+import { finishingInput, PendingRequests } from './finish-input.ts';
 import { createProxyServer } from './proxy.ts';
 import { createMcpServer, type McpServerOptions } from './server.ts';
 import { StdioTransport } from './stdio-transport.ts';
@@ -17,13 +19,13 @@ export interface StdioStreams {
 }
 
 export interface StdioSession {
-  /** Settles when the client has gone. */
+  /** Settles when the client has gone and its requests are answered. */
   readonly closed: Promise<void>;
   close(): Promise<void>;
 }
 
 function serve(
-  { input, output }: StdioStreams,
+  { input, output, clock }: StdioStreams & { readonly clock: Clock },
   make: (signal: AbortSignal, transport: StdioTransport) => Server,
 ): StdioSession {
   const controller = new AbortController();
@@ -32,11 +34,14 @@ function serve(
     controller.abort();
     resolve();
   };
-  for (const event of ['end', 'close', 'error']) input.once(event, ended);
+  const pending = new PendingRequests();
+  const finishing = finishingInput({ input, output }, pending, clock);
+  finishing.once('close', ended);
   output.on('error', ended);
-  const transport = new StdioTransport(input, output);
+  const transport = new StdioTransport(finishing, output, pending);
   const handle = serveStdio(() => make(controller.signal, transport), { transport });
   const close = async (): Promise<void> => {
+    finishing.destroy();
     await handle.close();
     ended();
   };
@@ -46,7 +51,7 @@ function serve(
 /** Serves the tools of this very process, which is the node. */
 export function serveTools(
   options: McpServerOptions,
-  dependencies: StdioStreams & { readonly tools: ToolTable; readonly log: Log },
+  dependencies: StdioStreams & { readonly tools: ToolTable; readonly clock: Clock; readonly log: Log },
 ): StdioSession {
   const { tools, log } = dependencies;
   const catalog = new ToolCatalog(tools);
@@ -60,7 +65,7 @@ export function serveTools(
 /** Serves the tools of a daemon that runs elsewhere on this machine. */
 export function serveProxy(
   options: Pick<McpServerOptions, 'version'>,
-  dependencies: StdioStreams & { readonly link: DaemonLink },
+  dependencies: StdioStreams & { readonly link: DaemonLink; readonly clock: Clock },
 ): StdioSession {
   const { link } = dependencies;
   const session = serve(dependencies, () => createProxyServer(options, link));

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { PassThrough, Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { CallContext } from '../../../src/operations/operation.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
+import { FINISH_REQUESTS_MS } from '../../../src/surfaces/mcp/finish-input.ts';
 import { serveTools } from '../../../src/surfaces/mcp/stdio.ts';
 import { MODERN_REVISIONS } from '../../../src/surfaces/mcp/stdio-transport.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
 import { bindAll, MODERN } from './world.ts';
 
 const { aid } = newIdentity();
@@ -30,7 +33,8 @@ function setUp(t: TestContext, mailboxPoll: () => Promise<object> = async () => 
     return mailboxPoll();
   };
   const tools = new ToolTable({ operations: bindAll({ mailboxPoll: run }), pending: () => ({}) });
-  const session = serveTools({ version: '1.2.3' }, { input, output, tools, log: silentLog });
+  const clock = new LeapClock();
+  const session = serveTools({ version: '1.2.3' }, { input, output, tools, clock, log: silentLog });
   t.after(() => session.close());
   const send = (message: object): boolean => input.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   const poll = (id: number): boolean =>
@@ -43,7 +47,7 @@ function setUp(t: TestContext, mailboxPoll: () => Promise<object> = async () => 
     (await written(0)).done();
     send({ method: 'notifications/initialized' });
   };
-  return { input, output, settled, send, poll, written, open };
+  return { input, output, settled, send, poll, written, open, clock, session };
 }
 
 test('what is handed out over stdio counts as taken once the answer has left, and not before', async (t) => {
@@ -86,7 +90,7 @@ test('an answer that cannot be written gives back what was handed out', async (t
 });
 
 test('a call that its client gives up, or leaves behind, gives back what was handed out', async (t) => {
-  const { input, settled, send, poll, open } = setUp(t, () => new Promise(() => {}));
+  const { input, output, settled, send, poll, open } = setUp(t, () => new Promise(() => {}));
   await open();
   poll(1);
   poll(2);
@@ -94,6 +98,39 @@ test('a call that its client gives up, or leaves behind, gives back what was han
   await eventually('the first is given back', () => settled.length > 0);
   assert.deepEqual(settled, [false]);
   input.end();
+  output.destroy(new Error('the client is gone'));
   await eventually('the second is given back', () => settled.length > 1);
   assert.deepEqual(settled, [false, false]);
+});
+
+test('requests that are pending at the end of input get their responses, and then the session ends', async (t) => {
+  const answers = [Promise.withResolvers<object>(), Promise.withResolvers<object>()];
+  let next = 0;
+  const { input, settled, poll, written, open, session } = setUp(t, () => answers[next++]?.promise ?? Promise.reject());
+  await open();
+  poll(1);
+  poll(2);
+  input.end();
+  await eventually('both run', () => next === 2);
+  let closed = false;
+  const ended = session.closed.then(() => (closed = true));
+  answers[1]?.resolve({ messages: [], has_more: false });
+  (await written(2)).done();
+  await eventually('it has arrived', () => settled.length === 1);
+  assert.equal(closed, false);
+  answers[0]?.resolve({ messages: [], has_more: false });
+  (await written(1)).done();
+  await ended;
+  assert.deepEqual(settled, [true, true]);
+});
+
+test('a request that gets no response does not hold up the end for ever', async (t) => {
+  const { input, settled, poll, open, clock, session } = setUp(t, () => new Promise(() => {}));
+  await open();
+  poll(1);
+  input.end();
+  await once(input, 'end');
+  clock.leap(FINISH_REQUESTS_MS);
+  await session.closed;
+  assert.deepEqual(settled, [false]);
 });

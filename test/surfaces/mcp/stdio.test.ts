@@ -125,6 +125,38 @@ test('stdout carries JSON-RPC and nothing else; the process ends with its stdin'
   assert.match(errors, /stopped: the MCP client went away/);
 });
 
+test('a proxy whose input ends gives the responses that are due, and then ends', async (t) => {
+  const called = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<object>();
+  const tunnelList = async (): Promise<object> => {
+    called.resolve();
+    return answer.promise;
+  };
+  const world = await startMcpWorld(t, { handlers: { tunnelList } });
+  const dataDir = temporaryDirectory(t);
+  announce(dataDir, `${world.host}:${world.port}`);
+  const child = start(t, 'proxy', dataDir);
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  const closed = once(child, 'close');
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } };
+  const messages = [
+    { id: 1, method: 'initialize', params },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: 'svc_tunnel_list', arguments: {} } },
+  ];
+  child.stdin.end(messages.map((message) => `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`).join(''));
+  await called.promise;
+  answer.resolve({ tunnels: [], closed: [] });
+  assert.deepEqual(await closed, [0, null]);
+  const [, result] = output
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.equal(result.id, 2);
+  assert.deepEqual(result.result.structuredContent, { tunnels: [], closed: [] });
+});
+
 test('a signal ends the process', async (t) => {
   const child = start(t, 'node');
   const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } };

@@ -8,6 +8,7 @@ import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../..
 import { MCP_PATH } from '../../mcp-share/shared-path.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { askedToEnd } from '../ending.ts';
 import { accessToken, type Taken, type Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
 
@@ -43,7 +44,7 @@ async function beServer(context: CliContext, aid: string, way: Way): Promise<und
   const { Bridge } = await import('../../mcp-share/bridge.ts');
   const { stdin: input, stdout: output } = context.io;
   const bridge = await Bridge.start({ input, output, address: () => addressOf(context, aid, way), clock: systemClock });
-  await bridge.closed;
+  await Promise.race([bridge.closed, askedToEnd(context.io.signal).then(() => bridge.close())]);
   return undefined;
 }
 
