@@ -69,6 +69,11 @@ export const Agent = Type.Object({
     description: '`pending` until the first successful publish.',
   }),
   service_tcp: Type.String({ description: 'Empty: nothing is bound.' }),
+  service_before: Type.Optional(
+    Type.String({
+      description: 'Present while a temporary service is bound: the service that it replaced, or empty.',
+    }),
+  ),
   service_tcp_ok: Type.Boolean({ description: 'The bound service accepted a connection lately.' }),
   heartbeat_seconds_ago: Type.Integer({ minimum: 0 }),
   seq: Type.Integer({ minimum: 0, description: 'Of the endpoint record published last.' }),
@@ -180,11 +185,26 @@ export const agentOperations = declare(COMMON, {
   agentPatch: {
     summary: 'Binds another local service, or none. From elsewhere than this machine it needs the operational key.',
     route: 'PATCH /agents/{aid}',
-    body: closed({ service_tcp: ServiceTcp, operational_private_key_hex: Type.Optional(PrivateKeyHex) }),
+    body: closed({
+      service_tcp: ServiceTcp,
+      temporary: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            'Keeps the service that is bound now as `service_before`. With an empty `service_tcp` it binds that one again.',
+        }),
+      ),
+      operational_private_key_hex: Type.Optional(PrivateKeyHex),
+    }),
     output: OneAgent,
     heartbeat: true,
     errors: ['bad_aid', 'not_found', 'bad_key', 'bad_service_address', 'operational_key_mismatch'],
-    tool: { name: 'svc_agent_patch', description: 'Bind or unbind the local service of an agent.', idempotent: true },
+    tool: {
+      name: 'svc_agent_patch',
+      description: 'Bind or unbind the local service of an agent.',
+      omit: ['temporary'],
+      idempotent: true,
+    },
   },
 
   agentDelete: {

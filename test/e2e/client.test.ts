@@ -69,6 +69,28 @@ test('the examples of docs/client.md do what they say', async (t) => {
   const me = (await svcOk(near, 'register', '--quiet')).trim();
   await svcOk(near, 'alias', 'add', 'demo', demo);
 
+  await t.test('a second program does not take its place unless it says so, and then gives it back', async () => {
+    const second = join(directory, 'second.ts');
+    writeFileSync(
+      second,
+      `import { serve } from 'svcd/client';
+const app = () => new Response('second');
+const error = await serve(app, { name: 'demo' }).catch((error) => error);
+console.log(error.code);
+const serving = await serve(app, { name: 'demo', replace: true });
+await serving.close();
+process.exit();
+`,
+    );
+    const bound = async () => JSON.parse(await svcOk(far, 'agents', 'get', demo, '--json')).service_tcp;
+    const before = await bound();
+    assert.equal(
+      await runOk(process.execPath, [second], { env: { ...process.env, SVC_API: far.api } }),
+      'wrong_state\n',
+    );
+    assert.equal(await bound(), before);
+  });
+
   await t.test('a served program is called by name and learns who calls', async () => {
     assert.equal(await runs('call', near), `Hello ${me}\n`);
   });

@@ -208,8 +208,29 @@ describe('an MCP server for a friend', () => {
     const client = await overStdio(t, LEGACY);
     assert.equal(await share.end('SIGTERM'), 0);
     await assert.rejects(client.callTool({ name: 'echo' }));
-    const { service_tcp } = await home.call<{ service_tcp: string }>('GET', `/agents/${told.aid}`);
-    assert.equal(service_tcp, '');
+    const bound = async (): Promise<string> =>
+      (await home.call<{ service_tcp: string }>('GET', `/agents/${told.aid}`)).service_tcp;
+    assert.equal(await bound(), '');
+    // Where something else is bound, that is said, and it comes back.
+    const other = 'http://127.0.0.1:9';
+    await svcOk(home, 'serve', other, '--name', 'notes');
+    for (const args of [
+      ['serve', '8', '--name', 'notes'],
+      ['mcp', 'share', '--name', 'notes', '--', process.execPath, FIXTURE],
+    ]) {
+      const refused = await svc(home, args);
+      assert.match(refused.stderr, /is bound to http:\/\/127\.0\.0\.1:9\. To replace it .* --replace/);
+      assert.notEqual(refused.code, 0);
+      assert.equal(await bound(), other);
+    }
+    share = new ShareCommand(home, '--name', 'notes', '--replace', '--', process.execPath, FIXTURE);
+    assert.notEqual((await share.told()).service_tcp, other);
+    await share.end('SIGTERM');
+    assert.equal(await bound(), other);
+    await svcOk(home, 'serve', '8', '--name', 'notes', '--replace');
+    assert.match(await svcOk(home, 'serve', '--off', '--name', 'notes'), /is bound to http:\/\/127\.0\.0\.1:9 again/);
+    await svcOk(home, 'serve', '--off', '--name', 'notes');
+    assert.equal(await bound(), '');
     // The same agent is used again, and the session of the client goes on.
     share = new ShareCommand(home, '--name', 'notes', '--', process.execPath, FIXTURE);
     const next = await share.told();

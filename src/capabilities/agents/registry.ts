@@ -24,6 +24,9 @@ import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 /** Agents that are named where a service that they share changes its state. */
 const MAX_BOUND_TOLD = 10;
 
+/** Services that are kept while temporary ones replace each other; the first ones are forgotten. */
+const MAX_SERVICES_BEFORE = 8;
+
 export interface RegistryOptions {
   /** The node's own identity, which is no agent. */
   readonly nodeAid: Aid;
@@ -51,6 +54,10 @@ export interface RegisterRequest {
 export interface PatchRequest {
   /** Empty: none. */
   readonly serviceTcp: string;
+  /**
+   * The service stands in for the one that is bound now, which is kept. Without a service, the kept one is bound again.
+   */
+  readonly isTemporary?: boolean;
   readonly operationalPrivateKeyHex?: string;
   /** The request comes from a program on this machine: it may leave the key out. */
   readonly local: boolean;
@@ -71,6 +78,7 @@ export class AgentRegistry implements Component {
     this.#keyring = new Keyring(this.#deps);
     this.#heartbeats = new Heartbeats(this.#deps);
     this.#monitor = new ServiceMonitor({ ...this.#deps, services: () => dependencies.agents.boundServices() });
+    this.#monitor.changed.add((state) => this.#restoreAfter(state));
   }
 
   async start(): Promise<void> {
@@ -249,8 +257,7 @@ export class AgentRegistry implements Component {
     if (key !== undefined && keyName(aid, parsePrivateKey(key).publicKey) !== row.keyName)
       throw new SvcError('operational_key_mismatch');
     const service = await this.#readService(request.serviceTcp, aid);
-    this.#row(aid);
-    this.#deps.agents.setService(aid, service);
+    this.#bind(this.#row(aid), service, request.isTemporary === true);
     this.#heartbeats.record(aid);
     this.#changes.tell({ aid, kind: 'bound' });
     return this.getFresh(aid);
@@ -330,6 +337,33 @@ export class AgentRegistry implements Component {
     };
   }
 
+  #bind({ aid, serviceTcp, servicesBefore }: AgentRow, service: string, isTemporary: boolean): void {
+    const { agents } = this.#deps;
+    if (service !== '' && service === serviceTcp) return;
+    if (!isTemporary) return agents.setService(aid, service);
+    const [last = '', ...others] = servicesBefore;
+    if (service === '') agents.setService(aid, last, others);
+    else agents.setService(aid, service, [serviceTcp, ...servicesBefore].slice(0, MAX_SERVICES_BEFORE));
+  }
+
+  /**
+   * A temporary program that was killed could not unbind itself. Only a refused connection says that it is gone: a busy
+   * one may miss a check.
+   */
+  #restoreAfter({ service, error }: ServiceState): void {
+    if (error !== 'ECONNREFUSED' || !parseServiceAddress(service).provesItself) return;
+    const { agents, log } = this.#deps;
+    for (const aid of agents.boundTo(service, MAX_BOUND_TOLD)) {
+      const row = this.#row(aid);
+      // An address at which nothing answers does no harm.
+      if (row.servicesBefore.every((one) => one === '')) continue;
+      this.#bind(row, '', true);
+      log.info({ aid, service }, 'a temporary service is gone: the service before it is bound again');
+      this.#lookSoon(agents.get(aid)?.serviceTcp ?? '');
+      this.#changes.tell({ aid, kind: 'bound' });
+    }
+  }
+
   #refuseNode(aid: Aid): void {
     if (aid === this.#options.nodeAid)
       throw new SvcError('invalid_request', { message: "This is the node's own identity; it is no agent." });
@@ -358,6 +392,7 @@ export class AgentRegistry implements Component {
     return {
       aid: row.aid,
       serviceTcp: row.serviceTcp,
+      serviceBefore: row.servicesBefore[0] ?? null,
       serviceOk: row.serviceTcp === '' ? null : this.#monitor.last(row.serviceTcp),
       heartbeatSecondsAgo: this.#secondsSinceHeartbeat(row),
       window: row.window,

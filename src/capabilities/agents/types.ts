@@ -18,6 +18,8 @@ export interface TcpCheck {
 export interface LocalAgent {
   readonly aid: Aid;
   readonly serviceTcp: string;
+  /** What a temporary service replaced; null while no temporary one is bound. */
+  readonly serviceBefore: string | null;
   /** What was last seen of the bound service; null where nothing is bound or was looked at. */
   readonly serviceOk: boolean | null;
   readonly heartbeatSecondsAgo: number;

@@ -17,6 +17,8 @@ export interface NewAgent extends Pick<AgentRow, 'keyName' | 'serviceTcp' | 'reg
   readonly delegation: Delegation;
 }
 
+const NO_SERVICES: readonly string[] = [];
+
 function listedOf(row: Row) {
   return {
     /** Grows with every registration: the order of lists, and their cursor. */
@@ -26,6 +28,8 @@ function listedOf(row: Row) {
     window: { issuedAt: integerOf(row, 'issued_at'), expiresAt: integerOf(row, 'expires_at') },
     /** `host:port` or a URL of the bound service; empty where none is bound. */
     serviceTcp: textOf(row, 'service_tcp'),
+    /** What temporary services have replaced, the last one first; empty while none is bound. */
+    servicesBefore: row['service_before'] === null ? NO_SERVICES : textOf(row, 'service_before').split('\n'),
     heartbeatAt: integerOf(row, 'heartbeat_at'),
   };
 }
@@ -69,7 +73,7 @@ export class AgentStore {
     const known = this.#pages.get(key);
     if (known !== undefined) return known;
     const rows = this.#store.all`
-      SELECT id, aid, issued_at, expires_at, service_tcp, heartbeat_at
+      SELECT id, aid, issued_at, expires_at, service_tcp, service_before, heartbeat_at
       FROM agents WHERE id > ${afterId} ORDER BY id LIMIT ${limit}`;
     const listed = rows.map(listedOf);
     this.#pages.set(key, listed);
@@ -92,7 +96,8 @@ export class AgentStore {
       ON CONFLICT (aid) DO UPDATE SET
         key_name = excluded.key_name, operational_key = excluded.operational_key,
         delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
-        service_tcp = excluded.service_tcp`;
+        service_tcp = excluded.service_tcp,
+        service_before = iif(excluded.service_tcp = agents.service_tcp, agents.service_before, NULL)`;
   }
 
   /** Keeps an agent from being published by itself, or no more. */
@@ -110,9 +115,11 @@ export class AgentStore {
     this.#store.run`UPDATE agents SET gives_evidence = ${gives ? 1 : 0} WHERE aid = ${aid}`;
   }
 
-  setService(aid: Aid, serviceTcp: string): void {
+  /** @param before what a temporary service replaces, the last one first; none: it is no temporary one */
+  setService(aid: Aid, serviceTcp: string, before: readonly string[] = NO_SERVICES): void {
     this.#pages.clear();
-    this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp} WHERE aid = ${aid}`;
+    const lines = before.length === 0 ? null : before.join('\n');
+    this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp}, service_before = ${lines} WHERE aid = ${aid}`;
   }
 
   /** Keeps the times of heartbeats, all or none. */

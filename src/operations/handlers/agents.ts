@@ -64,6 +64,7 @@ function agentView(agent: LocalAgent, summary: PublicationSummary, acl: Static<t
     scheme: schemeOf(agent.aid),
     status: summary.everPublished ? ('registered' as const) : ('pending' as const),
     service_tcp: agent.serviceTcp,
+    service_before: agent.serviceBefore ?? undefined,
     service_tcp_ok: agent.serviceOk === true,
     heartbeat_seconds_ago: agent.heartbeatSecondsAgo,
     seq: summary.seq,
@@ -160,6 +161,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
       const agent = await agents.patch(input.aid, {
         serviceTcp: input.service_tcp,
         local: context.origin === 'local',
+        isTemporary: input.temporary === true,
         ...(key === undefined ? {} : { operationalPrivateKeyHex: key }),
       });
       return oneAgent(agent);

@@ -7,6 +7,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { changeLabels } from '../../operations/address-book-client.ts';
 import { answerChallenge, provenCaller, provenService } from '../proven-caller.ts';
+import { refuseToReplace, replacedService } from '../standing-service.ts';
 import type { SvcApi } from './api.ts';
 import { answer, requestOf } from './fetch-server.ts';
 import { namedAid, ownAgents } from './names.ts';
@@ -39,6 +40,8 @@ export interface ServeOptions {
   readonly brief?: string;
   /** Port of the local server; chosen by the system where it is left out. */
   readonly port?: number;
+  /** Replaces the service that the agent is bound to, until it ends; without it such an agent is refused. */
+  readonly replace?: boolean;
   /** Ends it. */
   readonly signal?: AbortSignal;
 }
@@ -125,10 +128,14 @@ async function publish(api: SvcApi, aid: string, { name, services = [], brief }:
 
 /**
  * Lets other agents call a program: finds or makes its identity, binds it, publishes it, and says who calls.
- * @throws SvcError what the daemon answers, such as `daemon_unreachable`; an error of the system where the port is taken
+ * @throws SvcError `wrong_state` where another service is bound; what the daemon answers, such as `daemon_unreachable`; an error of the system where the port is taken
  */
 export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {}): Promise<Serving> {
   const { aid, masterKey } = await identityFor(api, options);
+  const running = typeof app === 'number' ? `http://${LOOPBACK}:${app}` : undefined;
+  const replaced = await replacedService(api, aid, running);
+  if (replaced !== null && options.replace !== true)
+    throw refuseToReplace(aid, replaced, 'call serve() with "replace: true"');
   const { caller_key_hex } = await api.agentCallerKey({ aid });
   const server =
     typeof app === 'number'
@@ -139,7 +146,8 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
   const address = `${LOOPBACK}:${port}`;
   // A program that is killed leaves its port to others; what runs already has nothing to prove itself by.
   const service_tcp = server === null ? `http://${address}` : provenService(address);
-  await api.agentPatch({ aid, service_tcp });
+  const { service_tcp: standing } = await api.agentGet({ aid });
+  await api.agentPatch({ aid, service_tcp, temporary: true });
   const isPublished = await publish(api, aid, options);
   const beat = setInterval(() => {
     api.agentHeartbeat({ aid }).catch(() => {});
@@ -150,8 +158,9 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
     clearInterval(beat);
     for (const service of options.services ?? []) await api.serviceUnregister({ aid, service }).catch(() => {});
     const { service_tcp: now } = await api.agentGet({ aid });
-    // Somebody may have bound something else meanwhile.
-    if (now === service_tcp) await api.agentPatch({ aid, service_tcp: '' });
+    // Somebody may have bound something else meanwhile, and what was bound before stays.
+    if (now === service_tcp && standing !== service_tcp)
+      await api.agentPatch({ aid, service_tcp: '', temporary: true });
     if (server === null) return;
     const closed = once(server, 'close');
     server.close();

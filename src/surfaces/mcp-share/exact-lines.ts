@@ -5,7 +5,7 @@ import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 
 const LINE_FEED = 0x0a;
 
-class ExactLines {
+export class ExactLines {
   #chunks: Buffer[] = [];
   #length = 0;
   readonly #lines: Buffer[] = [];

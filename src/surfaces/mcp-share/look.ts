@@ -1,5 +1,6 @@
 /** Looks at a server before it is shared: does it run, which revisions does it know, which tools has it? */
 import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
+import { detach } from '../../foundation/detached.ts';
 import { VERSION } from '../../foundation/version.ts';
 import { MODERN_REVISIONS } from '../mcp/stdio-transport.ts';
 import { type ServerCommand, stdioTransport } from './server-process.ts';
@@ -31,27 +32,31 @@ async function toolsOf(client: Client): Promise<string[]> {
   return names;
 }
 
-async function look(transport: Transport): Promise<Seen> {
+async function look(transport: Transport, signal: AbortSignal | undefined): Promise<Seen> {
   const client = new Client({ name: 'svc', version: VERSION }, { versionNegotiation: { mode: 'auto' } });
+  const stop = (): void => detach(client.close());
+  signal?.addEventListener('abort', stop, { once: true });
   try {
+    signal?.throwIfAborted();
     await client.connect(transport, { timeout: LOOK_TIMEOUT_MS });
     const info = client.getServerVersion();
     const isModern = MODERN_REVISIONS.includes(client.getNegotiatedProtocolVersion() ?? '');
     return { title: info?.title ?? info?.name ?? '', isModern, tools: await toolsOf(client) };
   } finally {
-    await client.close();
+    signal?.removeEventListener('abort', stop);
+    await Promise.all([client.close(), transport.close()]);
   }
 }
 
 /** @throws what the server or the start of it gives */
-export function lookAtCommand(what: ServerCommand): Promise<Seen> {
-  return look(stdioTransport(what, null));
+export function lookAtCommand(what: ServerCommand, signal?: AbortSignal): Promise<Seen> {
+  return look(stdioTransport(what, null), signal);
 }
 
 /** @throws as `lookAtCommand`; one that asks for authorization is there */
-export async function lookAtUrl(url: URL): Promise<Seen> {
+export async function lookAtUrl(url: URL, signal?: AbortSignal): Promise<Seen> {
   try {
-    return await look(new StreamableHTTPClientTransport(url));
+    return await look(new StreamableHTTPClientTransport(url), signal);
   } catch (error) {
     if (needsAuthorization(error)) return { title: null, isModern: true, tools: [] };
     throw error;

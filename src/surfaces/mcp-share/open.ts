@@ -14,6 +14,10 @@ export interface ShareOptions {
   readonly log: (text: string) => void;
   readonly lists: ToolLists;
   readonly clock: Clock;
+  /** As of a server's command. */
+  readonly graceMs?: number;
+  /** Ends the look at a server. */
+  readonly signal?: AbortSignal;
 }
 
 export interface ShareOpening {
@@ -41,18 +45,21 @@ async function looked(looking: Promise<Seen>, next: string): Promise<Seen> {
  */
 export async function open(
   server: { readonly command: string; readonly args: readonly string[] } | URL,
-  { environment, log, lists, clock }: ShareOptions,
+  { environment, log, lists, clock, graceMs, signal }: ShareOptions,
 ): Promise<ShareOpening> {
   const rules = new ToolRules(lists);
   if (server instanceof URL) {
     const seen = await looked(
-      lookAtUrl(server),
+      lookAtUrl(server, signal),
       'svc mcp share takes the whole address of one, such as http://127.0.0.1:3000/mcp',
     );
     return { seen, begin: (agent) => Gate.open({ agent, backend: new UrlShare(server, rules), clock, log }) };
   }
-  const command = { ...server, environment: serverEnvironment(environment), log };
-  const seen = await looked(lookAtCommand(command), 'Start what stands behind svc mcp share by itself to see why.');
+  const command = { ...server, environment: serverEnvironment(environment), log, graceMs };
+  const seen = await looked(
+    lookAtCommand(command, signal),
+    'Start what stands behind svc mcp share by itself to see why.',
+  );
   const { isModern } = seen;
   return {
     seen,

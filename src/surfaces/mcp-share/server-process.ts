@@ -1,10 +1,8 @@
 /** One process of a wrapped MCP server that speaks over stdio: for one caller, who it is told of. */
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { detach } from '../../foundation/detached.ts';
-import { keepLargeIntegers } from './exact-lines.ts';
-import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import type { RpcMessage } from './messages.ts';
+import { ProcessTree } from './process-tree.ts';
 
 /** The variable of its environment that names the caller. */
 const CALLER_VARIABLE = 'SVC_CALLER_AID';
@@ -16,6 +14,8 @@ export interface ServerCommand {
   readonly environment: Readonly<Record<string, string>>;
   /** Takes what the server writes to stderr. */
   readonly log: (text: string) => void;
+  /** How long it may take to end, milliseconds; `END_GRACE_MS` if it is left out. */
+  readonly graceMs?: number | undefined;
 }
 
 interface Hooks {
@@ -31,26 +31,20 @@ export function serverEnvironment(own: Readonly<Record<string, string | undefine
 }
 
 /** The transport of a server's process; nothing runs before it is started. @param caller null where it is only looked at */
-export function stdioTransport(what: ServerCommand, caller: string | null): StdioClientTransport {
-  const transport = keepLargeIntegers(
-    new StdioClientTransport({
-      command: what.command,
-      args: [...what.args],
-      env: caller === null ? { ...what.environment } : { ...what.environment, [CALLER_VARIABLE]: caller },
-      stderr: 'pipe',
-      maxBufferSize: MAX_SHARED_MESSAGE_BYTES,
-    }),
-  );
-  transport.stderr?.on('data', (chunk: Buffer) => what.log(chunk.toString()));
+export function stdioTransport(what: ServerCommand, caller: string | null): ProcessTree {
+  const { command, args, environment, graceMs, log } = what;
+  const env = caller === null ? { ...environment } : { ...environment, [CALLER_VARIABLE]: caller };
+  const transport = new ProcessTree({ command, args: [...args], env, graceMs });
+  transport.stderr.on('data', (chunk: Buffer) => log(chunk.toString()));
   return transport;
 }
 
 export class ServerProcess {
-  readonly #transport: StdioClientTransport;
+  readonly #transport: ProcessTree;
   readonly #onEnd: () => void;
   #alive = true;
 
-  private constructor(transport: StdioClientTransport, { onMessage, onEnd }: Hooks) {
+  private constructor(transport: ProcessTree, { onMessage, onEnd }: Hooks) {
     this.#transport = transport;
     this.#onEnd = onEnd;
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget

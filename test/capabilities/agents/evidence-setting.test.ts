@@ -18,7 +18,7 @@ function settingWorld() {
     get: (aid: Aid) => {
       const row = agents.get(aid);
       if (row === null) throw noSuchAgent(aid);
-      return { ...row, serviceOk: null, heartbeatSecondsAgo: 0 };
+      return { ...row, serviceBefore: null, serviceOk: null, heartbeatSecondsAgo: 0 };
     },
     onChange: (listener: (change: AgentChange) => void) => changes.add(listener),
   };

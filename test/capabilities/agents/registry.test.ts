@@ -5,6 +5,7 @@ import type { TcpCheck } from '../../../src/capabilities/agents/types.ts';
 import type { AgentChange } from '../../../src/foundation/agent-change.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { KeyPair, verifySignature } from '../../../src/foundation/identity/keys.ts';
 import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
@@ -73,6 +74,7 @@ describe('the agent registry', () => {
     assert.deepEqual(registry.get(agent.aid), {
       aid: agent.aid,
       serviceTcp: '',
+      serviceBefore: null,
       serviceOk: null,
       heartbeatSecondsAgo: 0,
       window: { issuedAt: agent.delegation.issuedAt, expiresAt: 0 },
@@ -377,6 +379,54 @@ describe('the agent registry', () => {
     check = { ok: false, ms: 1, error: 'timeout' };
     clock.advance(60_000);
     assert.equal(await registry.isAlive(agent.aid), false);
+  });
+
+  describe('a temporary service', () => {
+    const [PERMANENT, TEMPORARY] = ['http://127.0.0.1:8080', 'http+proven://127.0.0.1:9000'];
+
+    async function bound(): Promise<Aid> {
+      const agent = newIdentity();
+      await registry.register({ ...agent.credentials, serviceTcp: PERMANENT });
+      await registry.patch(agent.aid, { serviceTcp: TEMPORARY, isTemporary: true, local: true });
+      return agent.aid;
+    }
+
+    test('ends with what was bound before it', async () => {
+      const aid = await bound();
+      assert.equal(registry.get(aid).serviceTcp, TEMPORARY);
+      assert.equal(registry.get(aid).serviceBefore, PERMANENT);
+      // Another one in its place gives it back in turn.
+      await registry.patch(aid, { serviceTcp: 'http+proven://127.0.0.1:9001', isTemporary: true, local: true });
+      const given = await registry.patch(aid, { serviceTcp: '', isTemporary: true, local: true });
+      assert.deepEqual([given.serviceTcp, given.serviceBefore], [TEMPORARY, PERMANENT]);
+      const ended = await registry.patch(aid, { serviceTcp: '', isTemporary: true, local: true });
+      assert.deepEqual([ended.serviceTcp, ended.serviceBefore], [PERMANENT, null]);
+    });
+
+    test('is forgotten once something else is bound for good', async () => {
+      const aid = await bound();
+      await registry.patch(aid, { serviceTcp: '127.0.0.1:7000', local: true });
+      const ended = await registry.patch(aid, { serviceTcp: '', isTemporary: true, local: true });
+      assert.equal(ended.serviceTcp, '');
+    });
+
+    test('whose program was killed gives way to what was bound before it, also after a restart', async () => {
+      const aid = await bound();
+      await registry.stop();
+      registry = build();
+      registry.onChange((change) => changes.push(change));
+      changes.length = 0;
+      // A busy program may miss a check.
+      check = { ok: false, ms: 2000, error: 'timeout' };
+      await registry.checkService(aid);
+      assert.equal(registry.get(aid).serviceTcp, TEMPORARY);
+      check = { ok: true, ms: 1 };
+      await registry.checkService(aid);
+      check = { ok: false, ms: 1, error: 'ECONNREFUSED' };
+      await registry.checkService(aid);
+      assert.deepEqual([registry.get(aid).serviceTcp, registry.get(aid).serviceBefore], [PERMANENT, null]);
+      assert.deepEqual(changes, [{ aid, kind: 'bound' }]);
+    });
   });
 
   test('stops without a timer left', async () => {

@@ -20,7 +20,7 @@ function remembering() {
     list: (limit) => {
       asked++;
       const window = { issuedAt: 0, expiresAt: 0 };
-      const view = { serviceTcp: '', serviceOk: null, heartbeatSecondsAgo: 0, window };
+      const view = { serviceTcp: '', serviceBefore: null, serviceOk: null, heartbeatSecondsAgo: 0, window };
       return { agents: [...services.keys()].slice(0, limit).map((aid) => ({ aid, ...view })), nextCursor: null };
     },
     onChange: (listener) => changes.add(listener),

@@ -17,6 +17,7 @@ test('an agent comes back as it was put', () => {
     delegation: encodeDelegation(delegation),
     window: { issuedAt: 100, expiresAt: 5000 },
     serviceTcp: '127.0.0.1:80',
+    servicesBefore: [],
     registeredAt: 7,
     heartbeatAt: 7,
     isHeld: false,
@@ -47,8 +48,8 @@ test('pages go by the order of registration', () => {
   assert.deepEqual(ids(2, 10), [3, 4]);
   const fourth = agents.get(testAid(4));
   assert.ok(fourth);
-  const { id, aid, window, serviceTcp, heartbeatAt } = fourth;
-  assert.deepEqual(agents.page(3, 1), [{ id, aid, window, serviceTcp, heartbeatAt }]);
+  const { id, aid, window, serviceTcp, servicesBefore, heartbeatAt } = fourth;
+  assert.deepEqual(agents.page(3, 1), [{ id, aid, window, serviceTcp, servicesBefore, heartbeatAt }]);
   assert.equal(agents.count(), 4);
 });
 

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -24,6 +26,7 @@ import {
   MALLORY,
   MODERN,
 } from '../../support/shared-mcp.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 interface Shared {
   readonly gate: Gate;
@@ -74,6 +77,16 @@ async function direct(t: TestContext, revision: string): Promise<Client> {
   const client = await connected(transport, revision);
   t.after(() => client.close());
   return client;
+}
+
+/** True also for a process that has ended and that nobody has waited for yet. */
+function hasEnded(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return process.platform === 'linux' && readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return true;
+  }
 }
 
 function textOf(result: unknown): string {
@@ -222,6 +235,29 @@ describe('a shared server over stdio', () => {
     assert.equal(await post('[]'), 400);
     assert.equal(await post('{}', 'text/plain'), 415);
     assert.equal(await post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'), 400);
+  });
+
+  test('a server behind a wrapper ends with it, also one that wants to stay', {
+    skip: process.platform === 'win32',
+  }, async (t) => {
+    const pidFile = join(temporaryDirectory(t), 'pids');
+    // It takes no notice of the end of its input and of SIGTERM, and the shell waits for it.
+    const stubborn = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000);
+      (await import('node:fs')).appendFileSync(${JSON.stringify(pidFile)}, process.pid + '\\n');`;
+    const loaded = `data:text/javascript,${encodeURIComponent(stubborn)}`;
+    const { begin } = await open(
+      { command: 'sh', args: ['-c', '"$0" --import "$1" "$2"; true', process.execPath, loaded, FIXTURE] },
+      { environment: process.env, log: () => {}, lists: new Map(), clock: systemClock, graceMs: 50 },
+    );
+    const gate = await begin(AGENT);
+    const url = new URL(`http://${gate.address}/mcp`);
+    const client = await connected(new StreamableHTTPClientTransport(url, { fetch: callOf(ALICE) }), LEGACY);
+    assert.equal(textOf(await client.callTool({ name: 'echo', arguments: {} })), '{}');
+    await gate.close();
+    await client.close().catch(() => {});
+    const pids = readFileSync(pidFile, 'utf8').trim().split('\n').map(Number);
+    assert.ok(pids.length > 1, 'the look at it and the session');
+    for (const pid of pids) await eventually(`${pid} has ended`, () => hasEnded(pid));
   });
 
   test('its environment holds no secrets of svcd', () => {

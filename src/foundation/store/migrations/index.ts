@@ -24,6 +24,7 @@ import { noteCopiesMigration } from './022-note-copies.ts';
 import { saidAddressesMigration } from './023-said-addresses.ts';
 import { pushMigration } from './024-push.ts';
 import { noteOutboxMigration } from './025-note-outbox.ts';
+import { serviceBeforeMigration } from './026-service-before.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -51,4 +52,5 @@ export const MIGRATIONS: readonly string[] = [
   saidAddressesMigration,
   pushMigration,
   noteOutboxMigration,
+  serviceBeforeMigration,
 ];

@@ -7,7 +7,7 @@ import { provenService } from '../../proven-caller.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { askedToEnd } from '../ending.ts';
-import { publishedText } from '../publication.ts';
+import { publishedText, tryPublish } from '../publication.ts';
 import { bindShare, closeToOthers, type ShareAgent, shareAgent, unbindShare } from '../share-agent.ts';
 import { show } from '../shown.ts';
 import { repeated, type Typed } from '../takes.ts';
@@ -20,6 +20,7 @@ const TAKES = {
   '--aid <aid>': 'the agent whose server it is; the only one where it is left out, and a new one where there is none',
   '--allow <agent>': repeated('who may use it; may be repeated. Nobody else may'),
   '--tools <agent=tool,…>': repeated('who may use it, and nothing but these of its tools; may be repeated'),
+  '--replace': 'replace the service that the agent is bound to, as long as this runs',
   '--save-master <file>': 'write the master key of a new agent to a new file of mode 0600 instead of showing it',
 } as const;
 
@@ -81,18 +82,23 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   const named = await Promise.all((options.allow ?? []).map((agent) => context.aid(agent)));
   const { io } = context;
   const log = (text: string): void => void io.stderr.write(safeText(text));
+  // From here on a signal has to end the server's processes, too.
+  const end = new AbortController();
+  const ending = askedToEnd(io.signal).then(() => end.abort());
   const { open } = await import('../../mcp-share/open.ts');
-  const opening = open(server, { environment: io.env, log, lists, clock: systemClock });
+  const opening = open(server, { environment: io.env, log, lists, clock: systemClock, signal: end.signal });
   const { seen, begin } = await context.progress('Starting the server', opening);
+  if (end.signal.aborted) throw new SvcError('cancelled');
   checkTools(seen, lists);
   const agent = await shareAgent(context, options);
   const { aid } = agent;
   const allowed = await closeToOthers(context, aid, [...new Set([...named, ...lists.keys()])]);
   const { caller_key_hex } = await context.client.agentCallerKey({ aid });
-  const ending = askedToEnd(io.signal);
   const gate: Gate = await begin({ aid, key: Buffer.from(caller_key_hex, 'hex') });
   try {
-    const state = await context.progress('Publishing', bindShare(context, aid, gate.address));
+    await bindShare(context, aid, gate.address);
+    const publishing = Promise.race([tryPublish(context, aid), ending]);
+    const state = (await context.progress('Publishing', publishing)) ?? { published: false };
     const { title, tools } = seen;
     const service_tcp = provenService(gate.address);
     await tell(context, { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state });
@@ -119,6 +125,7 @@ function tell(context: CliContext, shared: Shared): Promise<void> {
           tools: one.tools.length === 0 ? 'none shown' : one.tools.join(', '),
           'lets in':
             one.allowed.length === 0 ? 'nobody yet' : one.allowed.map((aid) => names.nameOf(aid) ?? aid).join(', '),
+          replaces: one.replaced ?? undefined,
           aid: one.aid,
           'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
           published: publishedText(one),

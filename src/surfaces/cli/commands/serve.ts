@@ -1,13 +1,15 @@
 /** `svc serve`: a local service for others in one step: an agent, what it leads to, and its publication. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { refuseToReplace, replacedService } from '../../standing-service.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
+import { confirmed } from '../prompt.ts';
 import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
 import type { Typed } from '../takes.ts';
-import { formatFields, formatTable } from '../text.ts';
+import { formatFields, formatTable, safeText } from '../text.ts';
 import { allAgents } from './agents.ts';
 import { setLabel } from './alias.ts';
 import { MASTER_WARNING, masterText, register } from './identity.ts';
@@ -18,7 +20,8 @@ const TAKES = {
   '--name <name>': 'what it is called, by others and as a label here; an agent of this name is used again',
   '--aid <aid>': 'the agent that serves; the only one where it is left out, and a new one where there is none',
   '--save-master <file>': 'write the master key of a new agent to a new file of mode 0600 instead of showing it',
-  '--off': 'serve it no more; the agent stays',
+  '--replace': 'replace the service that the agent is bound to; --off binds that one again',
+  '--off': 'serve it no more; what it replaced is bound again, and the agent stays',
 } as const;
 
 type Serving = Omit<Typed<'', typeof TAKES>, 'service'>;
@@ -32,6 +35,7 @@ interface Served {
 }
 
 interface Started extends Served, PublishAttempt {
+  readonly replaced: string | null;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
 }
@@ -61,6 +65,24 @@ export async function giveName(context: CliContext, aid: string, name: string): 
   await context.client.profileSet({ ...profile, aid, name }).catch(() => {});
 }
 
+/**
+ * What a service is to replace; null where nothing is bound. On a terminal a person is asked.
+ * @param service what is to be bound; undefined where it is not known yet
+ * @throws SvcError `wrong_state` where something is bound that is not to be replaced
+ */
+export async function agreeToReplace(
+  context: CliContext,
+  aid: string,
+  agreed: boolean,
+  service?: string,
+): Promise<string | null> {
+  const bound = await replacedService(context.client, aid, service);
+  if (bound === null || agreed) return bound;
+  const question = `${aid} is bound to ${bound}. Replace it until the new service ends?`;
+  if (context.interactive && (await confirmed(context.io, safeText(question)))) return bound;
+  throw refuseToReplace(aid, bound, 'say --replace');
+}
+
 async function start(context: CliContext, where: string, options: Serving): Promise<Started> {
   const { client } = context;
   const service_tcp = /^\d+$/.test(where) ? `127.0.0.1:${where}` : where;
@@ -68,10 +90,12 @@ async function start(context: CliContext, where: string, options: Serving): Prom
   const { name, save_master } = options;
   const made = known === undefined ? await register(context, { service_tcp, save_master, publish: true }) : undefined;
   const aid = made?.aid ?? known ?? '';
-  if (made === undefined) await client.agentPatch({ aid, service_tcp });
+  const replaced =
+    made === undefined ? await agreeToReplace(context, aid, options.replace === true, service_tcp) : null;
+  if (made === undefined) await client.agentPatch({ aid, service_tcp, temporary: replaced !== null });
   const state = made ?? (await tryPublish(context, aid));
   if (name !== undefined) await giveName(context, aid, name);
-  return { ...servedOf(await client.agentGet({ aid })), ...(name === undefined ? {} : { name }), ...state };
+  return { ...servedOf(await client.agentGet({ aid })), ...(name === undefined ? {} : { name }), ...state, replaced };
 }
 
 async function stop(context: CliContext, options: Serving): Promise<Served> {
@@ -80,7 +104,7 @@ async function stop(context: CliContext, options: Serving): Promise<Served> {
     throw new SvcError('not_found', {
       message: 'No agent of this name serves anything here. "svc serve" lists those that do.',
     });
-  return servedOf(await context.client.agentPatch({ aid, service_tcp: '' }));
+  return servedOf(await context.client.agentPatch({ aid, service_tcp: '', temporary: true }));
 }
 
 function listText(served: readonly Served[], names: Names): Laid {
@@ -97,10 +121,17 @@ function listText(served: readonly Served[], names: Names): Laid {
   );
 }
 
+function stoppedText({ aid, service_tcp }: Served): string {
+  return service_tcp === ''
+    ? `${aid} serves nothing any more. It is still registered here.`
+    : `${aid} is bound to ${service_tcp} again.`;
+}
+
 function startedText(one: Started): Laid {
   return formatFields({
     name: one.name,
     serves: `${one.service_tcp} (${one.service_tcp_ok ? 'it answers' : 'it does not answer yet'})`,
+    replaces: one.replaced === null ? undefined : one.replaced,
     aid: one.aid,
     'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
     published: publishedText(one),
@@ -123,13 +154,17 @@ export function serveCommand(svc: CommandGroup): void {
       const agents = await allAgents(context.client);
       return { served: agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf) };
     },
-    json: ({ started, stopped, served }) => started ?? stopped ?? { served },
+    json: ({ started, stopped, served }) => {
+      if (started === undefined) return stopped ?? { served };
+      const { replaced, ...shown } = started;
+      return replaced === null ? shown : { ...shown, replaced };
+    },
     aids: 'told',
     text: ({ started, stopped, served }, _, names) =>
       started !== undefined
         ? startedText(started)
         : stopped !== undefined
-          ? `${stopped.aid} serves nothing any more. It is still registered here.`
+          ? stoppedText(stopped)
           : listText(served, names),
     quiet: ({ started, stopped, served }) =>
       started?.aid ?? stopped?.aid ?? (served ?? []).map(({ aid }) => aid).join('\n'),
