@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE } from '../foundation/data-dir/names.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
@@ -92,6 +93,7 @@ export function daemonProgram(
       serviceCommand({
         machine: thisMachine(),
         dataDir: named,
+        options: () => givenOptions(program.opts<Options>()),
         defaultDataDir,
         print,
         supervise: () => run({ ...readOptions(program.opts<Options>(), defaultDataDir), supervise: true }),
@@ -135,12 +137,33 @@ export function optionsOf({ dataDir, configFile, flags }: DaemonArguments): stri
   return ['--data-dir', dataDir, '--config', configFile, ...given, '--no-open-browser'];
 }
 
-/** How an MCP client starts this very program, with the data directory that was named. */
-function launchOf({ dataDir, mcpProfile }: Options): ClientLaunch {
+/** The options that were given besides the data directory, with absolute paths: they mean the same from anywhere. */
+function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap }: Options): string[] {
+  const given = {
+    '--config': config === undefined ? undefined : resolve(config),
+    '--listen': listen,
+    '--api-addr': apiAddr,
+    '--fallback-host': fallbackHost,
+    '--bootstrap': bootstrap,
+  };
+  return Object.entries(given).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
+}
+
+/** Configuration keys of the environment, but for secrets, which are not copied into the files of other programs. */
+function environmentOf(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const names = CONFIG_KEYS.filter((key) => !SECRET_KEYS.has(key)).map(environmentName);
+  return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
+}
+
+/** How an MCP client starts this very program: the node that the options and the environment here mean. */
+function launchOf(options: Options): ClientLaunch {
   const [command = 'node'] = process.argv;
-  const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
+  const { mcpProfile } = options;
   const profile = mcpProfile === undefined ? [] : ['--mcp-profile', mcpProfile];
-  return { command, args: [ownScript(), '--mcp-stdio', ...directory, ...profile] };
+  const dataDir = options.dataDir ?? process.env['SVCD_DATA_DIR'];
+  const directory = dataDir === undefined ? [] : ['--data-dir', resolve(dataDir)];
+  const args = [ownScript(), '--mcp-stdio', ...directory, ...givenOptions(options), ...profile];
+  return { command, args, env: environmentOf(process.env) };
 }
 
 function readProfiles(text: string): string {

@@ -1,20 +1,18 @@
 /** Which MCP clients of this machine know svcd. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isObject, memberOf, readJson } from '../foundation/json.ts';
 import type { McpHost } from '../operations/handlers/mcp-hosts.ts';
-import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName } from '../surfaces/mcp-hosts/hosts.ts';
+import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName, serverIn } from '../surfaces/mcp-hosts/hosts.ts';
 
 /** A configuration that is larger is not read, bytes. */
 const MAX_HOST_FILE_BYTES = 16 * 2 ** 20;
 
-/** Null where it is no plain JSON, or cannot be read. */
+/** Null where it is no JSON object, or cannot be read. */
 function namesSvcd(client: McpClientName, file: string): boolean | null {
   try {
     if (statSync(file).size > MAX_HOST_FILE_BYTES) return null;
-    const text = readFileSync(file, 'utf8');
-    const config = text.trim() === '' ? {} : readJson(text);
-    return isObject(config) ? memberOf(config, MCP_CLIENTS[client].servers, 'svcd') !== undefined : null;
+    const entry = serverIn(client, readFileSync(file, 'utf8'), 'svcd');
+    return entry === null ? null : entry !== undefined;
   } catch {
     return null;
   }

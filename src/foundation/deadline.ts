@@ -1,24 +1,32 @@
 /** Time limits as abort signals whose reason is the error to throw. */
-import type { Clock } from './clock.ts';
+import type { Clock, Timer } from './clock.ts';
 import { SvcError } from './errors.ts';
 
 export interface Deadline {
+  /** The time begins again. */
+  restart(): void;
   /** Aborts with `timeout` when the time is up, with `cancelled` when the outer signal aborts. */
   readonly signal: AbortSignal;
   [Symbol.dispose](): void;
 }
 
-/** Starts a time limit of `ms`; dispose of it when the work is done. */
+/** Starts a time limit of `ms`, or none for 0; dispose of it when the work is done. */
 export function deadline(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
   const controller = new AbortController();
-  const timer = clock.after(ms, () => controller.abort(new SvcError('timeout', { details: { after_ms: ms } })));
+  const start = (): Timer | null =>
+    ms === 0 ? null : clock.after(ms, () => controller.abort(new SvcError('timeout', { details: { after_ms: ms } })));
+  let timer = start();
   const cancel = (): void => controller.abort(reasonOf(outer?.reason));
   if (outer?.aborted === true) cancel();
   else outer?.addEventListener('abort', cancel, { once: true });
   return {
     signal: controller.signal,
+    restart() {
+      timer?.cancel();
+      timer = start();
+    },
     [Symbol.dispose]() {
-      timer.cancel();
+      timer?.cancel();
       outer?.removeEventListener('abort', cancel);
     },
   };

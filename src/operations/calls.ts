@@ -46,11 +46,24 @@ export const callOperations = declare(COMMON, {
       local_aid: Type.Optional(AidText),
       access_token: AccessToken,
       timeout_ms: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: MAX_CALL_TIMEOUT_MS, default: DEFAULT_CALL_TIMEOUT_MS }),
+        Type.Integer({
+          minimum: 0,
+          maximum: MAX_CALL_TIMEOUT_MS,
+          default: DEFAULT_CALL_TIMEOUT_MS,
+          description: 'Longest wait for the head of the response, and for each further byte; 0: no limit here.',
+        }),
+      ),
+      timeout_s: Type.Optional(
+        Type.Number({
+          minimum: 0,
+          maximum: MAX_CALL_TIMEOUT_MS / 1000,
+          description: `Longest silence of the service; ${DEFAULT_CALL_TIMEOUT_MS / 1000} if left out, 0: no limit.`,
+        }),
       ),
     }),
     output: FetchAnswer,
     carriesBytes: true,
+    limitsItself: true,
     heartbeat: 'local_aid',
     errors: [...REACH_ERRORS, ...CALL_ERRORS, 'tunnels_only', 'bad_evidence'],
     tool: {

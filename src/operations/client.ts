@@ -15,7 +15,10 @@ import {
   type OutputOf,
 } from './operation.ts';
 
-/** How long a call may take when nobody says otherwise: above every time-out of the daemon itself. */
+/**
+ * How long the daemon may take to answer when nobody says otherwise: above every time-out of the daemon itself. An
+ * operation that limits itself has none here.
+ */
 export const CLIENT_TIMEOUT_MS = 120_000;
 
 /** What of `fetch` a client needs. No redirect may be followed: the token goes to the daemon that was named and to nobody else. */
@@ -39,6 +42,7 @@ export interface ClientOptions {
   readonly baseUrl: string;
   /** The API token; left out where the daemon asks for none. */
   readonly token?: string;
+  /** How long the daemon may take to answer; 0: as long as it likes. */
   readonly timeoutMs?: number;
   /** Further headers of every request. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -119,6 +123,7 @@ function wireRequest(base: string, declaration: Declaration, input: Input) {
     url: `${base}${path}${query.size === 0 ? '' : `?${query.toString()}`}`,
     method,
     body: method === 'GET' ? undefined : JSON.stringify(body),
+    limitsItself: declaration.limitsItself === true,
   };
 }
 
@@ -170,13 +175,19 @@ export function headersFor({ headers, token = '' }: ClientOptions, accept: strin
   return { ...headers, accept, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
 }
 
+/** What ends a request. @param limitMs 0: only the caller does */
+function endOf(limitMs: number, { signal }: CallOptions): AbortSignal {
+  const ends = [...(signal === undefined ? [] : [signal]), ...(limitMs === 0 ? [] : [AbortSignal.timeout(limitMs)])];
+  return AbortSignal.any(ends);
+}
+
 async function send(
   base: string,
   request: ReturnType<typeof wireRequest>,
   client: ClientOptions,
   options: CallOptions,
 ): Promise<unknown> {
-  const timeout = AbortSignal.timeout(options.timeoutMs ?? client.timeoutMs ?? CLIENT_TIMEOUT_MS);
+  const limitMs = options.timeoutMs ?? client.timeoutMs ?? (request.limitsItself ? 0 : CLIENT_TIMEOUT_MS);
   let status: number;
   let etag: string | null;
   let text: string;
@@ -190,7 +201,7 @@ async function send(
       },
       body: request.body ?? null,
       redirect: 'error',
-      signal: options.signal === undefined ? timeout : AbortSignal.any([options.signal, timeout]),
+      signal: endOf(limitMs, options),
     });
     status = response.status;
     etag = response.headers?.get('etag') ?? null;

@@ -23,6 +23,9 @@ type Part = keyof RawInput;
 type Values = Record<string, unknown>;
 type PartReader = (value: unknown) => Values;
 
+/** Whether values of the path and query come as text, as over REST, or as JSON, as the arguments of a tool. */
+type Wire = 'text' | 'json';
+
 /** `parseAid`, or something that gives the same faster. */
 export type ParseAid = (text: string) => Aid;
 
@@ -107,7 +110,11 @@ function canonicalAids(part: Part, schema: TObject, values: Values, parse: Parse
   }
 }
 
-function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
+function compilePart(
+  part: Part,
+  schema: TObject,
+  { parse, wire }: { readonly parse: ParseAid; readonly wire: Wire },
+): PartReader {
   // Some two hundred of them would take a start 200 ms.
   const compiled = lazy(() => Compile(schema));
   const aids = hasAid(schema);
@@ -117,7 +124,7 @@ function compilePart(part: Part, schema: TObject, parse: ParseAid): PartReader {
     if (!isObject(value)) throw invalid(part, '', 'must be a JSON object');
     // Own members only, on an object of our own: whatever its prototype was, it is not carried on.
     const values: Values = { ...value };
-    if (part !== 'body') {
+    if (part !== 'body' && wire === 'text') {
       for (const [key, member] of keys) {
         if (Object.hasOwn(values, key)) values[key] = fromText(member, values[key]);
       }
@@ -146,18 +153,20 @@ function firstProblem(part: Part, schema: TObject, problems: readonly TLocalized
 
 /**
  * The check of an operation's input, compiled when it is first used. The returned function gives the flat input: path,
- * query and body together (a body member named like a path parameter with `body_` before it), numbers and truth values of the path and query read from their text,
- * AIDs in canonical form.
+ * query and body together (a body member named like a path parameter with `body_` before it), AIDs in canonical form.
+ * With `wire` `text`, numbers and truth values of the path and query are read from their text.
  *
  * It throws SvcError `invalid_request` with the failing path in its details, or `bad_aid`.
  */
 export function compileInput(
   schemas: { readonly params: TObject; readonly query: TObject; readonly body: TObject },
   parse: ParseAid = parseAid,
+  wire: Wire = 'text',
 ): (raw: RawInput) => Readonly<Record<string, unknown>> {
-  const params = compilePart('params', schemas.params, parse);
-  const query = compilePart('query', schemas.query, parse);
-  const body = compilePart('body', schemas.body, parse);
+  const reading = { parse, wire };
+  const params = compilePart('params', schemas.params, reading);
+  const query = compilePart('query', schemas.query, reading);
+  const body = compilePart('body', schemas.body, reading);
   const shares = Object.keys(schemas.body.properties).some((key) => bodyInputKey(key, schemas.params) !== key);
   const renamed = (sent: Values): Values =>
     Object.fromEntries(Object.entries(sent).map(([key, value]) => [bodyInputKey(key, schemas.params), value]));

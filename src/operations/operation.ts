@@ -56,6 +56,8 @@ export interface Declaration<
   readonly ignoresBody?: true;
   /** Its answer may hold bytes that a surface writes as base64 itself: see `CallContext.inline`. */
   readonly carriesBytes?: true;
+  /** It ends by a limit that its input names: clients wait for it without one of their own. */
+  readonly limitsItself?: true;
   /** Status of success; 200 where it is left out. */
   readonly status?: number;
   /** Statuses of success that the handler may choose instead. */

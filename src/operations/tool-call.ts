@@ -4,6 +4,7 @@
  */
 import type { TObject, TSchema } from 'typebox';
 import { type ErrorCode, SvcError } from '../foundation/errors.ts';
+import { parseAid } from '../foundation/identity/aid.ts';
 import { isObject } from '../foundation/json.ts';
 import { compileInput, type RawInput, unknownMembers } from './input.ts';
 import {
@@ -110,7 +111,7 @@ function toolOf(operation: BoundOperation, tool: ToolDeclaration): Tool {
     foreignText: tool.foreignText ?? false,
     openWorld: tool.foreignText === true || declaration.errors.some((code) => NETWORK_ERRORS.has(code)),
   };
-  return { view, operation, places, read: compileInput(declaration) };
+  return { view, operation, places, read: compileInput(declaration, parseAid, 'json') };
 }
 
 /** A refused argument under the name that the tool gives it. */

@@ -7,6 +7,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CHALLENGE_BYTES, CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../foundation/service-proof.ts';
 
+/** Longer than the daemon keeps an idle connection to a service, milliseconds: the daemon hangs up, not the service. */
+export const KEEP_ALIVE_MS = 60_000;
+
 /** `service_tcp` of a program that answers challenges. @param address `host:port` */
 export function provenService(address: string): string {
   return `http+proven://${address}`;

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { test } from 'node:test';
 import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from '../../src/daemon/args.ts';
 import { exitCodeOf, throwUsageErrors } from '../../src/daemon/exit-code.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { runOk } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 async function parse(...args: string[]): Promise<DaemonArguments> {
@@ -35,6 +36,21 @@ test('a service runs the daemon with the options that it was given', async () =>
   assert.deepEqual(await parse(...optionsOf(given)), given);
   const bare = await parse('service', 'run', '--data-dir', '/d');
   assert.deepEqual(optionsOf(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
+});
+
+test('an MCP client starts the node that was named, wherever it was named', async () => {
+  const config = join(import.meta.dirname, '../../package.json');
+  const args = ['bin/svcd', '--config', config, '--listen', ':5555', '--mcp-profile', 'core', 'mcp', 'print', 'cursor'];
+  const set = { SVCD_DATA_DIR: 'other', SVCD_NETWORK: 'mine', SVCD_API_TOKEN: 'secret', SVCD_KEY_DIR: '' };
+  const { SVCD_MDNS: _, ...own } = process.env;
+  const { mcpServers } = JSON.parse(await runOk(process.execPath, args, { env: { ...own, ...set } }));
+  const [script = '', ...options] = mcpServers.svcd.args;
+  assert.ok(isAbsolute(script));
+  assert.deepEqual(options, [
+    ...['--mcp-stdio', '--data-dir', resolve('other'), '--config', config, '--listen', ':5555'],
+    ...['--mcp-profile', 'core'],
+  ]);
+  assert.deepEqual(mcpServers.svcd.env, { SVCD_NETWORK: 'mine' });
 });
 
 test('options of services may have one dash, as the interface writes them', async () => {

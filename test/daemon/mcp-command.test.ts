@@ -75,10 +75,18 @@ test('a dry run writes nothing', async (t) => {
   assert.equal(existsSync(file), false);
 });
 
-test('a file with comments, or of another form, is left alone', async (t) => {
+test('a file with comments is changed, and they stay', async (t) => {
   const { run, file } = setUp(t);
   mkdirSync(dirname(file));
-  for (const text of ['{ // mine\n}', '[]', '{"mcpServers": []}']) {
+  writeFileSync(file, '{ // mine\n}');
+  await run('add', 'cursor');
+  assert.match(readFileSync(file, 'utf8'), /"svcd"[^]* \/\/ mine\n/);
+});
+
+test('a file of another form is left alone', async (t) => {
+  const { run, file } = setUp(t);
+  mkdirSync(dirname(file));
+  for (const text of ['{ mine }', '[]', '{"mcpServers": []}']) {
     writeFileSync(file, text);
     await assert.rejects(run('add', 'cursor'), { code: 'config_invalid', message: /svcd mcp print cursor/ });
     assert.equal(readFileSync(file, 'utf8'), text);

@@ -17,7 +17,7 @@ test('a host is not there, there, knows svcd, or cannot be read', (t) => {
     'claude-code': '{"mcpServers": {"other": {"command": "x"}}}',
     cursor: withServer('cursor', '{"theme": "dark"}', svcdEntry('cursor', launch)),
     vscode: withServer('vscode', '', svcdEntry('vscode', launch)),
-    windsurf: '// a comment\n{}',
+    windsurf: '// a comment\n{',
     'claude-desktop': '',
   };
   for (const { name, file } of mcpHosts(machine)) {

@@ -4,10 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Type } from 'typebox';
 import { SvcError } from '../../src/foundation/errors.ts';
-import { createClient } from '../../src/operations/client.ts';
+import { CLIENT_TIMEOUT_MS, createClient } from '../../src/operations/client.ts';
 import { declare } from '../../src/operations/declare.ts';
 import { operations } from '../../src/operations/index.ts';
 import { closed } from '../../src/operations/schemas.ts';
+import { newIdentity } from '../support/identities.ts';
 
 const PARROT = {
   summary: 'Repeats.',
@@ -180,4 +181,14 @@ test('a call ends at its time-out, and when its caller gives up', async (t) => {
 test('the address of the daemon is checked', () => {
   for (const baseUrl of ['', 'nonsense', 'ftp://host', 'http://user:pass@host', 'http://host/?q=1'])
     assert.throws(() => createClient({ baseUrl }, table), { code: 'invalid_request' }, baseUrl);
+});
+
+test('a client limits the time of an operation unless that limits itself', async (t) => {
+  const { baseUrl } = await daemon(t, (response) => response.end('{}'));
+  const client = createClient({ baseUrl }, operations);
+  const limit = t.mock.method(AbortSignal, 'timeout');
+  await client.health();
+  assert.deepEqual(limit.mock.calls[0]?.arguments, [CLIENT_TIMEOUT_MS]);
+  await client.fetch({ aid: newIdentity().aid, path: '/', timeout_ms: 600_000 });
+  assert.equal(limit.mock.callCount(), 1);
 });

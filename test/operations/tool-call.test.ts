@@ -10,6 +10,7 @@ import { AidParams, AidText, AnyObject, closed } from '../../src/operations/sche
 import { ToolTable } from '../../src/operations/tool-call.ts';
 import { toolOperations } from '../../src/operations/tools.ts';
 import { newIdentity } from '../support/identities.ts';
+import { bindAll } from '../surfaces/mcp/world.ts';
 import { JSON_HEADERS, startWorld } from '../surfaces/rest/support.ts';
 
 const aid = newIdentity().aid;
@@ -142,4 +143,26 @@ test('over HTTP: the result as it is, an error of the tool as 422 with its code'
 test('what is for programs on this machine only is refused to others, over a tool too', async () => {
   for (const origin of ['remote', 'remote_admin'] as const)
     await assert.rejects(table().call('svc_here', {}, { ...LOCAL, origin }), { code: 'local_only' });
+});
+
+test('no tool takes the text of a number or of a truth value for it', async () => {
+  const table = new ToolTable({ operations: bindAll(), pending: () => ({}) });
+  let tried = 0;
+  for (const { name, inputSchema } of table.list())
+    for (const [key, schema] of Object.entries(inputSchema.properties)) {
+      const type: unknown = Reflect.get(schema, 'type');
+      if (type !== 'integer' && type !== 'number' && type !== 'boolean') continue;
+      tried++;
+      const args = { [key]: type === 'boolean' ? 'true' : '1' };
+      // Alone, a wrong type is found before what is missing.
+      await assert.rejects(
+        table.call(name, args, LOCAL),
+        (error: unknown) => error instanceof SvcError && error.code === 'invalid_request',
+        `${name} ${key}`,
+      );
+    }
+  assert.ok(tried > 10);
+  const poll = (after_seq: unknown): Promise<unknown> => table.call('svc_events_poll', { aid, after_seq }, LOCAL);
+  await assert.rejects(poll('1'), { message: /\/after_seq must be integer/ });
+  await poll(1);
 });

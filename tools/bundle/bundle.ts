@@ -32,6 +32,8 @@ const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(re
 const LEFT_OUT = fileURLToPath(new URL('left-out.ts', import.meta.url));
 
 const REPLACED = {
+  // Its main file loads others by names that a bundler does not see.
+  'jsonc-parser': fileURLToPath(new URL('../esm/main.js', import.meta.resolve('jsonc-parser'))),
   // Native code of 18 MB, of which two functions are used.
   'sodium-universal': fileURLToPath(new URL('../../src/network/dht/libsodium.ts', import.meta.url)),
   // HTTP/2, schemas of Fastify's own, requests without a network: a fourth of the program, for routes that have none of it.

@@ -12,6 +12,7 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'dht-rpc',
   'eventsource-parser',
   'fastify',
+  'jsonc-parser',
   'multicast-dns',
   'pino',
   'preact',

@@ -25,7 +25,7 @@ export interface FetchRequest {
   readonly headers?: HeaderMap | undefined;
   readonly bodyBase64?: string | undefined;
   readonly accessToken?: string | undefined;
-  /** For the call as a whole; 60 s where it is left out. */
+  /** Longest silence, see `DEFAULT_CALL_TIMEOUT_MS`, which it is if it is left out; 0: none. */
   readonly timeoutMs?: number | undefined;
 }
 

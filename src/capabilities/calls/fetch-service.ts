@@ -1,7 +1,7 @@
-/** One call with its whole answer in memory, within a size and a time. */
+/** One call with its whole answer in memory, within a size and a time between bytes. */
 import type { Clock } from '../../foundation/clock.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';
-import { deadline } from '../../foundation/deadline.ts';
+import { type Deadline, deadline } from '../../foundation/deadline.ts';
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../foundation/domain/calls.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { callOf, type FetchRequest } from './fetch-request.ts';
@@ -40,20 +40,23 @@ export async function fetchWhole(
   const timeoutMs = Math.min(request.timeoutMs ?? DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS);
   using limit = deadline(clock, timeoutMs, signal);
   const answer = await caller.request(request.local, request.remote, { ...call, signal: limit.signal });
-  const body = await collect(answer, limit.signal);
+  limit.restart();
+  const body = await collect(answer, limit);
   return { status: answer.status, headers: headerMap(answer.headers), ...body };
 }
 
 /** Reads a body, or as much of it as is kept. Without an iterator: it would cost a small answer more than its bytes. */
-function collect({ body }: CallAnswer, signal: AbortSignal): Promise<Collected> {
+function collect({ body }: CallAnswer, limit: Deadline): Promise<Collected> {
   const { promise, resolve, reject } = Promise.withResolvers<Collected>();
   const bytes = new CollectedBytes(MAX_FETCHED_BYTES);
   let truncated = false;
+  const { signal } = limit;
   const broken = (cause?: unknown): void => {
     if (signal.reason instanceof SvcError) reject(signal.reason);
     else reject(new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause }));
   };
   body.on('data', (chunk: Buffer) => {
+    limit.restart();
     if (truncated || bytes.add(chunk)) return;
     truncated = true;
     resolve({ bytes, truncated });

@@ -30,6 +30,8 @@ export interface ServiceCommandDependencies {
   readonly machine: ServiceMachine;
   /** The data directory that was named; undefined where none was. */
   readonly dataDir: () => string | undefined;
+  /** Further options of the daemon that were given. */
+  readonly options: () => readonly string[];
   readonly defaultDataDir: string;
   readonly print: (text: string) => void;
   /** Runs the daemon as a service does, until it ends. */
@@ -111,7 +113,12 @@ function plan(name: keyof typeof COMMANDS, user: boolean, dependencies: ServiceC
   const { machine } = dependencies;
   if (name !== 'install') return managerOf(user, null, machine)[name];
   const { directory, owner } = place(user, dependencies);
-  const launch = { node: stableNode(machine), program: machine.program, dataDir: directory };
+  const launch = {
+    node: stableNode(machine),
+    program: machine.program,
+    dataDir: directory,
+    options: dependencies.options(),
+  };
   return managerOf(user, owner, machine).install(launch);
 }
 

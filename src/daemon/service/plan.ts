@@ -21,6 +21,8 @@ export interface ServiceLaunch {
   /** Program of `svcd`; that single file which is Node as well goes by the word `svcd`. */
   readonly program: string;
   readonly dataDir: string;
+  /** Further options of the daemon. */
+  readonly options?: readonly string[];
 }
 
 export const SERVICE_NAME = 'svcd';
@@ -52,6 +54,10 @@ const CONTROL = /\p{Cc}/u;
  */
 export function checkedPath(name: string, value: string, rules: typeof path.posix, forbidden?: RegExp): string {
   if (!rules.isAbsolute(value)) throw new SvcError('config_invalid', { message: `${name} must be an absolute path.` });
+  return checkedWord(name, value, forbidden);
+}
+
+function checkedWord(name: string, value: string, forbidden?: RegExp): string {
   if (CONTROL.test(value) || forbidden?.test(value) === true)
     throw new SvcError('config_invalid', {
       message: `${name} has a character that a service definition cannot hold: ${JSON.stringify(value)}.`,
@@ -61,7 +67,7 @@ export function checkedPath(name: string, value: string, rules: typeof path.posi
 
 /** What the system runs: Node, and its arguments. @throws SvcError `config_invalid` as `checkedPath` */
 export function launchWords(
-  { node, program, dataDir }: ServiceLaunch,
+  { node, program, dataDir, options = [] }: ServiceLaunch,
   rules: typeof path.posix,
   forbidden?: RegExp,
 ): [string, ...string[]] {
@@ -72,6 +78,7 @@ export function launchWords(
     'run',
     '--data-dir',
     checkedPath('The data directory', dataDir, rules, forbidden),
+    ...options.map((word) => checkedWord('An option', word, forbidden)),
   ];
 }
 

@@ -163,6 +163,9 @@ export function isConfigKey(name: string): name is ConfigKey {
   return Object.hasOwn(ConfigSchema.properties, name);
 }
 
+/** Keys that hold secrets. */
+export const SECRET_KEYS: ReadonlySet<ConfigKey> = new Set(['api_token', 'turn_servers']);
+
 /** The environment variable that sets a key. */
 export function environmentName(key: ConfigKey): string {
   return `SVCD_${key.toUpperCase()}`;

@@ -36,7 +36,8 @@ export function callHandlers({ fetch, localAid }: CallHandlerDependencies): Hand
           headers: input.headers,
           bodyBase64: input.body_base64,
           accessToken: input.access_token,
-          timeoutMs: input.timeout_ms,
+          timeoutMs:
+            input.timeout_ms ?? (input.timeout_s === undefined ? undefined : Math.round(input.timeout_s * 1000)),
         },
         context.signal,
       );

@@ -12,7 +12,8 @@ const NO_BODY: ReadonlySet<number> = new Set([101, 103, 204, 205, 304]);
 export function carryThrough(api: SvcApi): Carry {
   return async ({ aid, as: local_aid, accessToken: access_token }, path, { method, headers, body, signal }) => {
     const body_base64 = body === undefined ? undefined : base64Of(body);
-    const input = { aid, path, method, headers, body_base64, local_aid, access_token };
+    // The program ends a call by its signal.
+    const input = { aid, path, method, headers, body_base64, local_aid, access_token, timeout_ms: 0 };
     const answer = await api.fetch(input, signal === undefined ? {} : { signal });
     if (answer.truncated)
       throw new SvcError('too_large', {

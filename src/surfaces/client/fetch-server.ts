@@ -9,13 +9,39 @@ import { flushHead } from '../../foundation/flush-head.ts';
 /** Methods whose requests have no body. */
 const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** A request as web frameworks take it. @throws TypeError where it names a method or a target that they do not */
+/** Methods that the Fetch standard forbids. */
+const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
+const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+
+/** Why a request is not handed to the program, with the status of the answer. */
+export class RefusedRequest extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** The URL of a request target, whose path and query stay as they were sent. @throws RefusedRequest */
+function urlOf(target: string, host: string | undefined): URL {
+  if (!target.startsWith('/')) throw new RefusedRequest(400, 'The request target is no path.');
+  const base = host !== undefined && HOST.test(host) ? host : 'localhost';
+  // Joined as text: a path that begins with two slashes would be another host. A URL takes these two for something else.
+  const url = URL.parse(`http://${base}${target.replaceAll('\\', '%5C').replaceAll('#', '%23')}`);
+  if (url === null) throw new RefusedRequest(400, 'The request target is malformed.');
+  return url;
+}
+
+/** A request as web frameworks take it. @throws RefusedRequest if the Fetch standard has no such request */
 export function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
   const { method = 'GET', url = '/', headersDistinct, headers } = incoming;
+  if (FORBIDDEN.has(method.toUpperCase())) throw new RefusedRequest(501, `${method} is not supported.`);
   const held = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   );
-  const target = new URL(url, `http://${headers.host ?? 'localhost'}`);
+  // The server as a whole, which is the program.
+  const target = urlOf(url === '*' && method === 'OPTIONS' ? '/' : url, headers.host);
   const body = BODILESS.has(method) ? null : Readable.toWeb(incoming);
   return new Request(target, { method, headers: held, body, signal, duplex: 'half' });
 }

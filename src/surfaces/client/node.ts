@@ -7,6 +7,7 @@ import type { SvcApi } from './api.ts';
 import { carryThrough } from './carry.ts';
 import { SvcDaemon } from './daemon.ts';
 import type { InboxOptions, ReceivedNote } from './inbox.ts';
+import { patientFetch } from './patient-fetch.ts';
 import type { DaemonOptions } from './place.ts';
 import type { AgentOptions, Carry, RemoteAgent } from './remote-agent.ts';
 import type { Room, RoomOptions } from './room.ts';
@@ -33,8 +34,8 @@ function carryOverOrigin(api: SvcApi): Carry {
       throw error;
     }
     const given = Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined));
-    // A redirect may lead anywhere, to other programs of this machine too.
-    const response = await fetch(new URL(path, url), { ...given, redirect: 'manual' });
+    // No redirect is followed: it may lead anywhere, to other programs of this machine too.
+    const response = await patientFetch(new URL(path, url), given);
     if (!response.headers.has(ERROR_HEADER)) return response;
     throw errorOf(response.status, await response.json().catch(() => undefined));
   };
@@ -43,7 +44,7 @@ function carryOverOrigin(api: SvcApi): Carry {
 /** A daemon that also serves programs of this machine. */
 export class LocalDaemon extends SvcDaemon {
   constructor(options: DaemonOptions) {
-    super(options, carryOverOrigin);
+    super({ ...options, fetch: patientFetch }, carryOverOrigin);
   }
 
   /** Lets other agents call a program. @throws SvcError what the daemon answers */

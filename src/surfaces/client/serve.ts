@@ -6,10 +6,10 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { changeLabels } from '../../operations/address-book-client.ts';
-import { answerChallenge, provenCaller, provenService } from '../proven-caller.ts';
+import { answerChallenge, KEEP_ALIVE_MS, provenCaller, provenService } from '../proven-caller.ts';
 import { refuseToReplace, replacedService } from '../standing-service.ts';
 import type { SvcApi } from './api.ts';
-import { answer, requestOf } from './fetch-server.ts';
+import { answer, RefusedRequest, requestOf } from './fetch-server.ts';
 import { namedAid, ownAgents } from './names.ts';
 
 const LOOPBACK = '127.0.0.1';
@@ -72,6 +72,10 @@ async function handle(
   try {
     await answer(outgoing, await app(requestOf(incoming, gone.signal), served));
   } catch (error) {
+    if (error instanceof RefusedRequest) {
+      outgoing.writeHead(error.status, { 'content-type': 'text/plain', connection: 'close' }).end(`${error.message}\n`);
+      return;
+    }
     // What went wrong is the program's own affair, and not the caller's.
     if (!gone.signal.aborted) console.error(error);
     if (outgoing.headersSent) outgoing.destroy();
@@ -79,13 +83,17 @@ async function handle(
   }
 }
 
-async function listen(app: Handler, key: Uint8Array, aid: string, port: number): Promise<Server> {
-  const server = createServer((incoming, outgoing) => {
+/** A server of calls. Its daemon limits them, and so this does not. */
+export function callServer(app: Handler, { key, aid }: { readonly key: Uint8Array; readonly aid: string }): Server {
+  return createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS }, (incoming, outgoing) => {
     if (answerChallenge(incoming, outgoing, key)) return;
     const caller = provenCaller(incoming, { key, aid }, Date.now() / 1000);
     if (caller === null) outgoing.writeHead(403).end('Only calls of agents are answered here.\n');
     else detach(handle(app, incoming, outgoing, { caller, aid }));
   });
+}
+
+async function listen(server: Server, port: number): Promise<Server> {
   server.listen(port, LOOPBACK);
   await listening(server);
   return server;
@@ -140,7 +148,7 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
   const server =
     typeof app === 'number'
       ? null
-      : await listen(handlerOf(app), Buffer.from(caller_key_hex, 'hex'), aid, options.port ?? 0);
+      : await listen(callServer(handlerOf(app), { key: Buffer.from(caller_key_hex, 'hex'), aid }), options.port ?? 0);
   const bound = server?.address();
   const port = typeof app === 'number' ? app : typeof bound === 'object' ? bound?.port : undefined;
   const address = `${LOOPBACK}:${port}`;

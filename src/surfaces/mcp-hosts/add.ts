@@ -28,7 +28,7 @@ function keepBeside(file: string): string {
 /**
  * Adds a server to the configuration of a client, and keeps what was there beside it.
  * @returns what was done, in words
- * @throws SvcError `config_invalid` where the file is no plain JSON
+ * @throws SvcError `config_invalid` where the file is no JSON object
  */
 export function addServer(client: McpClientName, entry: ServerEntry, machine: Machine, dryRun: boolean): string {
   const { file, text } = read(MCP_CLIENTS[client].file(machine));

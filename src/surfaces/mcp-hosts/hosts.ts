@@ -1,7 +1,19 @@
 /** The MCP clients that `svcd mcp` and `svc mcp use` know: where their configuration is, and what a server looks like in it. */
 import path from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  applyEdits,
+  type FormattingOptions,
+  findNodeAtLocation,
+  getNodeValue,
+  modify,
+  type ParseError,
+  parseTree,
+} from 'jsonc-parser';
 import { SvcError } from '../../foundation/errors.ts';
-import { isObject, readJson } from '../../foundation/json.ts';
+import { isObject } from '../../foundation/json.ts';
+
+const BOM = '\uFEFF';
 
 /** What the places of the files depend on. */
 export interface Machine {
@@ -14,6 +26,8 @@ export interface Machine {
 export interface ClientLaunch {
   readonly command: string;
   readonly args: readonly string[];
+  /** Variables that the server needs: a client does not have those of a shell. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 interface McpClient {
@@ -43,8 +57,14 @@ function settings(...parts: string[]): McpClient['file'] {
   };
 }
 
+/** Claude Code has a variable for the folder of its configuration. */
+function claudeCode(machine: Machine): string {
+  const { environment, home: folder } = machine;
+  return rulesOf(machine).join(environment['CLAUDE_CONFIG_DIR'] || folder, '.claude.json');
+}
+
 export const MCP_CLIENTS = {
-  'claude-code': { title: 'Claude Code', servers: 'mcpServers', file: home('.claude.json') },
+  'claude-code': { title: 'Claude Code', servers: 'mcpServers', file: claudeCode },
   'claude-desktop': {
     title: 'Claude Desktop',
     servers: 'mcpServers',
@@ -77,20 +97,67 @@ export function svcdEntry(client: McpClientName, launch: ClientLaunch): ServerEn
   return { name: 'svcd', launch, shownBy: `svcd mcp print ${client}` };
 }
 
+/** A configuration and its parsed tree; null if it is no JSON object. Comments and a byte order mark are allowed. */
+function read(text: string) {
+  const mark = text.startsWith(BOM) ? BOM : '';
+  const json = text.slice(mark.length);
+  const written = json.trim() === '' ? '{}' : json;
+  const errors: ParseError[] = [];
+  const tree = parseTree(written, errors, { allowTrailingComma: true });
+  return tree?.type === 'object' && errors.length === 0 ? { mark, written, tree } : null;
+}
+
+/** The entry of a server in a configuration; undefined if there is none. Null if the configuration cannot be read. */
+export function serverIn(client: McpClientName, text: string, name: string): unknown {
+  const config = read(text);
+  if (config === null) return null;
+  const node = findNodeAtLocation(config.tree, [MCP_CLIENTS[client].servers, name]);
+  return node === undefined ? undefined : getNodeValue(node);
+}
+
+/** As the file is indented, so that a new entry looks like the others. */
+function formattingOf(text: string): FormattingOptions {
+  const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
+  return { insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol: text.includes('\r\n') ? '\r\n' : '\n' };
+}
+
+/** Members of an entry for a server at an address: they contradict a command. */
+const OF_ADDRESSES = ['url', 'serverUrl', 'httpUrl', 'headers'];
+
 /**
- * The configuration with a server in it, everything else as it was.
+ * The configuration with a server in it. The rest of the text stays as it was, and so does what the entry has besides.
  * @param text what the file holds; empty where there is none
- * @throws SvcError `config_invalid` where it is no plain JSON, such as with comments
+ * @throws SvcError `config_invalid` where it is no JSON object
  */
 export function withServer(client: McpClientName, text: string, { name, launch, shownBy }: ServerEntry): string {
   const { servers, title } = MCP_CLIENTS[client];
-  const config = text.trim() === '' ? {} : readJson(text);
-  const present = isObject(config) ? (config[servers] ?? {}) : undefined;
-  if (!isObject(config) || !isObject(present))
+  const config = read(text);
+  const present = config === null ? undefined : findNodeAtLocation(config.tree, [servers]);
+  if (config === null || (present !== undefined && present.type !== 'object'))
     throw new SvcError('config_invalid', {
-      message: `The configuration of ${title} is no plain JSON (has it comments?), so it is left alone. "${shownBy}" shows what to add.`,
+      message: `The configuration of ${title} is no JSON object with servers in it, so it is left alone. "${shownBy}" shows what to add.`,
     });
-  const { command, args } = launch;
-  const entry = { ...(servers === 'servers' ? { type: 'stdio' } : {}), command, args };
-  return `${JSON.stringify({ ...config, [servers]: { ...present, [name]: entry } }, null, 2)}\n`;
+  const { command, args, env = {} } = launch;
+  const before = serverIn(client, text, name);
+  const known = isObject(before) ? before : {};
+  const type = servers === 'servers' || known['type'] !== undefined ? { type: 'stdio' } : {};
+  const wanted = { ...type, command, args };
+  const options = { formattingOptions: formattingOf(config.written) };
+  let { written } = config;
+  const set = (path: readonly string[], value: unknown): void => {
+    const full = [servers, name, ...path];
+    const tree = parseTree(written, [], { allowTrailingComma: true });
+    const node = tree === undefined ? undefined : findNodeAtLocation(tree, full);
+    const now: unknown = node === undefined ? undefined : getNodeValue(node);
+    if (isDeepStrictEqual(now, value)) return;
+    written = applyEdits(written, modify(written, full, value, options));
+  };
+  if (!isObject(before)) set([], Object.keys(env).length === 0 ? wanted : { ...wanted, env });
+  else {
+    for (const key of OF_ADDRESSES) set([key], undefined);
+    for (const [key, value] of Object.entries(wanted)) set([key], value);
+    if (isObject(known['env'])) for (const [key, value] of Object.entries(env)) set(['env', key], value);
+    else if (Object.keys(env).length > 0) set(['env'], env);
+  }
+  return config.mark + (written.endsWith('\n') || text.trim() !== '' ? written : `${written}\n`);
 }

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import { answerChallenge, provenCaller } from '../proven-caller.ts';
+import { answerChallenge, KEEP_ALIVE_MS, provenCaller } from '../proven-caller.ts';
 import type { Backend } from './backend.ts';
 import { RPC } from './messages.ts';
 import { sendRefusal } from './rpc-answer.ts';
@@ -12,8 +12,6 @@ import { sendRefusal } from './rpc-answer.ts';
 const HOST = '127.0.0.1';
 /** Connections of the daemon, streams among them. */
 const MAX_GATE_CONNECTIONS = 1024;
-/** Longer than the daemon keeps a connection that nobody uses, milliseconds: it hangs up, not this. */
-const KEEP_ALIVE_MS = 60_000;
 
 export interface GateParts {
   /** The agent whose server it is, and the key by which the daemon proves who calls. */
@@ -30,7 +28,7 @@ export class Gate {
 
   private constructor(parts: GateParts) {
     this.#parts = parts;
-    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+    this.#server = createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       detach(this.#serve(request, response)),
     );
     this.#server.maxConnections = MAX_GATE_CONNECTIONS;

@@ -79,7 +79,7 @@ export class ProcessTree extends StdioClientTransport {
       this.onclose?.();
     });
     await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve).once('error', reject);
+      child.once('spawn', resolve).on('error', reject);
     });
     // What ends this process without a signal must not leave the server behind.
     process.once('exit', this.#onExit);

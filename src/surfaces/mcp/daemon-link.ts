@@ -7,12 +7,22 @@ import type { Clock } from '../../foundation/clock.ts';
 import { readConfigFile } from '../../foundation/config/file.ts';
 import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { CLIENT_TIMEOUT_MS } from '../../operations/client.ts';
+import { operations } from '../../operations/index.ts';
+import type { Declaration } from '../../operations/operation.ts';
 import { DaemonRequests, type DaemonTarget } from './daemon-requests.ts';
 import { SHARED_PATH, WATCH_PATH } from './shared-node.ts';
 
 /** How long a call waits for a daemon that does not answer: about what a restart takes. */
 const RECONNECT_FOR_MS = 5_000;
 const RECONNECT_INTERVAL_MS = 200;
+
+/** Tools that end by a limit of their own. */
+const SELF_LIMITED: ReadonlySet<unknown> = new Set(
+  Object.values<Declaration>(operations).flatMap(({ tool, limitsItself }) =>
+    tool !== undefined && limitsItself === true ? tool.name : [],
+  ),
+);
 
 export interface DaemonLinkOptions {
   readonly dataDir: string;
@@ -90,7 +100,8 @@ export class DaemonLink {
         const target = this.#target();
         sending = true;
         this.watch();
-        return await this.#requests.send(target, method, params, signal);
+        const limitMs = SELF_LIMITED.has(params['name']) ? 0 : CLIENT_TIMEOUT_MS;
+        return await this.#requests.send({ target, method, params, limitMs }, signal);
       } catch (error) {
         if (signal.aborted) throw new SvcError('cancelled');
         if (error instanceof ProtocolError) throw error;

@@ -6,7 +6,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
-import { CLIENT_TIMEOUT_MS, errorOf } from '../../operations/client.ts';
+import { errorOf } from '../../operations/client.ts';
 import { readBytes } from '../rest/json-body.ts';
 
 /** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
@@ -21,6 +21,14 @@ export interface DaemonTarget {
 }
 
 type Values = Readonly<Record<string, unknown>>;
+
+interface DaemonRequest {
+  readonly target: DaemonTarget;
+  readonly method: string;
+  readonly params: Values;
+  /** How long the daemon may take to answer, milliseconds; 0: as long as it likes. */
+  readonly limitMs: number;
+}
 
 function parsed(text: string): unknown {
   try {
@@ -51,7 +59,7 @@ export class DaemonRequests {
    * @throws ProtocolError and SvcError as the daemon answered; `timeout`, `too_large`; what Node gives for a connection that
    *   cannot be made (`ECONNREFUSED`) or that breaks
    */
-  async send(target: DaemonTarget, method: string, params: Values, signal: AbortSignal): Promise<Values> {
+  async send({ target, method, params, limitMs }: DaemonRequest, signal: AbortSignal): Promise<Values> {
     const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
     const headers = {
       'content-type': 'application/json',
@@ -63,7 +71,7 @@ export class DaemonRequests {
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = request(target.url, { method: 'POST', agent: this.#agent, headers, signal }, resolve);
       outgoing.on('error', reject);
-      outgoing.setTimeout(CLIENT_TIMEOUT_MS, () => outgoing.destroy(new SvcError('timeout')));
+      outgoing.setTimeout(limitMs, () => outgoing.destroy(new SvcError('timeout')));
       outgoing.end(body);
     });
     return resultOf(answer.statusCode ?? 0, parsed((await readBytes(answer, MAX_ANSWER_BYTES)).toString()));

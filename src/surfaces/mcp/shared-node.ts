@@ -36,7 +36,7 @@ export class SharedNode {
     this.#handle = createHttpHandler(options, dependencies);
     this.#log = dependencies.log;
     this.#check = new TokenCheck(() => this.#token);
-    this.#server = createServer((request, response) => detach(this.#serve(request, response)));
+    this.#server = createServer({ requestTimeout: 0 }, (request, response) => detach(this.#serve(request, response)));
     this.#server.maxConnections = MAX_CONNECTIONS;
     // It holds up no end of the process: the MCP client does.
     this.#server.unref();

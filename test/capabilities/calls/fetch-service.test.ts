@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import type { RequestListener } from 'node:http';
-import { type TestContext, test } from 'node:test';
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { describe, type TestContext, test } from 'node:test';
 import type { FetchRequest } from '../../../src/capabilities/calls/fetch-request.ts';
+import { fetchWhole } from '../../../src/capabilities/calls/fetch-service.ts';
+import type { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../src/foundation/domain/calls.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 async function fetching(t: TestContext, listener: RequestListener, clock?: TestClock) {
@@ -209,4 +214,51 @@ test('errors of the other side keep their names', async (t) => {
   world.access = () => {};
   world.bound.delete(world.remote);
   await assert.rejects(fetch(), { code: 'no_inbound' });
+});
+
+describe('the time limit', () => {
+  /** A call whose response the test writes. */
+  function called(timeoutMs: number) {
+    const clock = new TestClock();
+    const body = new PassThrough();
+    const answer = {
+      status: 200,
+      statusText: '',
+      headers: [],
+      body: body as unknown as IncomingMessage,
+      release: () => {},
+    };
+    const caller = { request: async () => answer } as unknown as HttpCaller;
+    const { aid } = newIdentity();
+    const request = { local: aid, remote: aid, path: '/', timeoutMs };
+    const outcome = fetchWhole({ caller, clock }, request, new AbortController().signal);
+    outcome.catch(() => {});
+    const say = async (text: string): Promise<void> => {
+      // The first time, it has not begun to read yet.
+      await new Promise((resolve) => setImmediate(resolve));
+      const read = once(body, 'data');
+      body.write(text);
+      await read;
+    };
+    return { clock, body, outcome, say };
+  }
+
+  test('is for the silence of the service, and not for its whole response', async () => {
+    const { clock, body, outcome, say } = called(1000);
+    for (const text of ['one ', 'two ', 'three']) {
+      await say(text);
+      clock.advance(900);
+    }
+    body.end();
+    assert.equal(Buffer.from((await outcome).bytes.bytes()).toString(), 'one two three');
+    assert.equal(clock.timers, 0);
+  });
+
+  test('of 0 is none', async () => {
+    const { clock, body, outcome, say } = called(0);
+    await say('one');
+    clock.advance(7 * 24 * 3600 * 1000);
+    body.end();
+    assert.equal((await outcome).status, 200);
+  });
 });

@@ -5,7 +5,12 @@ import { type TestContext, test } from 'node:test';
 import { type ServiceMachine, serviceCommand } from '../../../src/daemon/service/command.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-function setUp(t: TestContext, changes: Partial<ServiceMachine> = {}, dataDir?: string) {
+function setUp(
+  t: TestContext,
+  changes: Partial<ServiceMachine> = {},
+  dataDir?: string,
+  options: readonly string[] = [],
+) {
   const home = temporaryDirectory(t);
   const machine: ServiceMachine = {
     platform: 'linux',
@@ -25,6 +30,7 @@ function setUp(t: TestContext, changes: Partial<ServiceMachine> = {}, dataDir?: 
     const dependencies = {
       machine,
       dataDir: () => dataDir,
+      options: () => options,
       defaultDataDir: `${home}/.config/svcd`,
       print: (text: string) => void (output += text),
       supervise: async () => void (output += 'supervised'),
@@ -34,6 +40,11 @@ function setUp(t: TestContext, changes: Partial<ServiceMachine> = {}, dataDir?: 
   };
   return { home, run };
 }
+
+test('the service is started with the options that were given', async (t) => {
+  const { run } = setUp(t, {}, undefined, ['--config', '/srv/c.toml', '--listen', ':5000']);
+  assert.match(await run('install', '--user', '--dry-run'), /"--config" "\/srv\/c\.toml" "--listen" ":5000"\n/);
+});
 
 test('a dry run says what would be written and run, and does neither', async (t) => {
   const { home, run } = setUp(t);

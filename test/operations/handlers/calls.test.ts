@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { FetchRequest } from '../../../src/capabilities/calls/fetch-request.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { callOperations } from '../../../src/operations/calls.ts';
@@ -7,6 +8,7 @@ import { callHandlers } from '../../../src/operations/handlers/calls.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
+import { newIdentity } from '../../support/identities.ts';
 
 test('a fetch acts for the named agent or the one that is chosen, and takes what the surface takes', async (t) => {
   const world = await callWorld(t);
@@ -44,12 +46,32 @@ test('a fetch acts for the named agent or the one that is chosen, and takes what
     { path: '/ ' },
     { path: '/', method: 'A B' },
     { path: '/', headers: { x: 1 } },
-    { path: '/', timeout_ms: 0 },
+    { path: '/', timeout_ms: -1 },
+    { path: '/', timeout_s: 601 },
     { path: '/', timeout_ms: 600_001 },
     { path: '/', body_base64: '!' },
     { path: '/', unknown: true },
   ])
     await assert.rejects(run(body), { code: 'invalid_request' }, JSON.stringify(body));
+});
+
+test('the limit is given in milliseconds or in seconds, and 0 is none', async () => {
+  const limits: (number | undefined)[] = [];
+  const fetch = async ({ timeoutMs }: FetchRequest): Promise<never> => {
+    limits.push(timeoutMs);
+    throw new SvcError('timeout');
+  };
+  const { aid } = newIdentity();
+  const { fetch: run } = callHandlers({ fetch, localAid: () => aid });
+  const context: CallContext = {
+    origin: 'local',
+    signal: new AbortController().signal,
+    requireToken: () => {},
+    setStatus: () => {},
+  };
+  for (const limit of [{}, { timeout_ms: 1500 }, { timeout_s: 1.5 }, { timeout_s: 0 }, { timeout_ms: 0, timeout_s: 9 }])
+    await assert.rejects(async () => run({ aid, path: '/', ...limit }, context), { code: 'timeout' });
+  assert.deepEqual(limits, [undefined, 1500, 1500, 0, 0]);
 });
 
 test('a long body is given to a surface that writes it itself, a short one is a text', async (t) => {

@@ -6,7 +6,30 @@ import { PassThrough } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { runCli } from '../../../src/surfaces/cli/program.ts';
+import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
+
+test('the longest silence is sent in milliseconds, and none is 0', async (t) => {
+  const asked: unknown[] = [];
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    asked.push(((await json(request)) as { timeout_ms?: number }).timeout_ms);
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ status: 200, headers: {}, body: '', truncated: false }));
+  };
+  const server = createServer((request, response) => void answer(request, response)).listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { aid } = newIdentity();
+  for (const args of [
+    ['get', aid, '--timeout', '300'],
+    ['post', aid, '--timeout', '0'],
+    ['get', aid],
+  ])
+    assert.equal((await runSvc(['--api', `http://127.0.0.1:${port}`, ...args])).code, 0);
+  assert.deepEqual(asked, [300_000, 0, undefined]);
+  assert.equal((await runSvc(['get', aid, '--timeout', '601'])).code, 2);
+});
 
 /** Runs `svc post … -d -` with these bytes on standard input; gives the bytes that the daemon is asked to send. */
 async function posted(t: TestContext, input: Buffer): Promise<Buffer> {

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
-import { type TestContext, test } from 'node:test';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
 import { answer, requestOf } from '../../../src/surfaces/client/fetch-server.ts';
+import { callServer } from '../../../src/surfaces/client/serve.ts';
+import { newIdentity } from '../../support/identities.ts';
 
 /** The address of a server that answers with what a function says; what its answers failed with. */
 async function serve(t: TestContext, app: (request: Request) => Response | Promise<Response>) {
@@ -85,4 +92,99 @@ test('a program hears that its caller has gone', async (t) => {
   leave.abort();
   await heard.promise;
   await ended;
+});
+
+describe('a server of calls', () => {
+  const { aid } = newIdentity();
+  const key = randomBytes(32);
+
+  /** What it answers to the head of a request, with the proof that the daemon adds. */
+  async function asks(t: TestContext) {
+    const seen: string[] = [];
+    const server = callServer(
+      (request) => {
+        const { pathname, search } = new URL(request.url);
+        seen.push(`${request.method} ${pathname}${search}`);
+        return new Response('ok');
+      },
+      { key, aid },
+    ).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const ask = async (method: string, target: string, host = 'localhost'): Promise<number> => {
+      const proof = callerProof(key, { caller: aid, called: aid, method, target, at: Math.floor(Date.now() / 1000) });
+      const socket = connect(port, '127.0.0.1');
+      const lines = [
+        `${method} ${target} HTTP/1.1`,
+        `Host: ${host}`,
+        `Svc-Caller-Aid: ${aid}`,
+        `Svc-Caller-Proof: ${proof}`,
+      ];
+      socket.write(`${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`);
+      return Number(/^HTTP\/1\.1 (\d+)/.exec(await text(socket))?.[1]);
+    };
+    return { server, seen, ask };
+  }
+
+  test('hands on the path and query as they were sent', async (t) => {
+    const { seen, ask } = await asks(t);
+    for (const target of ['//admin/users', '///', '/a//b?c=//d', '/%2e%2e%2fx', '/%', '/?'])
+      assert.equal(await ask('GET', target), 200, target);
+    assert.deepEqual(seen, ['GET //admin/users', 'GET ///', 'GET /a//b?c=//d', 'GET /%2e%2e%2fx', 'GET /%', 'GET /']);
+    seen.length = 0;
+    assert.equal(await ask('GET', '/\\evil/x'), 200);
+    assert.equal(await ask('OPTIONS', '*'), 200);
+    assert.equal(await ask('GET', '/x', 'user@host/y'), 200);
+    assert.deepEqual(seen, ['GET /%5Cevil/x', 'OPTIONS /', 'GET /x']);
+  });
+
+  test('says what it does not take, without a trace of the program', async (t) => {
+    const { seen, ask } = await asks(t);
+    const shown = t.mock.method(console, 'error', () => {});
+    assert.equal(await ask('TRACE', '/'), 501);
+    assert.equal(await ask('GET', 'http://elsewhere/x'), 400);
+    assert.equal(await ask('GET', '*'), 400);
+    assert.deepEqual(seen, []);
+    assert.equal(shown.mock.callCount(), 0);
+  });
+
+  test('answers any target, and hands on no other one', async (t) => {
+    const { seen, ask } = await asks(t);
+    const character = fc.constantFrom(
+      '/',
+      '\\',
+      '%',
+      '2',
+      'e',
+      '.',
+      '?',
+      '#',
+      '@',
+      ':',
+      '*',
+      'a',
+      ';',
+      '[',
+      ']',
+      '|',
+      '^',
+    );
+    const target = fc.string({ unit: character, minLength: 1, maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(target, async (one) => {
+        seen.length = 0;
+        assert.equal(await ask('GET', one), one.startsWith('/') ? 200 : 400);
+        // A URL has no dot segments; the rest stays.
+        const [got] = seen;
+        if (one.startsWith('//') && !one.includes('.') && !one.includes('%')) assert.match(got ?? '', /^GET \/\//);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('leaves the time of a request to the daemon', () => {
+    const { requestTimeout } = callServer(() => new Response(), { key, aid });
+    assert.equal(requestTimeout, 0);
+  });
 });

@@ -6,6 +6,7 @@ import {
   type Machine,
   MCP_CLIENTS,
   type McpClientName,
+  serverIn,
   svcdEntry,
   withServer,
 } from '../../../src/surfaces/mcp-hosts/hosts.ts';
@@ -75,26 +76,63 @@ test('svcd stands under the name that the client looks for', () => {
   }
 });
 
-test('everything else stays as it was, and an entry of svcd is replaced', () => {
+test('everything else stays as it was, and an entry of svcd takes the new command', () => {
   const before = {
     theme: 'dark',
-    mcpServers: { other: { command: 'x', env: { A: '1' } }, svcd: { command: 'old', env: {} } },
+    mcpServers: {
+      other: { command: 'x', env: { A: '1' } },
+      svcd: { command: 'old', args: [], env: { B: '2' }, timeout: 5 },
+    },
     servers: { untouched: true },
   };
-  const after = withSvcd('claude-desktop', JSON.stringify(before), LAUNCH);
+  const after = withSvcd('claude-desktop', JSON.stringify(before, null, 2), { ...LAUNCH, env: { SVCD_NETWORK: 'n' } });
   assert.deepEqual(JSON.parse(after), {
     ...before,
-    mcpServers: { other: before.mcpServers.other, svcd: ENTRY },
+    mcpServers: {
+      other: before.mcpServers.other,
+      svcd: { ...ENTRY, env: { B: '2', SVCD_NETWORK: 'n' }, timeout: 5 },
+    },
   });
-  assert.ok(after.endsWith('}\n') && after.includes('\n  "theme"'), 'as a person would write it');
-  assert.equal(withSvcd('claude-desktop', after, LAUNCH), after, 'nothing changes the second time');
+  assert.ok(after.includes('\n  "theme"'), 'as a person would write it');
+  assert.equal(
+    withSvcd('claude-desktop', after, { ...LAUNCH, env: { SVCD_NETWORK: 'n' } }),
+    after,
+    'nothing changes the second time',
+  );
 });
 
-test('what is no plain JSON of that form is left alone, and named', () => {
+test('an entry for an address becomes one for a command', () => {
+  const before = { servers: { svcd: { type: 'http', url: 'http://x/', headers: {}, disabled: true } } };
+  const after = withSvcd('vscode', JSON.stringify(before), LAUNCH);
+  assert.deepEqual(JSON.parse(after), { servers: { svcd: { type: 'stdio', disabled: true, ...ENTRY } } });
+});
+
+test('the text of the rest stays as it is: numbers, comments, commas, indentation, line ends and the mark at its beginning', () => {
+  const text =
+    '\uFEFF{\r\n\t// mine\r\n\t"id": 12345678901234567890, "half": 1.50,\r\n\t"mcpServers": {\r\n\t\t"a": {\r\n\t\t\t"x": 1e2,\r\n\t\t}, /* b */\r\n\t},\r\n}\r\n';
+  const after = withSvcd('cursor', text, LAUNCH);
+  const kept = [
+    '\uFEFF{\r\n\t// mine\r\n\t"id": 12345678901234567890, "half": 1.50,',
+    '\t\t"a": {\r\n\t\t\t"x": 1e2,\r\n\t\t},',
+    '/* b */',
+    '},\r\n}\r\n',
+  ];
+  for (const part of kept) assert.ok(after.includes(part), `${part} in ${after}`);
+  assert.match(after, /\r\n\t\t"svcd": \{\r\n\t\t\t"command"/);
+  assert.deepEqual(JSON.parse(JSON.stringify(serverIn('cursor', after, 'svcd'))), ENTRY);
+  assert.equal(withSvcd('cursor', after, LAUNCH), after);
+});
+
+test('Claude Code is looked for where its variable says', () => {
+  const machine = { ...LINUX, environment: { CLAUDE_CONFIG_DIR: '/srv/claude' } };
+  assert.equal(MCP_CLIENTS['claude-code'].file(machine), '/srv/claude/.claude.json');
+});
+
+test('what is no JSON of that form is left alone, and named', () => {
   const clients = Object.keys(MCP_CLIENTS).filter((name): name is McpClientName => isMcpClient(name));
   for (const client of clients) {
     const { servers, title } = MCP_CLIENTS[client];
-    for (const text of ['{ // mine\n}', '[]', 'null', '1', '"x"', '{', `{"${servers}":[]}`, `{"${servers}":1}`])
+    for (const text of ['[]', 'null', '1', '"x"', '{', '{ x }', `{"${servers}":[]}`, `{"${servers}":1}`])
       assert.throws(
         () => withSvcd(client, text, LAUNCH),
         (error) =>

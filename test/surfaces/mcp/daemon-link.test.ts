@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { ClientRequest, createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import type { SharedMcp } from '../../../src/foundation/data-dir/daemon-info.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { CLIENT_TIMEOUT_MS } from '../../../src/operations/client.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { DaemonLink } from '../../../src/surfaces/mcp/daemon-link.ts';
 import { SharedNode } from '../../../src/surfaces/mcp/shared-node.ts';
 import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { bindAll, startMcpWorld } from './world.ts';
@@ -159,4 +161,16 @@ test('a call that breaks half-way is not sent again', async (t) => {
 test('a call that the client gives up is cancelled', async (t) => {
   const { link, clock } = setUp(t);
   await assert.rejects(settle(clock, link.callTool('svc_status', {}, AbortSignal.abort())), { code: 'cancelled' });
+});
+
+test('a call that limits itself is waited for as long as it takes', async (t) => {
+  const world = await startMcpWorld(t, { handlers: { fetch: () => ({}) } });
+  const { link } = setUp(t, `${world.host}:${world.port}`);
+  const limit = t.mock.method(ClientRequest.prototype, 'setTimeout');
+  await link.callTool('svc_status', {}, signal);
+  await link.callTool('svc_fetch', { remote_aid: newIdentity().aid, path: '/', timeout_s: 300 }, signal);
+  assert.deepEqual(
+    limit.mock.calls.map(({ arguments: [ms] }) => ms),
+    [CLIENT_TIMEOUT_MS, 0],
+  );
 });

@@ -1,11 +1,11 @@
 /** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers theirs. */
-import { MAX_FETCHED_BYTES } from '../../../foundation/domain/calls.ts';
+import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../foundation/domain/calls.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliIo } from '../io.ts';
 import { readStandardInput } from '../standard-input.ts';
-import { ACTING, accessToken, repeated, required, type Taken } from '../takes.ts';
+import { ACTING, accessToken, repeated, required, seconds, type Taken } from '../takes.ts';
 
 /** Longest body that is read, bytes: what the daemon takes, in base64 and with the rest, is less. */
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -46,18 +46,22 @@ export function callCommands(svc: CommandGroup): void {
         '--header <name:value>': repeated('a header; may be repeated'),
         '--local-aid <aid>': 'the agent that calls; may be left out where there is only one',
         '--access-token <secret>': accessToken('what the called agent asks for'),
+        '--timeout <seconds>': seconds(
+          `longest wait for the response to begin, and for each further byte; ${DEFAULT_CALL_TIMEOUT_MS / 1000} if left out, 0: no limit`,
+          { minMs: 0, maxMs: MAX_CALL_TIMEOUT_MS },
+        ),
         ...data,
       },
       operation: 'fetch',
       progress: 'Calling',
-      input: async ({ aid, path, header = [], local_aid, access_token, data }, { io }) => {
+      input: async ({ aid, path, header = [], local_aid, access_token, timeout: timeout_ms, data }, { io }) => {
         if (!path.startsWith('/'))
           throw new SvcError('invalid_request', { message: `A path begins with "/": svc ${method} ${aid} /${path}` });
         const headers = parseHeaders(header);
         const bytes = await bodyOf(io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
         const body_base64 = bytes?.toString('base64');
-        return { aid, method: method.toUpperCase(), path, headers, body_base64, local_aid, access_token };
+        return { aid, method: method.toUpperCase(), path, headers, body_base64, local_aid, access_token, timeout_ms };
       },
       // A terminal gets text that cannot drive it; a pipe gets the bytes as they are.
       text: ({ body }) => Buffer.from(body, 'base64').toString('utf8'),

@@ -52,12 +52,18 @@ async function beServer(context: CliContext, aid: string, way: Way): Promise<und
 function launchFor(context: CliContext, aid: string, { local_aid }: Way): ClientLaunch {
   const [command = 'node', script = 'svc'] = process.argv;
   const api = context.options.api ?? context.io.env['SVC_API'];
+  const dataDir = context.io.env['SVCD_DATA_DIR'];
   const args = [
     ...[resolve(script), 'mcp', 'use', aid, '--stdio'],
     ...(local_aid === undefined ? [] : ['--local-aid', local_aid]),
-    ...(api === undefined && context.io.env['SVCD_DATA_DIR'] === undefined ? [] : ['--api', context.api]),
+    ...(api === undefined ? [] : ['--api', context.api]),
   ];
-  return { command, args };
+  // A daemon that restarts on another port is found by its directory.
+  return {
+    command,
+    args,
+    ...(api === undefined && dataDir !== undefined ? { env: { SVCD_DATA_DIR: resolve(dataDir) } } : {}),
+  };
 }
 
 function thisMachine({ io }: CliContext): Machine {
