@@ -1,5 +1,4 @@
 /** A daemon, as a program uses it: its operations, remote agents, notes and rooms. */
-import type { ClientOptions } from '../../operations/client.ts';
 import { followEvents } from '../../operations/event-client.ts';
 import { apiOf, type SvcApi } from './api.ts';
 import { carryThrough } from './carry.ts';
@@ -35,7 +34,10 @@ export class SvcDaemon {
   readonly #carry: Carry;
 
   /** @param carry how calls go; through the API where it is left out */
-  constructor(options: DaemonOptions & Pick<ClientOptions, 'fetch'>, carry?: (api: SvcApi) => Carry) {
+  constructor(
+    options: DaemonOptions & { readonly fetch?: (url: string, init: RequestInit) => Promise<Response> },
+    carry?: (api: SvcApi) => Carry,
+  ) {
     this.#client = options;
     this.api = apiOf(options);
     this.#carry = (carry ?? carryThrough)(this.api);
