@@ -35,6 +35,11 @@ function keepCompiled() {
   nodeModule.enableCompileCache(path.join(home, 'svcd'));
 }
 
+/** SIGUSR1 would open Node's debugger on a local port, to every user of this machine. */
+function keepDebuggerClosed() {
+  process.on('SIGUSR1', function () {});
+}
+
 /** When a file, or something in a folder, was last changed: milliseconds since 1970, and 0 where it is not there. */
 function changedAt(name) {
   var stat = fs.statSync(name, { throwIfNoEntry: false });
@@ -91,6 +96,7 @@ module.exports = function launch(source, compiled) {
     );
     process.exit(1);
   }
+  keepDebuggerClosed();
   keepQuietAboutSqlite();
   keepCompiled();
   var isCheckout = fs.existsSync(path.join(root, 'src'));

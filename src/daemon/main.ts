@@ -14,6 +14,7 @@ import { surviveKnownFailures } from './last-resort.ts';
 import { type Ending, STOP_TIMEOUT_MS } from './life.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/run.ts';
+import { onStopSignal } from './signals.ts';
 
 async function start(
   args: DaemonArguments,
@@ -39,18 +40,22 @@ async function run(args: DaemonArguments): Promise<void> {
   }
   const supervisor = supervisorOf(process);
   const asked = Promise.withResolvers<string>();
-  const daemon = await start(args, supervisor, asked.resolve);
   const stop = (reason: string): void => {
     setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
-    daemon.stop(reason).then(
-      () => process.exit(0),
-      () => process.exit(1),
-    );
+    asked.resolve(reason);
   };
-  detach(asked.promise.then(stop));
-  process.once('SIGTERM', stop);
-  process.once('SIGINT', stop);
+  // Before the start: it stops cleanly as well when a signal arrives in the middle of it.
+  onStopSignal(process, stop);
   if (supervisor !== null) onSupervisorStop(process, () => stop('supervisor'));
+  const daemon = await start(args, supervisor, stop);
+  detach(
+    asked.promise.then((reason) =>
+      daemon.stop(reason).then(
+        () => process.exit(0),
+        () => process.exit(1),
+      ),
+    ),
+  );
   // Tells a supervisor that started us with an IPC channel where we serve; the channel keeps nothing alive.
   process.send?.({ type: 'ready', ...daemon.addresses() });
   process.channel?.unref();

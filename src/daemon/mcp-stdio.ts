@@ -18,6 +18,7 @@ import { claimStdout } from '../surfaces/mcp/stdout.ts';
 import type { DaemonArguments } from './args.ts';
 import type { Daemon } from './daemon.ts';
 import { STOP_TIMEOUT_MS } from './life.ts';
+import { onStopSignal } from './signals.ts';
 
 /** A node without an API. */
 type StdioNode = Pick<Daemon, 'tools' | 'stop' | 'announceMcp'> & { readonly log: Log };
@@ -127,7 +128,7 @@ export async function runMcpStdio(
           { version: VERSION, profiles: args.mcpStdio?.profiles },
           { ...streams, tools: node.tools, clock: systemClock, log: node.log },
         );
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => detach(session.close()));
+  onStopSignal(process, () => detach(session.close()));
   await session.closed;
   setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
   await own.end();

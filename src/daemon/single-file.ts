@@ -35,5 +35,7 @@ async function start(file: string, words: readonly string[]): Promise<void> {
   await PROGRAMS[name]?.();
 }
 
+// It would open Node's debugger on a local port, to every user of this machine.
+process.on('SIGUSR1', () => {});
 const [, file = 'svc', ...words] = process.argv;
 await start(file, words);

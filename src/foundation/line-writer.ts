@@ -1,14 +1,19 @@
 /**
- * Lines to a file descriptor that nobody waits for. Its reader may stop reading, and may go away: that is no failure of
- * the program that writes, which goes on without being heard.
+ * Writes lines to a file descriptor in the background. A reader that stops reading or goes away, and a disk that is
+ * full, never fail the program that writes.
  */
 import { write, writeSync } from 'node:fs';
 import type { Clock } from './clock.ts';
+import { codeOf } from './errors.ts';
 
 /** What may wait in memory for a reader that has stopped reading; lines beyond it are dropped. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
-/** How long to wait for a reader of a pipe that is full and does not block, milliseconds. */
-const FULL_PIPE_MS = 50;
+/** When to try again after an error that passes: a pipe that is full and does not block, a disk without room. Milliseconds. */
+const RETRY_MS: ReadonlyMap<string, number> = new Map([
+  ['EAGAIN', 50],
+  ['ENOSPC', 500],
+  ['EDQUOT', 500],
+]);
 
 export class LineWriter {
   readonly #fd: number;
@@ -16,8 +21,8 @@ export class LineWriter {
   /** What waits for its turn. */
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
+  /** True also between two tries. */
   #isWriting = false;
-  #isGone = false;
 
   constructor(fd: number, { clock }: { readonly clock: Clock }) {
     this.#fd = fd;
@@ -26,7 +31,7 @@ export class LineWriter {
 
   write(line: string): void {
     const bytes = Buffer.from(line);
-    if (this.#isGone || this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) return;
+    if (this.#waitingBytes + bytes.length > MAX_WAITING_BYTES) return;
     this.#waiting.push(bytes);
     this.#waitingBytes += bytes.length;
     if (!this.#isWriting) this.#next();
@@ -38,8 +43,7 @@ export class LineWriter {
     try {
       while (rest.length > 0) rest = rest.subarray(writeSync(this.#fd, rest));
     } catch {
-      // Nobody reads, or not now: the end does not wait for that.
-      this.#isGone = true;
+      // The end of the process does not wait for a reader, or for room on a disk.
     }
   }
 
@@ -60,12 +64,12 @@ export class LineWriter {
     write(this.#fd, bytes, (error, written) => {
       if (error === null && written === bytes.length) return this.#next();
       if (error === null) return this.#put(bytes.subarray(written));
-      if (error.code === 'EAGAIN') {
-        this.#clock.after(FULL_PIPE_MS, () => this.#put(bytes));
-        return;
-      }
-      this.#isGone = true;
-      this.#take();
+      const retryMs = RETRY_MS.get(codeOf(error));
+      // Any other error drops these lines. The next ones are tried all the same: the error may have been of the moment.
+      if (retryMs === undefined) return this.#next();
+      this.#waiting.unshift(bytes);
+      this.#waitingBytes += bytes.length;
+      this.#clock.after(retryMs, () => this.#next());
     });
   }
 }

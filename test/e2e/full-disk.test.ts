@@ -23,3 +23,6 @@ test('a full disk ends nothing, loses nothing and leaves nothing half done', (t)
 
 test('what cannot be written is named at the start, and not taken for damaged', (t) =>
   onSmallDisk(t, new URL('../support/read-only-disk.ts', import.meta.url)));
+
+test('a log on a disk that was full has all its lines once there is room again', (t) =>
+  onSmallDisk(t, new URL('../support/full-log.ts', import.meta.url)));

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 interface AgentState {
@@ -54,6 +56,35 @@ test('SIGTERM ends the daemon cleanly, and it ends by itself', async () => {
   await daemon.newAgent();
   assert.equal(await daemon.kill('SIGTERM'), 0);
   await daemon.stop();
+});
+
+test('SIGHUP ends the daemon cleanly; signals that mean nothing to it neither end it nor open the debugger', async () => {
+  const daemon = await TestDaemon.start();
+  for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM'] as const) {
+    daemon.process.kill(signal);
+    await daemon.call('GET', '/health');
+  }
+  // Twice, as when a terminal closes.
+  daemon.process.kill('SIGHUP');
+  assert.equal(await daemon.kill('SIGHUP'), 0);
+  assert.match(daemon.output, /stopped/);
+  assert.doesNotMatch(daemon.output, /Debugger listening/);
+  assert.equal(existsSync(join(daemon.dataDir, 'daemon.json')), false);
+  await daemon.stop();
+});
+
+test('a signal during the start ends the daemon cleanly', async (t) => {
+  const dataDir = temporaryDirectory(t);
+  const [program, ...first] = [process.execPath, 'bin/svcd', '--data-dir', dataDir, '--listen', '127.0.0.1:0'];
+  const child = spawn(program ?? '', [...first, '--api-addr', '127.0.0.1:0', '--no-open-browser'], {
+    stdio: 'ignore',
+    env: { ...process.env, SVCD_MDNS: 'false' },
+  });
+  const info = join(dataDir, 'daemon.json');
+  await eventually('the beginning of the start', () => existsSync(info) || undefined);
+  child.kill('SIGTERM');
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+  assert.equal(existsSync(info), false);
 });
 
 test('svc reads the log and ends the daemon; a page cannot, and nobody starts it anew', async () => {

@@ -76,7 +76,7 @@ test('what is written at once arrives whole; beyond 4 MiB that wait lines are dr
   await eventually('the next line is there', () => readFileSync(path, 'utf8').endsWith('behind it\n'));
 });
 
-test('a descriptor that takes nothing is left alone', async (t) => {
+test('a descriptor that takes nothing does no harm', async (t) => {
   const directory = join(temporaryDirectory(t), 'folder');
   mkdirSync(directory);
   const fd = openSync(directory, 'r');

@@ -8,6 +8,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { isSingleFile } from '../../foundation/package-file.ts';
 import { VERSION } from '../../foundation/version.ts';
 import { nodeProgram } from '../package.ts';
+import { onStopSignal } from '../signals.ts';
 import { DatabaseSnapshot } from './snapshot.ts';
 import { ServiceSupervisor } from './supervisor.ts';
 
@@ -42,7 +43,7 @@ export async function superviseDaemon(dataDir: string, program: string, args: re
       say: (line) => void process.stderr.write(`svcd service: ${line}\n`),
     },
   );
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => supervisor.stop());
+  onStopSignal(process, () => supervisor.stop());
   try {
     return await supervisor.run();
   } finally {
