@@ -31,8 +31,12 @@ function keepCompiled() {
   var nodeModule = require('module');
   var kept = nodeModule.enableCompileCache(path.join(root, 'dist', '.compiled'));
   if (kept.status !== nodeModule.constants.compileCacheStatus.FAILED) return;
-  var home = process.env.XDG_CACHE_HOME || path.join(require('os').homedir(), '.cache');
-  nodeModule.enableCompileCache(path.join(home, 'svcd'));
+  try {
+    var home = process.env.XDG_CACHE_HOME || path.join(require('os').homedir(), '.cache');
+    nodeModule.enableCompileCache(path.join(home, 'svcd'));
+  } catch (error) {
+    // A user without a home directory, as containers have them.
+  }
 }
 
 /** SIGUSR1 would open Node's debugger on a local port, to every user of this machine. */
@@ -72,7 +76,7 @@ function build() {
   var done = require('child_process').spawnSync(
     process.execPath,
     [path.join(root, 'tools', 'build.ts'), '--checkout'],
-    { encoding: 'utf8' },
+    { cwd: root, encoding: 'utf8' },
   );
   if (done.status === 0) process.stderr.write(' done in ' + ((Date.now() - started) / 1000).toFixed(1) + ' s\n');
   else process.stderr.write(' that failed, so the sources run as they are, which starts slower\n' + done.stderr);

@@ -31,7 +31,11 @@ export function clientProgram(): Promise<Command> {
 }
 
 export function svcdProgram(): Command {
-  return daemonProgram('0', 'svcd in the user configuration directory', async () => {});
+  return daemonProgram(
+    '0',
+    () => 'svcd in the user configuration directory',
+    async () => {},
+  );
 }
 
 /** The help of a command as it is printed. */

@@ -20,6 +20,9 @@ interface DemoDaemon {
 
 const root = mkdtempSync(join(tmpdir(), 'svcd-demo-'));
 const daemons: DemoDaemon[] = [];
+/** The daemon that starts: it is waited for, so that it is stopped as well. */
+let starting: Promise<unknown> | null = null;
+let ending: Promise<void> | null = null;
 let stepNumber = 0;
 
 function step(text: string): void {
@@ -31,9 +34,12 @@ function say(text: string): void {
 }
 
 async function startDaemon(name: string): Promise<DemoDaemon> {
+  if (ending !== null) throw new Error('the demonstration ends');
   const checkout = join(import.meta.dirname, '..');
   const options = { dataDir: join(root, name), checkout, node: process.execPath };
-  const daemon = await LocalDaemon.start(options, daemons[0]?.daemon ?? null);
+  const started = LocalDaemon.start(options, daemons[0]?.daemon ?? null);
+  starting = started;
+  const daemon = await started;
   const client = createClient({ baseUrl: daemon.api }, operations);
   const demoDaemon = { name, daemon, client };
   daemons.push(demoDaemon);
@@ -53,6 +59,7 @@ async function newAgent({ client, name }: DemoDaemon, serviceTcp?: string): Prom
 }
 
 async function stopAll(): Promise<void> {
+  await starting?.catch(() => {});
   await Promise.all(daemons.map(({ daemon }) => daemon[Symbol.asyncDispose]()));
   rmSync(root, { recursive: true, force: true });
 }
@@ -130,9 +137,20 @@ async function demo(): Promise<void> {
   service.close();
 }
 
+/** Once, however the demonstration ends. */
+function end(code: number): void {
+  ending ??= stopAll();
+  void ending.finally(() => process.exit(code));
+}
+
+// A reader that has seen enough, such as `head`, closes the pipe.
+process.stdout.on('error', () => end(0));
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(1));
 try {
   await demo();
   step('Everything stops, and nothing is left on the disk.');
-} finally {
-  await stopAll();
+  end(0);
+} catch (error) {
+  if (ending === null) console.error(error);
+  end(1);
 }

@@ -1,10 +1,11 @@
 /** The command line of `svcd`. */
 import { existsSync } from 'node:fs';
-import { homedir, tmpdir, userInfo } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { CONFIG_KEYS, environmentName, SECRET_KEYS } from '../foundation/config/schema.ts';
 import { CONFIG_FILE } from '../foundation/data-dir/names.ts';
+import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { MCP_PROFILES, PROFILES_PATTERN } from '../operations/mcp.ts';
@@ -52,7 +53,7 @@ Every configuration key can be set in config.toml of the data directory, or as S
 /** The program; `run` is called with the arguments of a start. */
 export function daemonProgram(
   version: string,
-  defaultDataDir: string,
+  defaultDataDir: () => string,
   run: (args: DaemonArguments) => Promise<void>,
 ): Command {
   const program = new Command('svcd');
@@ -62,7 +63,7 @@ export function daemonProgram(
     .description('Gives AI agents a self-made identity and makes them reachable from anywhere.')
     .option(
       '--data-dir <dir>',
-      `where keys, configuration and database are (SVCD_DATA_DIR; default: ${defaultDataDir})`,
+      `where keys, configuration and database are (SVCD_DATA_DIR; default: ${shownDefault(defaultDataDir)})`,
     )
     .option('--config <file>', 'configuration file (default: config.toml in the data directory)')
     .option('--listen <addr>', 'UDP address of the record network, host:port or :port (default :4121)')
@@ -83,12 +84,18 @@ export function daemonProgram(
     .action((options: Options) => run(readOptions(options, defaultDataDir)))
     .addCommand(
       mcpCommand({
-        machine: { platform: process.platform, home: homedir(), environment: process.env },
+        machine: {
+          platform: process.platform,
+          environment: process.env,
+          get home() {
+            return homeDirectory();
+          },
+        },
         launch: () => launchOf(program.opts<Options>()),
         print,
       }),
     )
-    .addCommand(updateCommand({ dataDir: () => resolve(named() ?? defaultDataDir), environment: process.env, print }))
+    .addCommand(updateCommand({ dataDir: () => resolve(named() ?? defaultDataDir()), environment: process.env, print }))
     .addCommand(
       serviceCommand({
         machine: thisMachine(),
@@ -108,11 +115,22 @@ export function withTwoDashes(args: readonly string[]): string[] {
   return args.map((arg) => (/^-(?:data-dir|user)(?:=|$)/.test(arg) ? `-${arg}` : arg));
 }
 
+/** For the help, which a user without a home directory can read as well. */
+function shownDefault(defaultDataDir: () => string): string {
+  try {
+    return defaultDataDir();
+  } catch {
+    return 'none, as this user has no home directory';
+  }
+}
+
 function thisMachine(): ServiceMachine {
   return {
     platform: process.platform,
     environment: process.env,
-    home: homedir(),
+    get home() {
+      return homeDirectory();
+    },
     temporary: tmpdir(),
     uid: process.getuid?.() ?? -1,
     // Asked only where it is needed: in a container a user may have no name.
@@ -186,9 +204,9 @@ function configFileOf(dataDir: string, named: string | undefined): string {
   return file;
 }
 
-function readOptions(options: Options, defaultDataDir: string): DaemonArguments {
+function readOptions(options: Options, defaultDataDir: () => string): DaemonArguments {
   const { listen: listen_addr, apiAddr: api_addr, fallbackHost: fallback_host, bootstrap, openBrowser } = options;
-  const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir);
+  const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir());
   return {
     dataDir,
     configFile: configFileOf(dataDir, options.config),

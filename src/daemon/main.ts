@@ -57,7 +57,8 @@ async function run(args: DaemonArguments): Promise<void> {
     ),
   );
   // Tells a supervisor that started us with an IPC channel where we serve; the channel keeps nothing alive.
-  process.send?.({ type: 'ready', ...daemon.addresses() });
+  // One that is gone by now is no failure of this process.
+  process.send?.({ type: 'ready', ...daemon.addresses() }, () => {});
   process.channel?.unref();
 }
 
@@ -71,6 +72,6 @@ function fail(error: unknown): void {
   process.exit(exitCodeOf(error));
 }
 
-await throwUsageErrors(daemonProgram(VERSION, defaultDataDir(), run))
+await throwUsageErrors(daemonProgram(VERSION, defaultDataDir, run))
   .parseAsync(withTwoDashes(process.argv))
   .catch(fail);

@@ -55,7 +55,7 @@ export interface StatusDependencies {
   readonly portMapper: Pick<PortMapper, 'view'>;
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
-  readonly updater: Pick<Updater, 'status'>;
+  readonly updater: Pick<Updater, 'updateState'>;
 }
 
 function timeOrNull(ms: number | null): string | null {
@@ -117,7 +117,7 @@ export class StatusReports {
       bytes_down: traffic.bytesReceived + bulk.received,
       data_dir: dataDir,
       files_root: filesRootOf(files_root, dataDir),
-      update_state: updater.status().state,
+      update_state: updater.updateState,
       ...(Object.keys(pending).length === 0 ? {} : { pending }),
     };
   }

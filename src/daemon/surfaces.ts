@@ -1,9 +1,9 @@
 /** Every operation of the table over REST, and what is served by hand. */
-import { homedir } from 'node:os';
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { Catalog } from '../capabilities/directory/catalog/catalog.ts';
 import { discover, type Search } from '../capabilities/directory/discovery.ts';
 import type { Updater } from '../capabilities/update/updater.ts';
+import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
@@ -155,7 +155,9 @@ export function buildSurfaces(
       ...tunnelHandlers({ tunnels: c.tunnels, inbound: c.tunnelInbound, localAid: c.localAid }),
       ...originHandlers({ origins: c.origins, localAid: c.localAid }),
       ...pushHandlers(c),
-      ...mcpHostHandlers(() => mcpHosts({ platform: process.platform, home: homedir(), environment: process.env })),
+      ...mcpHostHandlers(() =>
+        mcpHosts({ platform: process.platform, home: homeDirectory(), environment: process.env }),
+      ),
       ...panelHandlers({
         logins: c.panel.logins,
         login: () => c.panel.login(),

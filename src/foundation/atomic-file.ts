@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, ftruncateSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { diskTrouble } from './disk-trouble.ts';
 import { SvcError } from './errors.ts';
@@ -25,6 +25,26 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
     syncDirectory(dirname(path));
   } catch (error) {
     removeQuietly(temporary);
+    throw new SvcError('not_writable', { message: `${path} cannot be written${diskTrouble(error)}`, cause: error });
+  }
+}
+
+/**
+ * Writes into a file that exists and cannot be replaced. A power cut may leave a part: keep a copy of the old content.
+ * @throws SvcError `not_writable`
+ */
+export function writeFileInPlace(path: string, content: string | Uint8Array): void {
+  const bytes = Buffer.from(content);
+  try {
+    const file = openSync(path, 'r+');
+    try {
+      writeFileSync(file, bytes);
+      ftruncateSync(file, bytes.length);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
     throw new SvcError('not_writable', { message: `${path} cannot be written${diskTrouble(error)}`, cause: error });
   }
 }

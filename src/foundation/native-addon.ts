@@ -11,7 +11,10 @@ import { SvcError } from './errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from './file-modes.ts';
 import { readPackageFile } from './package-file.ts';
 
-/** Where programs of this user keep what can be made again. */
+/**
+ * Where programs of this user keep what can be made again.
+ * @throws Error where this user has no home directory
+ */
 function cacheDirectory({ XDG_CACHE_HOME = '', LOCALAPPDATA = '' }: NodeJS.ProcessEnv): string {
   if (process.platform === 'win32' && LOCALAPPDATA !== '') return join(LOCALAPPDATA, 'svcd', 'native');
   return join(isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache'), 'svcd', 'native');
@@ -67,11 +70,12 @@ function openOnce(name: string, content: Uint8Array): unknown {
  */
 export function loadAddon(name: string, environment: NodeJS.ProcessEnv = process.env): unknown {
   const content = readPackageFile(`native/${name}.node`);
-  const directory = cacheDirectory(environment);
+  let directory = 'a cache folder of this user';
   try {
+    directory = cacheDirectory(environment);
     return open(keptFile(directory, name, content));
   } catch {
-    // A home that cannot be written, or from which nothing may run.
+    // No home, a home that cannot be written, or from which nothing may run.
   }
   try {
     return openOnce(name, content);

@@ -10,9 +10,13 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 async function parse(...args: string[]): Promise<DaemonArguments> {
   let parsed: DaemonArguments | undefined;
-  const program = daemonProgram('1.0.0', '/default', async (given) => {
-    parsed = given;
-  });
+  const program = daemonProgram(
+    '1.0.0',
+    () => '/default',
+    async (given) => {
+      parsed = given;
+    },
+  );
   await program.parseAsync(args, { from: 'user' });
   assert.ok(parsed !== undefined);
   return parsed;
@@ -87,7 +91,13 @@ test('a configuration file that was named has to exist, the usual one need not',
 test('wrong usage ends svcd with code 2, whichever command it is of', async () => {
   const said: string[] = [];
   const exit = async (...args: string[]): Promise<number> => {
-    const program = throwUsageErrors(daemonProgram('1.0.0', '/default', async () => {}));
+    const program = throwUsageErrors(
+      daemonProgram(
+        '1.0.0',
+        () => '/default',
+        async () => {},
+      ),
+    );
     const quiet = (command: typeof program): void => {
       command.configureOutput({ writeOut: () => {}, writeErr: (text) => void said.push(text) });
       command.commands.forEach(quiet);

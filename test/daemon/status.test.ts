@@ -118,17 +118,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
     },
     bound: () => BOUND,
     pending: { view: () => ({}) },
-    updater: {
-      status: () => ({
-        currentVersion: VERSION,
-        latestVersion: null,
-        updateAvailable: false,
-        state: 'idle',
-        lastCheckAt: null,
-        lastError: '',
-        managed: false,
-      }),
-    },
+    updater: { updateState: 'idle' },
     ...more,
   };
   return { clock, reports: new StatusReports(dependencies) };

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { diskTrouble } from '../../src/foundation/disk-trouble.ts';
+import { run } from '../support/programs.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('what a disk refuses is said with what to do, and with its code where nothing is known', () => {
   const said = (code: string): string => diskTrouble(Object.assign(new Error('no'), { code }));
@@ -8,4 +11,27 @@ test('what a disk refuses is said with what to do, and with its code where nothi
   assert.equal(said('EROFS'), ' (EROFS): the disk is mounted read-only.');
   assert.equal(said('EACCES'), ' (EACCES): its permissions forbid it.');
   assert.equal(said('EIO'), ' (EIO).');
+});
+
+/** Opens files until the system refuses, then a lock and a database, and prints why they cannot be opened. */
+const EXHAUSTED = `
+  const [, lock, store, disk, directory] = process.argv;
+  const { takeLock } = await import(lock);
+  const { Store } = await import(store);
+  const { openSync } = process.getBuiltinModule('node:fs');
+  try { for (;;) openSync(directory, 'r'); } catch {}
+  for (const open of [() => takeLock(directory), () => Store.open(directory + '/a.db', [])])
+    try { open(); } catch (error) { process.stderr.write(error.message + '\\n'); }
+`;
+
+test('too many open files are not taken for a lack of permission', async (t) => {
+  const modules = ['data-dir/lock.ts', 'store/store.ts', 'disk-trouble.ts'].map((name) =>
+    join(import.meta.dirname, '../../src/foundation', name),
+  );
+  const command = 'ulimit -n 60; exec "$0" --disable-warning=ExperimentalWarning --input-type=module --eval "$@"';
+  const args = ['-c', command, process.execPath, EXHAUSTED, ...modules, temporaryDirectory(t)];
+  const { code, stderr } = await run('sh', args);
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /^The lock .* cannot be used \(EMFILE\): this process has too many files open, raise its limit/);
+  assert.match(stderr, /The database .*a\.db cannot be written \(EMFILE\): this process has too many files open/);
 });

@@ -22,14 +22,14 @@ for (const name of ['svcd.db', 'records.db', 'lock.db']) {
   await runOk('mount', ['--bind', file, file]);
   await runOk('mount', ['-o', 'remount,bind,ro', file]);
   const said = new RegExp(
-    `ended with 1:\\n(?:.*INFO.*\\n)*svcd: The (?:database|lock) ${file} cannot be .*: check its permissions`,
+    `ended with 1:\\n(?:.*INFO.*\\n)*svcd: The (?:database|lock) ${file} cannot be .* \\(EROFS\\): the disk is mounted read-only`,
   );
   await assert.rejects(TestDaemon.start({ dataDir }), said);
   await runOk('umount', [file]);
   assert.deepEqual(names(), before);
 }
 await runOk('mount', ['-o', 'remount,ro', disk]);
-await assert.rejects(TestDaemon.start({ dataDir }), /ended with 1:\nsvcd: .*check its permissions/);
+await assert.rejects(TestDaemon.start({ dataDir }), /ended with 1:\nsvcd: .*the disk is mounted read-only/);
 await assert.rejects(
   TestDaemon.start({ dataDir: join(disk, 'new') }),
   /ended with 1:\nsvcd: The data directory .* cannot be/,

@@ -3,6 +3,7 @@
  * it runs as the installed service. It does neither by itself. See docs/update.md.
  */
 import type { Clock } from '../../foundation/clock.ts';
+import type { UpdateState } from '../../foundation/domain/updates.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
@@ -168,13 +169,28 @@ export class Updater {
     return begun === null || (last?.version === begun.version && last.at >= begun.at) ? null : begun;
   }
 
+  /** What is under way, or how the last update ended: a look that failed says nothing about it. */
+  get updateState(): UpdateState {
+    const newest = this.#newest();
+    const { state } = this.#state();
+    if (state !== 'failed' || newest === null) return state === 'failed' ? 'idle' : state;
+    // Whoever brought svcd up to date in another way has no failed update any more.
+    return isUpdate(newest.version, this.#options.currentVersion) ? newest.outcome : 'idle';
+  }
+
+  /** The last update that was tried. */
+  #newest(): Attempt | null {
+    const { last } = this.#deps.releases.read();
+    const { failed } = this.#memory.get();
+    return failed !== null && (last === null || failed.at > last.at) ? { ...failed, outcome: 'failed' } : last;
+  }
+
   #state(): Pick<UpdateStatus, 'state' | 'lastError'> {
-    const { trial, last } = this.#deps.releases.read();
-    const { failed, checkedAt, checkError } = this.#memory.get();
-    if (trial !== null || this.#underWay() !== null) return { state: 'applying', lastError: '' };
+    const { checkedAt, checkError } = this.#memory.get();
+    if (this.#deps.releases.read().trial !== null || this.#underWay() !== null)
+      return { state: 'applying', lastError: '' };
     if (this.#looking !== null) return { state: 'checking', lastError: '' };
-    const newest: Attempt | null =
-      failed !== null && (last === null || failed.at > last.at) ? { ...failed, outcome: 'failed' } : last;
+    const newest = this.#newest();
     if (checkError !== '' && (newest === null || (checkedAt ?? 0) > newest.at))
       return { state: 'failed', lastError: checkError };
     return newest === null ? { state: 'idle', lastError: '' } : { state: newest.outcome, lastError: newest.error };

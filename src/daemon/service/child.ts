@@ -80,7 +80,7 @@ export class DaemonChild {
     const timer = this.#clock.after(STOP_LIMIT_MS, () => this.#process.kill('SIGKILL'));
     if (this.isRunning) {
       // Windows knows no signals: `kill` would be the end without a word.
-      if (process.platform === 'win32') this.#process.send(STOP_MESSAGE);
+      if (process.platform === 'win32') this.#process.send(STOP_MESSAGE, () => {});
       else this.#process.kill('SIGTERM');
     }
     const code = await this.ended;

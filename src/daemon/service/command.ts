@@ -32,7 +32,7 @@ export interface ServiceCommandDependencies {
   readonly dataDir: () => string | undefined;
   /** Further options of the daemon that were given. */
   readonly options: () => readonly string[];
-  readonly defaultDataDir: string;
+  readonly defaultDataDir: () => string;
   readonly print: (text: string) => void;
   /** Runs the daemon as a service does, until it ends. */
   readonly supervise: () => Promise<void>;
@@ -67,7 +67,7 @@ function place(user: boolean, { machine, dataDir, defaultDataDir }: ServiceComma
     const owner = user || machine.platform !== 'linux' ? null : ownerOf(directory);
     return { directory, owner };
   }
-  if (user || machine.platform === 'darwin') return { directory: defaultDataDir, owner: null };
+  if (user || machine.platform === 'darwin') return { directory: defaultDataDir(), owner: null };
   if (machine.platform === 'linux') return { directory: SYSTEM_DATA_DIR, owner: null };
   return { directory: rules.join(machine.environment['PROGRAMDATA'] ?? 'C:\\ProgramData', 'svcd'), owner: null };
 }

@@ -32,8 +32,9 @@ export function isReady(message: unknown): message is { readonly api_addr: strin
 export function supervisorOf(self: Pick<NodeJS.Process, 'env' | 'send'>): Supervisor | null {
   if (self.env[MANAGED_VARIABLE] !== '1' || self.send === undefined) return null;
   return {
-    switchTo: (version) => void self.send?.({ type: 'switch', version }),
-    restart: () => void self.send?.({ type: 'restart' }),
+    // A supervisor that is gone has this process stopped, see below.
+    switchTo: (version) => void self.send?.({ type: 'switch', version }, () => {}),
+    restart: () => void self.send?.({ type: 'restart' }, () => {}),
   };
 }
 

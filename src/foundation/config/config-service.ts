@@ -148,7 +148,9 @@ export class ConfigService {
       if (!isDeepStrictEqual(value, file.values[key] ?? DEFAULTS[key])) changes.set(key, value);
     }
     const text = setKeys(file.text, changes);
-    const next = this.#combine(parseConfig(text, basename(this.#file)));
+    const values = parseConfig(text, basename(this.#file));
+    const next = this.#combine(values);
+    this.#refuseAlone(file.values, values, changes);
     const current = this.#withLive(next);
     if (changes.size > 0) writeConfigFile(this.#file, text);
     this.#commit(current, next);
@@ -179,6 +181,20 @@ export class ConfigService {
     const config = Object.freeze({ ...DEFAULTS, ...file, ...this.#overriding }) as Config;
     refuseTogether(config);
     return config;
+  }
+
+  /**
+   * Refuses a change of the file that only a flag, or a variable that has the same key, keeps from stopping a start. What
+   * the file said before is not held against the change.
+   */
+  #refuseAlone(before: Partial<Config>, after: Partial<Config>, changes: ReadonlyMap<ConfigKey, unknown>): void {
+    const kept = Object.fromEntries(
+      Object.entries(this.#overriding).filter(
+        ([key]) => isConfigKey(key) && this.#overrides[key] === 'environment' && !changes.has(key),
+      ),
+    );
+    const alone = (file: Partial<Config>): Config => ({ ...DEFAULTS, ...file, ...kept }) as Config;
+    if (checkTogether(alone(before)) === null) refuseTogether(alone(after));
   }
 
   /** What is in effect when `next` is committed. It has to hold together as well: the API still listens where it did. */

@@ -1,8 +1,8 @@
 /** config.toml: read with errors that name key and line, written as a whole with a backup. */
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { basename } from 'node:path';
+import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
-import { writeFileAtomic } from '../atomic-file.ts';
+import { writeFileAtomic, writeFileInPlace } from '../atomic-file.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE } from '../file-modes.ts';
 import { invalidConfig, type Origin } from './invalid.ts';
@@ -66,17 +66,38 @@ function parseToml(text: string, name: string): Record<string, unknown> {
   }
 }
 
+/** Where a path leads through links; one that leads to a file that does not exist yet is followed as well. */
+function targetOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+  try {
+    return targetOf(resolve(dirname(path), readlinkSync(path)));
+  } catch (error) {
+    // No link, or nothing at all: the name of the new file.
+    if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ENOENT') return path;
+    throw error;
+  }
+}
+
 /**
  * Replaces the file, and keeps the old one beside it as `.bak`; both are for their owner only. A
- * link is followed, so that a file kept elsewhere stays there.
+ * link is followed, so that a file kept elsewhere stays there. A file that is mounted by itself
+ * cannot be replaced: it is written in place.
+ * @throws SvcError `not_writable`
  */
 export function writeConfigFile(path: string, text: string): void {
-  if (!existsSync(path)) {
-    writeFileAtomic(path, text);
-    return;
+  const target = targetOf(path);
+  if (!existsSync(target)) return writeFileAtomic(target, text);
+  writeFileAtomic(`${path}.bak`, readFileSync(target));
+  try {
+    writeFileAtomic(target, text);
+  } catch (error) {
+    if (!(error instanceof SvcError && codeOf(error.cause) === 'EBUSY')) throw error;
+    writeFileInPlace(target, text);
   }
-  writeFileAtomic(`${path}.bak`, readFileSync(path));
-  writeFileAtomic(realpathSync(path), text);
 }
 
 /** What other users of this machine may do with the file, in the words of a warning; null where nothing. */

@@ -7,8 +7,8 @@ import { isAlive } from './process.ts';
 const DEFAULT_API = 'http://127.0.0.1:2121';
 
 /** The address that the daemon of a data directory wrote down; where it crashed, that of the dead one. */
-export function addressIn(dataDir: string): string {
-  const address = readDaemonInfo(dataDir)?.api_addr ?? null;
+export function addressIn(dataDir: string | null): string {
+  const address = (dataDir === null ? null : readDaemonInfo(dataDir))?.api_addr ?? null;
   return address === null ? DEFAULT_API : `http://${address}`;
 }
 

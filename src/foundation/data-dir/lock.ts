@@ -6,6 +6,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { openingTrouble } from '../disk-trouble.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 
@@ -38,8 +39,9 @@ export function takeLock(directory: string): Lock | null {
   } catch (error) {
     db?.close();
     if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return null;
+    const why = openingTrouble(file) ?? ': check its permissions and the free space on the disk.';
     throw new SvcError('not_writable', {
-      message: `The lock ${file} cannot be used: check its permissions and the free space on the disk. The data directory must be on a local disk; a damaged lock file may be deleted while no svcd runs.`,
+      message: `The lock ${file} cannot be used${why} The data directory must be on a local disk; a damaged lock file may be deleted while no svcd runs.`,
       cause: error,
     });
   }

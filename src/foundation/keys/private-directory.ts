@@ -1,5 +1,6 @@
 /** A directory of small files that only their owner may read. */
 import {
+  accessSync,
   chmodSync,
   closeSync,
   constants,
@@ -44,9 +45,11 @@ export class PrivateDirectory {
     try {
       makeDirectory(path, PRIVATE_DIRECTORY_MODE);
       found = statSync(path);
+      accessSync(path, constants.R_OK | constants.X_OK);
     } catch (error) {
+      const advice = codeOf(error) === 'EACCES' ? ` If it is yours, run "chmod 700 ${path}".` : '';
       throw new SvcError('not_writable', {
-        message: `The directory ${path} cannot be made or read${diskTrouble(error)}`,
+        message: `The directory ${path} cannot be made or read${diskTrouble(error)}${advice}`,
         cause: error,
       });
     }

@@ -58,21 +58,27 @@ async function readLabels(local: SvcClient): Promise<Readonly<Record<string, str
 export class CliContext {
   readonly io: CliIo;
   readonly options: GlobalOptions;
-  /** Where a daemon of this user keeps its data unless its process was told otherwise. */
-  readonly dataDir: string;
+  readonly #dataDir: string | SvcError;
   readonly #api: string | SvcError;
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
 
-  /** @param via the way to the node that the command is meant for; left out: the daemon on this machine */
-  constructor(io: CliIo, options: GlobalOptions, defaultDataDir: string, via?: Via) {
+  /**
+   * @param defaultDataDir the error where this user has none
+   * @param via the way to the node that the command is meant for; left out: the daemon on this machine
+   */
+  constructor(io: CliIo, options: GlobalOptions, defaultDataDir: string | SvcError, via?: Via) {
     this.io = io;
     this.options = options;
     this.#via = via;
     const stated = options.api ?? io.env['SVC_API'];
     const named = io.env['SVCD_DATA_DIR'];
-    this.dataDir = named ?? defaultDataDir;
-    this.#api = stated ?? (named === undefined ? addressIn(defaultDataDir) : addressInNamed(named));
+    this.#dataDir = named ?? defaultDataDir;
+    this.#api =
+      stated ??
+      (named === undefined
+        ? addressIn(typeof defaultDataDir === 'string' ? defaultDataDir : null)
+        : addressInNamed(named));
     const plain = (): SvcClient => createClient(this.connection, operations);
     this.#aliases = new Aliases({
       labels: () => readLabels(this.local),
@@ -84,6 +90,15 @@ export class CliContext {
       },
       known: async (own) => (await import('./known-aids.ts')).knownAids(plain(), own),
     });
+  }
+
+  /**
+   * Where a daemon of this user keeps its data unless its process was told otherwise.
+   * @throws SvcError where this user has no such place
+   */
+  get dataDir(): string {
+    if (this.#dataDir instanceof SvcError) throw this.#dataDir;
+    return this.#dataDir;
   }
 
   /** Why there is no daemon to ask; null where one has an address. Commands that ask none work all the same. */
@@ -204,7 +219,7 @@ export class CliContext {
     if (named !== undefined && named !== '') return { aid: named, why: 'env' };
     const isElsewhere =
       this.options.api !== undefined || this.io.env['SVC_API'] !== undefined || this.options.via !== undefined;
-    const used = isElsewhere ? undefined : chosenAgent(this.dataDir);
+    const used = isElsewhere ? undefined : typeof this.#dataDir === 'string' ? chosenAgent(this.#dataDir) : undefined;
     return used === undefined ? undefined : { aid: used, why: 'use' };
   }
 

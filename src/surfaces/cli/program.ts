@@ -16,8 +16,8 @@ import { readVia } from './via.ts';
 
 export interface ProgramOptions {
   readonly version: string;
-  /** Where a daemon of this user keeps its data unless it was told otherwise. */
-  readonly dataDir: string;
+  /** Where a daemon of this user keeps its data unless it was told otherwise; the error where there is no such place. */
+  readonly dataDir: string | SvcError;
   /** Errors of usage are not written for people: `runCli` reports them as JSON. */
   readonly json?: boolean;
 }

@@ -91,6 +91,7 @@ test('a look that fails says why, and the next one may succeed', async (t) => {
   world.answer = async () => Promise.reject(new SvcError('connect_failed', { message: 'No network.' }));
   await updater.check();
   assert.deepEqual([updater.status().state, updater.status().lastError], ['failed', 'No network.']);
+  assert.equal(updater.updateState, 'idle', 'no update was tried');
   assert.equal(updater.status().updateAvailable, false);
   world.answer = good;
   await updater.check();
@@ -145,6 +146,8 @@ test('an installation that fails switches nothing, and can be tried again', asyn
   updater.apply();
   await eventually('the failure', () => updater.status().state === 'failed');
   assert.equal(updater.status().lastError, 'Wrong bytes.');
+  assert.equal(updater.updateState, 'failed');
+  assert.equal(world.updater('1.1.0').updateState, 'idle', 'it was installed in another way');
   assert.deepEqual(world.switched, []);
   world.install = async () => {};
   updater.apply();

@@ -31,7 +31,7 @@ function setUp(
       machine,
       dataDir: () => dataDir,
       options: () => options,
-      defaultDataDir: `${home}/.config/svcd`,
+      defaultDataDir: () => `${home}/.config/svcd`,
       print: (text: string) => void (output += text),
       supervise: async () => void (output += 'supervised'),
     };

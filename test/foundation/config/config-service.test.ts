@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ConfigService } from '../../../src/foundation/config/config-service.ts';
 import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../src/foundation/config/schema.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
+import { run } from '../../support/programs.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 type Options = ConstructorParameters<typeof ConfigService>[0];
@@ -335,6 +345,53 @@ test('what flags and the environment say never gets into the file', (t) => {
     refusal(/redacted secret/),
   );
   assert.doesNotMatch(read(), /env-secret/);
+});
+
+test('a patch that only a flag keeps from stopping the next start is refused', (t) => {
+  const flags = { api_addr: '127.0.0.1:2121' };
+  const { open, read } = setUp(t, 'log_level = "info"\n', { flags });
+  const service = open();
+  assert.throws(() => service.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is needed/));
+  assert.equal(read(), 'log_level = "info"\n');
+  service.patch({ api_addr: '0.0.0.0:2121', api_token: TOKEN });
+  assert.throws(() => service.patch({ api_token: '' }), refusal(/api_token is needed/));
+  // The same with a variable; a token that only a variable sets is there at the next start.
+  const set = setUp(t, '', { environment: { SVCD_API_ADDR: '127.0.0.1:1' } }).open();
+  assert.throws(() => set.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is needed/));
+  const secret = setUp(t, '', { environment: { SVCD_API_TOKEN: TOKEN }, flags }).open();
+  assert.equal(secret.patch({ api_addr: '0.0.0.0:2121' }).ok, true);
+  // What was wrong in the file before refuses no other change.
+  const wrong = setUp(t, 'api_addr = "0.0.0.0:2121"\n', { flags }).open();
+  assert.equal(wrong.patch({ log_level: 'warn' }).ok, true);
+});
+
+test('a link that leads to no file yet is written through', (t) => {
+  const directory = temporaryDirectory(t);
+  const file = join(directory, 'config.toml');
+  symlinkSync('elsewhere.toml', join(directory, 'second.toml'));
+  symlinkSync('second.toml', file);
+  setUp(t, undefined, { file }).open().patch({ log_level: 'warn' });
+  assert.equal(readFileSync(join(directory, 'elsewhere.toml'), 'utf8'), 'log_level = "warn"\n');
+  assert.equal(lstatSync(file).isSymbolicLink(), true);
+});
+
+test('a file that is mounted by itself is changed in place, with a backup', async (t) => {
+  const directory = temporaryDirectory(t);
+  const [own, file] = [join(directory, 'own.toml'), join(directory, 'config.toml')];
+  writeFileSync(own, 'log_level = "warn"\n# to stay\n');
+  writeFileSync(file, '');
+  const program = `
+    const { ConfigService } = await import(process.argv[1]);
+    new ConfigService({ environment: {}, flags: {}, file: process.argv[2] }).patch({ log_level: 'info' });`;
+  const module = join(import.meta.dirname, '../../../src/foundation/config/config-service.ts');
+  const mount = 'mount --bind "$0" "$1" || exit 99; shift; file="$1"; shift; exec "$@"';
+  const node = [process.execPath, '--input-type=module', '--eval', program, module, file];
+  const { code, stderr } = await run('unshare', ['-Urm', 'sh', '-c', mount, own, file, file, ...node]);
+  if (code === 99 || /^unshare/.test(stderr)) return t.skip('needs mount namespaces (unshare)');
+  assert.equal(code, 0, stderr);
+  assert.equal(readFileSync(own, 'utf8'), 'log_level = "info"\n# to stay\n');
+  assert.deepEqual(readdirSync(directory).sort(), ['config.toml', 'config.toml.bak', 'own.toml']);
+  assert.equal(readFileSync(`${file}.bak`, 'utf8'), 'log_level = "warn"\n# to stay\n');
 });
 
 test('a linked file is changed where it is', (t) => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { isAbsolute } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { test } from 'node:test';
 import { defaultDataDir } from '../../../src/foundation/data-dir/paths.ts';
+import { run } from '../../support/programs.ts';
 
 test('is in the user configuration directory of each system', () => {
   const on = (platform: NodeJS.Platform, home: string, environment: Record<string, string> = {}) =>
@@ -19,4 +20,28 @@ test('is in the user configuration directory of each system', () => {
 test('is this machine’s by default', () => {
   assert.ok(isAbsolute(defaultDataDir()));
   assert.match(defaultDataDir(), /[\\/]svcd$/);
+});
+
+test('a user without a name and a home needs neither, unless a directory has to be found', async (t) => {
+  const root = join(import.meta.dirname, '../../..');
+  const start = (...args: string[]) =>
+    run('unshare', ['-U', '--map-user=12345', 'env', '-i', '-C', '/', process.execPath, ...args]);
+  const [svcd, svc] = [join(root, 'bin/svcd'), join(root, 'bin/svc')];
+  const version = await start(svcd, '--version');
+  if (/^unshare/.test(version.stderr)) return t.skip('needs user namespaces (unshare)');
+  assert.equal(version.code, 0, version.stderr);
+  for (const args of [
+    [svc, '--version'],
+    [svcd, '--help'],
+  ]) {
+    const { code, stderr } = await start(...args);
+    assert.deepEqual([code, stderr], [0, '']);
+  }
+  const asked = await start(svc, '--api', 'http://127.0.0.1:1', 'status');
+  assert.deepEqual([asked.code, /No daemon answers/.test(asked.stderr)], [3, true], asked.stderr);
+  for (const args of [[svcd], [svc, 'use', '--off']]) {
+    const { code, stderr } = await start(...args);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /^svcd?: This user has no home directory\. Set HOME, or name the data directory/);
+  }
 });

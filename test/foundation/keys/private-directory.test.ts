@@ -6,6 +6,7 @@ import { PrivateDirectory } from '../../../src/foundation/keys/private-directory
 import { type Log, silentLog } from '../../../src/foundation/log.ts';
 import { recordFileSteps } from '../../support/file-steps.ts';
 import { beUser, ignoreModes } from '../../support/other-system.ts';
+import { run } from '../../support/programs.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { failsWith } from '../../support/vectors.ts';
 
@@ -87,4 +88,17 @@ test('no file stays open, and a deletion is on the disk', (t) => {
     code: 'not_writable',
     message: /folder cannot be deleted \(ERR_FS_EISDIR\)/,
   });
+});
+
+test('a directory that its owner closed to itself is named with what to do', async (t) => {
+  const { path } = world(t, 0);
+  const program = `
+    const { PrivateDirectory } = await import(process.argv[1]);
+    try { PrivateDirectory.open(process.argv[2], {}); } catch (error) { console.log(error.code, error.message); }`;
+  const module = join(import.meta.dirname, '../../../src/foundation/keys/private-directory.ts');
+  // Not as root, who may read everything.
+  const user = ['-U', '--map-user=12345', process.execPath, '--input-type=module', '--eval'];
+  const { code, stdout, stderr } = await run('unshare', [...user, program, module, path]);
+  if (code !== 0) return t.skip(`needs user namespaces (unshare): ${stderr}`);
+  assert.match(stdout, /^not_writable The directory .*keys cannot be made or read \(EACCES\).* "chmod 700 .*keys"/);
 });

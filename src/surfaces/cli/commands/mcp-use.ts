@@ -1,7 +1,7 @@
 /** `svc mcp use`: the MCP server that another agent shares, for programs of this machine. */
-import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { systemClock } from '../../../foundation/clock.ts';
+import { homeDirectory } from '../../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { addServer } from '../../mcp-hosts/add.ts';
 import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../../mcp-hosts/hosts.ts';
@@ -67,7 +67,7 @@ function launchFor(context: CliContext, aid: string, { local_aid }: Way): Client
 }
 
 function thisMachine({ io }: CliContext): Machine {
-  return { platform: process.platform, home: io.env['HOME'] ?? homedir(), environment: io.env };
+  return { platform: process.platform, home: io.env['HOME'] ?? homeDirectory(), environment: io.env };
 }
 
 /** A name as it may stand in any client's configuration. */
