@@ -23,6 +23,16 @@ function keepQuietAboutSqlite() {
   };
 }
 
+/** Null for a user without a home directory, as containers have them. */
+function cacheBelowHome() {
+  try {
+    return path.join(require('os').homedir(), '.cache');
+  } catch (error) {
+    if (error.syscall !== 'uv_os_homedir') throw error;
+    return null;
+  }
+}
+
 /**
  * Keeps compiled code from one start to the next: beside the program, or where that may not be written, with what else
  * programs of this user keep. Where neither may be, each start compiles.
@@ -31,12 +41,8 @@ function keepCompiled() {
   var nodeModule = require('module');
   var kept = nodeModule.enableCompileCache(path.join(root, 'dist', '.compiled'));
   if (kept.status !== nodeModule.constants.compileCacheStatus.FAILED) return;
-  try {
-    var home = process.env.XDG_CACHE_HOME || path.join(require('os').homedir(), '.cache');
-    nodeModule.enableCompileCache(path.join(home, 'svcd'));
-  } catch (error) {
-    // A user without a home directory, as containers have them.
-  }
+  var home = process.env.XDG_CACHE_HOME || cacheBelowHome();
+  if (home !== null) nodeModule.enableCompileCache(path.join(home, 'svcd'));
 }
 
 /** SIGUSR1 would open Node's debugger on a local port, to every user of this machine. */

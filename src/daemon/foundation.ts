@@ -2,7 +2,7 @@
 import { systemClock } from '../foundation/clock.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
-import { DATABASE_FILE, KEYS_DIRECTORY } from '../foundation/data-dir/names.ts';
+import { DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from '../foundation/data-dir/names.ts';
 import { DelegationVerifier } from '../foundation/identity/delegation-verifier.ts';
 import { KeyStore } from '../foundation/keys/key-store.ts';
 import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
@@ -12,6 +12,7 @@ import { RecordVerifier } from '../foundation/records/verifier.ts';
 import { GroupCommit } from '../foundation/store/group-commit.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
 import { MIGRATIONS } from '../foundation/store/migrations/index.ts';
+import { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
 import { Store } from '../foundation/store/store.ts';
 import { VERSION } from '../foundation/version.ts';
@@ -68,7 +69,9 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const delegations = new DelegationVerifier();
   const verifier = new RecordVerifier({}, { delegations });
   const meta = new MetaStore(store);
-  const stored = { store, commits, meta, seen };
+  const rollback = new RollbackGuard(dataDir.file(STATE_NUMBER_FILE), { store, meta, clock, log });
+  await life.start(rollback);
+  const stored = { store, commits, meta, seen, rollback };
   return {
     life,
     clock,

@@ -11,6 +11,7 @@ import type { ConfigService } from '../foundation/config/config-service.ts';
 import { natLabel, RECORD_TTL_S } from '../foundation/domain/directory.ts';
 import { isRelayed, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
+import type { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { BulkLanes } from '../network/bulk/bulk-lanes.ts';
 import type { RecordDht } from '../network/dht/record-dht.ts';
@@ -56,6 +57,7 @@ export interface StatusDependencies {
   readonly bound: () => Bound;
   readonly pending: Pick<PendingCounters, 'view'>;
   readonly updater: Pick<Updater, 'updateState'>;
+  readonly rollback: Pick<RollbackGuard, 'isRolledBack'>;
 }
 
 function timeOrNull(ms: number | null): string | null {
@@ -118,6 +120,7 @@ export class StatusReports {
       data_dir: dataDir,
       files_root: filesRootOf(files_root, dataDir),
       update_state: updater.updateState,
+      ...(this.#deps.rollback.isRolledBack ? { database_rolled_back: true } : {}),
       ...(Object.keys(pending).length === 0 ? {} : { pending }),
     };
   }

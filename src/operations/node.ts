@@ -55,6 +55,9 @@ export const NodeStatus = Type.Object({
   data_dir: Type.String(),
   files_root: Type.String({ description: 'The folder of objects; empty where they are off.' }),
   update_state: Type.String(),
+  database_rolled_back: Type.Optional(
+    Type.Boolean({ description: 'The database had lost its newest changes when the daemon started.' }),
+  ),
   pending: Type.Optional(Pending),
 });
 

@@ -119,6 +119,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
     bound: () => BOUND,
     pending: { view: () => ({}) },
     updater: { updateState: 'idle' },
+    rollback: { isRolledBack: false },
     ...more,
   };
   return { clock, reports: new StatusReports(dependencies) };

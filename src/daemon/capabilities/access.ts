@@ -24,7 +24,7 @@ export function buildAccess({ life, clock, log, store, meta }: Foundation, { onD
   const callers = new Callers({ clock, isNamed: (called, caller) => access.names(called, caller) });
   onDeleted((aid) => callers.forget(aid));
   const remoteAdmin = new RemoteAdmin({
-    memory: meta,
+    memory: { get: (key) => meta.get(key), set: (key, value) => store.lasting(() => meta.set(key, value)) },
     audit: new AuditStore(store),
     clock,
     log,

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { LOCK_FILE_NAME } from '../../foundation/data-dir/lock.ts';
+import { DATABASE_FILE, STATE_NUMBER_FILE } from '../../foundation/data-dir/names.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 
 /** The schema version; opening also brings in what a write-ahead log still holds. */
@@ -56,6 +57,8 @@ export class DatabaseSnapshot {
       copyFileSync(copy, temporary);
       // What the newer one left beside it is not for the older one.
       for (const suffix of ['-wal', '-shm']) rmSync(live + suffix, { force: true });
+      // It is older on purpose.
+      if (name === DATABASE_FILE) rmSync(join(this.#dataDir, STATE_NUMBER_FILE), { force: true });
       renameSync(temporary, live);
     }
     syncDirectory(this.#dataDir);

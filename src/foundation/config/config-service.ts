@@ -193,7 +193,7 @@ export class ConfigService {
         ([key]) => isConfigKey(key) && this.#overrides[key] === 'environment' && !changes.has(key),
       ),
     );
-    const alone = (file: Partial<Config>): Config => ({ ...DEFAULTS, ...file, ...kept }) as Config;
+    const alone = (file: Partial<Config>): Config => ({ ...DEFAULTS, ...file, ...kept });
     if (checkTogether(alone(before)) === null) refuseTogether(alone(after));
   }
 

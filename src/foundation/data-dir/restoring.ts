@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
-import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from './names.ts';
+import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from './names.ts';
 
 export const STAGING = 'restore.new';
 export const READY = 'restore.ready';
@@ -22,6 +22,7 @@ export const REPLACED: readonly string[] = [
   DATABASE_FILE,
   `${DATABASE_FILE}-wal`,
   `${DATABASE_FILE}-shm`,
+  STATE_NUMBER_FILE,
   CONFIG_FILE,
   `${CONFIG_FILE}.bak`,
   KEYS_DIRECTORY,

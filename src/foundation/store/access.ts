@@ -83,12 +83,16 @@ export class AccessRepository {
   create(subject: string, policy: AccessPolicy, salt: Uint8Array): Uint8Array {
     const row = this.#store.one('SELECT salt FROM access_subjects WHERE subject = ?', subject);
     if (row !== undefined) return blobOf(row, 'salt');
-    this.#store.run('INSERT INTO access_subjects (subject, policy, salt) VALUES (?, ?, ?)', subject, policy, salt);
+    this.#store.lasting(() =>
+      this.#store.run('INSERT INTO access_subjects (subject, policy, salt) VALUES (?, ?, ?)', subject, policy, salt),
+    );
     return salt;
   }
 
   setPolicy(subject: string, policy: AccessPolicy): void {
-    this.#store.run('UPDATE access_subjects SET policy = ? WHERE subject = ?', policy, subject);
+    this.#store.lasting(() =>
+      this.#store.run('UPDATE access_subjects SET policy = ? WHERE subject = ?', policy, subject),
+    );
   }
 
   /**
@@ -99,23 +103,26 @@ export class AccessRepository {
     const { id, label, createdAt, expiresAt } = entry;
     const aid = 'aid' in entry ? entry.aid : null;
     const secretHash = 'secretHash' in entry ? entry.secretHash : null;
-    const row = this.#store.one`
-      INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
-      VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt})
-      ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at
-      RETURNING id, created_at`;
+    const row = this.#store.lasting(
+      () => this.#store.one`
+        INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
+        VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt})
+        ON CONFLICT DO UPDATE SET label = excluded.label, expires_at = excluded.expires_at
+        RETURNING id, created_at`,
+    );
     return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
   }
 
   /** True where there was such an entry. */
   remove(subject: string, list: AccessListName, id: string): boolean {
-    return (
-      this.#store.run('DELETE FROM access_entries WHERE subject = ? AND list = ? AND id = ?', subject, list, id) > 0
+    return this.#store.lasting(
+      () =>
+        this.#store.run('DELETE FROM access_entries WHERE subject = ? AND list = ? AND id = ?', subject, list, id) > 0,
     );
   }
 
   /** Forgets everything about a subject. */
   removeSubject(subject: string): void {
-    this.#store.run('DELETE FROM access_subjects WHERE subject = ?', subject);
+    this.#store.lasting(() => this.#store.run('DELETE FROM access_subjects WHERE subject = ?', subject));
   }
 }

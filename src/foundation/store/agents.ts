@@ -102,7 +102,7 @@ export class AgentStore {
 
   /** Keeps an agent from being published by itself, or no more. */
   setHeld(aid: Aid, isHeld: boolean): void {
-    this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`;
+    this.#store.lasting(() => this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`);
   }
 
   /** True where the calls of an agent carry evidence; false also where it is not here. */
@@ -119,7 +119,10 @@ export class AgentStore {
   setService(aid: Aid, serviceTcp: string, before: readonly string[] = NO_SERVICES): void {
     this.#pages.clear();
     const lines = before.length === 0 ? null : before.join('\n');
-    this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp}, service_before = ${lines} WHERE aid = ${aid}`;
+    this.#store.lasting(
+      () =>
+        this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp}, service_before = ${lines} WHERE aid = ${aid}`,
+    );
   }
 
   /** Keeps the times of heartbeats, all or none. */

@@ -107,6 +107,12 @@ export class ChatStore {
 
   /** Keeps how a pair stands now. */
   relate(id: number, r: Relationship): void {
+    // A peer that was sent away does not come back with a journal that was lost.
+    if (r.state === 'blocked' || r.state === 'none') this.#store.lasting(() => this.#relate(id, r));
+    else this.#relate(id, r);
+  }
+
+  #relate(id: number, r: Relationship): void {
     this.#store.run`
       UPDATE chat_pairs SET state = ${r.state}, since = ${r.since}, note = ${r.note}, expires_at = ${r.expiresAt},
         origin = ${r.origin}, out_stream = ${r.outStream}, acked = ${r.acked}, in_stream = ${r.inStream},

@@ -47,6 +47,9 @@ export class Store {
   readonly #file: string;
   #depth = 0;
   #undone = 0;
+  /** Something was committed that has to be in the database itself. */
+  #isBehind = false;
+  #onLasting: (() => void) | null = null;
   #journal: Journal | null = null;
 
   private constructor(db: DatabaseSync, file: string, durability: Durability) {
@@ -150,6 +153,28 @@ export class Store {
     }
   }
 
+  /**
+   * As `transaction`, for what may not come back, such as access that was taken away: once it is committed it no longer
+   * depends on the journal. A journal that is lost or damaged after a crash takes back what was committed before.
+   */
+  lasting<T>(work: () => T): T {
+    return this.transaction(() => {
+      const result = work();
+      this.#isBehind = true;
+      return result;
+    });
+  }
+
+  /** Calls back each time that the journal was written into the database on purpose. */
+  onLasting(listener: () => void): void {
+    this.#onLasting = listener;
+  }
+
+  /** Rows that this connection has changed since it was opened. */
+  get changes(): number {
+    return Number(this.one('SELECT total_changes() AS n')?.['n'] ?? 0);
+  }
+
   /** As `transaction`; inside of another one it is part of that, which must not go on where it throws. */
   joined<T>(work: () => T): T {
     return this.#depth > 0 ? attempt(work) : this.transaction(work);
@@ -197,6 +222,7 @@ export class Store {
       const result = work();
       if (result instanceof Promise) throw new TypeError('A transaction cannot wait.');
       this.#db.exec(outer ? 'COMMIT' : `RELEASE ${savepoint}`);
+      if (outer && this.#isBehind) this.#checkpoint();
       return result;
     } catch (error) {
       this.#undone++;
@@ -205,6 +231,17 @@ export class Store {
       throw known(error) ?? error;
     } finally {
       this.#depth -= 1;
+    }
+  }
+
+  /** The commit is on disk already: where this fails, the next one does it again. */
+  #checkpoint(): void {
+    try {
+      this.#db.exec('PRAGMA wal_checkpoint(FULL)');
+      this.#isBehind = false;
+      this.#onLasting?.();
+    } catch {
+      // A full disk, for example.
     }
   }
 

@@ -28,6 +28,14 @@ function examineVersion({ version }: OwnAnswer<'status'>, host: unknown): Findin
   return findingsOf('version').info(`svcd ${version} runs on Node ${textMember(host, 'node')}`);
 }
 
+function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Generator<Finding> {
+  if (database_rolled_back !== true) return;
+  yield findingsOf('data').fail(
+    'the database is older than it was: its journal was lost or damaged in a crash, or an old copy was put in place',
+    'Look through access lists and messages, and restore a backup if something is missing. The next start forgets this.',
+  );
+}
+
 function* examineToken(configuration: unknown): Generator<Finding> {
   const address = parseAddress(textMember(configuration, 'api_addr'));
   if (address !== null && !isLoopbackHost(address.host))
@@ -71,6 +79,7 @@ export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handler
       ]);
       const findings = [
         examineVersion(status, host),
+        ...examineDatabase(status),
         ...examineToken(configuration),
         ...examineConfiguration(configuration),
         examineStart(host),

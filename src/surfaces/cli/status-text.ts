@@ -55,6 +55,9 @@ function problems({ status, agents }: Glance, names: Names, now: number): string
   const { dht_peers: peers, dht_clients: clients, network_ready: ready, update_state: update } = status;
   return [
     ...(peers + clients === 0 ? ['no other node is known'] : ready ? [] : ['the network is still being joined']),
+    ...(status.database_rolled_back === true
+      ? ['the database lost its newest changes in a crash: look through the access lists (svc doctor says more)']
+      : []),
     ...(update === 'failed' || update === 'rolled_back' ? ['the last update did not work (svc update says why)'] : []),
     ...agents.flatMap((agent) => agentProblems(agent, status, names, now)),
   ];

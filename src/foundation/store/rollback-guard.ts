@@ -1,0 +1,85 @@
+/**
+ * Notices at the start that a database is older than it was: a journal that a crash left was lost or damaged, or an old
+ * copy was put in place. A number grows in the database, and once it is on disk there, also in a file beside it. So the
+ * file is never ahead of the database it belongs to, whenever the process or the machine ends.
+ */
+import { readFileSync } from 'node:fs';
+import { writeFileAtomic } from '../atomic-file.ts';
+import type { Clock } from '../clock.ts';
+import type { Component } from '../lifecycle.ts';
+import type { Log } from '../log.ts';
+import { every, type Repeating } from '../repeat.ts';
+import type { MetaStore } from './meta.ts';
+import type { Store } from './store.ts';
+
+/** Changes that are lost are noticed if they are older than this, milliseconds. The number has to be in the journal to tell. */
+export const MARK_PERIOD_MS = 10_000;
+
+const KEY = 'state_number';
+
+interface RollbackGuardDependencies {
+  readonly store: Pick<Store, 'changes' | 'transaction' | 'onLasting'>;
+  readonly meta: Pick<MetaStore, 'get' | 'set'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class RollbackGuard implements Component {
+  /** True where the database had lost changes when it was opened. */
+  readonly isRolledBack: boolean;
+  readonly #file: string;
+  readonly #deps: RollbackGuardDependencies;
+  readonly #marks: Repeating;
+  #number: number;
+  #changes = -1;
+
+  /** @param file where the number is kept beside the database */
+  constructor(file: string, dependencies: RollbackGuardDependencies) {
+    const { meta, clock, log } = dependencies;
+    this.#file = file;
+    this.#deps = dependencies;
+    const [inside, outside] = [numberOf(meta.get(KEY)), numberOf(readNumber(file))];
+    this.isRolledBack = outside > inside;
+    this.#number = Math.max(inside, outside);
+    const onError = (error: unknown): void => log.warn({ error }, 'the state of the database could not be marked');
+    this.#marks = every(clock, { firstMs: MARK_PERIOD_MS, periodMs: MARK_PERIOD_MS, onError }, () => this.#mark());
+  }
+
+  async start(): Promise<void> {
+    this.#deps.store.onLasting(() => this.#marks.soon());
+    if (this.isRolledBack)
+      this.#deps.log.error(
+        {},
+        'the database has lost its newest changes: its journal was damaged or removed after a crash, or an old copy was put in place. Look through the access lists, and restore a backup if something is missing',
+      );
+    this.#mark();
+  }
+
+  async stop(): Promise<void> {
+    this.#marks.stop();
+    this.#mark();
+  }
+
+  #mark(): void {
+    const { store, meta } = this.#deps;
+    if (store.changes === this.#changes) return;
+    const next = this.#number + 1;
+    store.transaction(() => meta.set(KEY, next));
+    // Only now: a file that is behind says nothing, one that is ahead would be an alarm.
+    writeFileAtomic(this.#file, `${next}\n`);
+    this.#number = next;
+    this.#changes = store.changes;
+  }
+}
+
+function readNumber(file: string): unknown {
+  try {
+    return Number(readFileSync(file, 'utf8'));
+  } catch {
+    return 0;
+  }
+}
+
+function numberOf(value: unknown): number {
+  return Number.isSafeInteger(value) ? Number(value) : 0;
+}

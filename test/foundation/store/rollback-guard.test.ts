@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { cpSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { MetaStore } from '../../../src/foundation/store/meta.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MARK_PERIOD_MS, RollbackGuard } from '../../../src/foundation/store/rollback-guard.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+async function open(directory: string) {
+  const clock = new TestClock();
+  const store = Store.open(join(directory, 'a.db'), MIGRATIONS);
+  store.reserveJournal();
+  const meta = new MetaStore(store);
+  const said: string[] = [];
+  const log = { ...silentLog, error: (_fields: object, message: string) => void said.push(message) };
+  const guard = new RollbackGuard(join(directory, 'number'), { store, meta, clock, log });
+  await guard.start();
+  const stop = async (): Promise<void> => {
+    await guard.stop();
+    store.close();
+  };
+  return { clock, store, meta, guard, said, stop };
+}
+
+/** The files as a crash leaves them, some time after something was changed for good and something else was not. */
+async function crashed(t: TestContext): Promise<string> {
+  const [before, after] = [temporaryDirectory(t), temporaryDirectory(t)];
+  const { clock, meta, store, stop } = await open(before);
+  store.lasting(() => meta.set('lasting', 1));
+  await clock.run(0);
+  meta.set('other', 1);
+  await clock.run(MARK_PERIOD_MS);
+  meta.set('last', 1);
+  cpSync(before, after, { recursive: true });
+  await stop();
+  return after;
+}
+
+/** What the next start finds. */
+async function found(directory: string) {
+  const { guard, meta, said, stop } = await open(directory);
+  const values = ['lasting', 'other', 'last'].filter((key) => meta.get(key) === 1);
+  await stop();
+  const next = await open(directory);
+  assert.equal(next.guard.isRolledBack, false, 'the next start knows it');
+  await next.stop();
+  return { isRolledBack: guard.isRolledBack, said: said.length, values };
+}
+
+const WHOLE = { isRolledBack: false, said: 0, values: ['lasting', 'other', 'last'] };
+const LOST = { isRolledBack: true, said: 1, values: ['lasting'] };
+
+test('a journal that is gone, empty or damaged is noticed, and takes back nothing that was to last', async (t) => {
+  const harm: Record<string, (journal: string) => void> = {
+    gone: (journal) => rmSync(journal),
+    empty: (journal) => truncateSync(journal),
+    damaged: (journal) => writeFileSync(journal, 'x', { flag: 'r+' }),
+  };
+  for (const [name, damage] of Object.entries(harm)) {
+    const directory = await crashed(t);
+    rmSync(join(directory, 'a.db-shm'), { force: true });
+    damage(join(directory, 'a.db-wal'));
+    assert.deepEqual(await found(directory), LOST, name);
+  }
+});
+
+test('a crash alone is no alarm, nor one between the two places of the number', async (t) => {
+  assert.deepEqual(await found(await crashed(t)), WHOLE);
+  const directory = await crashed(t);
+  rmSync(join(directory, 'number'));
+  assert.deepEqual(await found(directory), WHOLE);
+  const ended = temporaryDirectory(t);
+  for (let i = 0; i < 3; i++) {
+    const { guard, stop } = await open(ended);
+    assert.equal(guard.isRolledBack, false);
+    await stop();
+  }
+});
+
+test('an old copy that is put in place of the database is noticed', async (t) => {
+  const directory = temporaryDirectory(t);
+  const { stop } = await open(directory);
+  await stop();
+  const copy = join(temporaryDirectory(t), 'copy.db');
+  cpSync(join(directory, 'a.db'), copy);
+  const later = await open(directory);
+  later.meta.set('other', 1);
+  await later.stop();
+  cpSync(copy, join(directory, 'a.db'));
+  assert.deepEqual(await found(directory), { isRolledBack: true, said: 1, values: [] });
+});
+
+test('a database that does not change is not written', async (t) => {
+  const { clock, store, stop } = await open(temporaryDirectory(t));
+  const { changes } = store;
+  await clock.run(10 * MARK_PERIOD_MS);
+  assert.equal(store.changes, changes);
+  await stop();
+});
