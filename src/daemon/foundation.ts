@@ -63,6 +63,12 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const store = Store.open(dataDir.file(DATABASE_FILE), MIGRATIONS);
   life.defer(() => store.close());
   store.reserveJournal();
+  store.onDamage((row) =>
+    log.error(
+      { row },
+      'a stored entry is damaged and is left out: the disk may be failing. Restore a backup to have it back',
+    ),
+  );
   const commits = new GroupCommit((work) => store.transaction(work));
   const seen = new SeenDelegations({ store, clock, log });
   await life.start(seen);

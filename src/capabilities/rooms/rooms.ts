@@ -16,7 +16,7 @@ import type {
   RoomPage,
   RoomsDependencies,
 } from './types.ts';
-import { entryView, headOf, pageBefore, pageOf, summaryOf } from './views.ts';
+import { headOf, pageBefore, pageOf, summaryOf } from './views.ts';
 import { RoomWriter, type Written } from './writer.ts';
 
 export class Rooms implements Component {
@@ -73,7 +73,7 @@ export class Rooms implements Component {
       ...summaryOf(row, this.#replicas.open(row)),
       place: row.rid,
       lastSeq: row.maxSeq,
-      last: entries.pageBefore(row.rid, row.maxSeq + 1, 1).map(entryView)[0] ?? null,
+      last: pageBefore(row, entries, row.maxSeq + 1, 1).entries[0] ?? null,
     }));
   }
 

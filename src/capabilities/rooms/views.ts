@@ -27,6 +27,11 @@ export function headOf(row: RoomRow, replica: Replica): RoomHead {
   return { ...summaryOf(row, replica), link: roomLinkText(row), members: replica.members(), maxSeq, readCursor };
 }
 
+/** Damaged ones are left out; pages are counted with them. */
+function shown(entries: readonly StoredEntry[]): RoomEntry[] {
+  return entries.filter(({ isDamaged }) => !isDamaged).map(entryView);
+}
+
 /** A page in order of arrival, with how far it was looked for. */
 export function pageOf(row: RoomRow, entries: RoomEntryStore, query: ReadQuery): RoomPage {
   const { afterSeq, limit, ...filter } = query;
@@ -36,7 +41,7 @@ export function pageOf(row: RoomRow, entries: RoomEntryStore, query: ReadQuery):
   const found = entries.page(rid, afterSeq, upTo, count, filter);
   const last = found.at(-1)?.seq ?? upTo;
   const scannedToSeq = found.length < count ? Math.max(upTo, Math.min(afterSeq, maxSeq)) : last;
-  return { entries: found.map(entryView), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
+  return { entries: shown(found), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
 }
 
 /** The newest entries before a place, in order of arrival; `hasMore`: more go before. */
@@ -44,16 +49,16 @@ export function pageBefore(row: RoomRow, entries: RoomEntryStore, beforeSeq: num
   const { rid, readSeq: readCursor, unread: unreadCount } = row;
   const count = Math.min(limit, MAX_ENTRIES_PAGE);
   const found = entries.pageBefore(rid, beforeSeq, count + 1);
-  const shown = found.slice(-count);
+  const newest = found.slice(-count);
   const scannedToSeq = Math.min(beforeSeq - 1, row.maxSeq);
-  return { entries: shown.map(entryView), scannedToSeq, hasMore: found.length > count, readCursor, unreadCount };
+  return { entries: shown(newest), scannedToSeq, hasMore: found.length > count, readCursor, unreadCount };
 }
 
 /** An entry as it is shown: what was retracted keeps its place and loses its content; a join secret is not shown. */
 export function entryView({ seq, bytes, retracted }: StoredEntry): RoomEntry {
   const { id, author, kind, at, body, ref, replyTo, to } = decodeEntry(bytes);
-  const shown = { seq, entryId: id, author, kind, at, retracted, replyTo };
-  return retracted || kind === 'rekey' ? shown : { ...shown, body, ref, to };
+  const entry = { seq, entryId: id, author, kind, at, retracted, replyTo };
+  return retracted || kind === 'rekey' ? entry : { ...entry, body, ref, to };
 }
 
 /** The error for an entry of our own that the room does not admit. */

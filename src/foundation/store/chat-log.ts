@@ -2,6 +2,7 @@
 import { ENTRY_STATUSES } from '../domain/chat.ts';
 import type { PairRow, ReadState } from './chat.ts';
 import { blobOf, flagOf, integerOf, orNull, orZero, textOf, within } from './row.ts';
+import { rowSum } from './row-sum.ts';
 import type { Row, Store } from './store.ts';
 
 const QUEUED = ENTRY_STATUSES.indexOf('queued');
@@ -43,6 +44,11 @@ function entryOf(row: Row) {
     text: orNull(textOf, row, 'text'),
     file: objectId === null ? null : { objectId, name: orNull(textOf, row, 'name') ?? '', size: orZero(row, 'size') },
   };
+}
+
+/** The sum over what an entry says. */
+function sumOf({ id, at, text, file }: ChatContent): number {
+  return rowSum(id, at, text, file?.objectId ?? null, file?.name ?? null, file?.size ?? null);
 }
 
 /** Bytes that an entry takes of a queue or of a log. */
@@ -92,7 +98,7 @@ export class ChatLog {
   /** The newest entries, the newest first. */
   newest(pair: number, limit: number): ChatEntry[] {
     const rows = this.#store.all`SELECT * FROM chat_entries WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`;
-    return rows.map(entryOf);
+    return this.#intact(pair, rows);
   }
 
   /** Fills the empty log of a conversation that moved here, with its marks. In a transaction. */
@@ -120,9 +126,9 @@ export class ChatLog {
     const { id, at, text, file } = content;
     const { objectId, name, size } = file ?? { objectId: null, name: null, size: null };
     const changes = this.#store.run`
-      INSERT INTO chat_entries (pair, seq, id, incoming, status, at, text, object_id, name, size, bytes)
+      INSERT INTO chat_entries (pair, seq, id, incoming, status, at, text, object_id, name, size, bytes, sum)
       VALUES (${pair}, ${seq}, ${id}, ${status === null ? 1 : 0}, ${status ?? 0}, ${at}, ${text},
-        ${objectId}, ${name}, ${size}, ${bytes}) ON CONFLICT (pair, id) DO NOTHING`;
+        ${objectId}, ${name}, ${size}, ${bytes}, ${sumOf(content)}) ON CONFLICT (pair, id) DO NOTHING`;
     return changes > 0;
   }
 
@@ -170,7 +176,7 @@ export class ChatLog {
     const shown = within(sizes.slice(0, limit), 'bytes', maxBytes).length;
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
-    return { entries: rows.map(entryOf), more: sizes.length > shown };
+    return { entries: this.#intact(pair, rows), more: sizes.length > shown };
   }
 
   /** The newest entries before a place in the log, oldest first, of `maxBytes` together but at least one. */
@@ -185,12 +191,22 @@ export class ChatLog {
     const shown = within(sizes.slice(0, limit), 'bytes', maxBytes).length;
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
-    return { entries: rows.map(entryOf).reverse(), more: sizes.length > shown };
+    return { entries: this.#intact(pair, rows).reverse(), more: sizes.length > shown };
   }
 
   entry(pair: number, seq: number): ChatEntry | null {
     const row = this.#store.one`SELECT * FROM chat_entries WHERE pair = ${pair} AND seq = ${seq}`;
-    return row === undefined ? null : entryOf(row);
+    return (row === undefined ? undefined : this.#intact(pair, [row])[0]) ?? null;
+  }
+
+  /** The entries whose content is what was written. */
+  #intact(pair: number, rows: readonly Row[]): ChatEntry[] {
+    return rows.map(entryOf).filter((entry, i) => {
+      const sum = orNull(integerOf, rows[i], 'sum');
+      if (sum === null || sum === sumOf(entry)) return true;
+      this.#store.reportDamage(`chat_entries ${pair} ${entry.seq}`);
+      return false;
+    });
   }
 
   /** Moves the reader's mark forward, never back; what is behind it counts as read. */

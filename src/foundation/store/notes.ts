@@ -1,7 +1,8 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { GroupCommit } from './group-commit.ts';
-import { aidFromRow, blobOf, integerOf, orZero, within } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orNull, orZero, within } from './row.ts';
+import { rowSum } from './row-sum.ts';
 import type { Row, Store } from './store.ts';
 
 /** A note as it is kept for a local agent. */
@@ -37,6 +38,11 @@ function noteOf(row: Row) {
   };
 }
 
+/** The sum over what a note says. */
+function sumOf({ messageId, sender, msgType, body, sentAt }: Omit<StoredNote, 'id'>): number {
+  return rowSum(messageId, sender, msgType, body, sentAt);
+}
+
 /** Bytes that a note takes of a mailbox. */
 export function noteSize(body: Uint8Array): number {
   return body.length + ROW_OVERHEAD_BYTES;
@@ -70,9 +76,9 @@ export class NoteStore {
         SELECT aid, ${messageId}, ${seenUntil} FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
       if (fresh === 0) return false;
       this.#store.run`
-        INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size)
+        INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size, sum)
         VALUES (${aid}, ${messageId}, ${sender}, ${msgType}, ${body}, ${sentAt}, ${receivedAt}, ${digest}, ${token},
-          ${noteSize(body)})`;
+          ${noteSize(body)}, ${sumOf(note)})`;
       return true;
     });
   }
@@ -101,13 +107,23 @@ export class NoteStore {
     const shown = within(sizes.slice(0, limit), 'size', maxBytes).length;
     const rows = this.#store.all`
       SELECT * FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
-    return { notes: rows.map(noteOf), more: sizes.length > shown };
+    return { notes: this.#intact(rows), more: sizes.length > shown };
   }
 
   /** Every note of an agent, oldest first: those that were handed out too, while it is not known whether they arrived. */
   all(aid: Aid): NewNote[] {
     const rows = this.#store.all`SELECT * FROM notes WHERE aid = ${aid} ORDER BY id`;
-    return rows.map((row) => ({ ...noteOf(row), aid }));
+    return this.#intact(rows).map((one) => ({ ...one, aid }));
+  }
+
+  /** The notes whose content is what was written. */
+  #intact(rows: readonly Row[]): StoredNote[] {
+    return rows.map(noteOf).filter((note, i) => {
+      const sum = orNull(integerOf, rows[i], 'sum');
+      if (sum === null || sum === sumOf(note)) return true;
+      this.#store.reportDamage(`notes ${note.id}`);
+      return false;
+    });
   }
 
   /** Message ids that are not shown again and until when, those that are remembered for longest first. */
@@ -136,7 +152,7 @@ export class NoteStore {
   takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
     const row = this.#store.one`
       UPDATE notes SET taken_at = ${now} WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL RETURNING *`;
-    return row === undefined ? null : noteOf(row);
+    return (row === undefined ? undefined : this.#intact([row])[0]) ?? null;
   }
 
   /** Deletes notes that were handed out. */

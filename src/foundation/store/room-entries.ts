@@ -4,6 +4,7 @@ import { HASH_BYTES } from '../domain/rooms.ts';
 import type { Aid } from '../identity/aid.ts';
 import { hexToBlob } from './rooms.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull } from './row.ts';
+import { rowSum } from './row-sum.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
 /** Entries that one filtered page looks at, at most. */
@@ -84,10 +85,10 @@ export class RoomEntryStore {
     const isRetracted = this.#isRetracted(rid, id, author);
     this.#store.run`
       INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, reply_to, control_no, frontier,
-        counts, mention, void, retracted, bytes)
+        counts, mention, void, retracted, bytes, sum)
       VALUES (${rid}, ${seq}, ${id}, ${hexToBlob(parents.join(''))}, ${entry.depth}, ${author}, ${kind}, ${at},
         ${replyTo}, ${entry.controlNo}, ${packFrontier(entry.frontier)}, ${entry.counts ? 1 : 0}, ${mention ? 1 : 0},
-        ${entry.void ? 1 : 0}, ${isRetracted ? 1 : 0}, ${entry.bytes})`;
+        ${entry.void ? 1 : 0}, ${isRetracted ? 1 : 0}, ${entry.bytes}, ${rowSum(id, entry.bytes)})`;
     this.#store.run`UPDATE rooms SET max_seq = ${seq}, last_at = max(last_at, ${at}) WHERE rid = ${rid}`;
     if (entry.counts && !entry.void && !isRetracted) this.#count(rid, seq, 1, mention);
     for (const parent of parents)
@@ -245,27 +246,43 @@ export class RoomEntryStore {
 
   entry(rid: number, id: string): StoredEntry | null {
     const row = this.#store.one`
-      SELECT seq, bytes, retracted FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)} AND void = 0`;
-    return row === undefined ? null : storedOf(row);
+      SELECT seq, entry_id, bytes, retracted, sum FROM room_entries
+      WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)} AND void = 0`;
+    const stored = row === undefined ? null : this.#checked(rid, row);
+    return stored?.isDamaged === true ? null : stored;
   }
 
   /** Entries in order of arrival behind `after` and up to `upTo` that fit a filter. */
   page(rid: number, after: number, upTo: number, limit: number, filter: EntryFilter): StoredEntry[] {
     const { sql, values } = pageQuery(rid, after, upTo, limit, filter);
-    return this.#store.all(sql, ...values).map(storedOf);
+    return this.#store.all(sql, ...values).map((row) => this.#checked(rid, row));
   }
 
   /** The newest entries before a place, in order of arrival. */
   pageBefore(rid: number, before: number, limit: number): StoredEntry[] {
     const rows = this.#store.all`
-      SELECT seq, bytes, retracted FROM room_entries WHERE rid = ${rid} AND seq < ${before} AND void = 0
+      SELECT seq, entry_id, bytes, retracted, sum FROM room_entries WHERE rid = ${rid} AND seq < ${before} AND void = 0
       ORDER BY seq DESC LIMIT ${limit}`;
-    return rows.map(storedOf).reverse();
+    return rows.map((row) => this.#checked(rid, row)).reverse();
+  }
+
+  #checked(rid: number, row: Row): StoredEntry {
+    const stored = storedOf(row);
+    if (stored.isDamaged) this.#store.reportDamage(`room_entries ${rid} ${stored.seq}`);
+    return stored;
   }
 }
 
 function storedOf(row: Row) {
-  return { seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes'), retracted: flagOf(row, 'retracted') };
+  const bytes = blobOf(row, 'bytes');
+  const sum = orNull(integerOf, row, 'sum');
+  return {
+    seq: integerOf(row, 'seq'),
+    bytes,
+    retracted: flagOf(row, 'retracted'),
+    /** The disk has changed it: nothing in it may be shown. */
+    isDamaged: sum !== null && sum !== rowSum(blobOf(row, 'entry_id'), bytes),
+  };
 }
 
 /** The statement of a page: constant text for each set of filters. */
@@ -292,7 +309,7 @@ export function pageQuery(
   const mentions = 'SELECT m.seq FROM room_mentions m WHERE m.aid = ? AND m.rid = ? AND m.seq > ? AND m.seq <= ?';
   add(`e.seq IN (${mentions})`, filter.to, rid, after, upTo);
   return {
-    sql: `SELECT e.seq, e.bytes, e.retracted FROM room_entries e WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT ?`,
+    sql: `SELECT e.seq, e.entry_id, e.bytes, e.retracted, e.sum FROM room_entries e WHERE ${where.join(' AND ')} ORDER BY e.seq LIMIT ?`,
     values: [...values, limit],
   };
 }

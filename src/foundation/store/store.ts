@@ -37,6 +37,9 @@ const CACHE_KIB = 16_384;
 const DISK_CODES: ReadonlySet<number> = new Set([8, 10, 13, 14, 23]); // READONLY, IOERR, FULL, CANTOPEN, AUTH
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
 
+/** Damaged rows that are told of, each once: a disk that fails may have many. */
+const MAX_DAMAGE_TOLD = 1000;
+
 /** How statements begin that change nothing. */
 const READING = /^\s*(?:SELECT|PRAGMA|WITH)\b/i;
 
@@ -50,6 +53,8 @@ export class Store {
   /** Something was committed that has to be in the database itself. */
   #isBehind = false;
   #onLasting: (() => void) | null = null;
+  #onDamage: ((row: string) => void) | null = null;
+  readonly #damaged = new Set<string>();
   #journal: Journal | null = null;
 
   private constructor(db: DatabaseSync, file: string, durability: Durability) {
@@ -168,6 +173,18 @@ export class Store {
   /** Calls back each time that the journal was written into the database on purpose. */
   onLasting(listener: () => void): void {
     this.#onLasting = listener;
+  }
+
+  /** Calls back once for each row that was found damaged. */
+  onDamage(listener: (row: string) => void): void {
+    this.#onDamage = listener;
+  }
+
+  /** Tells of a row that is not what was written, named by its table and its key there. */
+  reportDamage(row: string): void {
+    if (this.#damaged.has(row) || this.#damaged.size >= MAX_DAMAGE_TOLD) return;
+    this.#damaged.add(row);
+    this.#onDamage?.(row);
   }
 
   /** Rows that this connection has changed since it was opened. */

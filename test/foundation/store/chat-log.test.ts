@@ -20,7 +20,7 @@ function world() {
   const id = (chat.open(A, B, 1) ?? assert.fail()).id;
   const other = (chat.open(A, testAid(3), 1) ?? assert.fail()).id;
   const pair = () => chat.byId(id) ?? assert.fail();
-  return { chat, log: new ChatLog(store), id, other, pair };
+  return { store, chat, log: new ChatLog(store), id, other, pair };
 }
 
 function seqs(entries: readonly ChatEntry[]): number[] {
@@ -145,4 +145,21 @@ test('the newest entries before a place fit their count and their bytes, and sta
   assert.deepEqual(before(5, 9, 2 * SIZE), [[3, 4], true]);
   assert.deepEqual(before(5, 9, 1), [[4], true]);
   assert.deepEqual(before(1, 9, 1e6), [[], false]);
+});
+
+test('an entry that the disk has changed is left out and told once; the others, and those without a sum, are read', () => {
+  const { store, log, id, pair } = world();
+  const told: string[] = [];
+  store.onDamage((row) => told.push(row));
+  for (let n = 1; n <= 4; n++) log.queue(id, content(n, { file: FILE }));
+  assert.equal(pair().lastSeq, 4);
+  store.run`UPDATE chat_entries SET text = 'abd' WHERE pair = ${id} AND seq = 2`;
+  store.run`UPDATE chat_entries SET name = 'b', sum = NULL WHERE pair = ${id} AND seq = 3`;
+  store.run`UPDATE chat_entries SET status = 2 WHERE pair = ${id} AND seq = 4`;
+  assert.deepEqual(seqs(log.page(id, 0, 9, 1e6).entries), [1, 3, 4]);
+  assert.deepEqual(seqs(log.pageBefore(id, 9, 9, 1e6).entries), [1, 3, 4]);
+  assert.deepEqual(seqs(log.newest(id, 2)), [4, 3]);
+  assert.equal(log.entry(id, 2), null);
+  assert.deepEqual(log.page(id, 0, 2, 1e6).more, true);
+  assert.deepEqual(told, [`chat_entries ${id} 2`]);
 });

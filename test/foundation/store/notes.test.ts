@@ -164,3 +164,17 @@ test('what a transaction of notes throws undoes it, and what it returns comes ba
     false,
   );
 });
+
+test('a note that the disk has changed is left out and told once; the others, and those without a sum, are read', () => {
+  const { store, notes } = world();
+  const told: string[] = [];
+  store.onDamage((row) => told.push(row));
+  fill(notes, 3);
+  store.run`UPDATE notes SET body = x'00' WHERE id = 2`;
+  store.run`UPDATE notes SET body = x'00', sum = NULL WHERE id = 3`;
+  const ids = (found: readonly { id: number }[]): number[] => found.map(({ id }) => id);
+  assert.deepEqual(ids(notes.page(A, 0, 9, 1e6).notes), [1, 3]);
+  assert.equal(notes.all(A).length, 2);
+  assert.deepEqual(ids(notes.take(A, 9, 1e6, 5).notes), [1, 3]);
+  assert.deepEqual(told, ['notes 2']);
+});

@@ -45,7 +45,7 @@ test('an entry comes back in all the forms that are asked for', () => {
     frontier: [0, 70_000],
   });
   assert.deepEqual(entries.bytes(ROOM, entryId(2)), bytes(2, 3));
-  assert.deepEqual(entries.entry(ROOM, entryId(2)), { seq: 2, bytes: bytes(2, 3), retracted: false });
+  assert.deepEqual(entries.entry(ROOM, entryId(2)), { seq: 2, bytes: bytes(2, 3), retracted: false, isDamaged: false });
   assert.equal(entries.has(ROOM, entryId(2)), true);
   assert.deepEqual([rooms.byRid(ROOM)?.maxSeq, rooms.byRid(ROOM)?.lastAt, rooms.byRid(OTHER)?.maxSeq], [2, 102, 0]);
   for (const [rid, id] of [
@@ -203,7 +203,9 @@ test('a page has the entries between two places that fit all filters', () => {
   assert.deepEqual(found({ to: B }), [2, 5]);
   assert.deepEqual(found({ to: C, kind: 'file', author: A }), [2]);
   assert.deepEqual(found({ to: C, kind: 'msg' }), []);
-  assert.deepEqual(entries.page(ROOM, 0, 1, 9, {}), [{ seq: 1, bytes: bytes(1, 3), retracted: false }]);
+  assert.deepEqual(entries.page(ROOM, 0, 1, 9, {}), [
+    { seq: 1, bytes: bytes(1, 3), retracted: false, isDamaged: false },
+  ]);
 });
 
 test('pages of entries are found by an index, whatever the filter', () => {
@@ -228,4 +230,24 @@ test('pages of entries are found by an index, whatever the filter', () => {
     );
   }
   store.close();
+});
+
+test('an entry that the disk has changed is marked and told once; one without a sum is read', () => {
+  const { store, entries } = world();
+  const told: string[] = [];
+  store.onDamage((row) => told.push(row));
+  for (let n = 1; n <= 3; n++) entries.add(ROOM, n, newEntry(n));
+  store.run`UPDATE room_entries SET bytes = x'020203' WHERE rid = ${ROOM} AND seq = 2`;
+  store.run`UPDATE room_entries SET bytes = x'030304', sum = NULL WHERE rid = ${ROOM} AND seq = 3`;
+  const damaged = [false, true, false];
+  assert.deepEqual(
+    entries.page(ROOM, 0, 9, 9, {}).map(({ isDamaged }) => isDamaged),
+    damaged,
+  );
+  assert.deepEqual(
+    entries.pageBefore(ROOM, 9, 9).map(({ isDamaged }) => isDamaged),
+    damaged,
+  );
+  assert.equal(entries.entry(ROOM, entryId(2)), null);
+  assert.deepEqual(told, [`room_entries ${ROOM} 2`]);
 });

@@ -25,6 +25,7 @@ import { saidAddressesMigration } from './023-said-addresses.ts';
 import { pushMigration } from './024-push.ts';
 import { noteOutboxMigration } from './025-note-outbox.ts';
 import { serviceBeforeMigration } from './026-service-before.ts';
+import { rowSumsMigration } from './027-row-sums.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -53,4 +54,5 @@ export const MIGRATIONS: readonly string[] = [
   pushMigration,
   noteOutboxMigration,
   serviceBeforeMigration,
+  rowSumsMigration,
 ];
