@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { type Delegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { AccessRepository, type AidEntry, type SecretEntry } from '../../../src/foundation/store/access.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
@@ -98,12 +99,22 @@ test('an entry needs the row of its subject', () => {
   assert.throws(() => repository().put('s', 'allow', entry('a', 1)));
 });
 
+/** Adds an agent to a database of any schema. */
+function addAgent(store: Store, delegation: Delegation): void {
+  const { agent, operationalKey, issuedAt, expiresAt } = delegation;
+  store.run`
+    INSERT INTO agents
+      (aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at)
+    VALUES (${agent}, ${agent}, ${operationalKey}, ${encodeDelegation(delegation)}, ${issuedAt}, ${expiresAt},
+      '', 1000, 1000)`;
+}
+
 /** Lets the node and one of its agents have lists. */
 function nodeWithAgent(store: Store): { access: AccessRepository; agents: AgentStore; aid: Aid } {
   const access = new AccessRepository(store);
   const agents = new AgentStore(store);
   const { aid, delegation } = newIdentity();
-  agents.put({ keyName: 'key', delegation, serviceTcp: '', registeredAt: 1000 });
+  addAgent(store, delegation);
   for (const subject of [aid, 'node']) {
     access.create(subject, 'deny', SALT);
     access.put(subject, 'allow', entry(`a-${subject}`, 1));
@@ -124,7 +135,7 @@ test('a list that a crash left without its agent goes when the schema is brought
   const old = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(accessOfAgentsMigration)));
   const { access, agents, aid } = nodeWithAgent(old);
   const { aid: staying, delegation } = newIdentity();
-  agents.put({ keyName: 'other', delegation, serviceTcp: '', registeredAt: 1000 });
+  addAgent(old, delegation);
   access.create(staying, 'deny', SALT);
   agents.delete(aid);
   assert.notEqual(access.load(aid), null, 'the two steps that there were');
