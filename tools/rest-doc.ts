@@ -37,7 +37,8 @@ Written by \`node tools/rest-doc.ts\` from the operations table; a running daemo
   site made (\`forbidden_origin\`): a web page cannot reach the API, whatever its name resolves to.
 - Where \`api_token\` is set, requests that are not local carry \`Authorization: Bearer <token>\`; with
   \`require_local_token\` local ones do too. An address that sends wrong tokens, or from elsewhere many requests without
-  one, has to wait (\`rate_limited\`).
+  one, has to wait (\`rate_limited\`). The right token is let in all the same if it has at least 22 characters; a
+  shorter one waits too, because it could be guessed.
 - Connections from this machine, from elsewhere, and from one address there are limited apart; so are the size of a
   head and the time that it may take. The figures are in [limits.md](../limits.md).
 

@@ -18,7 +18,7 @@ function isVisit({ method, headers }: IncomingMessage): boolean {
   return (method === 'GET' || method === 'HEAD') && mode === 'navigate' && destination === 'document';
 }
 
-/** @throws SvcError `invalid_request`, `forbidden_host`, `forbidden_origin` */
+/** @throws SvcError `invalid_request`, `forbidden_host`, `forbidden_origin`, `access_denied` */
 export function checkVisitor(request: IncomingMessage): void {
   const { url = '', headers } = request;
   if (!url.startsWith('/') && !(url === '*' && request.method === 'OPTIONS'))
@@ -27,6 +27,9 @@ export function checkVisitor(request: IncomingMessage): void {
   // A name that another site's owner lets point here would make its pages those of this address.
   const host = hostOf(headers.host ?? '');
   if (host === null || !isLoopbackHost(host)) throw new SvcError('forbidden_host');
+  // A service worker outlives this address in the browser, and would answer for the next agent at its port.
+  if (headers['service-worker'] !== undefined)
+    throw new SvcError('access_denied', { message: 'Pages at a local address cannot install service workers.' });
   const { origin, 'sec-fetch-site': site = 'none' } = headers;
   const isOwn =
     (site === 'none' || site === 'same-origin') && (origin === undefined || isSameSite(origin, headers.host));

@@ -12,7 +12,7 @@ const NEVER_SENT = /^(?:forwarded|host|origin|proxy|referer|via|(?:proxy|svc|x-f
 
 /** Rules for a whole host, reports to third parties, and what only our daemons say. */
 const NEVER_TAKEN =
-  /^(?:alt-svc|clear-site-data|expect-ct|nel|public-key-pins(?:-report-only)?|report(?:-to|ing-endpoints)|set-cookie2|strict-transport-security|svc-.*)$/;
+  /^(?:alt-svc|clear-site-data|expect-ct|nel|public-key-pins(?:-report-only)?|report(?:-to|ing-endpoints)|service-worker-allowed|set-cookie2|strict-transport-security|svc-.*)$/;
 
 /**
  * Stands in a browser beside whatever policy the agent has: its pages are of an origin on this machine, which other

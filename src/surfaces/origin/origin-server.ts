@@ -28,6 +28,7 @@ import { listening } from '../../foundation/stream-listeners.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
+import { refuseOnSocket } from '../rest/listener.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
 import { askedForCard, cardNote, isStandIn, sendLocalCard, withLocalCard } from './cards.ts';
@@ -94,6 +95,9 @@ class OriginServer implements OriginListener {
     // Headers beyond the limit would be dropped without a word; the called side refuses them.
     this.#http.maxHeadersCount = 0;
     this.#http.on('request', (request, response) => detach(this.#serve(request, response)));
+    this.#http.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      refuseOnSocket(error, socket, (this.#unanswered.get(socket) ?? 0) > 0);
+    });
     this.#http.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
   }
 

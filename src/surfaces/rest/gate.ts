@@ -166,10 +166,11 @@ export class RequestGate {
   /** @throws SvcError `unauthorized`, `rate_limited` */
   #trySecret(isRight: () => boolean, address: string, message: string): void {
     const key = subscriberOf(address);
-    // Who has used up the tries is not told whether the next one is right.
-    if (this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
+    // Every program of this machine has the same address: wrong tokens of one must not lock out the right token of
+    // another. Only a token that guessing could find has to wait as well.
+    if (!this.#token.isUnguessable && this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
     if (isRight()) return;
-    this.#wrongTokens.take(key);
+    if (!this.#wrongTokens.take(key)) throw limited(this.#wrongTokens, key);
     throw new SvcError('unauthorized', { message });
   }
 }

@@ -2,7 +2,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { maySwitch } from '../../capabilities/calls/upgrades.ts';
+import { systemClock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { listen } from '../../foundation/stream-listeners.ts';
 import { errorAnswer } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 
@@ -20,6 +22,8 @@ const TIMEOUT_CHECK_MS = 2_000;
 const KEEP_ALIVE_MS = 30_000;
 /** Request line and headers together. */
 const MAX_HEAD_BYTES = 16 * 1024;
+/** What is read of a head after its cookies were refused, bytes: more than browsers keep of one host. */
+const MAX_DISCARDED_HEAD_BYTES = 1024 * 1024;
 /** Headers of a request. */
 export const MAX_HEADER_COUNT = 100;
 
@@ -43,11 +47,60 @@ const MALFORMED = new SvcError('invalid_request', { message: 'This is not a vali
 /** What any request may be refused with before it is known what it asks for. */
 export const WIRE_REFUSALS: readonly SvcError[] = Object.values(WIRE_ERRORS);
 
-/** Answers on a bare socket, and ends it. */
-function refuseOnSocket(failure: NodeJS.ErrnoException, socket: Duplex): void {
-  const { status, body } = errorAnswer(WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED);
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
-  socket.end(head + body, () => socket.destroy());
+const COOKIES_TOO_LARGE = new SvcError('too_large', {
+  status: 431,
+  message: 'The cookies of this host fill the head of the request. They have been cleared: load the page again.',
+});
+/** Longest request line that is not itself the reason for a head that is too large, bytes. */
+const SHORT_REQUEST_LINE = 1024;
+
+/**
+ * True if cookies made the head of a request too large. All ports of this machine share them, so the pages of any local
+ * program, or of an agent at its local address, can set them. Pages of other sites cannot bring this about: of the other
+ * headers they choose only a few hundred bytes.
+ */
+function hasTooManyCookies(failure: WireFailure): boolean {
+  if (failure.code !== 'HPE_HEADER_OVERFLOW') return false;
+  const head = failure.rawPacket?.toString('latin1') ?? '';
+  const lineEnd = head.indexOf('\r\n');
+  return lineEnd >= 0 && lineEnd <= SHORT_REQUEST_LINE && /\r\ncookie:/i.test(head);
+}
+
+/** An error of Node's HTTP parser. */
+interface WireFailure extends NodeJS.ErrnoException {
+  /** The bytes at which it failed. */
+  readonly rawPacket?: Buffer;
+}
+
+/** Sockets that were answered and whose remaining bytes are discarded. */
+const ending = new WeakSet<Duplex>();
+
+/** Ends a socket whose client reads the answer only once it has sent its whole head. */
+function discardRest(socket: Duplex): void {
+  ending.add(socket);
+  const timer = systemClock.after(HEAD_TIMEOUT_MS, () => socket.destroy());
+  let left = MAX_DISCARDED_HEAD_BYTES;
+  const take = ({ length }: Buffer): void => {
+    left -= length;
+    if (left < 0) socket.destroy();
+  };
+  listen(socket, { data: take, end: () => socket.destroy(), close: () => timer.cancel() });
+  socket.resume();
+}
+
+/**
+ * Answers a request that Node's parser refused, and ends its connection.
+ * @param isTaken an answer is under way, or was the last one: the connection is cut
+ */
+export function refuseOnSocket(failure: WireFailure, socket: Duplex, isTaken: boolean): void {
+  if (ending.has(socket)) return;
+  if (failure.code === 'ECONNRESET' || !socket.writable || isTaken) return void socket.destroy();
+  const areCookies = hasTooManyCookies(failure);
+  const { status, body } = errorAnswer(areCookies ? COOKIES_TOO_LARGE : (WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED));
+  const clear = areCookies ? 'Clear-Site-Data: "cookies"\r\n' : '';
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${clear}Connection: close\r\n\r\n`;
+  if (areCookies) discardRest(socket);
+  socket.end(head + body, areCookies ? undefined : () => socket.destroy());
 }
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -89,8 +142,7 @@ export function createHttpServer(handler: RequestHandler, limits = LIMITS): Serv
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable || taken.has(socket)) socket.destroy();
-    else refuseOnSocket(error, socket);
+    refuseOnSocket(error, socket, taken.has(socket));
   });
   return server;
 }

@@ -3,6 +3,8 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { isPanelToken } from '../../foundation/panel-token.ts';
 
 const COMPARISON_KEY_BYTES = 32;
+/** Shortest API token that cannot be guessed if it is random, characters: 22 of base64url hold 128 bits. */
+export const UNGUESSABLE_TOKEN_CHARS = 22;
 
 function bearerOf(header: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(header)?.[1];
@@ -40,6 +42,11 @@ export class TokenCheck {
   /** True where there is a token at all. */
   get set(): boolean {
     return this.#token() !== '';
+  }
+
+  /** True if the API token is long enough that guesses need no limit. */
+  get isUnguessable(): boolean {
+    return this.#token().length >= UNGUESSABLE_TOKEN_CHARS;
   }
 
   /** Who an `Authorization` header is of; null where it holds no token that is right. */

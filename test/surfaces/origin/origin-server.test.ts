@@ -14,7 +14,8 @@ import { eventually } from '../../support/eventually.ts';
 async function address(t: TestContext) {
   const world = await callWorld(t);
   const service = await webService(t, (asked, response) => {
-    if (asked.url === '/endless') {
+    if (asked.url === '/sw.js') response.writeHead(200, { 'service-worker-allowed': '/', 'x-own': '1' }).end();
+    else if (asked.url === '/endless') {
       asked.resume();
       response.writeHead(200).write('x');
     } else asked.pipe(response);
@@ -44,6 +45,7 @@ async function address(t: TestContext) {
   });
   const target = { id: 'x', localAid: local, remoteAid: remote, accessToken: undefined };
   const server = await serve(() => target, 0);
+  const { port } = server;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(async () => {
     agent.destroy();
@@ -80,7 +82,15 @@ async function address(t: TestContext) {
     answer.resume();
     await once(answer, 'end');
   };
-  return { world, signals, ask, asked, echoed };
+  return { world, signals, ask, asked, echoed, port };
+}
+
+function fetchFrom(port: number, path: string, headers: Record<string, string>): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => resolve(answer.resume()))
+      .on('error', reject)
+      .end();
+  });
 }
 
 test('a call whose answer is through is left to its end: its link serves the next one', async (t) => {
@@ -110,4 +120,27 @@ test('a body of parts that are nothing of ours is not held back, and comes as it
   const { echoed } = await address(t);
   assert.ok(await echoed(['{"a":1}\n', '{"b":2}\n', '{"c":3}']));
   assert.ok(await echoed([`["${'x'.repeat(5 * 1024 * 1024)}`, 'y"]']));
+});
+
+test('a page cannot install a service worker, which would answer for the next agent at this port', async (t) => {
+  const { port, signals } = await address(t);
+  const browser = {
+    'sec-fetch-site': 'same-origin',
+    'sec-fetch-mode': 'same-origin',
+    'sec-fetch-dest': 'serviceworker',
+  };
+  const refused = await fetchFrom(port, '/sw.js', { ...browser, 'service-worker': 'script' });
+  assert.equal(refused.statusCode, 403);
+  assert.equal(refused.headers['svc-error'], 'access_denied');
+  assert.equal(signals.length, 0);
+  const script = await fetchFrom(port, '/sw.js', { 'sec-fetch-site': 'same-origin' });
+  assert.equal(script.headers['x-own'], '1');
+  assert.equal(script.headers['service-worker-allowed'], undefined);
+});
+
+test('cookies that fill the head of a request are cleared', async (t) => {
+  const { port } = await address(t);
+  const answer = await fetchFrom(port, '/', { cookie: 'c'.repeat(700_000), 'sec-fetch-site': 'none' });
+  assert.equal(answer.statusCode, 431);
+  assert.equal(answer.headers['clear-site-data'], '"cookies"');
 });

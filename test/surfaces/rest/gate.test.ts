@@ -9,6 +9,7 @@ import { TestClock } from '../../support/test-clock.ts';
 import { JSON_HEADERS, speak, startWorld } from './support.ts';
 
 const TOKEN = 'correct-horse-battery';
+const LONG_TOKEN = 'mT9vQ2xW7rK4pL8sZ1bN6c';
 
 /** A request as the gate sees it, from an address that a test cannot really call from. */
 function requestFrom(address: string, headers: Record<string, string>): IncomingMessage {
@@ -172,7 +173,21 @@ test('a changed token holds from the next request on', async (t) => {
   assert.equal((await world.request('GET', '/ping')).status, 200);
 });
 
-test('wrong tokens run out: then even the right one has to wait, and only for that address', () => {
+test('wrong tokens of one program never lock out the right token of another one at the same address', () => {
+  const clock = new TestClock();
+  for (const address of ['127.0.0.1', '198.51.100.7']) {
+    const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => LONG_TOKEN, clock });
+    const host = address === '127.0.0.1' ? address : '192.0.2.1:2121';
+    for (let i = 0; i < 10; i++)
+      assert.equal(verdict(gate, address, { host, authorization: `Bearer guess${i}` }), 'unauthorized');
+    assert.equal(verdict(gate, address, { host, authorization: 'Bearer guess' }), 'rate_limited');
+    for (let i = 0; i < 50; i++)
+      assert.match(verdict(gate, address, { host, authorization: `Bearer ${LONG_TOKEN}` }), /^(?:local|remote)$/);
+    assert.equal(verdict(gate, address, { host, authorization: 'Bearer guess' }), 'rate_limited');
+  }
+});
+
+test('wrong tokens run out: then even the right one has to wait if it is short, and only for that address', () => {
   const clock = new TestClock();
   const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock });
   const wrong = { host: '192.0.2.1:2121', authorization: 'Bearer guess' };

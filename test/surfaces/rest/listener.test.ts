@@ -45,6 +45,20 @@ test('a head that is too large, or no HTTP, is answered in the form of every err
   assert.match(await speak('127.0.0.1', port, smuggled), /^HTTP\/1\.1 400 /);
 });
 
+test('cookies that other ports of this machine set are cleared when they make a head too large', async (t) => {
+  const port = await listen(t, ok);
+  const cookies = Array.from({ length: 180 }, (_, i) => `x.${i}=${'c'.repeat(4000)}`).join('; ');
+  const head = 'Host: 127.0.0.1\r\nSec-Fetch-Dest: document\r\n';
+  const refused = await speak('127.0.0.1', port, `GET / HTTP/1.1\r\n${head}Cookie: ${cookies}\r\n\r\n`);
+  assert.match(refused, /^HTTP\/1\.1 431 [\s\S]*\r\nClear-Site-Data: "cookies"\r\n[\s\S]*load the page again/);
+  // What a page of another site can make large on its own clears nothing.
+  for (const other of [
+    `GET /?${'x'.repeat(20_000)} HTTP/1.1\r\n${head}Cookie: a=b\r\n\r\n`,
+    `GET / HTTP/1.1\r\n${head}X: ${'x'.repeat(20_000)}\r\n\r\n`,
+  ])
+    assert.doesNotMatch(await speak('127.0.0.1', port, other), /clear-site-data/i);
+});
+
 test('junk behind a request does not mix into its answer', async (t) => {
   const port = await listen(t, (_request, response) => {
     response.writeHead(200, { 'content-length': 6 });
