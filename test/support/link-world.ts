@@ -124,6 +124,7 @@ export class LinkNode {
   readonly newest = new Map<Aid, number>();
   readonly noted: [Aid, number][] = [];
   authorize: (request: AccessRequest) => void | Promise<void> = () => {};
+  isAdmitted: () => boolean = () => true;
   readonly #world: LinkWorld;
   #stopped = false;
 
@@ -146,6 +147,7 @@ export class LinkNode {
         this.authorized.push(request);
         return this.authorize(request);
       },
+      isAdmitted: () => this.isAdmitted(),
       newestDelegation: (aid) => this.newest.get(aid) ?? 0,
       noteDelegation: (aid, issuedAt) => void this.noted.push([aid, issuedAt]),
     });

@@ -38,6 +38,11 @@ export class AccessControl {
     return isNamed(this.#lists.rules(called), caller, this.#clock.now());
   }
 
+  /** False for a caller that the access list shuts out, though links of such a purpose have rules of their own and pass. */
+  admits({ called, caller, purpose }: Pick<AccessRequest, 'called' | 'caller' | 'purpose'>): boolean {
+    return purpose === 'admin' || GOVERNED.has(purpose) || this.decide(called, caller) === 'allow';
+  }
+
   /** True where the owner of an agent has shut a caller out by its AID. */
   denies(called: Aid, caller: Aid): boolean {
     return this.#lists.rules(called).deny.has(caller);

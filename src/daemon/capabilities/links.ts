@@ -28,7 +28,8 @@ export function buildLinks(
             asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
           ),
     isNamed: ({ caller, called }) => access.names(called, caller),
-    noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
+    isAdmitted: (names) => access.admits(names),
+    noteDelegation: (aid, issuedAt, source) => seen.note(aid, issuedAt, source),
     newestDelegation: (aid) => seen.newest(aid),
   });
   links.accept('admin', (link) => remoteAdmin.accept(link));

@@ -1,10 +1,13 @@
 /**
- * The newest delegation met of each agent, kept over restarts: the thief of an operational key is
- * not let in again because the daemon was started anew. Written in batches: losing the last seconds
- * in a crash costs no more than meeting the newer delegation once again.
+ * The newest delegation met of each agent, kept over restarts, so that a stolen operational key that its owner has
+ * replaced stays refused. Written in batches: after a crash the newer delegation has to be met once more.
+ *
+ * Agents that the owner or this node named are never forgotten. AIDs are free, so strangers share the rest by network and
+ * source: the one that fills most loses first, and its agents that never changed their delegation before the others.
  */
 import type { Clock } from '../clock.ts';
 import type { Aid } from '../identity/aid.ts';
+import { IP_SCOPE, ipScope, networkOf, subscriberOf } from '../ip.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
 import { LruCache } from '../lru-cache.ts';
@@ -12,20 +15,67 @@ import { every, type Repeating, UNTIL_HURRIED } from '../repeat.ts';
 import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
-/** Agents that are remembered; those not met for longest are forgotten first. */
+/** Agents that are remembered besides the named ones. */
 export const MAX_REMEMBERED_AGENTS = 100_000;
-/** Agents of which it is at hand: every link that is opened asks for both of its own. */
+/** Agents above it that are forgotten together: each time, all are compared. */
+const FORGET_TOGETHER = 10_000;
+/** Agents whose delegation is cached: every link that is opened asks for both of its own. */
 const MAX_AT_HAND = 8192;
-/** How long news wait to be written together, milliseconds. */
+/** Milliseconds after which what was met is written together. */
 const WRITE_PAUSE_MS = 5000;
-/** How long they wait after the disk has refused, milliseconds. */
+/** The same after the disk has refused. */
 const RETRY_PAUSE_MS = 60_000;
+
+/** AIDs that the owner named, or that this node has to do with by the owner's choice. */
+const NAMED = `
+  SELECT aid FROM agents
+  UNION SELECT aid FROM access_entries WHERE aid IS NOT NULL
+  UNION SELECT peer FROM chat_pairs WHERE state IN ('friends', 'out_pending', 'blocked')
+  UNION SELECT peer FROM room_peers
+  UNION SELECT target FROM room_invites_out
+  UNION SELECT remote_aid FROM tunnels
+  UNION SELECT remote_aid FROM origins
+  UNION SELECT recipient FROM note_outbox
+  UNION SELECT peer FROM file_offers WHERE outgoing = 1 OR state = 'taken'
+  UNION SELECT alias.key FROM meta, json_each(meta.value, '$.aliases') AS alias WHERE meta.key = 'address_book'
+  UNION SELECT favorite.value ->> 'aid' FROM meta, json_each(meta.value, '$.favorites') AS favorite
+    WHERE meta.key = 'address_book'`;
+
+/** In the order in which they are kept: the first of each network, in it the first of each source, and so on. */
+const FORGET = `
+  DELETE FROM seen_delegations WHERE aid IN (
+    SELECT aid FROM (
+      SELECT *, row_number() OVER (PARTITION BY network ORDER BY in_source, rotated DESC, seen_at DESC) AS in_network
+      FROM (
+        SELECT *, row_number() OVER (PARTITION BY network, source ORDER BY rotated DESC, seen_at DESC) AS in_source
+        FROM seen_delegations WHERE aid NOT IN (${NAMED})
+      )
+    )
+    ORDER BY network = '' DESC, in_network, rotated DESC, seen_at DESC LIMIT -1 OFFSET ?)`;
+
+/** What waits to be written of an agent. */
+interface Met {
+  readonly issuedAt: number;
+  readonly source: string;
+  readonly network: string;
+  readonly rotated: boolean;
+}
+
+const CHOSEN = { source: '', network: '' };
+/** Source and network of the programs on this machine. */
+const HERE = 'here';
+
+function placeOf(source: string | null): Pick<Met, 'source' | 'network'> {
+  if (source === null) return CHOSEN;
+  if (ipScope(source) === IP_SCOPE.loopback) return { source: HERE, network: HERE };
+  return { source: subscriberOf(source), network: networkOf(source) ?? 'unknown' };
+}
 
 export class SeenDelegations implements Component {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #unwritten = new Map<Aid, number>();
+  readonly #unwritten = new Map<Aid, Met>();
   readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
   readonly #flush: Repeating;
 
@@ -47,41 +97,52 @@ export class SeenDelegations implements Component {
     this.#write();
   }
 
-  /** Unix seconds of the newest delegation met; 0 where none is known. */
+  /** Unix seconds of the newest delegation met; 0 if none is known. */
   newest(aid: Aid): number {
     const known = this.#atHand.get(aid);
     if (known !== undefined) return known;
     const row = this.#store.one`SELECT issued_at FROM seen_delegations WHERE aid = ${aid}`;
-    const newest = Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid) ?? 0);
+    const newest = Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid)?.issuedAt ?? 0);
     this.#atHand.set(aid, newest);
     return newest;
   }
 
-  /** Remembers a verified delegation. */
-  note(aid: Aid, issuedAt: number): void {
+  /**
+   * Remembers a verified delegation.
+   * @param source IP address that a stranger connected from; null if this node chose the agent
+   */
+  note(aid: Aid, issuedAt: number, source: string | null = null): void {
     if (issuedAt > (this.#atHand.peek(aid) ?? issuedAt)) this.#atHand.set(aid, issuedAt);
-    if (issuedAt <= (this.#unwritten.get(aid) ?? -1)) return;
+    const waiting = this.#unwritten.get(aid);
+    if (waiting !== undefined && issuedAt <= waiting.issuedAt) return;
     if (this.#unwritten.size === 0) this.#flush.soon(WRITE_PAUSE_MS);
-    this.#unwritten.set(aid, issuedAt);
+    const place = waiting?.source === '' ? CHOSEN : placeOf(source);
+    this.#unwritten.set(aid, { ...place, issuedAt, rotated: waiting !== undefined });
   }
 
+  /** Those of strangers give way first: what this node chose itself is not pushed out by them. */
   #unwritable(error: unknown): void {
     this.#log.warn({ error }, 'delegations that were met could not be written; it is tried again');
-    for (const aid of this.#unwritten.keys())
-      if (this.#unwritten.size > MAX_REMEMBERED_AGENTS) this.#unwritten.delete(aid);
+    for (const isChosen of [false, true])
+      for (const [aid, { source, rotated }] of this.#unwritten)
+        if (this.#unwritten.size > MAX_REMEMBERED_AGENTS && (isChosen || (source !== '' && !rotated)))
+          this.#unwritten.delete(aid);
   }
 
   #write(): void {
     if (this.#unwritten.size === 0) return;
     const now = this.#clock.now();
     this.#store.transaction(() => {
-      for (const [aid, issuedAt] of this.#unwritten)
+      for (const [aid, { issuedAt, source, network, rotated }] of this.#unwritten)
         this.#store.run`
-          INSERT INTO seen_delegations (aid, issued_at, seen_at) VALUES (${aid}, ${issuedAt}, ${now})
-          ON CONFLICT (aid) DO UPDATE SET issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at`;
-      this.#store.run`
-        DELETE FROM seen_delegations WHERE aid IN
-          (SELECT aid FROM seen_delegations ORDER BY seen_at DESC LIMIT -1 OFFSET ${MAX_REMEMBERED_AGENTS})`;
+          INSERT INTO seen_delegations (aid, issued_at, seen_at, source, network, rotated)
+          VALUES (${aid}, ${issuedAt}, ${now}, ${source}, ${network}, ${Number(rotated)})
+          ON CONFLICT (aid) DO UPDATE SET
+            source = iif(excluded.source = '', '', source), network = iif(excluded.source = '', '', network),
+            rotated = rotated OR excluded.rotated OR issued_at <> excluded.issued_at,
+            issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at`;
+      const { n } = this.#store.one`SELECT count(*) AS n FROM seen_delegations` ?? {};
+      if (Number(n) > MAX_REMEMBERED_AGENTS + FORGET_TOGETHER) this.#store.run(FORGET, MAX_REMEMBERED_AGENTS);
     });
     this.#unwritten.clear();
   }

@@ -32,7 +32,7 @@ export const WALLET_PROOF_COST = 8;
 export type LinkHandler = (stream: LinkStream) => void;
 export type LinkCheck = (request: AccessRequest) => void;
 
-interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize' | 'isNamed'> {
+interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'authorize' | 'isNamed' | 'isAdmitted'> {
   readonly proven: ProvenAgents;
   readonly standing: OpenLinks;
   readonly met: MetAgents;
@@ -79,6 +79,7 @@ export class LinkResponder {
     if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
       throw new Refusal(STATUS.proofNeeded);
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
+    if (this.#dependencies.isAdmitted?.(names) !== false) this.#dependencies.proven.admit(session, caller, window);
     this.#dependencies.standing.add(caller, stream, window.issuedAt);
     this.#dependencies.met.note(nodeKey, { local: called, remote: caller });
     if (this.#dependencies.isNamed?.({ caller, called }) === true) this.#dependencies.known.note(nodeKey);

@@ -239,7 +239,7 @@ export class AgentLinks implements Links, LinkPaths {
   async #locate(aid: Aid, options: LocateOptions & { readonly signal: AbortSignal }): Promise<AgentLocation> {
     const location = await abortable(this.#dependencies.locate(aid, options), options.signal);
     // The record was verified by who found it: an older delegation no longer counts on connections either.
-    this.#floor.note(aid, location.delegationIssuedAt);
+    this.#floor.note(aid, location.delegationIssuedAt, null);
     return location;
   }
 

@@ -44,7 +44,8 @@ export class ProvenAgents {
     const { floor, verifier } = this.#deps;
     const context = { here: session.here, there: session.there, oldest: floor.of(aid), now };
     const window = await verifyProof(role, aid, proof, context, verifier);
-    floor.note(aid, window.issuedAt);
+    if (role === 'called') floor.note(aid, window.issuedAt, null);
+    else floor.meet(aid, window.issuedAt, session.connection.path.source);
     this.#of(session).theirs[role].set(aid, window);
     return window;
   }
@@ -58,6 +59,11 @@ export class ProvenAgents {
   /** True where what an agent was proven with still counts. */
   stands(aid: Aid, window: ProvenWindow, now: number): boolean {
     return isCurrent(window, this.#deps.floor.of(aid), now);
+  }
+
+  /** A caller was let in. */
+  admit(session: NodeSession, aid: Aid, { issuedAt }: ProvenWindow): void {
+    this.#deps.floor.note(aid, issuedAt, session.connection.path.source);
   }
 
   /** The proof that one of our callers must show; null where the other node has accepted it before. */

@@ -106,8 +106,13 @@ export interface LinksDependencies {
   authorize(request: AccessRequest): void | Promise<void>;
   /** True if the owner of a called agent let a caller in by its AID: strangers make room for the caller's node. */
   isNamed?(names: Pick<LinkNames, 'caller' | 'called'>): boolean;
-  /** Keeps the newest delegation seen of an agent for longer than this process lives. Unix seconds. */
-  noteDelegation?(aid: Aid, issuedAt: number): void;
+  /** False if the access list of a called agent shuts a caller out, whose link another rule let pass. */
+  isAdmitted?(names: Pick<LinkNames, 'caller' | 'called' | 'purpose'>): boolean;
+  /**
+   * Keeps the newest delegation seen of an agent for longer than this process lives. Unix seconds. `source`: the IP address
+   * of a caller that was let in; null if this node called the agent.
+   */
+  noteDelegation?(aid: Aid, issuedAt: number, source: string | null): void;
   /** `issuedAt` of the newest delegation kept; 0 where none is known. An older one is refused. */
   newestDelegation?(aid: Aid): number;
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { SeenDelegations } from '../../../src/foundation/store/seen-delegations.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
@@ -77,5 +78,43 @@ test('a disk that refuses for a while costs nothing that was met', async () => {
   assert.equal(written(), 1);
   await seen.stop();
   assert.equal(clock.timers, 0);
+  store.close();
+});
+
+test('120,000 strangers make a node forget no delegation of an agent that it knows', () => {
+  const clock = new TestClock();
+  const store = Store.open(':memory:', MIGRATIONS);
+  const seen = new SeenDelegations({ store, clock, log: silentLog });
+  const [named, labelled, called, neighbour, quiet] = [
+    'aid1named',
+    'aid1label',
+    'aid1called',
+    'aid1near',
+    'aid1quiet',
+  ] as Aid[];
+  assert.ok(named !== undefined && labelled !== undefined && called !== undefined);
+  assert.ok(neighbour !== undefined && quiet !== undefined);
+  store.run`INSERT INTO access_subjects VALUES ('node', 'deny', x'00')`;
+  store.run`
+    INSERT INTO access_entries (id, subject, list, aid, created_at) VALUES ('1', 'node', 'allow', ${named}, 0)`;
+  new MetaStore(store).set('address_book', { aliases: { [labelled]: 'a' }, favorites: [] });
+  const meet = (issuedAt: number): void => {
+    seen.note(named, issuedAt, '192.0.2.1');
+    seen.note(labelled, issuedAt, '192.0.2.1');
+    seen.note(called, issuedAt);
+    seen.note(neighbour, issuedAt, '192.0.2.1');
+    clock.advance(60_000);
+  };
+  meet(1);
+  meet(2);
+  seen.note(quiet, 2, '198.51.100.1');
+  for (let n = 0; n < 120_000; n++) {
+    seen.note(`aid1${n}` as Aid, 9, '192.0.2.1');
+    if (n % 40_000 === 0) clock.advance(60_000);
+  }
+  clock.advance(60_000);
+  for (const aid of [named, labelled, called, neighbour, quiet]) assert.equal(seen.newest(aid), 2, aid);
+  const rows = Number(store.one('SELECT count(*) AS n FROM seen_delegations')?.['n']);
+  assert.ok(rows <= 110_000, `${rows} rows`);
   store.close();
 });

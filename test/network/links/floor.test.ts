@@ -13,13 +13,30 @@ test('the newest delegation of an agent counts, and only a newer one is told', (
     newestDelegation: (aid) => (aid === b ? 50 : 0),
   });
   assert.equal(floor.of(a), 0);
-  for (const issuedAt of [10, 10, 9, 11]) floor.note(a, issuedAt);
+  for (const issuedAt of [10, 10, 9, 11]) floor.note(a, issuedAt, null);
   assert.equal(floor.of(a), 11);
   assert.deepEqual(told, [
     [a, 10],
     [a, 11],
   ]);
   assert.deepEqual(kept, told);
-  floor.note(b, 20);
+  floor.note(b, 20, null);
   assert.equal(floor.of(b), 50, 'what was kept of an earlier life counts too');
+});
+
+test('a caller that was not let in is remembered only if it is known already', () => {
+  const [stranger, known] = [newIdentity().aid, newIdentity().aid];
+  const kept: [string, number, string | null][] = [];
+  const floor = new DelegationFloor({
+    noteDelegation: (...what) => kept.push(what),
+    newestDelegation: (aid) => (aid === known ? 50 : 0),
+  });
+  floor.meet(stranger, 10, '192.0.2.1');
+  floor.meet(known, 60, '192.0.2.1');
+  assert.deepEqual([floor.of(stranger), floor.of(known)], [0, 60]);
+  floor.note(stranger, 10, '192.0.2.1');
+  assert.deepEqual(kept, [
+    [known, 60, '192.0.2.1'],
+    [stranger, 10, '192.0.2.1'],
+  ]);
 });

@@ -357,6 +357,25 @@ test('what is kept of delegations elsewhere counts too', async () => {
   assert.deepEqual(b.noted, [[caller.aid, caller.delegation.issuedAt]]);
 });
 
+test('a caller that is refused leaves no delegation behind', async () => {
+  await using world = new LinkWorld();
+  const [a, b] = [await world.node(), await world.node()];
+  const [caller, called] = [a.host(), b.host()];
+  b.inbox();
+  b.authorize = () => {
+    throw new SvcError('access_denied');
+  };
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  assert.deepEqual(b.noted, []);
+  b.authorize = () => {};
+  b.isAdmitted = () => false;
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  assert.deepEqual(b.noted, []);
+  b.isAdmitted = () => true;
+  (await a.links.open(caller.aid, called.aid, 'tcp')).destroy();
+  assert.deepEqual(b.noted, [[caller.aid, caller.delegation.issuedAt]]);
+});
+
 test('after stop nothing waits', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);

@@ -105,13 +105,13 @@ test('whatever was forgotten of an agent, a newer delegation ends the links that
   const standing = new OpenLinks();
   const floor = new DelegationFloor({ raised: (aid, issuedAt) => standing.endOlder(aid, issuedAt) });
   const [victim, old, current] = [testAid(1), new PassThrough(), new PassThrough()];
-  floor.note(victim, 10);
+  floor.note(victim, 10, null);
   standing.add(victim, old, 10);
   standing.add(victim, current, 20);
   // A thief makes up agents until his victim is the one not met for longest.
-  for (let n = 0; n < MAX_AGENTS; n++) floor.note(`made-up-${n}` as Aid, 10);
+  for (let n = 0; n < MAX_AGENTS; n++) floor.note(`made-up-${n}` as Aid, 10, null);
   assert.equal(floor.of(victim), 0, 'the victim is forgotten');
-  floor.note(victim, 20);
+  floor.note(victim, 20, null);
   assert.deepEqual([old.destroyed, current.destroyed], [true, false]);
 });
 

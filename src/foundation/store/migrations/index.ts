@@ -26,6 +26,7 @@ import { pushMigration } from './024-push.ts';
 import { noteOutboxMigration } from './025-note-outbox.ts';
 import { serviceBeforeMigration } from './026-service-before.ts';
 import { rowSumsMigration } from './027-row-sums.ts';
+import { delegationSourcesMigration } from './028-delegation-sources.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -55,4 +56,5 @@ export const MIGRATIONS: readonly string[] = [
   noteOutboxMigration,
   serviceBeforeMigration,
   rowSumsMigration,
+  delegationSourcesMigration,
 ];
