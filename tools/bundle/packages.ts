@@ -13,7 +13,6 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'eventsource-parser',
   'fastify',
   'jsonc-parser',
-  'multicast-dns',
   'pino',
   'preact',
   'semver',

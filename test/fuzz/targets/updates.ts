@@ -1,13 +1,16 @@
 /** What a package registry says of releases, and what announces a node on its LAN. */
-import { EventEmitter } from 'node:events';
-import multicastDns from 'multicast-dns';
 import { Compile } from 'typebox/compile';
 import { RegistryKeys, signatureProblem } from '../../../src/capabilities/update/signature.ts';
 import { readJson } from '../../../src/foundation/json.ts';
-import { decodeAnnouncement, encodeAnnouncement, SERVICE } from '../../../src/network/reach/lan-announcement.ts';
-import { idle } from '../../support/idle.ts';
+import {
+  asksForService,
+  decodeAnnouncement,
+  encodeAnnouncement,
+  encodeQuestion,
+} from '../../../src/network/reach/lan-announcement.ts';
+import { decodePacket } from '../../../src/network/reach/mdns-messages.ts';
 import { SigningKey } from '../../support/npm-registry.ts';
-import { broken, bytesOf, shapeOf, textOf } from '../engine/properties.ts';
+import { broken, bytesOf, decoder, shapeOf, textOf } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const RELEASE = { name: 'svcd', version: '1.1.0', integrity: 'sha512-x', publishedAt: 0 };
@@ -54,42 +57,24 @@ const keys: FuzzTarget = {
 const TAG = new Uint8Array(8).fill(1);
 const KEY = new Uint8Array(32).fill(2);
 
-/** Packets of multicast DNS, taken apart by the library and looked at by us. */
-const lan: FuzzTarget = {
+/** Packets of multicast DNS, and the announcements in them. */
+const lan = decoder({
   name: 'lan-packets',
-  inputs: 2000,
+  inputs: 4000,
   maxBytes: 1500,
   edit: () => null,
-  words: ['_svcd', '_udp', 'local', 'v=1', 'net=', 'key=', '\u00c0\u000c'],
-  prepare: async () => {
-    const sent: Uint8Array[] = [];
-    const send = (packet: Uint8Array): void => void sent.push(Uint8Array.from(packet));
-    const socket = Object.assign(new EventEmitter(), { send });
-    const mdns = multicastDns({ socket, bind: false, multicast: false });
-    mdns.respond(encodeAnnouncement({ network: TAG, nodeKey: KEY, port: 4121 }));
-    mdns.query([{ name: SERVICE, type: 'PTR' }]);
-    await idle();
-    let said = '';
-    for (const event of ['query', 'response'] as const)
-      mdns.on(event, (packet) => {
-        const found = decodeAnnouncement(packet);
-        if (found !== null && (found.port < 1 || found.nodeKey.length !== KEY.length))
-          throw broken('an announcement out of bounds', found);
-        said = `${event} ${found === null} ${shapeOf(packet)}`;
-      });
-    mdns.on('warning', (error) => {
-      said = error.message.replaceAll(/\d+/g, '0');
-    });
-    if (sent.length < 2) throw broken('the library sent nothing');
-    return {
-      seeds: sent,
-      run: (input) => {
-        said = '';
-        socket.emit('message', Buffer.from(input), { address: '192.0.2.7', port: 5353 });
-        return said;
-      },
-    };
+  words: ['_svcd', '_udp', 'local', 'v=1', 'net=', 'key=', '\u00c0\u000c', '\u0005_svcd\u0004_udp\u0005local\u0000'],
+  seeds: () => [encodeAnnouncement({ network: TAG, nodeKey: KEY, port: 4121 }), encodeQuestion()],
+  decode: decodePacket,
+  check: (packet) => {
+    const { questions, records } = packet;
+    if (questions.length + records.length > 32) throw broken('more records than allowed');
+    if ([...questions, ...records].some(({ name }) => name.length > 255)) throw broken('a name without end');
+    const found = decodeAnnouncement(packet);
+    if (found !== null && (found.port < 1 || found.port > 0xffff || found.nodeKey.length !== KEY.length))
+      throw broken('an announcement out of bounds', found);
+    return `${found === null ? 'none' : 'found'} ${asksForService(packet)}`;
   },
-};
+});
 
 export const updateTargets: readonly FuzzTarget[] = [keys, lan];

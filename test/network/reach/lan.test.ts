@@ -1,25 +1,26 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
+import { createSocket } from 'node:dgram';
+import { EventEmitter, once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import multicastDns from 'multicast-dns';
 import type { Address } from '../../../src/foundation/address.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { networkTag } from '../../../src/network/dht/wire.ts';
 import { LanDiscovery } from '../../../src/network/reach/lan.ts';
-import { decodeAnnouncement, encodeAnnouncement } from '../../../src/network/reach/lan-announcement.ts';
+import { decodeAnnouncement, encodeAnnouncement, encodeQuestion } from '../../../src/network/reach/lan-announcement.ts';
+import {
+  DNS_TYPE,
+  decodePacket,
+  encodeQuery,
+  type MdnsPacket,
+  type MdnsRecord,
+} from '../../../src/network/reach/mdns-messages.ts';
+import { MdnsSocket } from '../../../src/network/reach/mdns-socket.ts';
 import { testKeys } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { quietPort } from '../../support/programs.ts';
 import { TestClock } from '../../support/test-clock.ts';
-
-type PacketRecord = multicastDns.Packet['answers'][number];
-
-/** TXT texts come as buffers. */
-function asOnWire(data: unknown): unknown {
-  return Array.isArray(data) ? data.map((text) => Buffer.from(String(text))) : data;
-}
 
 interface Lan {
   readonly mdnsPort: number;
@@ -41,6 +42,38 @@ async function start({ mdnsPort, t }: Lan, n: number, network = '', clock = syst
   await discovery.start();
   t.after(() => discovery.stop());
   return { discovery, found };
+}
+
+/** A program of the LAN that sends packets and hears everyone's, its own too. */
+class Stranger extends EventEmitter<{ query: []; response: [] }> {
+  readonly #socket: MdnsSocket;
+
+  constructor(port: number) {
+    super();
+    const onMessage = (bytes: Buffer): void => {
+      this.emit(decodePacket(bytes)?.isResponse === true ? 'response' : 'query');
+    };
+    this.#socket = new MdnsSocket({ interface: '127.0.0.1', port }, { onMessage, onError: assert.ifError });
+  }
+
+  static async start({ mdnsPort, t }: Lan): Promise<Stranger> {
+    const stranger = new Stranger(mdnsPort);
+    await stranger.#socket.open();
+    t.after(() => stranger.#socket.close());
+    return stranger;
+  }
+
+  /** Sends a packet and waits until it was heard. */
+  async say(event: 'query' | 'response', packet: Uint8Array): Promise<void> {
+    const heard = once(this, event);
+    this.#socket.send(packet);
+    await heard;
+  }
+}
+
+/** The announcement of another node of our network. */
+function announcementAt(port: number): Uint8Array {
+  return encodeAnnouncement({ network: networkTag(''), nodeKey: testKeys(2).publicKey, port });
 }
 
 test('daemons on one machine find each other', async (t) => {
@@ -67,15 +100,8 @@ test('a stranger who floods the LAN is heard only so often', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
-  const stranger = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
-  t.after(() => new Promise<void>((resolve) => stranger.destroy(resolve)));
-  await once(stranger, 'ready');
-  const nodeKey = testKeys(2).publicKey;
-  const announce = async (port: number): Promise<void> => {
-    const heard = once(stranger, 'response');
-    stranger.respond(encodeAnnouncement({ network: networkTag(''), nodeKey, port }));
-    await heard;
-  };
+  const stranger = await Stranger.start(lan);
+  const announce = (port: number): Promise<void> => stranger.say('response', announcementAt(port));
   for (let port = 1; port <= 60; port++) await announce(port);
   await eventually('the flood comes in', () => a.found.length >= 15);
   assert.ok(a.found.length <= 21, `${a.found.length} reports`);
@@ -90,16 +116,10 @@ test('256 nodes are remembered as reported, and the one before them is reported 
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
-  const others = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
-  t.after(() => new Promise<void>((resolve) => others.destroy(resolve)));
-  await once(others, 'ready');
+  const others = await Stranger.start(lan);
   /** Fewer than are read at once, and then the time in which as many more are, with some for our own questions. */
   const announce = async (ports: readonly number[]): Promise<void> => {
-    for (const port of ports) {
-      const heard = once(others, 'response');
-      others.respond(encodeAnnouncement({ network: networkTag(''), nodeKey: testKeys(2).publicKey, port }));
-      await heard;
-    }
+    for (const port of ports) await others.say('response', announcementAt(port));
     await eventually(`${ports.at(-1)} is heard`, () => a.found.at(-1)?.port === ports.at(-1));
     clock.advance(ports.length * 225);
   };
@@ -121,17 +141,11 @@ test('answers at most once a second, and loses no question', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   await start(lan, 1001, '', clock);
-  const asker = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
-  t.after(() => new Promise<void>((resolve) => asker.destroy(resolve)));
+  const asker = await Stranger.start(lan);
   let answers = 0;
   asker.on('response', () => answers++);
-  await once(asker, 'ready');
-  for (let i = 0; i < 10; i++) {
-    const heard = once(asker, 'query');
-    asker.query([{ name: '_svcd._udp.local', type: 'PTR' }]);
-    await heard;
-  }
-  await eventually('the answer waits', () => clock.timers === 2);
+  for (let i = 0; i < 10; i++) await asker.say('query', encodeQuestion());
+  await eventually('the answer waits', () => clock.timers === 3);
   assert.ok(answers <= 1, 'only the greeting may have been heard');
   clock.advance(1000);
   await eventually('one answer for all', () => answers >= 1);
@@ -141,62 +155,73 @@ test('questions for other services are left to others', async (t) => {
   const lan = { t, mdnsPort: await quietPort() };
   const clock = new TestClock();
   const a = await start(lan, 1001, '', clock);
-  const asker = multicastDns({ bind: '0.0.0.0', interface: '127.0.0.1', port: lan.mdnsPort });
-  t.after(() => new Promise<void>((resolve) => asker.destroy(resolve)));
-  await once(asker, 'ready');
+  const asker = await Stranger.start(lan);
   // Its own questions, now and after a second, reach it too; the third comes three seconds later.
   for (const ms of [0, 1000]) {
     clock.advance(ms);
-    await eventually('the answer waits', () => clock.timers === 2);
+    await eventually('the answer waits', () => clock.timers === 3);
   }
   clock.advance(1000);
-  assert.equal(clock.timers, 1);
-  asker.query([
-    { name: '_ipp._tcp.local', type: 'PTR' },
-    { name: '_svcd._udp.local', type: 'TXT' },
-  ]);
+  assert.equal(clock.timers, 2);
+  await asker.say('query', encodeQuery({ name: '_ipp._tcp.local', type: DNS_TYPE.ptr }));
+  await asker.say('query', encodeQuery({ name: '_svcd._udp.local', type: DNS_TYPE.txt }));
   // What is sent after them is heard after them.
-  asker.respond(encodeAnnouncement({ network: networkTag(''), nodeKey: testKeys(2).publicKey, port: 2000 }));
+  await asker.say('response', announcementAt(2000));
   await eventually('the announcement is heard', () => a.found.length > 0);
-  assert.equal(clock.timers, 1, 'nothing is to be answered');
+  assert.equal(clock.timers, 2, 'nothing is to be answered');
 });
 
 test('announcements that are none are ignored', () => {
-  const good = encodeAnnouncement({ network: networkTag('x'), nodeKey: testKeys(1).publicKey, port: 4121 });
-  const packet = (change: (record: PacketRecord) => PacketRecord | null): multicastDns.Packet => ({
-    questions: [],
-    answers: good.answers,
-    additionals: good.additionals
-      .map((r): PacketRecord => ({ ...r, data: asOnWire(r.data) }))
-      .map(change)
-      .filter((r) => r !== null),
+  const good = decodePacket(
+    encodeAnnouncement({ network: networkTag('x'), nodeKey: testKeys(1).publicKey, port: 4121 }),
+  );
+  assert.ok(good !== null);
+  const packet = (change: (record: MdnsRecord) => MdnsRecord | null): MdnsPacket => ({
+    ...good,
+    records: good.records.map(change).filter((r) => r !== null),
   });
+  const { srv, txt } = DNS_TYPE;
+  const ofPort = (data: Uint8Array): Uint8Array => Buffer.concat([data.subarray(0, 4), Buffer.alloc(2)]);
   assert.equal(decodeAnnouncement(packet((r) => r))?.port, 4121);
-  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'TXT' ? null : r))), null);
-  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'SRV' ? null : r))), null);
-  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'SRV' ? { ...r, data: { port: 0 } } : r))), null);
-  assert.equal(decodeAnnouncement(packet((r) => (r.type === 'TXT' ? { ...r, data: [Buffer.from('v=1')] } : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === txt ? null : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === srv ? null : r))), null);
+  assert.equal(decodeAnnouncement(packet((r) => (r.type === srv ? { ...r, data: ofPort(r.data) } : r))), null);
+  assert.equal(
+    decodeAnnouncement(packet((r) => (r.type === txt ? { ...r, data: Buffer.from('\u0003v=1') } : r))),
+    null,
+  );
   assert.equal(decodeAnnouncement(packet((r) => ({ ...r, name: `other.${r.name}` })))?.port, 4121);
   assert.equal(decodeAnnouncement(packet((r) => ({ ...r, name: 'printer._ipp._tcp.local' }))), null);
+  assert.equal(decodeAnnouncement({ ...good, isResponse: false }), null);
 });
 
 test('no record of a stranger makes the decoder throw', () => {
-  const data = fc.oneof(
-    fc.anything(),
-    fc.array(fc.uint8Array().map((bytes) => Buffer.from(bytes))),
-    fc.record({ port: fc.anything() }),
-  );
   const record = fc.record({
     name: fc.constantFrom('a._svcd._udp.local', '_svcd._udp.local', 'x'),
-    type: fc.constantFrom('SRV', 'TXT', 'PTR'),
-    data,
+    type: fc.constantFrom(...Object.values(DNS_TYPE)),
+    data: fc.uint8Array(),
   });
   fc.assert(
-    fc.property(fc.array(record), (answers) => {
-      const decoded = decodeAnnouncement({ questions: [], answers, additionals: [] });
+    fc.property(fc.array(record), (records) => {
+      const decoded = decodeAnnouncement({ isResponse: true, questions: [], records });
       assert.ok(decoded === null || (decoded.port >= 1 && decoded.port <= 65_535));
     }),
     { seed: 7, numRuns: 500 },
+  );
+});
+
+test('a packet that is too large for an Ethernet frame is ignored', async (t) => {
+  const lan = { t, mdnsPort: await quietPort() };
+  const a = await start(lan, 1001);
+  const b = createSocket('udp4');
+  t.after(() => b.close());
+  const large = Buffer.concat([announcementAt(3000), Buffer.alloc(1500)]);
+  await new Promise((resolve) => b.send(large, lan.mdnsPort, '127.0.0.1', resolve));
+  await new Promise((resolve) => b.send(announcementAt(3001), lan.mdnsPort, '127.0.0.1', resolve));
+  await eventually('the smaller one is heard', () => a.found.length > 0);
+  assert.deepEqual(
+    a.found.map(({ port }) => port),
+    [3001],
   );
 });
 

@@ -1,0 +1,151 @@
+/**
+ * Multicast DNS messages (RFC 1035, RFC 6762), as far as our discovery uses them. Any program on the LAN can send them,
+ * so the work for one packet is bounded before it is decoded.
+ */
+import { BinaryReader, u16, u32 } from '../links/wire.ts';
+
+/** Largest packet that is decoded, bytes: one Ethernet frame. */
+const MAX_PACKET_BYTES = 1500;
+/** Questions and records of one packet; a packet with more is ignored. */
+const MAX_RECORDS = 32;
+/** Longest name, bytes (RFC 1035, section 3.1). */
+const MAX_NAME_BYTES = 255;
+/** Compression pointers that are followed for one name. */
+const MAX_POINTERS = 8;
+
+export const DNS_TYPE = { ptr: 12, txt: 16, srv: 33, any: 255 } as const;
+const CLASS_IN = 1;
+/** Flags of a response: QR and AA. */
+const RESPONSE_FLAGS = 0x8400;
+const RESPONSE_BIT = 0x8000;
+const POINTER_BITS = 0xc0;
+
+export interface MdnsQuestion {
+  readonly name: string;
+  readonly type: number;
+}
+
+export interface MdnsRecord extends MdnsQuestion {
+  /** The record's data, not decoded. */
+  readonly data: Uint8Array;
+}
+
+export interface MdnsPacket {
+  readonly isResponse: boolean;
+  readonly questions: readonly MdnsQuestion[];
+  /** Answers and additional records. */
+  readonly records: readonly MdnsRecord[];
+}
+
+/** A name that starts at an offset; null if it is malformed or has more bytes or pointers than allowed. */
+function readName(bytes: Uint8Array, start: number): { readonly name: string; readonly end: number } | null {
+  const labels: string[] = [];
+  let end: number | null = null;
+  let pointers = 0;
+  let size = 1;
+  for (let at = start; ; ) {
+    const length = bytes[at];
+    if (length === undefined) return null;
+    if (length === 0) return { name: labels.join('.'), end: end ?? at + 1 };
+    if (length >= POINTER_BITS) {
+      const target = (length - POINTER_BITS) * 0x100 + (bytes[at + 1] ?? Number.POSITIVE_INFINITY);
+      end ??= at + 2;
+      // A pointer leads to an earlier name.
+      if (target >= at || ++pointers > MAX_POINTERS) return null;
+      at = target;
+      continue;
+    }
+    size += length + 1;
+    if (length >= 0x40 || size > MAX_NAME_BYTES || at + 1 + length > bytes.length) return null;
+    labels.push(Buffer.from(bytes.subarray(at + 1, at + 1 + length)).toString('latin1'));
+    at += length + 1;
+  }
+}
+
+class PacketReader {
+  readonly #bytes: Uint8Array;
+  #at: number;
+
+  constructor(bytes: Uint8Array, at: number) {
+    this.#bytes = bytes;
+    this.#at = at;
+  }
+
+  question(): MdnsQuestion | null {
+    const name = readName(this.#bytes, this.#at);
+    if (name === null || name.end + 4 > this.#bytes.length) return null;
+    this.#at = name.end + 4;
+    return { name: name.name, type: this.#u16(name.end) };
+  }
+
+  record(): MdnsRecord | null {
+    const head = this.question();
+    // A time to live, and the length of the data.
+    if (head === null || this.#at + 6 > this.#bytes.length) return null;
+    const start = this.#at + 6;
+    const end = start + this.#u16(this.#at + 4);
+    if (end > this.#bytes.length) return null;
+    this.#at = end;
+    return { ...head, data: this.#bytes.subarray(start, end) };
+  }
+
+  /** The next `count` of them; null if one is malformed. */
+  list<T>(count: number, next: () => T | null): readonly T[] | null {
+    const items: T[] = [];
+    for (let i = 0; i < count; i++) {
+      const item = next();
+      if (item === null) return null;
+      items.push(item);
+    }
+    return items;
+  }
+
+  #u16(at: number): number {
+    return (this.#bytes[at] ?? 0) * 0x100 + (this.#bytes[at + 1] ?? 0);
+  }
+}
+
+/** Decodes a packet; null if it is malformed or over a limit. */
+export function decodePacket(bytes: Uint8Array): MdnsPacket | null {
+  if (bytes.length > MAX_PACKET_BYTES || bytes.length < 12) return null;
+  const header = new BinaryReader(bytes);
+  header.u16();
+  const isResponse = (header.u16() & RESPONSE_BIT) !== 0;
+  const counts = [header.u16(), header.u16(), header.u16(), header.u16()] as const;
+  const [asked, answered, authorities, more] = counts;
+  if (asked + answered + authorities + more > MAX_RECORDS) return null;
+  const reader = new PacketReader(bytes, 12);
+  const record = (): MdnsRecord | null => reader.record();
+  const questions = reader.list(asked, () => reader.question());
+  const answers = questions && reader.list(answered, record);
+  const additionals = answers && reader.list(authorities, record) && reader.list(more, record);
+  if (questions === null || answers === null || additionals === null) return null;
+  return { isResponse, questions, records: [...answers, ...additionals] };
+}
+
+/** A name in its encoding, uncompressed. Its labels have at most 63 characters. */
+export function encodeName(name: string): Uint8Array {
+  const labels = name.split('.').map((label) => Buffer.from(label, 'latin1'));
+  return Buffer.concat([...labels.flatMap((label) => [Uint8Array.of(label.length), label]), Uint8Array.of(0)]);
+}
+
+function header(flags: number, questions: number, answers: number, additionals: number): Uint8Array {
+  return Buffer.concat([0, flags, questions, answers, 0, additionals].map(u16));
+}
+
+export function encodeQuery({ name, type }: MdnsQuestion): Uint8Array {
+  return Buffer.concat([header(0, 1, 0, 0), encodeName(name), u16(type), u16(CLASS_IN)]);
+}
+
+/** A response whose records live for `ttlS` seconds. */
+export function encodeResponse(
+  { answers, additionals }: { readonly answers: readonly MdnsRecord[]; readonly additionals: readonly MdnsRecord[] },
+  ttlS: number,
+): Uint8Array {
+  const records = [...answers, ...additionals].flatMap(({ name, type, data }) => [
+    encodeName(name),
+    ...[u16(type), u16(CLASS_IN), u32(ttlS), u16(data.length)],
+    data,
+  ]);
+  return Buffer.concat([header(RESPONSE_FLAGS, 0, answers.length, additionals.length), ...records]);
+}
