@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { svc, svcJson, svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { ready } from '../support/network.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 interface AgentState {
@@ -109,10 +110,13 @@ test('svc reads the log and ends the daemon; a page cannot, and nobody starts it
 
 test('a daemon killed in the middle of many publishes has all its agents and never counts back', async (t) => {
   const dataDir = temporaryDirectory(t);
+  // A node on its own has nothing published.
+  await using other = await TestDaemon.start();
   const aids: string[] = [];
   const acknowledged = new Map<string, number>();
   for (let round = 0; round < 4; round++) {
-    const daemon = await TestDaemon.start({ dataDir });
+    await using daemon = await TestDaemon.start({ dataDir, bootstrap: [other.dhtAddress] });
+    await ready(daemon);
     const states = await daemon.call<{ agents: AgentState[] }>('GET', '/agents?limit=100');
     assert.deepEqual(new Set(states.agents.map((a) => a.aid)), new Set(aids), `round ${round}`);
     for (const { aid, seq } of states.agents)

@@ -33,6 +33,11 @@ export async function messageCommands(
   });
   let second = '';
   const notes = { text: / type 3 \w{8}…\n {4}Guten Tag$/, quiet: /^\w+$/ };
+  await step(here, ['note', 'queued', aid], {
+    schema: d.mailboxQueued.output,
+    text: /^No queued notes\.$/,
+    quiet: /^$/,
+  });
   await step(there, ['note', 'list', peer], { schema: d.mailboxList.output, ...notes });
   await step(here, ['note', 'send', aid, peer, '--text', 'Noch einer'], {
     schema: d.mailboxSend.output,

@@ -157,7 +157,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['agents', 'topic', 'add', aid, 'lang.detect'], {
     schema: d.serviceRegister.output,
-    text: /^Published/,
+    text: /^It is published, kept by 1 node\.$/,
     quiet: SEQ,
   });
   await step(here, ['agents', 'topic', 'list', aid], {
@@ -170,7 +170,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
     text: /renewed no more/,
     quiet: /^lang\.detect$/,
   });
-  const profiled = { schema: d.profileSet.output, text: /^Published, kept by/, quiet: SEQ };
+  const profiled = { schema: d.profileSet.output, text: /^It is published, kept by 1 node\.$/, quiet: SEQ };
   await step(here, ['agents', 'profile', 'set', aid, '--name', 'Walker', '--skill', 'walk'], profiled);
   await step(here, ['agents', 'profile', 'clear', aid, '-y'], profiled);
   const card = join(directory, 'agent-card.json');
@@ -369,6 +369,7 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   'wallet register': 'needs the signature of a wallet',
   'mcp share': 'goes on until it is asked to end',
   'mcp use': 'needs a server that somebody shares',
+  'note unqueue': 'needs a note that no other node has',
   nc: 'carries what comes, whatever the way',
   ssh: 'runs another program',
   use: 'is about the data directory of the daemon here',

@@ -21,6 +21,8 @@ export class ScriptedRecords
 {
   /** What a put reports where it is kept; 0: nobody answers, and nothing is kept. */
   replicas = 8;
+  /** How many nodes refuse a record where nobody keeps it, by reason. */
+  refused: PutResult['refused'] = {};
   state: Reachability = { ready: true, peers: 20, clients: 0, natType: 1, observed: [], inRoutingTables: true };
   /** Every record that was kept, in order. */
   readonly kept: SignedRecord[] = [];
@@ -47,7 +49,7 @@ export class ScriptedRecords
     if (!belongsUnder(record, key)) throw new Error('misplaced record');
     await this.beforePut(record);
     const { peers } = this.state;
-    if (this.replicas === 0 && peers > 0) return { replicas: 0, newer: null, refused: {} };
+    if (this.replicas === 0 && peers > 0) return { replicas: 0, newer: null, refused: this.refused };
     const name = `${toHex(key)} ${record.type} ${record.aid}`;
     const held = this.#valid(this.#records.get(name));
     if (held !== null && compareFreshness(held, record) > 0)

@@ -6,6 +6,7 @@ const NO_OTHER_NODE = 'not yet: no other node has it. It goes out as soon as thi
 
 export interface PublishAttempt {
   readonly published: boolean;
+  readonly seq?: number | undefined;
   /** Other nodes that keep it, after an attempt. */
   readonly replicas?: number | undefined;
   readonly publish_error?: string | undefined;
@@ -14,9 +15,9 @@ export interface PublishAttempt {
 /** Publishes an agent, and says what came of it. The daemon tries again by itself. */
 export async function tryPublish({ client }: CliContext, aid: string): Promise<PublishAttempt> {
   try {
-    const { replicas } = await client.agentPublish({ aid });
+    const { seq, replicas } = await client.agentPublish({ aid });
     // 0 replicas: there is no other node, or this is the node that the others ask.
-    return { published: replicas > 0 || (await client.agentGet({ aid })).published, replicas };
+    return { published: replicas > 0 || (await client.agentGet({ aid })).published, seq, replicas };
   } catch (error) {
     return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
   }
