@@ -200,7 +200,7 @@ export const roomOperations = declare(COMMON, {
       state: Type.Union([Type.Literal('joined'), Type.Literal('joining')]),
       title: Type.String(),
     }),
-    errors: ['not_found', 'bad_aid', 'quota_exceeded'],
+    errors: ['not_found', 'bad_aid', 'quota_exceeded', 'clock_wrong'],
     tool: {
       name: 'group_join',
       description: 'Join by link, or by group_id and creator_aid after an invitation; the others say whom to ask.',

@@ -323,6 +323,8 @@ export class Publishing {
     const isTaken = sent.every(({ replicas }) => replicas > 0);
     const trouble = isTaken ? null : await this.#deps.why?.(since);
     if (trouble) throw trouble;
+    const refused = sent.find(({ replicas, untimely }) => replicas === 0 && untimely > 0);
+    if (refused !== undefined) throw new SvcError('clock_wrong', { details: { refused: refused.untimely } });
     return acknowledged(sent, this.#isAlone);
   }
 

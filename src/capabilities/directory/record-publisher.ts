@@ -43,6 +43,8 @@ export interface Sent {
   readonly replicas: number;
   /** True if this node keeps a copy: see `PutResult.isHere`. */
   readonly isHere: boolean;
+  /** How many nodes refused it because of its time. */
+  readonly untimely: number;
   /** What it says of where this node is, as `saidOf`; null of other records. */
   readonly said: string | null;
 }
@@ -251,8 +253,8 @@ export class RecordPublisher {
       const part = records.slice(at, at + SIDE_BY_SIDE);
       const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));
       for (const [i, { row, record, said }] of part.entries()) {
-        const { replicas = 0, newer = null, isHere = false } = results[i] ?? {};
-        sent.push({ row, record, replicas, isHere, said });
+        const { replicas = 0, newer = null, isHere = false, refused = {} } = results[i] ?? {};
+        sent.push({ row, record, replicas, isHere, untimely: refused['not_now'] ?? 0, said });
         if (newer === null) continue;
         this.doubt(record.aid);
         if (newer.delegation.issuedAt > identity.delegation.issuedAt) throw this.#superseded(newer);
@@ -268,7 +270,7 @@ export class RecordPublisher {
     row: PublicationRow,
     record: SignedRecord,
     { near, signal, onWhole }: Attempt,
-  ): Promise<Pick<PutResult, 'replicas' | 'newer' | 'isHere'>> {
+  ): Promise<Pick<PutResult, 'replicas' | 'newer' | 'isHere' | 'refused'>> {
     const key = keyOf(record.aid, row);
     const nodes = near.get(toHex(key));
     const told = onWhole && ((result: PutResult) => onWhole(row, record, result));
@@ -278,7 +280,7 @@ export class RecordPublisher {
     } catch (error) {
       if (signal.aborted) throw error;
       this.#deps.log.warn({ aid: record.aid, type: record.type, error }, 'a record could not be published');
-      return { replicas: 0, newer: null };
+      return { replicas: 0, newer: null, refused: {} };
     }
   }
 

@@ -2,6 +2,7 @@
 import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { refuseClockAhead } from '../../foundation/own-clock.ts';
 import type { InviteIn, RoomRow } from '../../foundation/store/rooms.ts';
 import type { AntiEntropy } from './anti-entropy.ts';
 import type { Replica } from './replica.ts';
@@ -28,7 +29,7 @@ interface Way extends RoomLink {
   readonly hints: readonly Aid[];
 }
 
-interface JoinerDependencies extends Pick<RoomsDependencies, 'rooms' | 'log'> {
+interface JoinerDependencies extends Pick<RoomsDependencies, 'rooms' | 'log' | 'clockAheadMs'> {
   readonly replicas: Replicas;
   readonly writer: Pick<RoomWriter, 'write'>;
   readonly spread: Pick<AntiEntropy, 'soon' | 'syncNow'>;
@@ -41,7 +42,10 @@ export class Joiner {
     this.#deps = dependencies;
   }
 
-  /** As `Rooms.join`. */
+  /**
+   * As `Rooms.join`.
+   * @throws SvcError `clock_wrong` if the clock of this machine keeps the agent out; as `Rooms.join`
+   */
   async join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
     const { rooms, replicas, spread } = this.#deps;
     replicas.mustBeHere(aid);
@@ -55,9 +59,14 @@ export class Joiner {
     const way = wayOf(aid, groupId, request, link, invite);
     if (known === null) replicas.add({ ...way, aid, state: 'joining' });
     else this.#joinAnew(known, way);
-    await this.#tryToEnter(replicas.open(replicas.row(aid, groupId)));
+    const clockWrong = await this.#tryToEnter(replicas.open(replicas.row(aid, groupId)));
     const row = replicas.row(aid, groupId);
     if (row.state === 'joining' || known !== null) spread.soon(row.rid);
+    if (row.state === 'joining') {
+      // The room is joined later, once the clock is right. Until then no attempt can succeed.
+      refuseClockAhead(this.#deps.clockAheadMs?.() ?? 0);
+      if (clockWrong !== null) throw clockWrong;
+    }
     return { groupId, joined: row.state === 'member', title: row.title };
   }
 
@@ -92,16 +101,20 @@ export class Joiner {
     if (maker !== known.creator) replicas.reopen(rid);
   }
 
-  async #tryToEnter(replica: Replica): Promise<void> {
+  /** @returns the `clock_wrong` that an attempt failed with; null if none did */
+  async #tryToEnter(replica: Replica): Promise<SvcError | null> {
     const { rooms, replicas, spread, log } = this.#deps;
+    let clockWrong: SvcError | null = null;
     for (const peer of replicas.peers(replica).slice(0, MAX_TRIED)) {
-      if (rooms.byRid(replica.rid)?.state !== 'joining') return;
+      if (rooms.byRid(replica.rid)?.state !== 'joining') break;
       try {
         await spread.syncNow(replica, peer);
       } catch (error) {
         log.debug({ aid: replica.aid, peer, error }, 'a room was not joined through this agent');
+        if (error instanceof SvcError && error.code === 'clock_wrong') clockWrong = error;
       }
     }
+    return clockWrong;
   }
 }
 

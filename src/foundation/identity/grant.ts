@@ -48,6 +48,11 @@ export function checkGrant(grant: Grant): void {
   if (!isUsablePublicKey(grant.operationalKey)) throw badDelegation('the operational key is not a usable Ed25519 key');
 }
 
+/** Whether a time is within the window of a grant, give or take the clocks. Unix seconds. */
+export function isWindowOpen({ issuedAt, expiresAt }: Pick<Grant, 'issuedAt' | 'expiresAt'>, now: number): boolean {
+  return now >= issuedAt - CLOCK_SKEW_S && (expiresAt === 0 || now <= expiresAt + CLOCK_SKEW_S);
+}
+
 /**
  * Checks that a grant is in force.
  * @param now Unix seconds

@@ -10,7 +10,7 @@ import { SvcError } from '../errors.ts';
 import { type Aid, aidToBytes } from '../identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../identity/delegation.ts';
 import { SIGNATURE_BYTES, type Signer } from '../identity/ed25519.ts';
-import { checkWindow } from '../identity/grant.ts';
+import { checkWindow, isWindowOpen } from '../identity/grant.ts';
 import {
   isRecordType,
   MAX_RECORD_BYTES,
@@ -177,6 +177,12 @@ export function checkRecord(record: SignedRecord, now: number): void {
   checkWindow(delegation, now);
   if (!coherent.has(record) && !equalBytes(encodeCbor({ ...bodyOf(record), g: record.signature }), encoded))
     throw bad('its members are not what its bytes say');
+}
+
+/** Whether a time is within a record's life and within the window of its delegation. */
+export function isInForce({ timestamp, ttl, delegation }: SignedRecord, now: number): boolean {
+  const hasBegun = timestamp <= now + CLOCK_SKEW_S && timestamp + ttl >= now;
+  return hasBegun && isWindowOpen(delegation, now);
 }
 
 /** The error of a record that another key signed than the one that its delegation names. */

@@ -91,7 +91,17 @@ export interface FindReply {
 }
 
 /** What a node did with a record. The last ones are refusals. */
-export const STORE_CODES = ['kept', 'newer', 'bad', 'misplaced', 'full', 'limited', 'too_large', 'removed'] as const;
+export const STORE_CODES = [
+  'kept',
+  'newer',
+  'bad',
+  'misplaced',
+  'full',
+  'limited',
+  'too_large',
+  'removed',
+  'not_now',
+] as const;
 export type StoreCode = (typeof STORE_CODES)[number];
 
 export interface StoreReply {

@@ -10,8 +10,10 @@ import { hostKeyOf } from './node-address.ts';
 const MAX_PEERS = 64;
 /** For how long, milliseconds: a clock that was set right is not blamed for long. */
 const REMEMBER_MS = 600_000;
-/** Nodes that must have said the time before it is compared with ours: one or two may be wrong themselves. */
+/** Nodes whose median counts as it is: one or two may be wrong themselves. */
 const MIN_CLOCKS = 3;
+/** By how much our clock must be ahead of each of fewer nodes, milliseconds. */
+const FEW_CLOCKS_MS = 600_000;
 /** Half of the unit in which nodes say the time: on average it was so much later, milliseconds. */
 const HALF_SECOND_MS = 500;
 
@@ -41,10 +43,15 @@ export class PeerClocks {
     this.#words.set(hostKeyOf(from), { offsetMs: time * 1000 + HALF_SECOND_MS - (askedAt + heardAt) / 2, heardAt });
   }
 
-  /** By how many milliseconds our clock is ahead of the median of several; 0 if it is behind, or too few have said. */
+  /**
+   * By how many milliseconds our clock is ahead of the median of several. If only one or two nodes have said the time, all
+   * of them must agree that it is far ahead. 0 if it is not known to be ahead.
+   */
   aheadMs(now: number): number {
-    const { offsetMs, peers } = this.compare(now);
-    return offsetMs === null || peers < MIN_CLOCKS ? 0 : Math.max(0, -offsetMs);
+    const offsets = this.#offsets(now);
+    if (offsets.length >= MIN_CLOCKS) return Math.max(0, -(medianOf(offsets) ?? 0));
+    const least = Math.min(...offsets.map((offsetMs) => -offsetMs));
+    return offsets.length > 0 && least > FEW_CLOCKS_MS ? Math.round(least) : 0;
   }
 
   /**
@@ -52,9 +59,17 @@ export class PeerClocks {
    * @param now Unix milliseconds; what was heard long before or, since our clock was set, after it does not count
    */
   compare(now: number): ClockComparison {
-    const fresh = this.#words.values().filter(({ heardAt }) => Math.abs(now - heardAt) <= REMEMBER_MS);
-    const sorted = fresh.map(({ offsetMs }) => offsetMs).sort((a, b) => a - b);
-    const middle = sorted[Math.floor(sorted.length / 2)];
-    return { offsetMs: middle === undefined ? null : Math.round(middle), peers: sorted.length };
+    const offsets = this.#offsets(now);
+    return { offsetMs: medianOf(offsets), peers: offsets.length };
   }
+
+  #offsets(now: number): number[] {
+    const fresh = this.#words.values().filter(({ heardAt }) => Math.abs(now - heardAt) <= REMEMBER_MS);
+    return fresh.map(({ offsetMs }) => offsetMs);
+  }
+}
+
+function medianOf(offsets: readonly number[]): number | null {
+  const middle = offsets.toSorted((a, b) => a - b)[Math.floor(offsets.length / 2)];
+  return middle === undefined ? null : Math.round(middle);
 }

@@ -10,7 +10,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
-import { decodeRecord, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
+import { decodeRecord, isInForce, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
@@ -186,10 +186,13 @@ export class RecordHost {
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
     if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
     this.#verifying++;
+    const now = unixSeconds(clock);
+    let isUntimely = false;
     try {
       const record = decodeRecord(Uint8Array.from(encoded));
+      isUntimely = !isInForce(record, now);
       if (!belongsUnder(record, key)) return { code: 'misplaced' };
-      await verifier.verifyAsync(record, unixSeconds(clock));
+      await verifier.verifyAsync(record, now);
       const offer = await this.#offers.run(() => store.offer(key, record, publisher));
       // A note is not put again once it is acknowledged; its publisher renews every other record.
       if (record.type === RECORD.note && offer.code === 'kept' && !(await this.#isSure())) return { code: 'full' };
@@ -197,7 +200,8 @@ export class RecordHost {
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
       log.debug({ from: publisher, reason: error.message }, 'refused a record that does not verify');
-      return { code: 'bad' };
+      // The publisher learns that the clocks disagree.
+      return { code: isUntimely ? 'not_now' : 'bad' };
     } finally {
       this.#verifying--;
     }

@@ -10,7 +10,7 @@ export interface PutResult {
   readonly isHere?: true;
   /** The newest record of the same AID and type that a storing node holds instead of ours, if one is newer. */
   readonly newer: SignedRecord | null;
-  /** How many nodes refused it, by reason: `newer`, `bad`, `misplaced`, `full`, `limited`, `too_large`, `removed`. */
+  /** How many nodes refused it, by reason: `newer`, `bad`, `misplaced`, `full`, `limited`, `too_large`, `removed`, `not_now`. */
   readonly refused: Readonly<Record<string, number>>;
 }
 

@@ -3,7 +3,6 @@
  * the operational key over this end, the other end and this very connection. What is signed, and
  * why a proof is worth nothing elsewhere: docs/protocol-links.md, "Agent proofs".
  */
-import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import {
@@ -14,6 +13,7 @@ import {
 } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
+import { isWindowOpen } from '../../foundation/identity/grant.ts';
 import { verifySignatureAsync } from '../../foundation/identity/keys.ts';
 import { ProtocolBreach, STATUS } from './status.ts';
 import type { LocalIdentity } from './types.ts';
@@ -131,9 +131,7 @@ function forged(message: string, cause?: unknown): ProtocolBreach {
 
 /** True where a delegation is within its window, and not older than `oldest`. Unix seconds. */
 export function isCurrent(window: ProvenWindow, oldest: number, now: number): boolean {
-  const begun = now >= window.issuedAt - CLOCK_SKEW_S;
-  const ended = window.expiresAt !== 0 && now > window.expiresAt + CLOCK_SKEW_S;
-  return begun && !ended && window.issuedAt >= oldest;
+  return isWindowOpen(window, now) && window.issuedAt >= oldest;
 }
 
 /** True where both are the same delegation, or one as good. */

@@ -155,6 +155,22 @@ test('where nobody acknowledges, the error says so and the record is tried again
   world.store.close();
 });
 
+test('where every node refuses a record for its time, the error is that the clock is wrong', async () => {
+  const world = new DirectoryWorld();
+  const { aid } = world.add();
+  await world.directory.start();
+  world.network.become({ peers: 3 });
+  world.network.replicas = 0;
+  world.network.refused = { not_now: 2, limited: 1 };
+  await assert.rejects(world.directory.publish(aid), { code: 'clock_wrong', details: { refused: 2 } });
+  assert.equal(world.directory.summary(aid).everPublished, false);
+  world.network.replicas = 3;
+  await world.clock.run(60_000);
+  assert.equal(world.directory.summary(aid).replicas, 3, 'it was tried again');
+  await world.directory.stop();
+  world.store.close();
+});
+
 test('a put that fails or hangs is given up and tried again', async () => {
   const world = new DirectoryWorld();
   const { aid } = world.add();

@@ -18,6 +18,7 @@ function setUp() {
   const asked: Aid[] = [];
   const soon: number[] = [];
   const answering = new Set([ann]);
+  const failure = { next: new SvcError('connect_failed') };
   const joiner = new Joiner({
     rooms: here.rooms,
     replicas: here.replicas,
@@ -26,14 +27,15 @@ function setUp() {
       soon: (rid) => void soon.push(rid),
       syncNow: async (replica: Replica, peer: Aid) => {
         asked.push(peer);
-        if (!answering.has(peer)) throw new SvcError('connect_failed');
+        if (!answering.has(peer)) throw failure.next;
         here.writer.admit(replica, there.log(ann, groupId), peer);
         joiner.synced(replica);
       },
     },
     log: silentLog,
+    clockAheadMs: () => here.aheadMs,
   });
-  return { there, ann, groupId, link, here, ben, asked, soon, answering, joiner };
+  return { there, ann, groupId, link, here, ben, asked, soon, answering, failure, joiner };
 }
 
 test('who has the link asks the creator, takes the log and writes that it joins', async () => {
@@ -108,4 +110,21 @@ test('an agent that is gone meanwhile, or has read nothing yet, writes nothing',
   joiner.synced(replica);
   assert.equal(here.rooms.byRid(replica.rid)?.state, 'joining');
   await assert.rejects(joiner.join(ben, { link, hints: [] }), { code: 'not_found' });
+});
+
+test('a wrong clock is said, and the room is joined once it is right', async () => {
+  const { here, ann, ben, groupId, link, answering, failure, joiner } = setUp();
+  here.aheadMs = 60_001;
+  await assert.rejects(joiner.join(ben, { link, hints: [] }), { code: 'clock_wrong', details: { offset_s: -60.001 } });
+  assert.equal(here.replicas.row(ben, groupId).state, 'joining');
+  here.aheadMs = 0;
+  assert.equal((await joiner.join(ben, { link, hints: [] })).joined, true);
+
+  const { joiner: other, ...second } = setUp();
+  second.answering.clear();
+  second.failure.next = new SvcError('clock_wrong');
+  await assert.rejects(other.join(second.ben, { link: second.link, hints: [] }), { code: 'clock_wrong' });
+  answering.clear();
+  failure.next = new SvcError('clock_wrong');
+  assert.equal((await joiner.join(ben, { link, hints: [ann] })).joined, true, 'a member needs nobody');
 });

@@ -40,3 +40,15 @@ test('our clock is ahead if the median of at least three nodes says so', () => {
   for (const n of [4, 5]) say(clocks, n, 300);
   assert.equal(clocks.aheadMs(NOW), 0);
 });
+
+test('of one or two nodes, each must say that our clock is ahead by more than ten minutes', () => {
+  const clocks = new PeerClocks();
+  say(clocks, 1, -2 * 86_400);
+  assert.equal(clocks.aheadMs(NOW), 2 * 86_400_000);
+  say(clocks, 2, -660);
+  assert.equal(clocks.aheadMs(NOW), 660_000);
+  say(clocks, 2, -600);
+  assert.equal(clocks.aheadMs(NOW), 0);
+  say(clocks, 2, 86_400);
+  assert.equal(clocks.aheadMs(NOW), 0, 'they disagree');
+});

@@ -80,15 +80,27 @@ test('refuses what does not verify', async (t) => {
   const forged = Uint8Array.from(record.encoded);
   forged.set([(forged.at(-1) ?? 0) ^ 1], forged.length - 1);
   assert.deepEqual(await store(key, forged), { code: 'bad' });
-  assert.deepEqual(await store(key, endpointRecord(owner, { timestamp: NOW - 7200 }).record.encoded), { code: 'bad' });
-  assert.deepEqual(await store(key, endpointRecord(owner, { timestamp: NOW + 300 }).record.encoded), { code: 'bad' });
   assert.deepEqual(await store(key, new Uint8Array(300)), { code: 'bad' });
   assert.deepEqual(await store(key, new Uint8Array()), { code: 'bad' });
-  const expired = delegateAnew(owner.master, NOW - 1000, NOW - 500);
-  assert.deepEqual(await store(key, endpointRecord(expired).record.encoded), { code: 'bad' });
   const thief = newIdentity();
   const stolen = { ...thief, aid: owner.aid };
   assert.deepEqual(await store(key, endpointRecord(stolen).record.encoded), { code: 'bad' });
+  assert.equal(node.dht.usage().records, 0);
+});
+
+test('says of what comes too early or too late that it is its time', async (t) => {
+  const { node, store } = await world(t);
+  const owner = newIdentity();
+  const { key } = endpointRecord(owner);
+  for (const timestamp of [NOW - 7200, NOW + 300])
+    assert.deepEqual(await store(key, endpointRecord(owner, { timestamp }).record.encoded), { code: 'not_now' });
+  for (const [issuedAt, expiresAt] of [
+    [NOW - 1000, NOW - 500],
+    [NOW + 300, 0],
+  ] as const) {
+    const { record } = endpointRecord(delegateAnew(owner.master, issuedAt, expiresAt));
+    assert.deepEqual(await store(key, record.encoded), { code: 'not_now' });
+  }
   assert.equal(node.dht.usage().records, 0);
 });
 
