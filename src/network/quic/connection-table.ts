@@ -4,6 +4,9 @@ import { Quota, type QuotaLevel, type QuotaShare } from '../../foundation/quota.
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
+/** Known nodes keep at most this part of all connections to themselves: a quarter. */
+const MAX_RESERVE_DIVISOR = 4;
+
 interface ConnectionTableDependencies {
   /** True for a node that this one uses, or that hosts an agent which the owner let in by name: strangers make room for it. */
   readonly isKnown?: ((nodeKey: Uint8Array) => boolean) | undefined;
@@ -22,7 +25,7 @@ export class ConnectionTable<C extends QuicConnection> {
         perSource: connectionsPerSource,
         perNetwork: connectionsPerNetwork,
         total: connections,
-        reserved: Math.min(reservedConnections, connections - 1),
+        reserved: Math.min(reservedConnections, Math.floor(connections / MAX_RESERVE_DIVISOR)),
       },
       // A node that restarts often is not kept out by its own dead connections.
       { ownYields: true, countLoopback: limits.countLoopback },
