@@ -15,6 +15,11 @@ import { NO_LANES } from './bulk.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';
 import { TcpServer } from './tcp.ts';
 
+interface Clocks {
+  readonly clock: Clock;
+  readonly inboundClock: Clock;
+}
+
 export class TunnelWorld {
   readonly world: LinkWorld;
   readonly near: LinkNode;
@@ -42,17 +47,19 @@ export class TunnelWorld {
   readonly others = new Map<Aid, TcpServer>();
   /** Source ports that the next connections to services get, while there are any. */
   readonly sourcePorts: number[] = [];
+  /** Whether the owner of the remote agent let the caller in by name. */
+  named = false;
   /** Whether the remote agent refuses the caller. */
   refused = false;
   /** The only access token that the remote agent takes; undefined takes everyone. */
   secret: string | undefined;
 
-  private constructor(world: LinkWorld, near: LinkNode, far: LinkNode, service: TcpServer, clock: Clock) {
+  private constructor(world: LinkWorld, near: LinkNode, far: LinkNode, service: TcpServer, clocks: Clocks) {
     this.world = world;
     this.near = near;
     this.far = far;
     this.service = service;
-    this.#clock = clock;
+    this.#clock = clocks.clock;
     this.local = near.host().aid;
     this.remote = far.host().aid;
     const authorize = (): void => {
@@ -60,12 +67,12 @@ export class TunnelWorld {
     };
     this.inbound = new TunnelInbound({
       lanes: NO_LANES,
-      clock: systemClock,
+      clock: clocks.inboundClock,
       log: silentLog,
       serviceOf: (aid) =>
         this.bound ? { ...(this.others.get(aid) ?? service).address, takesTunnels: this.takesTunnels } : null,
       authorize,
-      isNamed: () => false,
+      isNamed: () => this.named,
       maxConnections: () => this.maxConnections,
       connect: (options) => connect({ ...options, localPort: this.sourcePorts.shift() ?? 0 }),
     });
@@ -88,10 +95,17 @@ export class TunnelWorld {
     this.tunnels = this.newService();
   }
 
-  /** @param clock of the tunnels' idle time-outs */
-  static async start(serve: (socket: Socket) => void, clock: Clock = systemClock): Promise<TunnelWorld> {
-    const world = new LinkWorld();
-    return new TunnelWorld(world, await world.node(), await world.node(), await TcpServer.start(serve), clock);
+  /**
+   * @param clock of the tunnels' idle time-outs
+   * @param inboundClock of the remote node's side of tunnels
+   */
+  static async start(
+    serve: (socket: Socket) => void,
+    clock: Clock = systemClock,
+    inboundClock: Clock = systemClock,
+  ): Promise<TunnelWorld> {
+    const [world, service] = [new LinkWorld(), await TcpServer.start(serve)];
+    return new TunnelWorld(world, await world.node(), await world.node(), service, { clock, inboundClock });
   }
 
   /** The tunnels of another life of the daemon, with the same memory. */

@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
-import { LINGER_MS } from '../../network/links/wire.ts';
+import { lingerThenDestroy } from '../../network/links/wire.ts';
 import { daemonErrorAnswer } from './error-answer.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 
@@ -12,12 +12,6 @@ export function writeHead(stream: Duplex, status: number, statusText: string, he
   const lines = [...pairs(headers)].map(([name, value]) => `${name}: ${value}\r\n`);
   const text = statusText === '' ? (STATUS_CODES[status] ?? '') : statusText;
   stream.write(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n`, 'latin1');
-}
-
-/** Ends a stream once what was written has had time to arrive; what still comes is thrown away. */
-export function lingerThenDestroy(stream: Duplex, clock: Clock): void {
-  const timer = clock.after(LINGER_MS, () => stream.destroy());
-  stream.once('close', () => timer.cancel());
 }
 
 /** Tells the caller's daemon about an error, then lets go of the stream. */

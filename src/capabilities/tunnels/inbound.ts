@@ -1,15 +1,20 @@
 /** The called side of tunnels: connects links to the bound service of the called agent. */
 import type { Socket, TcpNetConnectOpts } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
+import { pairHolder } from '../../network/links/holder.ts';
+import { Lingering } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
+import { lingerThenDestroy } from '../../network/links/wire.ts';
 import { type Carrier, join } from './carrier.ts';
 import { InboundPlaces, type InboundPlacesDependencies } from './inbound-places.ts';
 import { LastingCalled } from './lasting/called.ts';
+import { LastingConnection } from './lasting/lasting-connection.ts';
 import { statusByte } from './preamble.ts';
 import type { TunnelSession } from './types.ts';
 import { WideCalled, type WideCalledDependencies } from './wide/called.ts';
@@ -50,6 +55,7 @@ export class TunnelInbound {
   readonly #lasting: LastingCalled;
   readonly #wide: WideCalled;
   readonly #places: InboundPlaces;
+  readonly #lingering = new Lingering();
 
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;
@@ -73,6 +79,11 @@ export class TunnelInbound {
   /** Counts of connections that outlive their links. */
   get lasting(): LastingCalled['counts'] {
     return this.#lasting.counts;
+  }
+
+  /** Connections that end with an outcome that the caller has not read. */
+  get lingering(): number {
+    return this.#lingering.size;
   }
 
   /** Takes a link of one of the `TUNNEL_PURPOSES`. */
@@ -112,8 +123,10 @@ export class TunnelInbound {
   }
 
   async #take(link: LinkStream): Promise<void> {
-    if (link.purpose === 'tcp-lane') await this.#wide.join(link);
-    else if (link.purpose === 'tcp-resume') await this.#lasting.resume(link);
+    if (link.purpose === 'tcp-lane') {
+      await this.#wide.join(link);
+      this.#countLingering(link, link);
+    } else if (link.purpose === 'tcp-resume') await this.#lasting.resume(link);
     else await this.#serve(link, await this.#carrier(link));
   }
 
@@ -124,32 +137,50 @@ export class TunnelInbound {
 
   async #serve(link: LinkStream, stream: Carrier): Promise<void> {
     const service = this.#deps.serviceOf(link.called);
-    if (service === null) return refuse(stream, 'no_inbound');
-    if (!service.takesTunnels) return refuse(stream, 'calls_only');
+    if (service === null) return this.#refuse(link, stream, 'no_inbound');
+    if (!service.takesTunnels) return this.#refuse(link, stream, 'calls_only');
     const place = this.#places.take(link, () => stream.destroy());
-    if (place === null) return refuse(stream, 'rate_limited');
+    if (place === null) return this.#refuse(link, stream, 'rate_limited');
     let socket: Socket;
     try {
       socket = await this.#connectApart(link, service);
     } catch {
       place.leave();
-      return refuse(stream, 'inbound_unreachable');
+      return this.#refuse(link, stream, 'inbound_unreachable');
     }
     socket.once('close', place.leave);
     if (link.purpose === 'tcp-probe' || stream.destroyed) {
       socket.destroy();
-      if (!stream.destroyed) stream.end(Uint8Array.of(statusByte(null)));
+      if (!stream.destroyed) this.#endWith(link, stream, null);
       return;
     }
     // The rules may have changed since the link was opened, and the agent may have gone.
     const refusal = await this.#refusal(link);
     if (refusal !== null || stream.destroyed) {
       socket.destroy();
-      if (refusal !== null && !stream.destroyed) refuse(stream, refusal);
+      if (refusal !== null && !stream.destroyed) this.#refuse(link, stream, refusal);
       return;
     }
     stream.write(Uint8Array.of(statusByte(null)));
     this.#join(link, { socket, stream }, place.used);
+  }
+
+  #refuse(link: LinkStream, stream: Carrier, code: ErrorCode): void {
+    this.#endWith(link, stream, code);
+    stream.resume();
+  }
+
+  /** Says the outcome and nothing else; the caller has a moment to read it. */
+  #endWith(link: LinkStream, stream: Carrier, code: ErrorCode | null): void {
+    stream.end(Uint8Array.of(statusByte(code)));
+    if (stream.destroyed) return;
+    const carrier = stream instanceof LastingConnection ? link : stream;
+    lingerThenDestroy(carrier, this.#deps.clock);
+    this.#countLingering(link, carrier);
+  }
+
+  #countLingering(link: LinkStream, carrier: Duplex): void {
+    if (!carrier.destroyed) this.#lingering.count(carrier, pairHolder(link, this.#deps.isNamed(link)));
   }
 
   async #refusal(link: LinkStream): Promise<ErrorCode | null> {
@@ -224,11 +255,6 @@ export class TunnelInbound {
       },
     });
   }
-}
-
-function refuse(stream: Carrier, code: ErrorCode): void {
-  stream.end(Uint8Array.of(statusByte(code)));
-  stream.resume();
 }
 
 function cut({ socket, stream }: Joined): void {

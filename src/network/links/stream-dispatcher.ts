@@ -7,13 +7,14 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { Quota } from '../../foundation/quota.ts';
+import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { sessionHolder } from './holder.ts';
+import { Lingering } from './lingering.ts';
 import type { NodeSession } from './node-session.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { endWith, readExactly } from './wire.ts';
@@ -80,6 +81,7 @@ export class StreamDispatcher {
     total: MAX_WAITING,
     reserved: RESERVED_WAITING,
   });
+  readonly #lingering = new Lingering();
 
   constructor(dependencies: GateDependencies) {
     this.#deps = dependencies;
@@ -109,15 +111,29 @@ export class StreamDispatcher {
     return this.#waiting.taken;
   }
 
+  /** How many streams linger after our last word. */
+  get lingering(): number {
+    return this.#lingering.size;
+  }
+
   /** Lets a stream in or refuses it. */
   admit(stream: QuicStream, session: NodeSession): void {
     session.adopt(stream);
     const holder = sessionHolder(session, this.#deps.known);
     const share = this.#waiting.take(holder, { onEvict: () => stream.destroy() });
-    if (share === null) return this.#tooFast(stream, session);
-    if (this.#opens.take(holder)) return detach(this.#serve(stream, session).finally(() => share.release()));
+    if (share === null) return this.#tooFast(stream, session, holder);
+    const served = (): void => {
+      share.release();
+      this.#noteLingering(stream, holder);
+    };
+    if (this.#opens.take(holder)) return detach(this.#serve(stream, session).finally(served));
     share.release();
-    this.#tooFast(stream, session);
+    this.#tooFast(stream, session, holder);
+  }
+
+  /** A stream on which we have said all waits for the other side's end. */
+  #noteLingering(stream: QuicStream, holder: QuotaHolder): void {
+    if (stream.writableEnded && !stream.destroyed) this.#lingering.count(stream, holder);
   }
 
   /** Counts a breach of the protocol; cuts the node off after too many. */
@@ -127,8 +143,11 @@ export class StreamDispatcher {
     session.close();
   }
 
-  #tooFast(stream: QuicStream, session: NodeSession): void {
-    if (this.#haste.take(session.nodeId)) return endWith(stream, STATUS.rateLimited, this.#deps.clock);
+  #tooFast(stream: QuicStream, session: NodeSession, holder: QuotaHolder): void {
+    if (this.#haste.take(session.nodeId)) {
+      endWith(stream, STATUS.rateLimited, this.#deps.clock);
+      return this.#noteLingering(stream, holder);
+    }
     this.#deps.log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
     stream.destroy();
     session.close();

@@ -137,6 +137,12 @@ export async function drained(stream: Writable, signal: AbortSignal): Promise<vo
   }
 }
 
+/** Ends a stream once what was written has had time to arrive; what still comes is thrown away. */
+export function lingerThenDestroy(stream: Duplex, clock: Clock): void {
+  const timer = clock.after(LINGER_MS, () => stream.destroy());
+  stream.once('close', () => timer.cancel());
+}
+
 /**
  * Says the last word on a stream that the other side opened, such as why it is refused, then lets go of it: at once
  * where the other side never stops talking.
@@ -144,8 +150,7 @@ export async function drained(stream: Writable, signal: AbortSignal): Promise<vo
 export function endWith(stream: Duplex, status: ReplyStatus, clock: Clock): void {
   if (stream.destroyed) return;
   let discarded = 0;
-  const timer = clock.after(LINGER_MS, () => stream.destroy());
-  stream.once('close', () => timer.cancel());
+  lingerThenDestroy(stream, clock);
   stream.on('data', (chunk: Uint8Array) => {
     discarded += chunk.length;
     if (discarded > REFUSAL_DISCARD_BYTES) stream.destroy();

@@ -14,6 +14,7 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import { CLIENT_WAIT_MS } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Purpose, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
+import { LINGER_MS } from '../../../src/network/links/wire.ts';
 import { NO_LANES } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
 import { readAll, settle } from '../../support/link-world.ts';
@@ -69,6 +70,23 @@ test('a link to an agent that serves no tunnels is refused before anything is ke
   world.takesTunnels = false;
   for (const purpose of purposes) await assert.rejects(open(purpose), { code: 'calls_only' }, purpose);
   assert.deepEqual(world.inbound.lasting, { known: 0, waiting: 0, keptBytes: 0 });
+});
+
+test('a refused connection ends soon, though its caller never ends it', async () => {
+  const clock = new TestClock();
+  await using world = await TunnelWorld.start(echo, systemClock, clock);
+  world.maxConnections = 0;
+  const purposes = ['tcp', 'tcp-lasting', 'tcp-wide'] as const;
+  for (const purpose of purposes) {
+    const link = await world.near.links.open(world.local, world.remote, purpose);
+    link.on('error', () => {}).resume();
+    if (purpose !== 'tcp') link.write(drawTicket());
+  }
+  await eventually('all are refused', () => world.inbound.lingering === purposes.length);
+  clock.advance(LINGER_MS);
+  await eventually('all have ended', () => world.far.pool.stats().streams === 0);
+  assert.equal(world.inbound.lingering, 0);
+  assert.equal(world.inbound.lasting.known, 0);
 });
 
 test('a server that speaks first is heard', async () => {

@@ -6,6 +6,7 @@ import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
+import { MAX_LINGERING_PER_NODE } from '../../../src/network/links/lingering.ts';
 import { PROOF_RATE } from '../../../src/network/links/link-responder.ts';
 import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests.ts';
 import { encodeProof, makeProof, type Proof, type ProofRole } from '../../../src/network/links/proofs.ts';
@@ -18,7 +19,7 @@ import {
   MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
 } from '../../../src/network/links/stream-dispatcher.ts';
-import { readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
+import { LINGER_MS, readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
 import type { QuicStream } from '../../../src/network/quic/types.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
@@ -182,6 +183,23 @@ test('streams without end wait in bounded number, do not hinder other nodes, and
   await session.connection.closed;
   await settle();
   assert.equal(a.pool.gate.waiting, 0);
+});
+
+test('refused streams that their node never ends linger for a moment, and in bounded number', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, raw] = [await world.node(), await RawPeer.in(world)];
+  const session = await raw.connect(a);
+  for (let i = 0; i < MAX_LINGERING_PER_NODE + 20; i++) {
+    (await session.send(Uint8Array.of(0x7f))).on('error', () => {});
+    if (i % 100 === 0) await settle(2);
+  }
+  await settle();
+  assert.equal(a.pool.gate.lingering, MAX_LINGERING_PER_NODE);
+  clock.advance(LINGER_MS);
+  await settle();
+  assert.equal(a.pool.gate.lingering, 0);
+  assert.equal(a.pool.stats().streams, 0);
 });
 
 test('many nodes on one address leave places for those on others', async () => {

@@ -111,10 +111,12 @@ export class LastingConnection implements FrameTaker, Resumable {
     this.#held = { bytes: said, timer: this.#host.clock.after(HELD_MS, () => this.#sendHeld()) };
   }
 
-  /** Says last bytes, where no TCP connection will be joined. */
+  /** Says last bytes, where no TCP connection will be joined: they do not outlive the link. */
   end(bytes: Uint8Array): void {
     this.write(bytes);
     this.#end();
+    this.#keeps = false;
+    if (this.#link === null) this.destroy();
   }
 
   /** Reads what comes, and throws it away. */

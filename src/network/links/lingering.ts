@@ -1,0 +1,41 @@
+/**
+ * Streams that linger after our last word until the other side has read it, such as refused ones. Each costs some 13 KiB
+ * and a stranger nothing, so a quota bounds them: its holder's oldest is cut off to make room.
+ */
+import type { Duplex } from 'node:stream';
+import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
+
+/** Lingering streams of one node. */
+export const MAX_LINGERING_PER_NODE = 512;
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+export const MAX_LINGERING_PER_SOURCE = 768;
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const MAX_LINGERING_PER_NETWORK = 1024;
+/** The same of all nodes together. */
+export const MAX_LINGERING = 2048;
+/** Of these, the ones that only known nodes may have. */
+export const RESERVED_LINGERING = 512;
+
+export class Lingering {
+  readonly #quota = new Quota(
+    {
+      perNode: MAX_LINGERING_PER_NODE,
+      perSource: MAX_LINGERING_PER_SOURCE,
+      perNetwork: MAX_LINGERING_PER_NETWORK,
+      total: MAX_LINGERING,
+      reserved: RESERVED_LINGERING,
+    },
+    { ownYields: true },
+  );
+
+  get size(): number {
+    return this.#quota.taken;
+  }
+
+  /** Counts a stream until it closes; one without room is cut off at once. */
+  count(stream: Duplex, holder: QuotaHolder): void {
+    const share = this.#quota.take(holder, { onEvict: () => stream.destroy() });
+    if (share === null) stream.destroy();
+    else stream.once('close', () => share.release());
+  }
+}

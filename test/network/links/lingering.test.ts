@@ -1,0 +1,42 @@
+/** How many streams linger after our last word. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import {
+  Lingering,
+  MAX_LINGERING,
+  MAX_LINGERING_PER_NODE,
+  MAX_LINGERING_PER_SOURCE,
+  RESERVED_LINGERING,
+} from '../../../src/network/links/lingering.ts';
+
+function fill(lingering: Lingering, count: number, holder: (i: number) => { node: string; source: string }) {
+  return Array.from({ length: count }, (_, i) => {
+    const stream = new PassThrough();
+    lingering.count(stream, { ...holder(i), named: false });
+    return stream;
+  });
+}
+
+test('the oldest lingering stream of a node is cut off for its newest', async () => {
+  const lingering = new Lingering();
+  const streams = fill(lingering, MAX_LINGERING_PER_NODE + 1, () => ({ node: 'a', source: '192.0.2.1' }));
+  assert.deepEqual([streams[0]?.destroyed, streams[1]?.destroyed, streams.at(-1)?.destroyed], [true, false, false]);
+  assert.equal(lingering.size, MAX_LINGERING_PER_NODE);
+  const [, second] = streams;
+  assert.ok(second);
+  await once(second.destroy(), 'close');
+  assert.equal(lingering.size, MAX_LINGERING_PER_NODE - 1);
+});
+
+test('free node keys of one source, or of many sources, leave room for known nodes', () => {
+  const lingering = new Lingering();
+  fill(lingering, 2 * MAX_LINGERING_PER_SOURCE, (i) => ({ node: `node ${i}`, source: '192.0.2.1' }));
+  assert.equal(lingering.size, MAX_LINGERING_PER_SOURCE);
+  fill(lingering, 2 * MAX_LINGERING, (i) => ({ node: `node ${i}`, source: `10.0.${i >> 8}.${i & 255}` }));
+  assert.equal(lingering.size, MAX_LINGERING - RESERVED_LINGERING);
+  const known = new PassThrough();
+  lingering.count(known, { node: 'known', source: '192.0.2.1', named: true });
+  assert.equal(known.destroyed, false);
+});
