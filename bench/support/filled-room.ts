@@ -45,6 +45,7 @@ export function fillRoom(dataDir: string, agent: KnownAgent, entries: number): {
   const delegation = decodeDelegation(new Uint8Array(Buffer.from(agent.proofHex.replace(/^0x/, ''), 'hex')));
   const identity = { aid: agent.aid, delegation, sign: (message: Uint8Array) => key.sign(message) };
   const rooms = new Rooms({
+    isKnown: () => false,
     rooms: new RoomStore(store),
     entries: new RoomEntryStore(store),
     links: {

@@ -34,13 +34,13 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const objects = buildObjects(f, agents, access, offered, links);
   const eventLog = buildEventLog(f);
   const shared = { links, events: eventLog, objects: objects.objects };
-  const messages = buildMessages(f, n, agents, directory, shared);
-  const rooms = buildRooms(f, agents, { ...shared, notes: messages.notes }, n);
+  const addressBook = new AddressBook(f.meta);
+  const messages = buildMessages(f, n, agents, directory, { ...shared, access, addressBook });
+  const rooms = buildRooms(f, agents, { ...shared, ...messages }, n);
   const tunnels = buildTunnels(f, agents, access, links, n);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const cards = buildCards(f, n, agents, directory, objects);
   const push = buildPush(f, n, agents, access, links);
-  const addressBook = new AddressBook(f.meta);
   const fileOffers = buildFileOffers(f, agents, {
     ...objects,
     ...messages,

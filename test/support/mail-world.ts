@@ -80,6 +80,8 @@ export class MailNode {
   readonly newest = new Map<Aid, number>();
   /** AIDs whose keys were made here a moment ago. */
   readonly made = new Set<Aid>();
+  /** Agents that the owner here knows. */
+  readonly known = new Set<Aid>();
   /** By how much other nodes say that this one's clock is ahead, milliseconds. */
   aheadMs = 0;
   readonly #identities = new Map<Aid, LocalIdentity>();
@@ -107,6 +109,7 @@ export class MailNode {
       identity: (aid) => this.identity(aid),
       agents: () => ({ aids: [...this.#identities.keys()], next: null }),
       isNew: (aid) => this.made.has(aid),
+      isKnown: (_, peer) => this.known.has(peer),
       newestDelegation: (aid) => this.newest.get(aid) ?? 0,
       clockAheadMs: () => this.aheadMs,
       random: () => world.links.random.next(),

@@ -218,6 +218,7 @@ async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestId
   const { store, clock, registry } = node;
   const tables = { rooms: new RoomStore(store), entries: new RoomEntryStore(store) };
   const rooms = new Rooms({
+    isKnown: () => false,
     ...tables,
     links: new FlakyNetwork(clock, 1).node('nobody'),
     notes: { send: async () => ({ delivered: false }), onNote: () => {} },

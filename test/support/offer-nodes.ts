@@ -40,7 +40,7 @@ export class OfferNode {
   readonly rechecked: Aid[] = [];
   readonly offered: OfferedObjects;
   readonly offers: FileOffers;
-  readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full'>();
+  readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'>();
   /** What sending fails with. */
   failure: SvcError | null = null;
   rooms = 0;
@@ -85,7 +85,12 @@ export class OfferNode {
     });
   }
 
-  take(sender: Aid, type: number, body: Uint8Array, sentAt = this.clock.now()): 'kept' | 'full' | undefined {
+  take(
+    sender: Aid,
+    type: number,
+    body: Uint8Array,
+    sentAt = this.clock.now(),
+  ): 'kept' | 'full' | 'dropped' | undefined {
     return this.#takers.get(type)?.(this.aid, { sender, body, sentAt });
   }
 
@@ -95,7 +100,7 @@ export class OfferNode {
   }
 
   /** An offer of a stranger, numbered. */
-  strange(sender: Aid, number: number): 'kept' | 'full' | undefined {
+  strange(sender: Aid, number: number): 'kept' | 'full' | 'dropped' | undefined {
     const id = number.toString(16).padStart(16, 'f');
     return this.take(
       sender,

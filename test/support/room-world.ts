@@ -68,6 +68,7 @@ export class RoomNode {
     this.entries = new RoomEntryStore(store);
     this.table = new RoomStore(store);
     this.rooms = new Rooms({
+      isKnown: () => false,
       rooms: this.table,
       entries: this.entries,
       links: this.links,

@@ -220,16 +220,16 @@ export class FileOffers implements Component {
   }
 
   /** Takes in an offer of another agent; in a transaction. What is not kept is not said: nobody learns who is shut out. */
-  #offered(aid: Aid, { sender, body, sentAt }: OfferNote): 'kept' | 'full' {
+  #offered(aid: Aid, { sender, body, sentAt }: OfferNote): 'kept' | 'full' | 'dropped' {
     const { store, events, isHere, isBlocked } = this.#deps;
     if (!isHere(aid)) return 'full';
     const file = decodeOffer(body);
-    if (file === null || sender === aid || isBlocked(aid, sender)) return 'kept';
+    if (file === null || sender === aid || isBlocked(aid, sender)) return 'dropped';
     if (!this.#hasRoom(aid, sender)) return 'full';
     const name = receivedName(file.name);
     const times = { at: sentAt, expiresAt: sentAt + FILE_OFFER_LIFE_MS };
-    if (store.add({ ...file, ...times, name, aid, peer: sender, direction: 'in', temporary: false }))
-      events.emit(aid, 'file.offered', { offer_id: file.id, from: sender });
+    if (!store.add({ ...file, ...times, name, aid, peer: sender, direction: 'in', temporary: false })) return 'dropped';
+    events.emit(aid, 'file.offered', { offer_id: file.id, from: sender });
     return 'kept';
   }
 
@@ -245,14 +245,14 @@ export class FileOffers implements Component {
   }
 
   /** Takes in how an offer ended at the other end; in a transaction. */
-  #told(aid: Aid, { sender, body }: OfferNote): 'kept' {
+  #told(aid: Aid, { sender, body }: OfferNote): 'kept' | 'dropped' {
     const { store, events, clock } = this.#deps;
     const news = decodeNews(body);
     const row = news === null ? null : store.get(aid, news.id);
-    if (news === null || row === null || row.peer !== sender) return 'kept';
+    if (news === null || row === null || row.peer !== sender) return 'dropped';
     // Only who made an offer withdraws it, and only who got it takes or declines it.
-    if ((news.end === 'withdrawn') !== (row.direction === 'in')) return 'kept';
-    if (!store.settle(aid, row.id, news.end, clock.now(), null)) return 'kept';
+    if ((news.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
+    if (!store.settle(aid, row.id, news.end, clock.now(), null)) return 'dropped';
     events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: news.end });
     this.#over(aid);
     return 'kept';

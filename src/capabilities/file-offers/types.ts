@@ -30,7 +30,7 @@ export interface OfferNote {
 
 /** The notes that carry offers. */
 export interface OfferNotes {
-  claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => 'kept' | 'full'): void;
+  claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'): void;
   /** There is room again for what was `full`. */
   roomAgain(aid: Aid): void;
   send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;

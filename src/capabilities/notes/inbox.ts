@@ -16,7 +16,7 @@ import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
-import { type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
+import { type MailboxLoad, type NewNote, type NoteStore, noteSize } from '../../foundation/store/notes.ts';
 import { decodeLetter, type Letter, LetterVerifier, messageId } from './letter.ts';
 import type { NoteKeys } from './note-keys.ts';
 import type { Note, NoteHandler, NoteTaker } from './types.ts';
@@ -25,6 +25,10 @@ import type { Note, NoteHandler, NoteTaker } from './types.ts';
 export const MAX_MAILBOX_BYTES: number = 16 * 1024 * 1024;
 /** Notes of one sender that wait in one mailbox. */
 export const MAX_SENDER_NOTES = 300;
+/** Notes of all senders that the owner does not know that wait in one mailbox. */
+export const MAX_STRANGERS_NOTES = 800;
+/** Bytes of all senders that the owner does not know that wait in one mailbox. */
+export const MAX_STRANGERS_BYTES: number = 12 * 1024 * 1024;
 /** Bytes of one sender that wait in one mailbox. */
 export const MAX_SENDER_BYTES: number = 6 * 1024 * 1024;
 /** How long a message id is remembered after it was sent, milliseconds: longer than any copy of it lives. */
@@ -54,6 +58,8 @@ interface InboxDependencies {
   readonly events: EventSink;
   /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
   newestDelegation(aid: Aid): number;
+  /** The owner of an agent knows the sender: strangers leave room for its notes. */
+  isKnown(recipient: Aid, sender: Aid): boolean;
 }
 
 interface Opened {
@@ -154,10 +160,19 @@ export class Inbox {
     if (all.count >= MAX_MAILBOX_NOTES || all.bytes + size > MAX_MAILBOX_BYTES) return 'full';
     const own = store.load(note.aid, note.sender);
     if (own.count >= MAX_SENDER_NOTES || own.bytes + size > MAX_SENDER_BYTES) return 'full';
+    const isKnown = this.#deps.isKnown(note.aid, note.sender);
+    const isCrowded = all.count >= MAX_STRANGERS_NOTES || all.bytes + size > MAX_STRANGERS_BYTES;
+    if (!isKnown && isCrowded && !this.#strangersHaveRoom(note.aid, size)) return 'full';
     // The agent may have been deleted while its note was opened.
-    if (!store.add(note, seenUntil)) return 'refused';
+    if (!store.add(note, seenUntil, isKnown)) return 'refused';
     this.#tell(note);
     return 'kept';
+  }
+
+  #strangersHaveRoom(aid: Aid, size: number): boolean {
+    const strangers = [...this.#deps.store.senders(aid)].filter(([sender]) => !this.#deps.isKnown(aid, sender));
+    const sum = (of: (load: MailboxLoad) => number): number => strangers.reduce((n, [, load]) => n + of(load), 0);
+    return sum(({ count }) => count) < MAX_STRANGERS_NOTES && sum(({ bytes }) => bytes) + size <= MAX_STRANGERS_BYTES;
   }
 
   /** Gives a note to who takes its type, once; in a transaction. What removes its copies is of use at once. */
@@ -168,9 +183,10 @@ export class Inbox {
     if (store.seen(aid, id)) return { verdict: 'known', removal };
     try {
       return store.transaction(() => {
-        const verdict = taker(aid, viewOf(note));
-        if (verdict === 'kept') store.markSeen(aid, id, seenUntil);
-        return { verdict, removal: verdict === 'kept' ? removal : null };
+        const taken = taker(aid, viewOf(note));
+        if (taken === 'full') return { verdict: 'full', removal: null };
+        if (taken === 'kept') store.markSeen(aid, id, seenUntil, this.#deps.isKnown(aid, note.sender));
+        return { verdict: 'kept', removal };
       });
     } catch (error) {
       log.error({ aid, msgType, error }, 'the taker of a note failed');

@@ -6,12 +6,14 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { Quota } from '../../foundation/quota.ts';
+import { RateQuota } from '../../foundation/rate-quota.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
 import { checkRecord, decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import { patience } from '../../foundation/stall.ts';
-import { letGo, sourceOfLink } from '../../network/links/source.ts';
+import { pairHolder } from '../../network/links/holder.ts';
+import { letGo } from '../../network/links/source.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import type { Inbox } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';
@@ -33,13 +35,22 @@ const OPEN_TIMEOUT_MS = 8000;
 /** Notes that one agent may hand over per second, and at once. */
 const CALLER_PER_S = 20;
 const CALLER_BURST = 200;
-/** Notes that all agents of one source (see `sourceOfLink`) may hand over per second, and at once. */
+/** Notes that all strangers of one IPv4 address or IPv6 /64 may hand over per second, and at once. */
 const SOURCE_PER_S = 50;
 const SOURCE_BURST = 500;
-/** Callers and sources that are remembered. */
-const MAX_REMEMBERED = 8192;
-/** Notes that are opened at one time. */
+/** The same of one IPv4 /24 or IPv6 /48. */
+const NETWORK_PER_S = 100;
+const NETWORK_BURST = 1000;
+/** The same of all strangers. */
+const STRANGERS_PER_S = 200;
+const STRANGERS_BURST = 2000;
+/** Notes that are opened at one time: of all, of one pair of agents, of the strangers of one source and of one network. */
 const MAX_OPENING = 512;
+const MAX_OPENING_OF_PAIR = 64;
+const MAX_OPENING_OF_SOURCE = 128;
+const MAX_OPENING_OF_NETWORK = 256;
+/** Places among them that strangers leave to agents that the recipient's owner knows. */
+const RESERVED_OPENING = 128;
 
 interface NoteLinksDependencies {
   readonly links: Links;
@@ -47,21 +58,34 @@ interface NoteLinksDependencies {
   readonly keys: NoteKeys;
   readonly clock: Clock;
   readonly log: Log;
+  /** As `NotesDependencies.isKnown`. */
+  isKnown(aid: Aid, peer: Aid): boolean;
 }
 
 export class NoteLinks {
   readonly #deps: NoteLinksDependencies;
-  readonly #callers: RateLimiter;
-  readonly #sources: RateLimiter;
+  readonly #rate: RateQuota;
+  readonly #opening = new Quota({
+    perKey: MAX_OPENING_OF_PAIR,
+    perSource: MAX_OPENING_OF_SOURCE,
+    perNetwork: MAX_OPENING_OF_NETWORK,
+    total: MAX_OPENING,
+    reserved: RESERVED_OPENING,
+  });
   readonly #stop = new AbortController();
-  #opening = 0;
 
   /** Takes the links of purpose `note`. */
   constructor(dependencies: NoteLinksDependencies) {
     this.#deps = dependencies;
-    const common = { maxKeys: MAX_REMEMBERED };
-    this.#callers = new RateLimiter({ perSecond: CALLER_PER_S, burst: CALLER_BURST, ...common }, dependencies);
-    this.#sources = new RateLimiter({ perSecond: SOURCE_PER_S, burst: SOURCE_BURST, ...common }, dependencies);
+    this.#rate = new RateQuota(
+      {
+        perKey: { perSecond: CALLER_PER_S, burst: CALLER_BURST },
+        perSource: { perSecond: SOURCE_PER_S, burst: SOURCE_BURST },
+        perNetwork: { perSecond: NETWORK_PER_S, burst: NETWORK_BURST },
+        strangers: { perSecond: STRANGERS_PER_S, burst: STRANGERS_BURST },
+      },
+      dependencies,
+    );
     dependencies.links.accept('note', (link) => detach(this.#serve(link)));
   }
 
@@ -140,17 +164,14 @@ export class NoteLinks {
     answerNote(link, answer);
   }
 
-  /** Agents of this daemon are limited where they send. */
-  #mayGoOn(link: LinkStream): boolean {
-    if (link.nodeKey === null) return true;
-    const source = sourceOfLink(link);
-    return this.#callers.take(link.caller) && (source === null || this.#sources.take(source));
-  }
-
   async #take(link: LinkStream, encoded: Uint8Array): Promise<NoteAnswer> {
-    if (this.#opening >= MAX_OPENING || !this.#mayGoOn(link)) return 'limited';
-    this.#opening++;
+    const holder = pairHolder(link, this.#deps.isKnown(link.called, link.caller));
+    const share = this.#opening.take(holder);
+    if (share === null) return 'limited';
+    // Agents of this daemon are limited where they send.
+    const mayGoOn = link.nodeKey === null || this.#rate.take({ ...holder, key: link.caller });
     try {
+      if (!mayGoOn) return 'limited';
       const record = decodeRecord(Uint8Array.from(encoded));
       if (record.type !== RECORD.note) return 'refused';
       checkRecord(record, unixSeconds(this.#deps.clock));
@@ -160,7 +181,7 @@ export class NoteLinks {
       if (!(error instanceof SvcError) || error.status >= 500) throw error;
       return 'refused';
     } finally {
-      this.#opening--;
+      share.release();
     }
   }
 }

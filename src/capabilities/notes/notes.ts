@@ -58,6 +58,8 @@ export interface NotesDependencies {
   isNew(aid: Aid): boolean;
   /** Unix seconds of the newest delegation that was seen of an agent; 0 where none was. */
   newestDelegation(aid: Aid): number;
+  /** The owner of an agent here knows another one: it let that in by name, labelled it, or they are friends in chat. */
+  isKnown(aid: Aid, peer: Aid): boolean;
   /** A number from 0 to below 1. */
   random(): number;
   /** By how much this clock is ahead of the clocks of other nodes, milliseconds; 0 if that is not known. */

@@ -44,10 +44,16 @@ export interface Note {
 export type NoteHandler = (recipient: Aid, note: Note) => void;
 
 /**
- * Takes the notes of one type in place of the mailbox, in the transaction that remembers their ids. `full`: there is no
- * room for it now; its copies stay on the network. Where it throws, the note is refused.
+ * What became of a note whose type has a taker. `full`: there is no room for it now; its copies stay on the network.
+ * `dropped`: it changed nothing and never will. Its sender hears `kept`, and its id is not remembered: ids are free.
  */
-export type NoteTaker = (recipient: Aid, note: Note) => 'kept' | 'full';
+export type Taken = 'kept' | 'full' | 'dropped';
+
+/**
+ * Takes the notes of one type in place of the mailbox, in the transaction that remembers their ids. Where it throws, the
+ * note is refused.
+ */
+export type NoteTaker = (recipient: Aid, note: Note) => Taken;
 
 /** How sending went. */
 export interface SendResult {

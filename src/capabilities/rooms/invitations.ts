@@ -32,7 +32,7 @@ const BATCH = 16;
 /** Milliseconds between two looks at what is to be sent again. */
 const TICK_MS = 15_000;
 
-interface InvitationsDependencies extends Pick<RoomsDependencies, 'rooms' | 'notes' | 'clock' | 'log'> {
+interface InvitationsDependencies extends Pick<RoomsDependencies, 'rooms' | 'notes' | 'clock' | 'log' | 'isKnown'> {
   readonly replicas: Replicas;
   readonly writer: Pick<RoomWriter, 'appendAny'>;
 }
@@ -105,8 +105,9 @@ export class Invitations {
   #received(recipient: Aid, { sender, body }: InvitationNote): void {
     const invitation = decodeInvitation(body);
     if (invitation === null) return;
-    const { rooms, clock } = this.#deps;
-    rooms.putInviteIn({ aid: recipient, inviter: sender, at: clock.now(), ...invitation }, MAX_INVITATIONS);
+    const { rooms, clock, isKnown } = this.#deps;
+    const came = { aid: recipient, inviter: sender, at: clock.now(), ...invitation };
+    rooms.putInviteIn(came, MAX_INVITATIONS, isKnown(recipient, sender));
   }
 }
 

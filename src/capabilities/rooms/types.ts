@@ -42,6 +42,8 @@ export interface RoomsDependencies {
   identity(aid: Aid): LocalIdentity | null;
   /** A number from 0 to below 1. */
   random(): number;
+  /** The owner of an agent here knows another one: strangers give way to it. */
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   /** By how much this clock is ahead of the clocks of other nodes, milliseconds; 0 if that is not known. */
   clockAheadMs?(): number;
 }

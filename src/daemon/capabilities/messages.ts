@@ -1,8 +1,10 @@
 /** Notes and chat. */
+import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import { Chat } from '../../capabilities/chat/chat.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
 import { Notes } from '../../capabilities/notes/notes.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
 import { ChatStore } from '../../foundation/store/chat.ts';
 import { ChatLog } from '../../foundation/store/chat-log.ts';
 import { NoteCopyStore } from '../../foundation/store/note-copies.ts';
@@ -11,6 +13,7 @@ import { NoteStore } from '../../foundation/store/notes.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
+import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
 
@@ -21,6 +24,11 @@ export interface Shared {
   readonly objects: ObjectService;
 }
 
+interface Parts extends Shared {
+  readonly access: Access;
+  readonly addressBook: Pick<AddressBook, 'get'>;
+}
+
 export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
@@ -28,8 +36,13 @@ export function buildMessages(
   { records }: Network,
   { registry }: Agents,
   { directory, publications, newAids, published }: DirectoryParts,
-  { links, events, objects }: Shared,
+  { links, events, objects, access, addressBook }: Parts,
 ) {
+  const chatStore = new ChatStore(store);
+  const isKnown = (aid: Aid, peer: Aid): boolean =>
+    access.access.names(aid, peer) ||
+    chatStore.pair(aid, peer)?.state === 'friends' ||
+    peer in addressBook.get().aliases;
   const common = { links, events, network: records, clock, log, random: Math.random };
   const notes = new Notes({
     ...common,
@@ -49,6 +62,7 @@ export function buildMessages(
     },
     isNew: (aid) => newAids.has(aid),
     newestDelegation: (aid) => seen.newest(aid),
+    isKnown,
     clockAheadMs: () => records.clockAheadMs(),
   });
   life.add('acting', notes);
@@ -57,7 +71,7 @@ export function buildMessages(
   registry.beforeRotation((aid) => notes.beforeRotation(aid));
   const chat = new Chat({
     ...common,
-    store: new ChatStore(store),
+    store: chatStore,
     entries: new ChatLog(store),
     objects: {
       put: (aid, path) => objects.put(aid, { path }),
@@ -70,5 +84,5 @@ export function buildMessages(
     notes.agentChanged(change);
     chat.agentChanged(change);
   });
-  return { notes, chat };
+  return { notes, chat, isKnown };
 }

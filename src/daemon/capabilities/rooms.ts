@@ -10,7 +10,7 @@ import type { Messages, Shared } from './messages.ts';
 export function buildRooms(
   { life, clock, log, store, delegations }: Foundation,
   { registry, onDeleted }: Agents,
-  { links, events, objects, notes }: Shared & Pick<Messages, 'notes'>,
+  { links, events, objects, notes, isKnown }: Shared & Pick<Messages, 'notes' | 'isKnown'>,
   { records }: Network,
 ): Rooms {
   const rooms = new Rooms({
@@ -25,6 +25,7 @@ export function buildRooms(
     log,
     identity: (aid) => registry.identity(aid),
     random: Math.random,
+    isKnown,
     clockAheadMs: () => records.clockAheadMs(),
   });
   life.add('acting', rooms);

@@ -33,7 +33,7 @@ export const MAX_MEMBERS = 1000;
 export const MAX_ROOMS = 1000;
 /** Rooms that it left, or was removed from, of which its copy is kept: the newest ones. */
 export const MAX_PAST_ROOMS = 1000;
-/** Invitations that are kept for one agent; the oldest go. */
+/** Invitations that are kept for one agent. Those of strangers go first, and of these the ones of whoever sent most. */
 export const MAX_INVITATIONS = 500;
 /** Milliseconds for which an invitation is sent again. */
 export const INVITATION_LIFE_MS: number = 7 * 24 * 3600_000;

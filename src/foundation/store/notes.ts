@@ -48,8 +48,15 @@ export function noteSize(body: Uint8Array): number {
   return body.length + ROW_OVERHEAD_BYTES;
 }
 
+/** Ids of notes that are remembered of each agent. */
+export const MAX_SEEN_NOTES = 100_000;
+/** Ids above it that are forgotten together. */
+const FORGET_TOGETHER = 10_000;
+
 export class NoteStore {
   readonly #store: Store;
+  /** Ids that were added since there were last looked at, by agent. */
+  readonly #seenSince = new Map<Aid, number>();
   readonly #commits: GroupCommit;
 
   /** @param commits what others write at the same time is made sure together with that of this one */
@@ -67,14 +74,18 @@ export class NoteStore {
     return this.#commits.run(work);
   }
 
-  /** Keeps a note; false, and nothing kept, where its message id was seen before or its agent is not here. */
-  add(note: NewNote, seenUntil: number): boolean {
+  /**
+   * Keeps a note; false, and nothing kept, where its message id was seen before or its agent is not here.
+   * @param isKnown as `markSeen`
+   */
+  add(note: NewNote, seenUntil: number, isKnown = false): boolean {
     const { aid, messageId, sender, msgType, body, sentAt, receivedAt, digest, token } = note;
     return this.#store.transaction(() => {
       const fresh = this.#store.run`
-        INSERT INTO notes_seen (aid, message_id, until)
-        SELECT aid, ${messageId}, ${seenUntil} FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
+        INSERT INTO notes_seen (aid, message_id, until, known)
+        SELECT aid, ${messageId}, ${seenUntil}, ${Number(isKnown)} FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
       if (fresh === 0) return false;
+      this.#boundSeen(aid);
       this.#store.run`
         INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size, sum)
         VALUES (${aid}, ${messageId}, ${sender}, ${msgType}, ${body}, ${sentAt}, ${receivedAt}, ${digest}, ${token},
@@ -98,6 +109,15 @@ export class NoteStore {
       SELECT count(*) AS n, sum(size) AS bytes FROM notes
       WHERE aid = ${aid} AND taken_at IS NULL AND (${sender} IS NULL OR sender = ${sender})`;
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
+  }
+
+  /** What waits for an agent, by sender. */
+  senders(aid: Aid): Map<Aid, MailboxLoad> {
+    const rows = this.#store.all`
+      SELECT sender, count(*) AS n, sum(size) AS bytes FROM notes WHERE aid = ${aid} AND taken_at IS NULL GROUP BY sender`;
+    return new Map(
+      rows.map((row) => [aidFromRow(row, 'sender'), { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') }]),
+    );
   }
 
   /** Notes that wait for an agent with an id above `afterId`, oldest first, of `maxBytes` together but at least one. */
@@ -133,10 +153,28 @@ export class NoteStore {
     return rows.map((row) => ({ messageId: blobOf(row, 'message_id'), until: integerOf(row, 'until') }));
   }
 
-  /** Remembers a message id, so that its note is not shown. */
-  markSeen(aid: Aid, messageId: Uint8Array, until: number): void {
+  /**
+   * Remembers a message id, so that its note is not shown.
+   * @param isKnown the owner knows the sender: ids of strangers are forgotten first
+   */
+  markSeen(aid: Aid, messageId: Uint8Array, until: number, isKnown = false): void {
     this.#store.run`
-      INSERT INTO notes_seen (aid, message_id, until) VALUES (${aid}, ${messageId}, ${until}) ON CONFLICT DO NOTHING`;
+      INSERT INTO notes_seen (aid, message_id, until, known) VALUES (${aid}, ${messageId}, ${until}, ${Number(isKnown)})
+      ON CONFLICT DO NOTHING`;
+    this.#boundSeen(aid);
+  }
+
+  /** An id that is forgotten early costs at most that a copy of its note is shown once more. */
+  #boundSeen(aid: Aid): void {
+    const added = (this.#seenSince.get(aid) ?? 0) + 1;
+    this.#seenSince.set(aid, added % FORGET_TOGETHER);
+    if (added < FORGET_TOGETHER) return;
+    const above =
+      orZero(this.#store.one`SELECT count(*) AS n FROM notes_seen WHERE aid = ${aid}`, 'n') - MAX_SEEN_NOTES;
+    if (above > 0)
+      this.#store.run`
+        DELETE FROM notes_seen WHERE aid = ${aid} AND message_id IN
+          (SELECT message_id FROM notes_seen WHERE aid = ${aid} ORDER BY known, until LIMIT ${above})`;
   }
 
   /** Marks the oldest waiting notes as handed out, and returns them, in one step. */

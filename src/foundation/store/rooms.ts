@@ -196,15 +196,22 @@ export class RoomStore {
   }
 
   /** Keeps an invitation that came, in place of an older one to the same room; the oldest go above `max`. */
-  putInviteIn(invite: InviteIn, max: number): void {
+  putInviteIn(invite: InviteIn, max: number, isKnown = false): void {
     const { aid, groupId, inviter, creator, title, secret, at } = invite;
     this.#store.transaction(() => {
       this.#store.run`
-        INSERT OR REPLACE INTO room_invites_in (aid, group_id, inviter, creator, title, secret, at)
-        VALUES (${aid}, ${hexToBlob(groupId)}, ${inviter}, ${creator}, ${title}, ${secret}, ${at})`;
+        INSERT INTO room_invites_in (aid, group_id, inviter, creator, title, secret, at, known)
+        VALUES (${aid}, ${hexToBlob(groupId)}, ${inviter}, ${creator}, ${title}, ${secret}, ${at}, ${Number(isKnown)})
+        ON CONFLICT (aid, group_id) DO UPDATE SET inviter = excluded.inviter, creator = excluded.creator,
+          title = excluded.title, secret = excluded.secret, at = excluded.at, known = excluded.known
+        WHERE excluded.known >= known`;
       this.#store.run`
-        DELETE FROM room_invites_in WHERE aid = ${aid} AND group_id IN
-          (SELECT group_id FROM room_invites_in WHERE aid = ${aid} ORDER BY at DESC LIMIT -1 OFFSET ${max})`;
+        DELETE FROM room_invites_in WHERE aid = ${aid} AND group_id IN (
+          SELECT group_id FROM (
+            SELECT *, row_number() OVER (PARTITION BY inviter ORDER BY at DESC) AS place
+            FROM room_invites_in WHERE aid = ${aid}
+          )
+          ORDER BY known DESC, place, at DESC LIMIT -1 OFFSET ${max})`;
     });
   }
 

@@ -103,7 +103,7 @@ test('an id that another one has offered under already changes nothing', async (
   const world = new OfferNode();
   const [one, two] = [newIdentity().aid, newIdentity().aid];
   assert.equal(world.strange(one, 1), 'kept');
-  assert.equal(world.strange(two, 1), 'kept');
+  assert.equal(world.strange(two, 1), 'dropped');
   assert.deepEqual(
     world.offers.list(world.aid, 'in', true).map(({ peer }) => peer),
     [one],
@@ -114,10 +114,10 @@ test('an id that another one has offered under already changes nothing', async (
 test('what is no offer, and what comes from who is shut out, leaves nothing', () => {
   const world = new OfferNode();
   const sender = newIdentity().aid;
-  assert.equal(world.take(sender, NOTE_TYPE.fileOffer, new Uint8Array(10)), 'kept');
-  assert.equal(world.take(sender, NOTE_TYPE.fileNews, new Uint8Array(10)), 'kept');
+  assert.equal(world.take(sender, NOTE_TYPE.fileOffer, new Uint8Array(10)), 'dropped');
+  assert.equal(world.take(sender, NOTE_TYPE.fileNews, new Uint8Array(10)), 'dropped');
   world.blocked.add(sender);
-  assert.equal(world.strange(sender, 1), 'kept');
+  assert.equal(world.strange(sender, 1), 'dropped');
   assert.deepEqual(world.offers.list(world.aid, undefined, false), []);
   assert.deepEqual(world.events, []);
 });

@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { Inbox, MAX_MAILBOX_BYTES, MAX_SENDER_BYTES, MAX_SENDER_NOTES } from '../../../src/capabilities/notes/inbox.ts';
+import {
+  Inbox,
+  MAX_MAILBOX_BYTES,
+  MAX_SENDER_BYTES,
+  MAX_SENDER_NOTES,
+  MAX_STRANGERS_NOTES,
+} from '../../../src/capabilities/notes/inbox.ts';
 import { encodeLetter, type LetterContent } from '../../../src/capabilities/notes/letter.ts';
 import { NoteKeys } from '../../../src/capabilities/notes/note-keys.ts';
 import { sealLetter } from '../../../src/capabilities/notes/sealing.ts';
@@ -33,6 +39,7 @@ class World {
   readonly identities = new Map<Aid, TestIdentity>();
   readonly newest = new Map<Aid, number>();
   readonly events: unknown[] = [];
+  readonly strangers = new Set<Aid>();
   readonly keys = new NoteKeys({
     vault: new MemorySecrets(),
     clock: this.clock,
@@ -49,6 +56,7 @@ class World {
     log: silentLog,
     events: { emit: (...event) => this.events.push(event) },
     newestDelegation: (aid) => this.newest.get(aid) ?? 0,
+    isKnown: (_, sender) => !this.strangers.has(sender),
   });
 
   host(identity = newIdentity()): TestIdentity {
@@ -228,6 +236,20 @@ test('a mailbox holds so much of one sender and so much of all; what is taken ma
   assert.equal(world.store.load(bob.aid).count, MAX_MAILBOX_NOTES);
 });
 
+test('strangers leave room in a mailbox for those whom the owner knows', async () => {
+  const world = new World();
+  const [bob, alice] = [world.host(), newIdentity()];
+  const senders = Array.from({ length: 3 }, () => newIdentity());
+  for (const { aid } of senders) world.strangers.add(aid);
+  let kept = 0;
+  for (const sender of senders) {
+    const records = await Promise.all(Array.from({ length: MAX_SENDER_NOTES }, () => world.note(sender, bob.aid)));
+    kept += (await world.inbox.accept(bob.aid, records)).filter(({ verdict }) => verdict === 'kept').length;
+  }
+  assert.equal(kept, MAX_STRANGERS_NOTES);
+  assert.equal(await world.verdict(bob.aid, await world.note(alice, bob.aid)), 'kept');
+});
+
 test('a mailbox holds so many bytes of one sender and so many of all, to the byte', async () => {
   const world = new World();
   const [bob, alice] = [world.host(), newIdentity()];
@@ -282,6 +304,15 @@ test('what somebody takes in place of the mailbox is handed over once, and its c
   assert.deepEqual(taken, [`${bob.aid} ${alice.aid}`, `${bob.aid} ${alice.aid}`]);
   assert.deepEqual(world.store.page(bob.aid, 0, 10, 1_000_000).notes, []);
   assert.deepEqual(world.events, []);
+});
+
+test('a note that its taker drops leaves no row, and its sender does not learn that', async () => {
+  const world = new World();
+  const [bob, eve] = [world.host(), newIdentity()];
+  world.inbox.claim(7, () => 'dropped');
+  const record = await world.note(eve, bob.aid, { msgType: 7 });
+  for (let i = 0; i < 2; i++) assert.equal(await world.verdict(bob.aid, record), 'kept');
+  assert.equal(world.db.one('SELECT count(*) AS n FROM notes_seen')?.['n'], 0);
 });
 
 test('a note whose taker fails is refused, and leaves nothing', async () => {

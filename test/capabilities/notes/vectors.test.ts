@@ -159,6 +159,7 @@ for (const { why, verdict, now, newest_delegation, record_hex } of vectors.takin
       log: silentLog,
       events: { emit: () => 0 },
       newestDelegation: () => newest_delegation,
+      isKnown: () => false,
     });
     const record = decodeRecord(hex(record_hex));
     verifyRecord(record, now);

@@ -21,6 +21,7 @@ function setUp() {
   const handlers: NoteHandler[] = [];
   const { rooms, replicas, writer, clock } = parts;
   const invitations = new Invitations({
+    isKnown: () => false,
     rooms,
     replicas,
     writer,

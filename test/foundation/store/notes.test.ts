@@ -178,3 +178,19 @@ test('a note that the disk has changed is left out and told once; the others, an
   assert.deepEqual(ids(notes.take(A, 9, 1e6, 5).notes), [1, 3]);
   assert.deepEqual(told, ['notes 2']);
 });
+
+test('of the ids of notes, those of strangers are forgotten first, and some are remembered of each agent', () => {
+  const { store, notes } = world();
+  const id = (n: number): Uint8Array => Buffer.alloc(32, `note ${n}`);
+  store.transaction(() => {
+    for (let n = 0; n < 10; n++) notes.markSeen(A, id(n), n, true);
+    for (let n = 10; n < 120_000; n++) notes.markSeen(A, id(n), n);
+  });
+  assert.deepEqual(
+    [0, 9, 10, 119_999].map((n) => notes.seen(A, id(n))),
+    [true, true, false, true],
+  );
+  const rows = Number(store.one('SELECT count(*) AS n FROM notes_seen')?.['n']);
+  assert.ok(rows <= 110_000, `${rows} rows`);
+  store.close();
+});

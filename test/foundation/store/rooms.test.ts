@@ -9,7 +9,7 @@ import { testAid } from '../../support/agents.ts';
 import { bytes } from './agents-here.ts';
 import { newEntry } from './room-rows.ts';
 
-const [A, B, C] = [testAid(1), testAid(2), testAid(3)];
+const [A, B, C, D] = [testAid(1), testAid(2), testAid(3), testAid(4)];
 
 function world(): { store: Store; rooms: RoomStore } {
   const store = Store.open(':memory:', MIGRATIONS);
@@ -174,4 +174,23 @@ test('what a transaction of rooms throws undoes it, and what it returns comes ba
     rooms.transaction(() => rooms.list(A)),
     [],
   );
+});
+
+test('invitations of strangers go first, and those of whoever sent most before others', () => {
+  const { rooms } = world();
+  const put = (n: number, inviter: Aid, isKnown: boolean): void =>
+    rooms.putInviteIn(
+      { aid: A, groupId: group(n), inviter, creator: inviter, title: `${n}`, secret: null, at: n },
+      4,
+      isKnown,
+    );
+  put(1, C, true);
+  put(2, B, false);
+  for (let n = 3; n < 9; n++) put(n, D, false);
+  assert.deepEqual(
+    rooms.invitesIn(A).map(({ title }) => title),
+    ['1', '2', '7', '8'],
+  );
+  rooms.putInviteIn({ aid: A, groupId: group(1), inviter: D, creator: D, title: 'mine', secret: null, at: 9 }, 4);
+  assert.equal(rooms.inviteIn(A, group(1))?.inviter, C, 'a stranger does not replace it');
 });

@@ -48,6 +48,7 @@ class RoomHost {
     const entries = new RoomEntryStore(this.store);
     const keep = (fields: object): void => void this.failures.push(fields);
     this.rooms = new Rooms({
+      isKnown: () => false,
       rooms: this.table,
       entries,
       links: this.links,

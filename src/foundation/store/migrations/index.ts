@@ -27,6 +27,7 @@ import { noteOutboxMigration } from './025-note-outbox.ts';
 import { serviceBeforeMigration } from './026-service-before.ts';
 import { rowSumsMigration } from './027-row-sums.ts';
 import { delegationSourcesMigration } from './028-delegation-sources.ts';
+import { notesKnownMigration } from './029-notes-known.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -57,4 +58,5 @@ export const MIGRATIONS: readonly string[] = [
   serviceBeforeMigration,
   rowSumsMigration,
   delegationSourcesMigration,
+  notesKnownMigration,
 ];
