@@ -18,6 +18,7 @@ import { findGateway } from '../network/port-mapping/default-gateway.ts';
 import { grantorsAt } from '../network/port-mapping/grantors.ts';
 import { PortMapper } from '../network/port-mapping/port-mapper.ts';
 import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
+import { DialGuard } from '../network/reach/dial-guard.ts';
 import { InterfaceAddresses } from '../network/reach/interface-addresses.ts';
 import { LanDiscovery } from '../network/reach/lan.ts';
 import { NAT_TYPE } from '../network/reach/nat.ts';
@@ -125,7 +126,21 @@ export async function buildNetwork(foundation: Foundation) {
     return { dialled: dialled.length, reached: reached.filter((isReached) => isReached).length };
   };
   const trouble = new NetworkTrouble({ clock, records, interfaces, env: process.env });
-  const resolver = new Resolver({ network: records, clock, log, lookupHost, why: (since) => trouble.why(since) });
+  const dialGuard = new DialGuard({
+    interfaces: interfaceAddresses,
+    usesLoopback: () =>
+      isLoopbackHost(quicListen.host) ||
+      interfaces().every(isLoopbackHost) ||
+      records.peers().some(({ host }) => isLoopbackHost(host)),
+  });
+  const resolver = new Resolver({
+    network: records,
+    clock,
+    log,
+    lookupHost,
+    why: (since) => trouble.why(since),
+    mayDial: (address) => dialGuard.mayDial(address),
+  });
   const lan = new LanDiscovery(
     {
       network: networkTag(config.network),

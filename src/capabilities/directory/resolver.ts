@@ -1,6 +1,6 @@
 /** Finds where agents are. Answers are kept for a moment, looked up once however many ask. */
 import { isIP } from 'node:net';
-import { parseAddress } from '../../foundation/address.ts';
+import { type Address, parseAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -64,6 +64,8 @@ interface ResolverDependencies {
   readonly log: Log;
   /** Why a look-up that began then found nothing; null if other nodes say so. See `NetworkTrouble.why`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
+  /** Whether an address that a record names may be dialled; all are if it is left out. See `DialGuard`. */
+  readonly mayDial?: (address: Address) => boolean;
   /** Addresses of a host name; rejects where it has none. */
   lookupHost(host: string): Promise<readonly string[]>;
 }
@@ -130,11 +132,12 @@ export class Resolver {
   async #place(aid: Aid, { record, payload }: Resolved): Promise<AgentLocation> {
     const { meeting, hasTurn } = payload;
     const { addresses, hasNames, helpers } = this.#read(payload);
+    const { mayDial = () => true } = this.#deps;
     return {
       aid,
       nodeKey: payload.nodeKey,
-      addresses: hasNames ? await this.#lookedUp(addresses) : addresses,
-      helpers,
+      addresses: (hasNames ? await this.#lookedUp(addresses) : addresses).filter(mayDial),
+      helpers: helpers.filter(({ address }) => mayDial(address)),
       natType: payload.natType,
       ...(meeting === undefined ? {} : { meeting }),
       ...(hasTurn === undefined ? {} : { hasTurn }),

@@ -10,6 +10,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { Tally } from '../../foundation/tally.ts';
+import { mayDialPort } from '../ports.ts';
 import type { FindReply } from './messages.ts';
 import { blockOf } from './network-blocks.ts';
 import { compareDistance, distancePrefix, nodeScope } from './node-address.ts';
@@ -304,7 +305,8 @@ export class Lookup {
           this.#answered++;
           const scope = nodeScope(candidate.address.host);
           const teller = block ?? formatAddress(candidate.address);
-          for (const node of answer.reply.nodes) if (nodeScope(node.host) >= scope) this.#add(node, teller);
+          for (const node of answer.reply.nodes)
+            if (nodeScope(node.host) >= scope && mayDialPort(node.port)) this.#add(node, teller);
           onAnswer(answer);
         }
         this.#step();

@@ -6,6 +6,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { Way } from '../path.ts';
+import { FIRST_MAPPED_PORT } from '../ports.ts';
 import type { EngineConnection } from '../quic/engine.ts';
 import type { TurnCarrier } from '../turn/carrier.ts';
 import type { TurnUse } from '../turn/turn-servers.ts';
@@ -16,7 +17,7 @@ import type { LentPort } from './lent-port.ts';
 import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
-import { FIRST_MAPPED_PORT, type PunchGuard } from './punch-guard.ts';
+import type { PunchGuard } from './punch-guard.ts';
 import { type CalledOutcome, type Introduction, type IntroductionAnswer } from './signals.ts';
 
 /** A connection that came by an introduction. */

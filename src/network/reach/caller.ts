@@ -7,6 +7,7 @@ import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { NodeAbsent } from '../links/dial.ts';
+import { FIRST_MAPPED_PORT } from '../ports.ts';
 import type { EngineConnection } from '../quic/engine.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { overCarrier } from '../turn/over-carrier.ts';
@@ -18,7 +19,7 @@ import { keepsPort } from './nat.ts';
 import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import { isPublicIpv6 } from './public-ipv6.ts';
-import { FIRST_MAPPED_PORT, mayDialAt, type PunchGuard } from './punch-guard.ts';
+import { mayDialAt, type PunchGuard } from './punch-guard.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 import { hearWitnesses } from './witnesses.ts';
 

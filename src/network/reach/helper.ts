@@ -8,8 +8,8 @@ import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { subscriberOf } from '../../foundation/ip.ts';
 import type { RateLimiter } from '../../foundation/rate-limit.ts';
+import { FIRST_MAPPED_PORT } from '../ports.ts';
 import { perMinute } from './per-minute.ts';
-import { FIRST_MAPPED_PORT } from './punch-guard.ts';
 import type { Relay, RelayOffer } from './relay.ts';
 import {
   decodeHelperRequest,

@@ -4,7 +4,7 @@ import { type Address, formatAddress, isEveryInterface } from '../../foundation/
 import type { AddressSource, AddressVerifier } from '../../foundation/domain/reach.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Reachability } from '../dht/types.ts';
-import { FIRST_MAPPED_PORT } from './punch-guard.ts';
+import { FIRST_MAPPED_PORT } from '../ports.ts';
 
 export interface OwnAddress {
   /** The host may be a name where it is configured. */

@@ -8,10 +8,9 @@ import type { Clock } from '../../foundation/clock.ts';
 import { ipScope, subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { RateLimiter } from '../../foundation/rate-limit.ts';
+import { FIRST_MAPPED_PORT } from '../ports.ts';
 import { perMinute } from './per-minute.ts';
 
-/** Ports below it belong to services: no translation hands them out, and nothing is sent there. */
-export const FIRST_MAPPED_PORT = 1024;
 /** Openings that one peer may cause in a minute, and at once. */
 export const PUNCHES_PER_PEER = 6;
 /** The same towards one host (an IPv4 address, an IPv6 /64), whoever asks. */

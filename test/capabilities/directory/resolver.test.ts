@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
+import type { Address } from '../../../src/foundation/address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
@@ -47,6 +48,27 @@ function world() {
 }
 
 describe('the resolver', () => {
+  test('names no address and no helper that may not be dialled, names included', async () => {
+    const { clock, network, publish } = world();
+    const owner = newIdentity();
+    const at = (host: string) => ({ host, port: 4122 });
+    const mayDial = ({ host, port }: Address): boolean => port === 4122 && !['127.0.0.1', '10.0.0.9'].includes(host);
+    const lookupHost = async (): Promise<string[]> => ['127.0.0.1', '192.0.2.78'];
+    const resolver = new Resolver({ network, clock, log: silentLog, lookupHost, mayDial });
+    const endpoints = ['192.0.2.1:4122', '127.0.0.1:4122', '192.0.2.1:22', 'node.example:4122'];
+    const helpers = ['10.0.0.9:4122', '192.0.2.9:4122'].map((address) => ({ nodeKey: NODE_KEY, address }));
+    await publish(
+      owner,
+      1,
+      endpoints.map((one) => `quic://${one}`),
+      3600,
+      { helpers },
+    );
+    const place = await resolver.locate(owner.aid);
+    assert.deepEqual(place.addresses, [at('192.0.2.1'), at('192.0.2.78')]);
+    assert.deepEqual(place.helpers, [{ nodeKey: NODE_KEY, address: at('192.0.2.9') }]);
+  });
+
   test('asks the network once, however many ask', async () => {
     const { network, resolver, publish } = world();
     const owner = newIdentity();

@@ -43,7 +43,7 @@ function setUp(
 }
 
 function portsOf(host: string, count: number): Address[] {
-  return Array.from({ length: count }, (_, i) => ({ host, port: i + 1 }));
+  return Array.from({ length: count }, (_, i) => ({ host, port: 4121 + i }));
 }
 
 test('one public host has few places in a search; a machine or network of one’s own as many as it likes', async () => {
@@ -60,13 +60,21 @@ test('one public host has few places in a search; a machine or network of one’
 });
 
 test('answers of one host fill no more places either, and name nobody who reaches less far', async () => {
-  const named = [...portsOf(nodeAddress(2).host, 10), { host: '192.168.1.5', port: 1 }, nodeAddress(3)];
+  const named = [...portsOf(nodeAddress(2).host, 10), { host: '192.168.1.5', port: 4121 }, nodeAddress(3)];
   const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
   await lookup().finished;
   assert.deepEqual(
     asked.map(({ host }) => host).sort(),
     [1, 2, 2, 2, 3].map((n) => nodeAddress(n).host),
   );
+});
+
+test('nodes that are named at ports of services are not asked', async () => {
+  const { host } = nodeAddress(2);
+  const named = [53, 443, 1023].map((port) => ({ host, port }));
+  const { asked, lookup } = setUp([nodeAddress(1)], { ask: async (to, id) => answerOf(to, id, { nodes: named }) });
+  await lookup().finished;
+  assert.deepEqual(asked, [nodeAddress(1), { host, port: 443 }]);
 });
 
 test('nobody is asked twice, nor this node itself, nor who has failed twice of late', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
+import { FIRST_MAPPED_PORT } from '../../../src/network/ports.ts';
 import {
   OPENING_HOPS,
   OPENING_PACKETS,
@@ -8,7 +9,6 @@ import {
   randomTargets,
   sendOpening,
 } from '../../../src/network/reach/opening.ts';
-import { FIRST_MAPPED_PORT } from '../../../src/network/reach/punch-guard.ts';
 
 const HOST = '203.0.113.5';
 

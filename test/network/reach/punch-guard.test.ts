@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FIRST_MAPPED_PORT } from '../../../src/network/ports.ts';
 import {
-  FIRST_MAPPED_PORT,
   MAX_PUNCHES,
   MAX_SPRAYS,
   MIN_WITNESSES,
