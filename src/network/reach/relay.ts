@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, DAY_MS } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { subscriberOf } from '../../foundation/ip.ts';
+import { networkOf, subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
+import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { DEFAULT_RELAY_LIMITS, RelayBudget, type RelayLimits } from './relay-budget.ts';
 import { RELAY_TOKEN_BYTES, type RelayCounters, RelaySession, type RelaySocket } from './relay-session.ts';
@@ -18,14 +19,20 @@ export const RELAY_IDLE_MS = 30_000;
 /** Both ends have to come within this time, milliseconds. */
 export const RELAY_JOIN_MS = 15_000;
 
+/** What one network (an IPv4 /24 or IPv6 /48) may have, in shares of one source. */
+export const SOURCES_PER_NETWORK = 2;
+
 interface Kept {
   readonly session: RelaySession;
-  readonly source: string;
+  /** Names of its source and its network, and what these may use. */
+  readonly uses: readonly (readonly [name: string, use: Use])[];
+  readonly share: QuotaShare;
   /** When something was last handed over; when it was made where nothing was. */
   usedAt: number;
 }
 
-interface SourceUse {
+/** What a source or a network uses. */
+interface Use {
   readonly budget: RelayBudget;
   sessions: number;
 }
@@ -58,7 +65,8 @@ export class Relay {
   readonly #limits: RelayLimits;
   readonly #deps: RelayDependencies;
   readonly #all: RelayBudget;
-  readonly #sources = new Map<string, SourceUse>();
+  readonly #quota: Quota;
+  readonly #uses = new Map<string, Use>();
   readonly #sessions = new Set<Kept>();
   readonly #counters: RelayCounters = { datagrams: 0, bytes: 0, dropped: 0 };
   #repeating: readonly Repeating[] = [];
@@ -69,6 +77,11 @@ export class Relay {
     this.#limits = { ...DEFAULT_RELAY_LIMITS, ...limits };
     this.#deps = dependencies;
     this.#all = new RelayBudget(this.#limits.bytesPerSecond, this.#limits.bytesPerDay);
+    this.#quota = new Quota({
+      perSource: this.#limits.sessionsPerSource,
+      perNetwork: SOURCES_PER_NETWORK * this.#limits.sessionsPerSource,
+      total: this.#limits.sessions,
+    });
     this.#day = this.#today();
   }
 
@@ -85,22 +98,31 @@ export class Relay {
   open(callerHost: string, calledHost: string): RelayOffer | null {
     this.#renewDaily();
     const source = subscriberOf(callerHost);
-    const use = this.#sources.get(source) ?? { budget: this.#sourceBudget(), sessions: 0 };
-    const { sessions, sessionsPerSource } = this.#limits;
-    if (this.#sessions.size >= sessions || use.sessions >= sessionsPerSource) return null;
-    if (this.#all.isUsedUp || use.budget.isUsedUp) return null;
+    const network = networkOf(callerHost) ?? source;
+    const uses = [
+      [source, this.#useOf(source, 1)],
+      [`network ${network}`, this.#useOf(`network ${network}`, SOURCES_PER_NETWORK)],
+    ] as const;
+    if (this.#all.isUsedUp || uses.some(([, { budget }]) => budget.isUsedUp)) return null;
+    const onEvict = (): void => void (kept !== null && this.#end(kept));
+    let kept: Kept | null = null;
+    const share = this.#quota.take({ node: source, source: callerHost, named: false }, { onEvict });
+    if (share === null) return null;
     const token = new Uint8Array(randomBytes(RELAY_TOKEN_BYTES));
-    const budgets = [use.budget, this.#all];
+    const budgets = [...uses.map(([, { budget }]) => budget), this.#all];
     const ends = { callerHost, calledHost, token };
     const session = new RelaySession(ends, this.#deps.createSocket, budgets, this.#counters);
-    const kept = { session, source, usedAt: this.#deps.clock.now() };
-    use.sessions++;
-    this.#sources.set(source, use);
-    this.#sessions.add(kept);
+    const begun: Kept = { session, uses, share, usedAt: this.#deps.clock.now() };
+    kept = begun;
+    for (const [name, use] of uses) {
+      use.sessions++;
+      this.#uses.set(name, use);
+    }
+    this.#sessions.add(begun);
     this.#start();
     this.#deps.log.debug({ session: toHex(token.subarray(0, 4)), source }, 'a relayed session begins');
     const { caller, called } = session.ports;
-    return { callerPort: caller, calledPort: called, token, cancel: () => this.#end(kept) };
+    return { callerPort: caller, calledPort: called, token, cancel: () => this.#end(begun) };
   }
 
   async stop(): Promise<void> {
@@ -110,8 +132,15 @@ export class Relay {
     await Promise.all(sessions.map((session) => session.close()));
   }
 
-  #sourceBudget(): RelayBudget {
-    return new RelayBudget(this.#limits.bytesPerSecondPerSource, this.#limits.bytesPerDayPerSource);
+  /** @param shares of one source that it may use */
+  #useOf(name: string, shares: number): Use {
+    const { bytesPerSecondPerSource, bytesPerDayPerSource } = this.#limits;
+    return (
+      this.#uses.get(name) ?? {
+        budget: new RelayBudget(shares * bytesPerSecondPerSource, shares * bytesPerDayPerSource),
+        sessions: 0,
+      }
+    );
   }
 
   /** Timers run only while there is something to relay. */
@@ -136,7 +165,7 @@ export class Relay {
     const ms = Math.max(0, now - this.#refilledAt);
     this.#refilledAt = now;
     this.#all.refill(ms);
-    for (const { budget } of this.#sources.values()) budget.refill(ms);
+    for (const { budget } of this.#uses.values()) budget.refill(ms);
   }
 
   #look(): void {
@@ -158,13 +187,13 @@ export class Relay {
     if (today === this.#day) return;
     this.#day = today;
     this.#all.renew();
-    for (const [source, { budget, sessions }] of this.#sources)
-      if (sessions === 0) this.#sources.delete(source);
+    for (const [name, { budget, sessions }] of this.#uses)
+      if (sessions === 0) this.#uses.delete(name);
       else budget.renew();
   }
 
-  #isUsedUp({ source }: Kept): boolean {
-    return this.#all.isUsedUp || this.#sources.get(source)?.budget.isUsedUp === true;
+  #isUsedUp({ uses }: Kept): boolean {
+    return this.#all.isUsedUp || uses.some(([, { budget }]) => budget.isUsedUp);
   }
 
   #end(kept: Kept): void {
@@ -173,13 +202,14 @@ export class Relay {
     if (this.#sessions.size === 0) this.#rest();
   }
 
-  /** Its source is remembered until the next day where it has used anything. */
+  /** Its source and network are remembered until the next day if they have used anything. */
   #forget(kept: Kept): boolean {
     if (!this.#sessions.delete(kept)) return false;
-    const use = this.#sources.get(kept.source);
-    if (use === undefined) return true;
-    use.sessions--;
-    if (use.sessions === 0 && use.budget.isWhole) this.#sources.delete(kept.source);
+    kept.share.release();
+    for (const [name, use] of kept.uses) {
+      use.sessions--;
+      if (use.sessions === 0 && use.budget.isWhole) this.#uses.delete(name);
+    }
     return true;
   }
 }

@@ -172,11 +172,31 @@ test('there are so many sessions in all and for one source, and one that has end
   assert.ok(first !== null && open('203.0.113.1') !== null);
   assert.equal(open('203.0.113.1'), null, 'its share');
   assert.ok(open('203.0.113.2'));
-  assert.equal(open('203.0.113.3'), null, 'all are taken');
+  assert.equal(open('203.0.113.2'), null, 'all are taken, and it holds as many as another may lose');
   first.cancel();
   first.cancel();
   assert.ok(open('203.0.113.3'));
   assert.equal(open('203.0.113.4'), null);
+  assert.equal(relay.use.sessions, 3);
+});
+
+test('a source with two sessions makes room for a caller that has none', () => {
+  const { relay } = world({ sessions: 3, sessionsPerSource: 2 });
+  for (const host of ['203.0.113.1', '203.0.113.1', '203.0.113.2']) assert.ok(relay.open(host, CALLED.host));
+  assert.ok(relay.open('198.51.100.3', CALLED.host));
+  assert.equal(relay.use.sessions, 3);
+  assert.equal(relay.open('203.0.113.9', CALLED.host), null, 'each has one now');
+});
+
+test('one network has the sessions of two sources, and as many bytes', () => {
+  const { relay, joined } = world({ sessions: 30, sessionsPerSource: 2, bytesPerDayPerSource: 60_000 });
+  for (let i = 1; i <= 4; i++) relay.open(`203.0.113.${i}`, CALLED.host);
+  assert.equal(relay.open('203.0.113.5', CALLED.host), null);
+  assert.ok(relay.open('203.0.114.5', CALLED.host));
+  let passed = 0;
+  for (let i = 1; i <= 2; i++) passed += handed(joined(`192.0.2.${i}`), 100, `192.0.2.${i}`);
+  assert.ok(passed <= 100, `${passed} datagrams of two sources`);
+  assert.equal(relay.open('192.0.2.3', CALLED.host), null, 'the network has used up its day');
 });
 
 /** How many of so many datagrams of 1,200 bytes are handed over. */
