@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Npm } from '../capabilities/update/npm.ts';
+import { RELEASE_KEYS } from '../capabilities/update/release-keys.ts';
 import { ReleaseSource } from '../capabilities/update/release-source.ts';
 import type { Clock } from '../foundation/clock.ts';
 import { isSingleFile } from '../foundation/package-file.ts';
@@ -15,12 +16,14 @@ export function nodeProgram(): string {
   return isAbsolute(process.argv0) ? process.argv0 : process.execPath;
 }
 
-/** Why there are no updates: a checkout is brought up to date by git, a single file by a newer one. Empty in a package. */
+/** Why there are no updates: a checkout is brought up to date by git, a single file by a newer one. Empty in a package with a release key. */
 export function updatesDisabled(): string {
   if (isSingleFile)
     return 'This svcd is a single file: put a newer one in its place, and start it again ("svc restart").';
   const isCheckout = existsSync(new URL('../../src', import.meta.url));
-  return isCheckout ? 'This svcd runs from a checkout: bring it up to date with "git pull && npm ci".' : '';
+  if (isCheckout) return 'This svcd runs from a checkout: bring it up to date with "git pull && npm ci".';
+  if (RELEASE_KEYS.length > 0) return '';
+  return 'No release channel is set up: this build of svcd has no release key. Install a newer version from a checkout or a file that you trust, and start it again.';
 }
 
 /** What programs of an update see of the environment: none of the daemon's own settings, which hold secrets. */
@@ -37,5 +40,6 @@ export function npmOf(environment: NodeJS.ProcessEnv): Npm {
 /** The releases that the registry of npm's configuration offers. */
 export function releaseSource(environment: NodeJS.ProcessEnv, clock: Clock): ReleaseSource {
   const npm = npmOf(environment);
-  return new ReleaseSource({ name: PACKAGE, registry: (signal) => npm.registry(signal), now: () => clock.now() });
+  const registry = (signal: AbortSignal): Promise<URL> => npm.registry(signal);
+  return new ReleaseSource({ name: PACKAGE, registry, releaseKeys: RELEASE_KEYS, now: () => clock.now() });
 }

@@ -62,6 +62,15 @@ test('the package installs globally from its tarball, and works with the oldest 
   const { body } = await daemon.request('GET', '/debug/host');
   if (node !== process.execPath) assert.match(JSON.stringify(body), new RegExp(`v?${FLOOR}`));
 
+  const update = await runWith(node, svc, ['update', '--confirm'], { SVC_API: daemon.api });
+  assert.deepEqual([update.code, update.stdout.split(':')[0]], [0, 'No release channel is set up']);
+  const { body: updates } = await daemon.request('GET', '/update/status?check=true');
+  assert.match(
+    JSON.stringify(updates),
+    /"latest_version":null.*"state":"idle".*"warning":"No release channel is set up/,
+  );
+  assert.match((await runWith(node, svcd, ['update'])).stdout, /^No release channel is set up/);
+
   for (const version of TOO_OLD) {
     const old = await otherNode(directoryOf(directory, `node-${version}`), version);
     const said = old === null ? await pretend(t, version, svcd) : await run(old, [svcd, '--version']);

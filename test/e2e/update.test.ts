@@ -31,7 +31,10 @@ test('the installed service updates itself, and goes back where a release is no 
     assert.match(JSON.stringify(answer.body), /"warning":".*does not run as the installed service/);
     const said = await world.svc('update', '--confirm');
     assert.equal(said.code, 1);
-    assert.match(said.stdout, /svcd 99\.0\.0 is out; this is .*npm install -g svcd@99\.0\.0/s);
+    assert.match(
+      said.stdout,
+      /svcd 99\.0\.0 is out; this is .*Install the new version the way this one was installed/s,
+    );
     assert.equal((await world.status()).managed, false);
     assert.equal(await world.stop(), 0);
     assert.equal(existsSync(join(world.dataDir, 'releases', '99.0.0')), false);
@@ -62,6 +65,18 @@ test('the installed service updates itself, and goes back where a release is no 
     assert.equal(code, 1);
     assert.match(stdout, /the signature of svcd@1\.0\.0 is wrong/);
     assert.equal((await world.status()).state, 'failed');
+    assert.deepEqual(
+      registry.requests.filter((path) => path.includes('svcd-1.0.0')),
+      [],
+    );
+  });
+
+  await t.test('a release that only the registry has signed is refused before anything is fetched', async () => {
+    registry.publish({ ...world.release('1.0.0'), proof: undefined });
+    registry.requests.length = 0;
+    const { code, stdout } = await world.svc('update', '--confirm');
+    assert.equal(code, 1);
+    assert.match(stdout, /svcd@1\.0\.0 is not signed with a release key of svcd/);
     assert.deepEqual(
       registry.requests.filter((path) => path.includes('svcd-1.0.0')),
       [],

@@ -4,6 +4,10 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import { type ReleaseProof, releaseMessage, type SignedRelease } from '../../src/capabilities/update/release-keys.ts';
+import { toHex } from '../../src/foundation/bytes.ts';
+import type { Signer } from '../../src/foundation/identity/ed25519.ts';
+import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { fetchTarballs, type Pinned, packageName, productionPackages, tarballName } from './package.ts';
 
 /** A version of a package, as the packument names it; `dist` is made from the tarball. */
@@ -16,8 +20,10 @@ export interface Release {
   /** What the packument says instead of the truth. */
   readonly integrity?: string;
   readonly tarballUrl?: string;
-  /** What is signed instead of `name@version:integrity`; null: not signed at all. */
+  /** What the registry signs instead of `name@version:integrity`; null: not signed at all. */
   readonly signedText?: string | null;
+  /** The member `svcd` of the version, in place of a signature by the test's release key. */
+  readonly proof?: unknown;
 }
 
 /** A key that signs, in the form of the registry's `/-/npm/v1/keys`. */
@@ -37,6 +43,16 @@ export class SigningKey {
     const { expires, keyid, keytype, scheme, key } = this;
     return { expires, keyid, keytype, scheme, key };
   }
+}
+
+/** The release key of the tests: builds that pin it take what it signs. */
+export const TEST_RELEASE_KEY = KeyPair.fromSeed(new Uint8Array(32).fill(16));
+export const TEST_RELEASE_KEYS: readonly string[] = [toHex(TEST_RELEASE_KEY.publicKey)];
+
+/** The proof of a release, signed with a release key. */
+export function proofOf(release: SignedRelease, key: Signer = TEST_RELEASE_KEY): ReleaseProof {
+  const signature = Buffer.from(key.sign(releaseMessage(release))).toString('base64');
+  return { signatures: [{ key: toHex(key.publicKey), signature }] };
 }
 
 export function sha512(content: Buffer): string {
@@ -73,12 +89,13 @@ export class NpmRegistry {
   }
 
   /** Publishes a version, which becomes the latest. */
-  publish({ name, version, manifest, tarball, integrity, tarballUrl, signedText }: Release): void {
+  publish({ name, version, manifest, tarball, integrity, tarballUrl, signedText, ...more }: Release): void {
     const path = this.#keep(name, version, () => tarball);
     const stated = integrity ?? sha512(tarball);
     const signatures = signedText === null ? [] : [this.key.sign(signedText ?? `${name}@${version}:${stated}`)];
     const dist = { tarball: tarballUrl ?? this.url + path, integrity: stated, signatures };
-    this.#add(name, version, { ...manifest, name, version, dist });
+    const svcd = 'proof' in more ? more.proof : proofOf({ name, version, integrity: stated });
+    this.#add(name, version, { ...manifest, name, version, dist, svcd });
   }
 
   /** Carries every package that svcd depends on, with the tarballs that the lock names. */

@@ -1,5 +1,14 @@
 /** The npm package of this checkout, and what it takes to install it without the network. */
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { type Output, run, runOk } from './programs.ts';
 
@@ -28,17 +37,26 @@ function npm(directory: string, args: readonly string[], env: NodeJS.ProcessEnv 
 
 /**
  * Packs this checkout as a release would, in a copy: two tests may do so at a time.
+ * @param releaseKeys that the build pins
  * @returns path of the tarball
  */
-export async function packSvcd(directory: string): Promise<string> {
+export async function packSvcd(directory: string, releaseKeys: readonly string[] = []): Promise<string> {
   const copy = join(directory, 'checkout');
   mkdirSync(copy);
   for (const name of readdirSync('.')) {
     if (!NOT_PACKED.has(name) && !name.endsWith('.tgz')) cpSync(name, join(copy, name), { recursive: true });
   }
+  if (releaseKeys.length > 0) pinKeys(join(copy, 'src', 'capabilities', 'update', 'release-keys.ts'), releaseKeys);
   symlinkSync(join(process.cwd(), 'node_modules'), join(copy, 'node_modules'));
   await runOk('npm', ['pack', copy, '--pack-destination', directory, ...NPM_QUIET]);
   return join(directory, `svcd-${manifest.version}.tgz`);
+}
+
+function pinKeys(file: string, keys: readonly string[]): void {
+  const line = /^export const RELEASE_KEYS: readonly string\[\] = .*;$/m;
+  const source = readFileSync(file, 'utf8');
+  if (!line.test(source)) throw new Error(`${file} pins no keys`);
+  writeFileSync(file, source.replace(line, `export const RELEASE_KEYS: readonly string[] = ${JSON.stringify(keys)};`));
 }
 
 /** Installs a tarball of svcd for all who use a prefix; returns the folder of its programs. */

@@ -5,7 +5,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create, extract } from 'tar';
 import { eventually } from './eventually.ts';
-import { NpmRegistry, type Release } from './npm-registry.ts';
+import { NpmRegistry, type Release, TEST_RELEASE_KEYS } from './npm-registry.ts';
 import { installGlobally, packSvcd, pathWith } from './package.ts';
 import { type Output, quietPort, run } from './programs.ts';
 
@@ -38,7 +38,7 @@ export class ServiceWorld {
 
   /** Packs and installs this checkout. */
   static async start(directory: string): Promise<ServiceWorld> {
-    const tarball = await packSvcd(directory);
+    const tarball = await packSvcd(directory, TEST_RELEASE_KEYS);
     mkdirSync(join(directory, 'release'));
     await extract({ file: tarball, cwd: join(directory, 'release') });
     const registry = await NpmRegistry.start();

@@ -1,10 +1,11 @@
-/** Looks up the newest release in the npm registry, and checks that it is signed. */
+/** Looks up the newest release in the npm registry, and checks that the project and the registry have signed it. */
 import semver from 'semver';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { SvcError } from '../../foundation/errors.ts';
 import { readJson } from '../../foundation/json.ts';
 import { fetchBounded, isSafeUrl } from './http.ts';
+import { ReleaseProof, releaseProblem } from './release-keys.ts';
 import { RegistryKeys, Signatures, signatureProblem } from './signature.ts';
 import type { Release } from './types.ts';
 import { untrusted } from './unpack.ts';
@@ -31,6 +32,7 @@ const Version = Type.Object({
     integrity: Type.Optional(Type.String()),
     signatures: Type.Optional(Signatures),
   }),
+  svcd: Type.Optional(Type.Unknown()),
 });
 const Packument = Type.Object({
   'dist-tags': Type.Object({ latest: Type.String() }),
@@ -48,6 +50,8 @@ export interface ReleaseSourceOptions {
   readonly name: string;
   /** The registry that npm is configured for. */
   readonly registry: (signal: AbortSignal) => Promise<URL>;
+  /** Release keys of the project, in hex. */
+  readonly releaseKeys: readonly string[];
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -71,8 +75,8 @@ export class ReleaseSource {
   }
 
   /**
-   * What the registry calls the latest version, and the release, its signature checked, where that
-   * is newer than `current`.
+   * What the registry calls the latest version. If it is newer than `current`, also the release, with its signatures
+   * checked.
    * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`, `config_invalid`
    */
   async latest(current: string, signal: AbortSignal): Promise<{ version: string; release: Release | null }> {
@@ -111,11 +115,14 @@ export class ReleaseSource {
     publishedAt: number,
     signal: AbortSignal,
   ): Promise<Release> {
-    const { name } = this.#options;
+    const { name, releaseKeys } = this.#options;
     if (!Compile(Version).Check(stated) || stated.name !== name || stated.version !== latest) throw malformed(latest);
-    const { dist, engines } = stated;
+    const { dist, engines, svcd } = stated;
     if (dist.integrity === undefined || !INTEGRITY.test(dist.integrity))
       throw untrusted(`${name}@${latest} has no sha512 integrity`);
+    const proof = Compile(ReleaseProof).Check(svcd) ? svcd : { signatures: [] };
+    const unproven = releaseProblem({ name, version: latest, integrity: dist.integrity }, proof, releaseKeys);
+    if (unproven !== null) throw untrusted(unproven);
     const keys = await this.#keys(registry, signal);
     const signed = { name, version: latest, integrity: dist.integrity, signatures: dist.signatures ?? [], publishedAt };
     const problem = signatureProblem(signed, keys);

@@ -1,7 +1,7 @@
 /** What the parts of an update hand to each other. */
 import type { UpdateState } from '../../foundation/domain/updates.ts';
 
-/** A release that the registry offers: newer than this svcd, and its signature holds. */
+/** A release that the registry offers: newer than this svcd, and its signatures hold. */
 export interface Release {
   readonly version: string;
   /** Where the tarball is. */

@@ -5,7 +5,7 @@ import type { updateOperations } from '../update.ts';
 import { timeOrNull } from './values.ts';
 
 const UNMANAGED =
-  'This svcd does not run as the installed service, so it cannot replace itself: nothing is installed. Update it the way it was installed, such as with "npm install -g svcd", and start it again.';
+  'This svcd does not run as the installed service, so it cannot replace itself: nothing is installed. Install the new version the way this one was installed, and start it again.';
 
 function view(updater: Updater) {
   const { currentVersion, latestVersion, updateAvailable, state, lastCheckAt, lastError, managed } = updater.status();

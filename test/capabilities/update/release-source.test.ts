@@ -3,7 +3,16 @@ import type { ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { ReleaseSource } from '../../../src/capabilities/update/release-source.ts';
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
-import { NpmRegistry, type Release, SigningKey, sha512 } from '../../support/npm-registry.ts';
+import { testKeys } from '../../support/agents.ts';
+import {
+  NpmRegistry,
+  proofOf,
+  type Release,
+  SigningKey,
+  sha512,
+  TEST_RELEASE_KEY,
+  TEST_RELEASE_KEYS,
+} from '../../support/npm-registry.ts';
 
 const TARBALL = Buffer.from('a tarball');
 const NOW = Date.UTC(2026, 0, 1);
@@ -12,8 +21,8 @@ function release(version: string, more: Partial<Release> = {}): Release {
   return { name: 'svcd', version, tarball: TARBALL, ...more };
 }
 
-function sourceOf(url: string): ReleaseSource {
-  return new ReleaseSource({ name: 'svcd', registry: async () => new URL(url), now: () => NOW });
+function sourceOf(url: string, releaseKeys = TEST_RELEASE_KEYS): ReleaseSource {
+  return new ReleaseSource({ name: 'svcd', registry: async () => new URL(url), releaseKeys, now: () => NOW });
 }
 
 async function look(url: string, current = '1.0.0') {
@@ -74,6 +83,41 @@ test('a release that nobody signed, or somebody else, or with other words, is re
   await refused(registry.url, 'protocol_error', /lists no signing keys/);
   registry.keys = [];
   await refused(registry.url, 'protocol_error', /lists no signing keys/);
+});
+
+test('a release that no release key of this build has signed is refused, whatever the registry signs', async () => {
+  await using registry = await NpmRegistry.start();
+  const integrity = sha512(TARBALL);
+  const right = proofOf({ name: 'svcd', version: '1.1.0', integrity });
+  const [{ key, signature } = { key: '', signature: '' }] = right.signatures;
+  const wrong: [unknown, RegExp][] = [
+    [undefined, /svcd@1\.1\.0 is not signed with a release key/],
+    [{ signatures: [] }, /is not signed with a release key/],
+    [{ signatures: [{ key: key.toUpperCase(), signature }] }, /is not signed with a release key/],
+    [{ signatures: Array.from({ length: 9 }, () => right.signatures[0]) }, /is not signed with a release key/],
+    [proofOf({ name: 'svcd', version: '1.1.0', integrity }, testKeys(1)), /is not signed with a release key/],
+    [proofOf({ name: 'svcd', version: '1.0.9', integrity }), /with the release key is wrong/],
+    [proofOf({ name: 'svc', version: '1.1.0', integrity }), /with the release key is wrong/],
+    [proofOf({ name: 'svcd', version: '1.1.0', integrity: sha512(Buffer.from('x')) }), /with the release key is wrong/],
+    [{ signatures: [{ key, signature: '' }] }, /with the release key is wrong/],
+  ];
+  const plain = TEST_RELEASE_KEY.sign(Buffer.from(`svcd@1.1.0:${integrity}`));
+  wrong.push([{ signatures: [{ key, signature: Buffer.from(plain).toString('base64') }] }, /key is wrong/]);
+  for (const [proof, message] of wrong) {
+    registry.publish(release('1.1.0', { proof }));
+    await refused(registry.url, 'protocol_error', message);
+  }
+  registry.publish(release('1.1.0'));
+  const noKeys = sourceOf(registry.url, []).latest('1.0.0', new AbortController().signal);
+  await assert.rejects(noKeys, { message: /is not signed with a release key/ });
+  assert.ok(!registry.requests.some((path) => path.includes('tarballs')), 'nothing is fetched');
+  const both = [...proofOf({ name: 'svcd', version: '1.1.0', integrity }, testKeys(1)).signatures, ...right.signatures];
+  registry.publish(release('1.1.0', { proof: { signatures: both } }));
+  assert.equal(
+    (await look(registry.url)).release?.version,
+    '1.1.0',
+    'a signature by a key of later builds is passed over',
+  );
 });
 
 test('a key that had expired when the release was published does not count', async () => {

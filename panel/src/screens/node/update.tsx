@@ -47,9 +47,11 @@ export function Update() {
                 ),
             )}
             <div class="acts">
-              <button type="button" onClick={() => act(() => perform('updateStatus', { check: true }))}>
-                {t('update.check')}
-              </button>
+              {warning === undefined && (
+                <button type="button" onClick={() => act(() => perform('updateStatus', { check: true }))}>
+                  {t('update.check')}
+                </button>
+              )}
               {update_available && managed && (
                 <button
                   type="button"

@@ -12,7 +12,7 @@ export function updateText(u: UpdateView): string {
   if (!u.update_available) return `svcd ${u.current_version} runs; there is no newer one.`;
   const next = u.managed
     ? 'Put it in place with: svc update --confirm'
-    : `This svcd does not run as the installed service. Update it with: npm install -g svcd@${u.latest_version}`;
+    : 'This svcd does not run as the installed service. Install the new version the way this one was installed, and start it again.';
   const lines = [`svcd ${u.latest_version} is out; this is ${u.current_version}.`, past, next];
   return safeText(lines.filter((line) => line !== '').join('\n'));
 }
