@@ -1,6 +1,6 @@
 /** How this node reaches those that nobody can dial, is reached itself, and helps others to. */
 
-import { formatAddress } from '../foundation/address.ts';
+import { type Address, formatAddress } from '../foundation/address.ts';
 import { detach } from '../foundation/detached.ts';
 import type { NatMapping } from '../foundation/domain/directory.ts';
 import { SvcError } from '../foundation/errors.ts';
@@ -278,6 +278,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     helpers,
     mapping,
     seenMapping: () => lender.mapping,
+    reachedAt: (address: Address) => proof.reachedAt(address),
     relay: { limits, use: () => relay?.use ?? NO_USE, helps },
   };
 }

@@ -136,7 +136,18 @@ export const reachOperations = declare(COMMON, {
         Type.Object({
           address: AddressText,
           source: oneOf(ADDRESS_SOURCES),
-          verified_by: nullable(oneOf(ADDRESS_VERIFIERS)),
+          verified_by: nullable(
+            oneOf(ADDRESS_VERIFIERS, {
+              description:
+                '`helper`: another node dialled the address over QUIC. `peers`: only the record network is reached at its host.',
+            }),
+          ),
+          verified_at: nullable(
+            Type.String({
+              format: 'date-time',
+              description: 'When another node last reached this one there over QUIC; null if none has lately.',
+            }),
+          ),
           published: Type.Boolean({ description: 'Others are told of it.' }),
         }),
         { description: 'Where this node may be reached, the best first.' },

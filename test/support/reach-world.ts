@@ -61,7 +61,9 @@ export class ReachWorld implements AsyncDisposable {
         }),
         clocks: () => ({ offsetMs: -1500, peers: 2 }),
       },
+      reachedAt: () => null,
       ownAddresses: {
+        isRefuted: false,
         current: () => ({ endpoints: [], mapped: [], natType: 3, helpers: [] }),
         known: () => [
           { address: { ...OUTSIDE, port: 4122 }, source: 'observed', verifiedBy: null },

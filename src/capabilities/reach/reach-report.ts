@@ -28,7 +28,9 @@ export interface ReachDependencies extends StandingDependencies {
   readonly nodeKey: Uint8Array;
   readonly pool: Pick<ConnectionPool, 'connections' | 'connect' | 'current' | 'probe' | 'ways'>;
   readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
-  readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;
+  readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known' | 'isRefuted'>;
+  /** When another node last reached this one at an address over QUIC, Unix milliseconds; null if none has lately. */
+  readonly reachedAt: (address: Address) => number | null;
   readonly portMapper: Pick<PortMapper, 'view'>;
   /** How others see a port of ours, as was last found out. */
   readonly seenMapping: () => NatMapping;
@@ -112,16 +114,20 @@ export class ReachReport {
   /** What stands between this node and others. Asks nobody. */
   check() {
     const { records, ownAddresses, portMapper, helpers, pool } = this.#deps;
-    const { ready, peers, clients, natType: seenType, inRoutingTables, observed } = records.reachability();
+    const { ready, peers, clients, observed } = records.reachability();
     const { natType } = ownAddresses.current();
     return {
       ready,
       peers,
       clients,
-      isReached: peers + clients === 0 || (seenType === 0 && !inRoutingTables) ? null : inRoutingTables,
+      isReached: this.#isReached(),
       natType,
       mapping: this.#deps.seenMapping(),
-      addresses: once(ownAddresses.known()).map((one) => ({ ...one, isTold: isTold(one) })),
+      addresses: once(ownAddresses.known()).map((one) => ({
+        ...one,
+        isTold: isTold(one),
+        verifiedAt: this.#deps.reachedAt(one.address),
+      })),
       ipv4: this.#family(false, observed),
       ipv6: this.#family(true, observed),
       portMapping: portMapper.view(),
@@ -181,6 +187,14 @@ export class ReachReport {
     const link = currentLink(pool, place.nodeKey);
     const notDirect = whyNotDirect(link, this.#sides(place), clock.now());
     return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
+  }
+
+  /** That nodes dialled this one and did not reach it counts more than that the record network is reached. */
+  #isReached(): boolean | null {
+    const { records, ownAddresses } = this.#deps;
+    const { peers, clients, natType, inRoutingTables } = records.reachability();
+    if (ownAddresses.isRefuted) return false;
+    return peers + clients === 0 || (natType === 0 && !inRoutingTables) ? null : inRoutingTables;
   }
 
   #sides({ natType, helpers, nodeKey, addresses }: AgentLocation): Sides {

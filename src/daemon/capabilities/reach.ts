@@ -42,6 +42,7 @@ export function buildReachReport(
     labels: () => addressBook.get().aliases,
     mapping: reach.mapping,
     seenMapping: reach.seenMapping,
+    reachedAt: reach.reachedAt,
     helpsOthers: reach.relay.helps,
     relayDisabled: () => configuration.current.disable_relay,
     interfaces,

@@ -37,6 +37,7 @@ interface OwnProofDependencies {
 
 interface Verdict {
   readonly isReached: boolean | null;
+  readonly at: number;
   readonly until: number;
 }
 
@@ -61,6 +62,12 @@ export class OwnProof implements Component {
     this.#looks?.stop();
   }
 
+  /** When another node last reached this one at an address, Unix milliseconds; null if the last attempt failed. */
+  reachedAt(address: Address): number | null {
+    const verdict = this.#verdicts.get(formatAddress(address));
+    return verdict?.isReached === true ? verdict.at : null;
+  }
+
   async #look(): Promise<void> {
     const { candidates, nodes, clock } = this.#deps;
     const all = candidates().slice(0, MAX_PROVEN);
@@ -71,7 +78,8 @@ export class OwnProof implements Component {
     for (const address of due) {
       const isReached = await this.#isReached(address, asked);
       const again = { true: PROVEN_AGAIN_MS, false: REFUTED_AGAIN_MS, null: UNANSWERED_AGAIN_MS }[`${isReached}`];
-      this.#verdicts.set(formatAddress(address), { isReached, until: clock.now() + again });
+      const at = clock.now();
+      this.#verdicts.set(formatAddress(address), { isReached, at, until: at + again });
     }
     this.#tell();
   }

@@ -116,10 +116,11 @@ export function reachHandlers({ reachReport, traffic }: ReachHandlerDependencies
         is_reached: checked.isReached,
         ...nat(checked.natType),
         nat_mapping: checked.mapping,
-        addresses: checked.addresses.map(({ address, source, verifiedBy, isTold }) => ({
+        addresses: checked.addresses.map(({ address, source, verifiedBy, verifiedAt, isTold }) => ({
           address: formatAddress(address),
           source,
           verified_by: verifiedBy,
+          verified_at: verifiedAt === null ? null : isoTime(verifiedAt),
           published: isTold,
         })),
         ipv4: family(checked.ipv4),

@@ -125,7 +125,14 @@ function clockText({ offset_s, peers }: Checked['clock']): string {
   return `${Math.abs(offset_s).toFixed(1)} s ${offset_s > 0 ? 'behind' : 'ahead of'} ${counted(peers, 'other node')}`;
 }
 
+/** Who reached this node at an address, and when. */
+function verifiedText({ verified_by, verified_at }: Checked['addresses'][number], now: number): string {
+  if (verified_at !== null) return `a helper, ${relativeTime(verified_at, now)}`;
+  return verified_by === 'peers' ? 'the record network only' : 'not verified';
+}
+
 export function checkedText(c: Checked): Shape {
+  const now = Date.now();
   const fields = formatFields({
     network: c.network_ready
       ? `ready, ${networkText(c.dht_peers, c.dht_clients)}`
@@ -139,13 +146,12 @@ export function checkedText(c: Checked): Shape {
     relays: c.relays_allowed ? 'allowed' : 'forbidden by disable_relay',
     clock: clockText(c.clock),
   });
-  const own = c.addresses.map(({ address, source, verified_by, published }) => [
+  const own = c.addresses.map((one) => [one.address, one.source, one.published ? 'yes' : 'no', verifiedText(one, now)]);
+  const helpers = c.helpers.map(({ address, node, rtt_ms }) => [
     address,
-    source,
-    published ? 'yes' : 'no',
-    verified_by ?? '',
+    node,
+    rtt_ms === null ? 'not connected' : rttText(rtt_ms),
   ]);
-  const helpers = c.helpers.map(({ address, node, rtt_ms }) => [address, node, rttText(rtt_ms)]);
   return [
     fields,
     '',

@@ -39,7 +39,7 @@ async function world(t: { after(end: () => Promise<void>): void }, answers: read
   t.after(() => proof.stop());
   await proof.start();
   await clock.run(LOOKS_MS);
-  return { clock, state, asked, told };
+  return { clock, state, asked, told, proof };
 }
 
 test('an address is proven by the first node that reaches it there, and looked at again after a while', async (t) => {
@@ -81,4 +81,16 @@ test('what is known of an address is forgotten with it', async (t) => {
   state.candidates = [OWN];
   await clock.run(LOOKS_MS);
   assert.equal(asked.length, 2);
+});
+
+test('it says when a node last reached an address, and nothing once an attempt has failed', async (t) => {
+  const { proof, state, clock } = await world(t, ['reached']);
+  const first = proof.reachedAt(OWN);
+  assert.ok(first !== null && first <= clock.now());
+  await clock.run(PROVEN_AGAIN_MS);
+  assert.ok((proof.reachedAt(OWN) ?? 0) > first);
+  state.answers = ['refuses'];
+  await clock.run(PROVEN_AGAIN_MS);
+  assert.equal(proof.reachedAt(OWN), null);
+  assert.equal(proof.reachedAt({ ...OWN, port: 1 }), null);
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReachDependencies } from '../../../src/capabilities/reach/reach-report.ts';
+import type { Address } from '../../../src/foundation/address.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { reachHandlers } from '../../../src/operations/handlers/reach.ts';
 import type { Loose, OutputOf } from '../../../src/operations/operation.ts';
@@ -103,8 +104,8 @@ test('the look at the node is what its parts say, each address once', async () =
     nat_type_label: 'port-restricted',
     nat_mapping: 'cone',
     addresses: [
-      { address: '203.0.113.9:4122', source: 'observed', verified_by: null, published: false },
-      { address: '10.0.0.2:4122', source: 'lan', verified_by: null, published: true },
+      { address: '203.0.113.9:4122', source: 'observed', verified_by: null, verified_at: null, published: false },
+      { address: '10.0.0.2:4122', source: 'lan', verified_by: null, verified_at: null, published: true },
     ],
     ipv4: { addresses: 1, is_public: false, seen_as: '203.0.113.9:4121' },
     ipv6: { addresses: 0, is_public: false, seen_as: null },
@@ -209,4 +210,31 @@ test('a connection that moves from a relay to a punched way is seen to, in links
     await seen(),
     Array.from({ length: 4 }, () => ['punched', false]),
   );
+});
+
+test('an address is verified only while a node has reached it over QUIC lately; a node that none reaches is not reached', async () => {
+  const at = Date.UTC(2026, 1, 3);
+  const known = [
+    { address: { host: '203.0.113.9', port: 4122 }, source: 'observed', verifiedBy: 'helper' },
+    { address: { host: '203.0.113.10', port: 4122 }, source: 'observed', verifiedBy: 'peers' },
+  ] as const;
+  const facts = { isRefuted: false, current: () => ({ endpoints: [], mapped: [], natType: 1, helpers: [] }) };
+  const state = { ...facts, known: () => known };
+  const records = {
+    neighbours: () => [],
+    clocks: () => ({ offsetMs: null, peers: 0 }),
+    reachability: () => ({ ready: true, peers: 2, clients: 0, natType: 1, observed: [], inRoutingTables: true }),
+  };
+  const reachedAt = ({ host }: Address) => (host === '203.0.113.9' ? at : null);
+  await using all = await setUp({ ownAddresses: state, records, reachedAt });
+  type Netcheck = OutputOf<typeof reachOperations.netcheck>;
+  const checked = async () => (await all.run('netcheck')) as Netcheck;
+  const shown = async () => (await checked()).addresses.map((one) => [one.verified_by, one.verified_at]);
+  assert.equal((await checked()).is_reached, true);
+  assert.deepEqual(await shown(), [
+    ['helper', '2026-02-03T00:00:00.000Z'],
+    ['peers', null],
+  ]);
+  state.isRefuted = true;
+  assert.equal((await checked()).is_reached, false, 'the record network is reached, and QUIC is not');
 });
