@@ -1,6 +1,8 @@
 /** Nodes with notes between them, over links and a record network in memory. */
+import { NoteKeys } from '../../src/capabilities/notes/note-keys.ts';
 import { Notes } from '../../src/capabilities/notes/notes.ts';
 import type { KeyDirectory } from '../../src/capabilities/notes/types.ts';
+import type { Clock } from '../../src/foundation/clock.ts';
 import { unixSeconds } from '../../src/foundation/clock.ts';
 import type { EventPayloads, EventType } from '../../src/foundation/events.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -211,4 +213,9 @@ class KeyRecords implements KeyDirectory {
     );
     this.#published.set(aid, { payload, publishedAt: clock.now() });
   }
+}
+
+/** Keys of a node on which no agent is. */
+export function keysOfNone(clock: Clock): NoteKeys {
+  return new NoteKeys({ vault: new MemorySecrets(), clock, identity: () => null });
 }
