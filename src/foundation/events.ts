@@ -71,8 +71,9 @@ export interface EventSink {
   /**
    * Logs an event. Inside a transaction of the store it is kept exactly where the transaction is,
    * and subscribers hear of it after the commit, never before.
+   * @param byStranger an agent that the owner does not know caused it: such events use a part of the log only
    * @returns its place in the log of this daemon
    * @throws SvcError `not_writable`, `store_corrupt`
    */
-  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]): number;
+  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], byStranger?: boolean): number;
 }

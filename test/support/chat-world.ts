@@ -63,6 +63,7 @@ export class ChatNode {
     this.links = world.links.node(name);
     this.pairs = new ChatStore(store);
     this.chat = new Chat({
+      isKnown: () => false,
       store: this.pairs,
       entries: new ChatLog(store),
       links: this.links,

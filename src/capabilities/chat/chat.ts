@@ -58,6 +58,8 @@ export interface ChatDependencies {
   readonly log: Log;
   /** The identity of an agent here; null where it is not here. Never the node's own. */
   identity(aid: Aid): LocalIdentity | null;
+  /** The owner of an agent here knows another one. */
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   /** A number from 0 to below 1. */
   random(): number;
 }

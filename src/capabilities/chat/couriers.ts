@@ -8,9 +8,11 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
+import { Quota, type QuotaShare } from '../../foundation/quota.ts';
+import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
-import { sourceOfLink } from '../../network/links/source.ts';
+import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Courier, type QueuedEntry } from './courier.ts';
 import { type ChatExchangeDependencies, takeFrames } from './exchange.ts';
@@ -48,9 +50,21 @@ const STRANGER_IDLE_MS = 15_000;
 const RENEW_MS = 60_000;
 /** Milliseconds for an answer: a link without one is dead. */
 const ANSWER_TIMEOUT_MS = 20_000;
-/** Links of peers that are no friends: of all, and of one network. */
+/** Links of peers that are no friends: of all, of one pair, of one IPv4 address or IPv6 /64, of one IPv4 /24 or IPv6 /48. */
 const MAX_STRANGERS = 512;
+const MAX_STRANGERS_PER_PAIR = 4;
 const MAX_STRANGERS_PER_SOURCE = 16;
+const MAX_STRANGERS_PER_NETWORK = 64;
+/** Places among them that are left to agents that the owner knows. */
+const RESERVED_PLACES = 128;
+/** Requests, acceptances and ends that are taken in: each is written to disk, and may be an event. */
+export const CONTROL_RATES: RateQuotaLimits = {
+  perKey: { perSecond: 2, burst: 60 },
+  perSource: { perSecond: 10, burst: 300 },
+  perNetwork: { perSecond: 20, burst: 600 },
+  strangers: { perSecond: 50, burst: 1000 },
+};
+const CONTROL_FRAMES: ReadonlySet<Frame['kind']> = new Set(['request', 'accept', 'gone']);
 
 interface CouriersDependencies extends ChatExchangeDependencies {
   readonly links: Links;
@@ -72,11 +86,23 @@ export class Couriers {
   readonly #stop = new AbortController();
   readonly #opening = new Semaphore(MAX_OPENING);
   readonly #onError = (error: unknown): void => this.#deps.log.error({ error }, 'chat could not go on');
+  readonly #strangers = new Quota(
+    {
+      perKey: MAX_STRANGERS_PER_PAIR,
+      perSource: MAX_STRANGERS_PER_SOURCE,
+      perNetwork: MAX_STRANGERS_PER_NETWORK,
+      total: MAX_STRANGERS,
+      reserved: RESERVED_PLACES,
+    },
+    { ownYields: true },
+  );
+  readonly #controls: RateQuota;
   #sweep: Repeating | null = null;
 
   /** Takes the links of purpose `chat`. */
   constructor(dependencies: CouriersDependencies) {
     this.#deps = dependencies;
+    this.#controls = new RateQuota(CONTROL_RATES, dependencies);
     this.#retries = new Retries(dependencies.clock, (name) => this.#retry(name), this.#onError);
     dependencies.links.accept('chat', (link) => this.#accept(link));
   }
@@ -156,22 +182,23 @@ export class Couriers {
 
   #accept(link: LinkStream): void {
     const isFriend = this.#deps.store.pair(link.called, link.caller)?.state === 'friends';
-    if (this.#stop.signal.aborted || (!isFriend && !this.#mayBeStranger(link))) return void link.destroy();
+    const place = isFriend ? null : this.#strangers.take(this.#holder(link, false), { onEvict: () => link.destroy() });
+    if (this.#stop.signal.aborted || (!isFriend && place === null)) {
+      place?.release();
+      return void link.destroy();
+    }
     const courier = this.#courier(link.called, link.caller);
     // Whoever shows up is there.
     courier.failures = 0;
     courier.restUntil = 0;
-    this.#adopt(courier, link, false);
+    this.#adopt(courier, link, false, place);
   }
 
-  #mayBeStranger(link: LinkStream): boolean {
-    const strangers = [...this.#sessions().filter((session) => !session.outbound && !session.isFriend)];
-    const source = sourceOfLink(link);
-    const ofSource = strangers.filter((session) => source !== null && session.source === source);
-    return strangers.length < MAX_STRANGERS && ofSource.length < MAX_STRANGERS_PER_SOURCE;
+  #holder(link: LinkStream, isFriend: boolean) {
+    return pairHolder(link, isFriend || this.#deps.isKnown(link.called, link.caller));
   }
 
-  #adopt(courier: Courier, link: LinkStream, outbound: boolean): void {
+  #adopt(courier: Courier, link: LinkStream, outbound: boolean, place: QuotaShare | null = null): void {
     const session = new ChatSession(link, outbound, this.#deps.clock, {
       onFrames: (from, frames) => this.#onFrames(courier, from, frames),
       onArrival: (_, upTo) => this.#deps.onSent(courier.aid, courier.peer, upTo),
@@ -179,6 +206,7 @@ export class Couriers {
       onDrain: () => this.#guard(() => this.#pump(courier)),
       onClose: (ended) => this.#guard(() => this.#onClose(courier, ended)),
     });
+    session.place = place;
     session.isFriend = courier.pair?.state === 'friends';
     courier.adopt(session);
     this.#retries.cancel(courier.name);
@@ -188,6 +216,7 @@ export class Couriers {
   #onFrames(courier: Courier, session: ChatSession, frames: readonly Frame[]): void {
     // What is not taken now comes again when we are back.
     if (this.#stop.signal.aborted) return;
+    if (!this.#mayControl(session, frames)) return session.cut();
     const { replies, sentUpTo, isBusy } = takeFrames(this.#deps, session, frames);
     if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
     if (isBusy) {
@@ -199,10 +228,18 @@ export class Couriers {
     else this.#goOn(courier, session, replies);
   }
 
+  /** A peer that this node called has been chosen by an agent here. */
+  #mayControl(session: ChatSession, frames: readonly Frame[]): boolean {
+    const count = frames.filter(({ kind }) => CONTROL_FRAMES.has(kind)).length;
+    if (count === 0) return true;
+    return this.#controls.take(this.#holder(session.link, session.outbound || session.isFriend), count);
+  }
+
   #goOn(courier: Courier, session: ChatSession, replies: readonly Frame[]): void {
     if (this.#stop.signal.aborted) return;
     session.send(...replies);
     session.isFriend = courier.pair?.state === 'friends';
+    if (session.isFriend) session.place?.release();
     this.#pump(courier);
   }
 
@@ -226,6 +263,7 @@ export class Couriers {
   }
 
   #onClose(courier: Courier, session: ChatSession): void {
+    session.place?.release();
     courier.release(session);
     if (this.#stop.signal.aborted) return;
     if (session.madeProgress) courier.failures = 0;

@@ -28,6 +28,8 @@ import type { Frame, MessageFrame } from './wire.ts';
 
 /** Open incoming requests of one agent. */
 export const MAX_INVITES = 100;
+/** Open incoming requests of one agent above which only agents that its owner knows may send more. */
+export const MAX_INVITES_OF_STRANGERS = 80;
 /** Open incoming requests of one agent that came from one network. */
 export const MAX_INVITES_PER_SOURCE = 20;
 /** Unread entries of one conversation: above it the peer keeps what it has. */
@@ -48,6 +50,8 @@ export interface ChatExchangeDependencies {
   readonly entries: ChatLog;
   readonly events: EventSink;
   readonly clock: Clock;
+  /** The owner of an agent here knows another one: strangers leave room for its requests. */
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }
 
 /** What became of frames. */
@@ -149,7 +153,7 @@ class Step {
     const { store } = this.#deps;
     const { local, peer, link } = this.#session;
     const origin = sourceOfLink(link);
-    const hasRoom = this.#hasRoom(local, origin);
+    const hasRoom = this.#hasRoom(local, peer, origin);
     if (this.#pair === null && !hasRoom) return 'busy';
     this.#pair ??= store.open(local, peer, now);
     const before = this.#pair?.state;
@@ -159,9 +163,11 @@ class Step {
     return answer;
   }
 
-  #hasRoom(local: Aid, origin: string | null): boolean {
-    const { store } = this.#deps;
-    if (store.count(local, 'in_pending') >= MAX_INVITES) return false;
+  #hasRoom(local: Aid, peer: Aid, origin: string | null): boolean {
+    const { store, isKnown } = this.#deps;
+    const open = store.count(local, 'in_pending');
+    if (isKnown(local, peer)) return open < MAX_INVITES;
+    if (open >= MAX_INVITES_OF_STRANGERS) return false;
     return origin === null || store.invitesFrom(local, origin) < MAX_INVITES_PER_SOURCE;
   }
 
@@ -173,9 +179,9 @@ class Step {
   }
 
   #tellInvites(aid: Aid): void {
-    const { store, events } = this.#deps;
+    const { store, events, isKnown } = this.#deps;
     const peers = store.inviters(aid, MAX_INVITES);
-    events.emit(aid, 'chat.invites', { count: peers.length, peers });
+    events.emit(aid, 'chat.invites', { count: peers.length, peers }, !isKnown(aid, this.#session.peer));
   }
 
   /** The peer has heard what we told it on this link. */

@@ -2,7 +2,8 @@
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { letGo, sourceOfLink } from '../../network/links/source.ts';
+import type { QuotaShare } from '../../foundation/quota.ts';
+import { letGo } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import type { Told } from './relationship.ts';
 import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';
@@ -66,8 +67,8 @@ export class ChatSession {
   madeProgress = false;
   /** The peer was a friend when this was last looked at. */
   isFriend = false;
-  /** The network that the peer comes from; null on this machine. */
-  readonly source: string | null;
+  /** Its place among the links of strangers; null if it has none. */
+  place: QuotaShare | null = null;
   /** Frames that are taken in the next turn of the event loop, and those that came behind them. */
   #behind: Frame[] = [];
 
@@ -78,7 +79,6 @@ export class ChatSession {
     this.peer = outbound ? link.called : link.caller;
     this.#clock = clock;
     this.lastActivity = clock.now();
-    this.source = sourceOfLink(link);
     link.on('error', () => {});
     link.on('data', (chunk: Uint8Array) => this.#read(chunk, events));
     link.on('drain', () => events.onDrain(this));

@@ -56,8 +56,8 @@ export class EventLog implements Component, EventSink {
     this.#sweep?.stop();
   }
 
-  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]): number {
-    const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data));
+  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], byStranger = false): number {
+    const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data), byStranger);
     this.#appended.tell();
     return seq;
   }

@@ -221,7 +221,7 @@ export class FileOffers implements Component {
 
   /** Takes in an offer of another agent; in a transaction. What is not kept is not said: nobody learns who is shut out. */
   #offered(aid: Aid, { sender, body, sentAt }: OfferNote): 'kept' | 'full' | 'dropped' {
-    const { store, events, isHere, isBlocked } = this.#deps;
+    const { store, events, isHere, isBlocked, isKnown } = this.#deps;
     if (!isHere(aid)) return 'full';
     const file = decodeOffer(body);
     if (file === null || sender === aid || isBlocked(aid, sender)) return 'dropped';
@@ -229,7 +229,7 @@ export class FileOffers implements Component {
     const name = receivedName(file.name);
     const times = { at: sentAt, expiresAt: sentAt + FILE_OFFER_LIFE_MS };
     if (!store.add({ ...file, ...times, name, aid, peer: sender, direction: 'in', temporary: false })) return 'dropped';
-    events.emit(aid, 'file.offered', { offer_id: file.id, from: sender });
+    events.emit(aid, 'file.offered', { offer_id: file.id, from: sender }, !isKnown(aid, sender));
     return 'kept';
   }
 

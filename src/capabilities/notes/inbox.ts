@@ -101,15 +101,20 @@ export class Inbox {
     const { store, events } = this.#deps;
     return store.together(() => {
       const message_ids: string[] = [];
+      let byStranger = true;
       const receipts = opened.map((one): Receipt => {
         if ('verdict' in one) return one;
         const taker = this.#takers.get(one.note.msgType);
         if (taker !== undefined) return this.#handOver(one, taker);
         const verdict = this.#keep(one);
-        if (verdict === 'kept') message_ids.push(toHex(one.note.messageId));
+        if (verdict === 'kept') {
+          message_ids.push(toHex(one.note.messageId));
+          byStranger &&= !this.#deps.isKnown(aid, one.note.sender);
+        }
         return { verdict, removal: null };
       });
-      if (message_ids.length > 0) events.emit(aid, 'mailbox.received', { count: message_ids.length, message_ids });
+      if (message_ids.length > 0)
+        events.emit(aid, 'mailbox.received', { count: message_ids.length, message_ids }, byStranger);
       return receipts;
     });
   }

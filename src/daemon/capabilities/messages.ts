@@ -72,6 +72,7 @@ export function buildMessages(
   const chat = new Chat({
     ...common,
     store: chatStore,
+    isKnown,
     entries: new ChatLog(store),
     objects: {
       put: (aid, path) => objects.put(aid, { path }),

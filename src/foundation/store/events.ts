@@ -6,6 +6,9 @@ import type { Row, SqlValue, Store } from './store.ts';
 /** Events that are kept of each agent; the oldest go first. */
 export const MAX_EVENTS_PER_AGENT = 10_000;
 
+/** Part of them that strangers may use. */
+const STRANGERS_PART = 1 / 4;
+
 /** The newest events that are in memory: whoever is told of one asks for it in the next turn. */
 const MAX_FRESH = 64;
 
@@ -55,19 +58,36 @@ export class EventStore {
     this.#maxPerAgent = maxPerAgent;
   }
 
-  /** Adds an event and forgets the agent's oldest where there are too many. Returns its number. */
-  append(aid: Aid, type: string, at: number, data: string): number {
+  /**
+   * Adds an event and forgets the agent's oldest where there are too many. Returns its number.
+   * @param byStranger it counts among those that strangers caused, too
+   */
+  append(aid: Aid, type: string, at: number, data: string, byStranger = false): number {
     const event = this.#store.joined(() => {
       const seq = this.#number`
-        INSERT INTO events (aid, type, at, data) VALUES (${aid}, ${type}, ${at}, ${data}) RETURNING seq AS n`;
+        INSERT INTO events (aid, type, at, data, by_stranger)
+        VALUES (${aid}, ${type}, ${at}, ${data}, ${Number(byStranger)}) RETURNING seq AS n`;
       const count = this.#number`
         INSERT INTO event_streams (aid, count, pruned_seq) VALUES (${aid}, 1, 0)
         ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`;
       if (count > this.#maxPerAgent) this.#forgetOldest(aid, count - this.#maxPerAgent);
+      if (byStranger) this.#boundStrangers(aid);
       return { seq, aid, type, at, data };
     });
     this.#keepFresh(event);
     return event.seq;
+  }
+
+  #boundStrangers(aid: Aid): void {
+    const oldest = this.#number`
+      SELECT seq AS n FROM events WHERE aid = ${aid} AND by_stranger = 1
+      ORDER BY seq DESC LIMIT 1 OFFSET ${Math.ceil(this.#maxPerAgent * STRANGERS_PART)}`;
+    if (oldest === 0) return;
+    this.#fresh = [];
+    const removed = this.#store.run`
+      DELETE FROM events WHERE aid = ${aid} AND by_stranger = 1 AND seq <= ${oldest}`;
+    this.#store.run`
+      UPDATE event_streams SET count = count - ${removed}, pruned_seq = max(pruned_seq, ${oldest}) WHERE aid = ${aid}`;
   }
 
   #keepFresh(event: StoredEvent): void {
@@ -153,7 +173,7 @@ export class EventStore {
       SELECT seq AS n FROM events WHERE aid = ${aid} ORDER BY seq LIMIT 1 OFFSET ${count - 1}`;
     const removed = this.#store.run`DELETE FROM events WHERE aid = ${aid} AND seq <= ${last}`;
     this.#store.run`
-      UPDATE event_streams SET count = count - ${removed}, pruned_seq = ${last} WHERE aid = ${aid}`;
+      UPDATE event_streams SET count = count - ${removed}, pruned_seq = max(pruned_seq, ${last}) WHERE aid = ${aid}`;
   }
 
   /** Column `n` of the first row; 0 where there is none. */

@@ -4,6 +4,7 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
   MAX_INVITES,
+  MAX_INVITES_OF_STRANGERS,
   MAX_INVITES_PER_SOURCE,
   MAX_UNREAD,
   MAX_UNREAD_BYTES,
@@ -32,7 +33,8 @@ function setUp() {
   const [store, entries] = [new ChatStore(db), new ChatLog(db)];
   const told: string[] = [];
   const events = { emit: (_: Aid, type: string) => told.push(type) };
-  const deps = { store, entries, events, clock };
+  const known = new Set<Aid>();
+  const deps = { store, entries, events, clock, isKnown: (_: Aid, peer: Aid) => known.has(peer) };
   const { aid, delegation } = newIdentity();
   new AgentStore(db).put({ keyName: aid, delegation, serviceTcp: '', registeredAt: 0 });
   const relate = (peer: Aid, change: Partial<Relationship>): number => {
@@ -49,7 +51,7 @@ function setUp() {
     return new ChatSession(link, true, clock, heard);
   };
   const take = (session: ChatSession, ...frames: Frame[]) => takeFrames(deps, session, frames);
-  return { aid, db, store, entries, told, relate, sessionOf, take };
+  return { aid, db, store, entries, told, known, relate, sessionOf, take };
 }
 
 /** Two entries that were sent to a friend, and what it says to them, `arrived` of them said to be there already. */
@@ -101,10 +103,12 @@ test('what the peer has heard is told no more, unless it is busy: then it is lef
   assert.deepEqual(heard(2, 'ok'), { isBusy: false, control: 'request', awaited: true });
 });
 
-test('so many requests are open, of all and of one network', () => {
-  const { aid, store, told, sessionOf, take } = setUp();
-  const ask = (host: string): Answer | undefined => {
-    const [reply] = take(sessionOf(newIdentity().aid, host), {
+test('so many requests are open, of all and of one network, and strangers leave room for known agents', () => {
+  const { aid, store, told, known, sessionOf, take } = setUp();
+  const ask = (host: string, isKnown = false): Answer | undefined => {
+    const peer = newIdentity().aid;
+    if (isKnown) known.add(peer);
+    const [reply] = take(sessionOf(peer, host), {
       kind: 'request',
       n: 1,
       stream: THEIRS,
@@ -114,9 +118,11 @@ test('so many requests are open, of all and of one network', () => {
   };
   for (let i = 0; i < MAX_INVITES_PER_SOURCE; i++) assert.equal(ask('198.51.100.1'), 'ok');
   assert.equal(ask('198.51.100.1'), 'busy');
-  for (let i = 1; i < MAX_INVITES / MAX_INVITES_PER_SOURCE; i++)
+  for (let i = 1; i < MAX_INVITES_OF_STRANGERS / MAX_INVITES_PER_SOURCE; i++)
     for (let n = 0; n < MAX_INVITES_PER_SOURCE; n++) assert.equal(ask(`198.51.${100 + i}.1`), 'ok');
   assert.equal(ask('203.0.113.1'), 'busy');
+  for (let n = MAX_INVITES_OF_STRANGERS; n < MAX_INVITES; n++) assert.equal(ask('198.51.100.1', true), 'ok');
+  assert.equal(ask('203.0.113.1', true), 'busy');
   assert.equal(store.count(aid, 'in_pending'), MAX_INVITES);
   assert.equal(told.length, MAX_INVITES);
 });

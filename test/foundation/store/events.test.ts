@@ -163,3 +163,18 @@ test('what is in memory is what is on disk, whatever happens', () => {
   });
   fc.assert(property, { seed: 20_261_124, numRuns: 60 });
 });
+
+test('events that strangers cause push out each other, and none that others caused', () => {
+  const events = log();
+  for (let n = 0; n < 10; n++) events.append(A, 'own', n, '');
+  for (let n = 0; n < 10_000; n++) events.append(A, 'theirs', n, '', true);
+  const kept = (type: string): number[] => events.after(0, 20_000, { aid: A, types: [type] }).map(({ seq }) => seq);
+  assert.deepEqual(kept('own'), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  assert.deepEqual([kept('theirs').length, kept('theirs')[0]], [2500, 7511]);
+  assert.equal(events.bounds(A).prunedSeq, 7510, 'a cursor before it has missed something');
+  for (let n = 0; n < 7490; n++) events.append(A, 'own', n, '');
+  assert.equal(events.bounds(A).oldestSeq, 1, 'those that were forgotten count no longer');
+  events.append(A, 'own', 0, '');
+  assert.equal(events.bounds(A).oldestSeq, 2);
+  assert.equal(events.bounds(A).prunedSeq, 7510);
+});

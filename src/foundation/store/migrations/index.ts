@@ -28,6 +28,7 @@ import { serviceBeforeMigration } from './026-service-before.ts';
 import { rowSumsMigration } from './027-row-sums.ts';
 import { delegationSourcesMigration } from './028-delegation-sources.ts';
 import { notesKnownMigration } from './029-notes-known.ts';
+import { eventsOfStrangersMigration } from './030-events-of-strangers.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -59,4 +60,5 @@ export const MIGRATIONS: readonly string[] = [
   rowSumsMigration,
   delegationSourcesMigration,
   notesKnownMigration,
+  eventsOfStrangersMigration,
 ];
