@@ -48,6 +48,7 @@ async function main(): Promise<void> {
       ),
       token: () => '',
       isServiceConnection: () => false,
+      proofKey: new Uint8Array(32),
       metrics: [],
       clock: systemClock,
       log: silentLog,

@@ -41,6 +41,7 @@ async function main(): Promise<void> {
       streams: [],
       token: () => '',
       isServiceConnection: () => false,
+      proofKey: new Uint8Array(32),
       metrics: [],
       clock: systemClock,
       log: silentLog,

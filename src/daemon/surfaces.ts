@@ -201,6 +201,7 @@ export function buildSurfaces(
         ...viaHandlers({ caller: c.adminCaller, nodeAid: node.aid, requireLocal: requireAgent }),
       }),
       token,
+      proofKey: f.dataDir.proofKey,
       sessions: c.panel.logins,
       isServiceConnection: (socket) => c.serviceSockets.isOurs(socket),
       metrics: reports.metrics(),

@@ -8,6 +8,7 @@ import { createClient } from '../operations/client.ts';
 import { updateOperations } from '../operations/update.ts';
 import { type UpdateView, updateAndFollow } from '../operations/update-client.ts';
 import { updateText } from '../surfaces/cli/commands/update.ts';
+import { daemonFetch } from '../surfaces/cli/daemon-fetch.ts';
 import { examples } from '../surfaces/cli/examples.ts';
 import { releaseSource, updatesDisabled } from './package.ts';
 
@@ -21,7 +22,9 @@ export interface UpdateCommandDependencies {
 async function throughDaemon(dataDir: string, token: string | undefined, check: boolean): Promise<UpdateView | null> {
   const address = readDaemonInfo(dataDir)?.api_addr;
   if (address === undefined || address === null) return null;
-  const options = { baseUrl: `http://${address}`, ...(token === undefined ? {} : { token }) };
+  const baseUrl = `http://${address}`;
+  const fetches = daemonFetch({ baseUrl, token: token ?? '', dataDir });
+  const options = { baseUrl, ...fetches, ...(token === undefined ? {} : { token }) };
   const client = createClient(options, updateOperations);
   try {
     return await (check ? client.updateStatus({ check: true }) : updateAndFollow(client));

@@ -48,6 +48,8 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Left out: that of the platform. */
   readonly fetch?: ClientFetch;
+  /** `fetch` for responses that are streamed. Left out: that of the platform. */
+  readonly streamFetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 export interface CallOptions {
@@ -148,6 +150,7 @@ export function failureOf(error: unknown, base: string, options: CallOptions): S
   if (options.signal?.aborted === true) return new SvcError('cancelled', { cause: error });
   if (error instanceof Error && error.name === 'TimeoutError') return new SvcError('timeout', { cause: error });
   const cause = error instanceof Error ? error.cause : undefined;
+  if (cause instanceof SvcError) return cause;
   const reason = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
   return new SvcError('daemon_unreachable', {
     message: `No daemon answers at ${base}${reason === undefined ? '' : ` (${reason})`}. Start it with "svcd".`,

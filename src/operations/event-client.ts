@@ -84,7 +84,7 @@ async function* connection(
   const silent = new AbortController();
   const silence = new SilenceWatch(systemClock, SILENCE_MS, () => silent.abort());
   try {
-    const response = await fetch(urlOf(base, options), {
+    const response = await (client.streamFetch ?? fetch)(urlOf(base, options), {
       headers: {
         ...headersFor(client, 'text/event-stream'),
         ...(position.id === undefined ? {} : { 'last-event-id': position.id }),

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -6,7 +7,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { updateCommand } from '../../src/daemon/update-command.ts';
+import { asksForProof, DaemonProver } from '../../src/surfaces/daemon-prover.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
+
+const KEY = randomBytes(32);
 
 const IDLE = {
   current_version: '1.0.0',
@@ -20,7 +24,8 @@ const IDLE = {
 /** A data directory whose daemon is said to answer at an address; null says that none has announced itself. */
 function dataDirOf(t: TestContext, api_addr: string | null): string {
   const dataDir = temporaryDirectory(t);
-  const info = { pid: 1, api_addr, started_at: '', version: '1.0.0' };
+  const proof_key = Buffer.from(KEY).toString('base64url');
+  const info = { pid: 1, api_addr, started_at: '', version: '1.0.0', proof_key };
   writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
   return dataDir;
 }
@@ -30,7 +35,9 @@ async function daemon(t: TestContext, answers: readonly object[]) {
   const asked: string[] = [];
   const tokens = new Set<string | undefined>();
   let given = 0;
+  const prover = new DaemonProver({ key: KEY, token: () => '' });
   const server = createServer((request, response) => {
+    if (asksForProof(request)) return void prover.answer(request, response, request.socket.localPort ?? 0);
     asked.push(`${request.method} ${request.url}`);
     tokens.add(request.headers.authorization);
     response.setHeader('content-type', 'application/json');

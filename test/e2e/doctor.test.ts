@@ -100,13 +100,21 @@ test('a token that is missing, wrong, or not asked for', async () => {
   const token = 'a-token-of-enough-length';
   await using closed = await TestDaemon.start({ config: `api_token = "${token}"\nrequire_local_token = true\n` });
   found(await doctor(closed.api), 'token', 'FAIL', /none was given/);
-  found(await doctor(closed.api, { args: ['--token', 'another'] }), 'token', 'FAIL', /does not accept the token/);
+  found(await doctor(closed.api, { args: ['--token', 'another'] }), 'token', 'FAIL', /did not prove/);
+  const { dataDir } = closed;
+  const wrong = await doctor(closed.api, { dataDir, args: ['--token', 'another'] });
+  found(wrong, 'token', 'FAIL', /does not accept the token/);
   const accepted = await doctor(closed.api, { args: ['--token', token] });
   found(accepted, 'daemon', 'PASS', /answers/);
   found(accepted, 'mcp', 'PASS', /can connect/);
   assert.doesNotMatch(JSON.stringify(accepted.findings), new RegExp(token));
   await using unlocked = await TestDaemon.start();
-  found(await doctor(unlocked.api, { args: ['--token', token] }), 'token', 'INFO', /asks for none/);
+  found(
+    await doctor(unlocked.api, { dataDir: unlocked.dataDir, args: ['--token', token] }),
+    'token',
+    'INFO',
+    /asks for none/,
+  );
 });
 
 test('a lonely node: no network, another version, changes that wait, a data directory that is gone', async (t) => {

@@ -1,9 +1,11 @@
 /** A daemon that gives made-up answers: for what `svc` sends and how it shows what comes back. */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import { asksForProof, DaemonProver } from '../../src/surfaces/daemon-prover.ts';
 
 /** The answer to `GET /status` and its like. */
 export type Answering = (line: string, body: unknown) => readonly [status: number, body: unknown];
@@ -18,9 +20,12 @@ export class AnsweringDaemon {
     this.asked = asked;
   }
 
-  static async start(t: TestContext, answering: Answering): Promise<AnsweringDaemon> {
+  /** @param token by which it proves itself */
+  static async start(t: TestContext, answering: Answering, token = ''): Promise<AnsweringDaemon> {
     const asked: string[] = [];
+    const prover = new DaemonProver({ key: randomBytes(32), token: () => token });
     const server = createServer((request, response) => {
+      if (asksForProof(request)) return void prover.answer(request, response, request.socket.localPort ?? 0);
       const line = `${request.method} ${request.url}`;
       asked.push(line);
       void text(request).then((sent) => {

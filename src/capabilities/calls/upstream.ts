@@ -11,9 +11,9 @@ import type { Clock } from '../../foundation/clock.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
+import { UNPROVEN } from '../../foundation/proven-connection.ts';
 import { ExchangeFailure, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
-import { UNPROVEN } from './proven-connection.ts';
 import { POOL, type PoolOptions, upstreamAgent } from './upstream-agents.ts';
 
 /** How long a service may take to accept a connection, TLS included, milliseconds. */

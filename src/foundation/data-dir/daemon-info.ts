@@ -20,6 +20,8 @@ export interface DaemonInfo {
   /** ISO 8601 UTC. */
   readonly started_at: string;
   readonly version: string;
+  /** Key by which the API proves that it is this daemon's, base64url; see daemon-proof.ts. Absent from older versions. */
+  readonly proof_key?: string;
   /** Of a node without an API. */
   readonly mcp?: SharedMcp;
 }
@@ -44,12 +46,13 @@ export function readDaemonInfo(dataDir: string): DaemonInfo | null {
 
 function isDaemonInfo(value: unknown): value is DaemonInfo {
   if (!isObject(value)) return false;
-  const { pid, api_addr, started_at, version, mcp } = value;
+  const { pid, api_addr, started_at, version, proof_key, mcp } = value;
   return (
     typeof pid === 'number' &&
     (api_addr === null || typeof api_addr === 'string') &&
     typeof started_at === 'string' &&
     typeof version === 'string' &&
+    (proof_key === undefined || typeof proof_key === 'string') &&
     (mcp === undefined || (isObject(mcp) && typeof mcp['addr'] === 'string' && typeof mcp['token'] === 'string'))
   );
 }

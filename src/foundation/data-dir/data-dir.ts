@@ -1,4 +1,5 @@
 /** The data directory of a daemon: one daemon at a time, and nobody else's eyes. */
+import { randomBytes } from 'node:crypto';
 import { chmodSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
@@ -12,6 +13,9 @@ import { sweepBackups } from './leftovers.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { finishRestore } from './restoring.ts';
 
+/** Random bytes of the key by which the API proves whose it is. */
+const PROOF_KEY_BYTES = 32;
+
 interface DataDirOptions {
   /** Absolute path; made where it does not exist. */
   readonly path: string;
@@ -21,14 +25,17 @@ interface DataDirOptions {
 
 export class DataDir {
   readonly path: string;
+  /** Key of the proofs of this process: readers of daemon.json know it, who are this user alone. */
+  readonly proofKey: Uint8Array;
   readonly #lock: Lock;
   readonly #info: DaemonInfo;
 
   private constructor(path: string, lock: Lock, info: DaemonInfo) {
     this.path = path;
     this.#lock = lock;
-    this.#info = info;
-    this.#write(info);
+    this.proofKey = randomBytes(PROOF_KEY_BYTES);
+    this.#info = { ...info, proof_key: Buffer.from(this.proofKey).toString('base64url') };
+    this.#write(this.#info);
   }
 
   /**

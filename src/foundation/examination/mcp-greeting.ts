@@ -11,6 +11,8 @@ export interface McpPlace {
   /** The API token; absent or empty where none is asked for. */
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Left out: that of the platform. */
+  readonly streamFetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 /** An old revision of the protocol, which every server understands. */
@@ -29,12 +31,12 @@ function jsonOf(text: string): unknown {
 }
 
 /** Greets the MCP server as a client would. Never throws: no answer is a finding too. */
-export async function examineMcp({ baseUrl, headers, token }: McpPlace): Promise<Finding> {
+export async function examineMcp({ baseUrl, headers, token, streamFetch = fetch }: McpPlace): Promise<Finding> {
   const mcp = findingsOf('mcp');
   const url = `${baseUrl.replace(/\/+$/, '')}/mcp/`;
   const hint = 'The log of svcd says why. Its configuration for an assistant: svcd mcp print';
   try {
-    const response = await fetch(url, {
+    const response = await streamFetch(url, {
       method: 'POST',
       headers: {
         ...headers,

@@ -7,7 +7,7 @@ import { operations } from '../../operations/index.ts';
 import { Aliases } from './aliases.ts';
 import { chosenAgent } from './chosen-agent.ts';
 import { cliClient, type OperationName, type SvcClient } from './client.ts';
-import { httpFetch } from './http-fetch.ts';
+import { daemonFetch } from './daemon-fetch.ts';
 import type { CliIo } from './io.ts';
 import { aidsIn, Names } from './names.ts';
 import { pipedSecret } from './piped-secret.ts';
@@ -62,6 +62,7 @@ export class CliContext {
   readonly #api: string | SvcError;
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
+  #fetches: ReturnType<typeof daemonFetch> | undefined;
 
   /**
    * @param defaultDataDir the error where this user has none
@@ -119,7 +120,8 @@ export class CliContext {
   get #here(): ClientOptions {
     const token = this.options.token ?? this.io.env['SVC_TOKEN'];
     const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
-    return { baseUrl, fetch: httpFetch, ...(token === undefined ? {} : { token }) };
+    this.#fetches ??= daemonFetch({ baseUrl, token: token ?? '', dataDir: this.dataDir });
+    return { baseUrl, ...this.#fetches, ...(token === undefined ? {} : { token }) };
   }
 
   /** Where the node answers that the command is meant for, and the token for it. @throws SvcError as `api` does */

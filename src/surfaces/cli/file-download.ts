@@ -24,10 +24,10 @@ const MAX_RETRY_MS = 8_000;
 
 /** Asks for what is not here yet. @throws SvcError what the daemon answers */
 async function ask(context: CliContext, aid: string, id: string, from: number): Promise<Response> {
-  const { token, headers } = context.connection;
+  const { token, headers, streamFetch = fetch } = context.connection;
   const base = baseOf(context.connection);
   const { signal } = context.io;
-  const response = await fetch(`${base}/agents/${aid}/file-offers/${id}/content`, {
+  const response = await streamFetch(`${base}/agents/${aid}/file-offers/${id}/content`, {
     headers: {
       ...headers,
       ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),

@@ -1,16 +1,24 @@
 /** `fetch` as the client needs it, over `node:http`: the one of Node takes a command that asks once 60 ms to load. */
-import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { type Agent, type IncomingMessage, request as plainRequest } from 'node:http';
 import type { ClientFetch } from '../../operations/client.ts';
 
 type Init = Parameters<ClientFetch>[1];
 
-async function answerTo(url: URL, { method, headers, body, signal }: Init): Promise<IncomingMessage> {
+async function answerTo(
+  url: URL,
+  { method, headers, body, signal }: Init,
+  agent: Agent | undefined,
+): Promise<IncomingMessage> {
   // The daemon of this machine speaks plain HTTP: only who asks another way loads TLS.
   const request = url.protocol === 'https:' ? (await import('node:https')).request : plainRequest;
   // By itself Node says no length for DELETE, and the body would be read as another request.
   const length = body === null ? {} : { 'content-length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
-    request(url, { method, headers: { ...headers, ...length }, signal }, resolve)
+    request(
+      url,
+      { method, headers: { ...headers, ...length }, signal, ...(agent === undefined ? {} : { agent }) },
+      resolve,
+    )
       .on('error', reject)
       .end(body ?? undefined);
   });
@@ -28,15 +36,18 @@ function headerOf({ headers }: IncomingMessage, name: string): string | null {
   return (Array.isArray(value) ? value[0] : value) ?? null;
 }
 
-/** As `fetch` does, what fails is thrown with its cause, and what is given up with the reason. No redirect is followed. */
-export const httpFetch: ClientFetch = async (url, init) => {
+/**
+ * As `fetch` does, what fails is thrown with its cause, and what is given up with the reason. No redirect is followed.
+ * @param agent makes the connections; left out: that of Node
+ */
+export async function httpFetch(url: string, init: Init, agent?: Agent): ReturnType<ClientFetch> {
   const { signal } = init;
   const failure = (cause: unknown): unknown => {
     if (signal.aborted) return signal.reason;
     return new TypeError('the request failed', { cause });
   };
   try {
-    const answer = await answerTo(new URL(url), init);
+    const answer = await answerTo(new URL(url), init, agent);
     const status = answer.statusCode ?? 0;
     if (status >= 300 && status < 400 && answer.headers.location !== undefined) {
       answer.destroy();
@@ -48,4 +59,4 @@ export const httpFetch: ClientFetch = async (url, init) => {
   } catch (error) {
     throw failure(error);
   }
-};
+}

@@ -13,7 +13,7 @@ export type Stored = AnswerOf<'objectPut'>;
  * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
  */
 export async function uploadFile(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
-  const { token, headers } = context.connection;
+  const { token, headers, streamFetch = fetch } = context.connection;
   const base = baseOf(context.connection);
   let body: Blob;
   try {
@@ -21,12 +21,13 @@ export async function uploadFile(context: CliContext, aid: string, file: string,
   } catch (cause) {
     throw new SvcError('not_found', { message: `${file} cannot be read.`, cause });
   }
-  const response = await fetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
+  const response = await streamFetch(`${base}/agents/${aid}/cas?name=${encodeURIComponent(name)}`, {
     method: 'POST',
     headers: {
       ...headers,
       ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
       'content-type': 'application/octet-stream',
+      'content-length': String(body.size),
     },
     body,
     redirect: 'error',

@@ -27,6 +27,8 @@ export interface AgentEvent {
   readonly data: unknown;
 }
 
+type StreamFetch = (url: string, init: RequestInit) => Promise<Response>;
+
 export class SvcDaemon {
   /** Every operation of the REST API, and those that only tools offer. */
   readonly api: SvcApi;
@@ -35,7 +37,7 @@ export class SvcDaemon {
 
   /** @param carry how calls go; through the API where it is left out */
   constructor(
-    options: DaemonOptions & { readonly fetch?: (url: string, init: RequestInit) => Promise<Response> },
+    options: DaemonOptions & { readonly fetch?: StreamFetch; readonly streamFetch?: StreamFetch },
     carry?: (api: SvcApi) => Carry,
   ) {
     this.#client = options;

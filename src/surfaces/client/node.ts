@@ -3,6 +3,7 @@ import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-addr
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';
+import { provenAgent } from '../proven-agent.ts';
 import type { SvcApi } from './api.ts';
 import { carryThrough } from './carry.ts';
 import { SvcDaemon } from './daemon.ts';
@@ -41,10 +42,21 @@ function carryOverOrigin(api: SvcApi): Carry {
   };
 }
 
+/** The data directory of this user's daemon; null where none can be told. */
+function ownDataDir(): string | null {
+  try {
+    return process.env['SVCD_DATA_DIR'] ?? defaultDataDir();
+  } catch {
+    return null;
+  }
+}
+
 /** A daemon that also serves programs of this machine. */
 export class LocalDaemon extends SvcDaemon {
   constructor(options: DaemonOptions) {
-    super({ ...options, fetch: patientFetch }, carryOverOrigin);
+    const agent = provenAgent(options.baseUrl, { token: options.token ?? '', dataDir: ownDataDir() });
+    const send = (url: string, init: RequestInit): Promise<Response> => patientFetch(url, init, agent);
+    super({ ...options, fetch: send, ...(agent === undefined ? {} : { streamFetch: send }) }, carryOverOrigin);
   }
 
   /** Lets other agents call a program. @throws SvcError what the daemon answers */

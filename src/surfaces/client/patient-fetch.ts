@@ -52,8 +52,11 @@ function responseOf(incoming: IncomingMessage, method: string): Response {
   return new Response(isBodiless ? null : Readable.toWeb(bodyOf(incoming)), { status, statusText, headers });
 }
 
-/** Redirects are not followed. Rejects as `fetch` does: with the reason of the signal, or a TypeError with the cause. */
-export async function patientFetch(url: string | URL, init: Init): Promise<Response> {
+/**
+ * Redirects are not followed. Rejects as `fetch` does: with the reason of the signal, or a TypeError with the cause.
+ * @param through makes the connections of plain HTTP
+ */
+export async function patientFetch(url: string | URL, init: Init, through: Agent = AGENT): Promise<Response> {
   const request = new Request(url, { ...init, duplex: 'half' });
   const { signal, method } = request;
   const { protocol } = new URL(request.url);
@@ -61,7 +64,7 @@ export async function patientFetch(url: string | URL, init: Init): Promise<Respo
   const whole = typeof body === 'string' || body instanceof Uint8Array ? Buffer.from(body) : null;
   const length = whole === null ? {} : { 'content-length': whole.length };
   const headers = { accept: '*/*', ...Object.fromEntries(request.headers), ...length };
-  const [send, agent] = protocol === 'https:' ? [secureRequest, undefined] : [plainRequest, AGENT];
+  const [send, agent] = protocol === 'https:' ? [secureRequest, undefined] : [plainRequest, through];
   try {
     signal.throwIfAborted();
     const outgoing = send(request.url, { method, headers, agent });

@@ -5,7 +5,7 @@
 import { type CallToolResult, type ListToolsResult, ProtocolError } from '@modelcontextprotocol/server';
 import type { Clock } from '../../foundation/clock.ts';
 import { readConfigFile } from '../../foundation/config/file.ts';
-import { readDaemonInfo } from '../../foundation/data-dir/daemon-info.ts';
+import { readDaemonInfo, type SharedMcp } from '../../foundation/data-dir/daemon-info.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { CLIENT_TIMEOUT_MS } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
@@ -70,7 +70,7 @@ export class DaemonLink {
     if (info?.mcp === undefined || info.pid === process.pid) return;
     const { pid, mcp } = info;
     this.#watched = pid;
-    this.#requests.watch({ url: `http://${mcp.addr}${WATCH_PATH}`, token: mcp.token }, () => {
+    this.#requests.watch(sharedTarget(mcp, WATCH_PATH), () => {
       this.#watched = null;
       if (!this.#closed) this.#onNodeGone(pid);
     });
@@ -128,7 +128,7 @@ export class DaemonLink {
     const info = readDaemonInfo(dataDir);
     if (info === null) throw new SvcError('daemon_unreachable');
     const query = profiles === undefined ? '' : `?profile=${profiles}`;
-    if (info.mcp !== undefined) return { url: `http://${info.mcp.addr}${SHARED_PATH}${query}`, token: info.mcp.token };
+    if (info.mcp !== undefined) return sharedTarget(info.mcp, `${SHARED_PATH}${query}`);
     if (info.api_addr === null)
       throw new SvcError('daemon_unreachable', {
         message: 'The svcd of this data directory is still starting: try again.',
@@ -136,8 +136,14 @@ export class DaemonLink {
     return {
       url: `http://${info.api_addr}/mcp/${query}`,
       token: token || (readConfigFile(configFile).values.api_token ?? ''),
+      proofKey: info.proof_key,
     };
   }
+}
+
+/** Nobody who does not know the token can prove to be the node of another MCP client. */
+function sharedTarget({ addr, token }: SharedMcp, path: string): DaemonTarget {
+  return { url: `http://${addr}${path}`, token, proofKey: token };
 }
 
 function unreachable(cause: unknown): SvcError {

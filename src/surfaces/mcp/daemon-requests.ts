@@ -7,6 +7,7 @@ import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
 import { errorOf } from '../../operations/client.ts';
+import { provenAgent } from '../proven-agent.ts';
 import { readBytes } from '../rest/json-body.ts';
 
 /** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
@@ -18,6 +19,8 @@ export interface DaemonTarget {
   readonly url: string;
   /** The API token; empty where the daemon asks for none. */
   readonly token: string;
+  /** The key by which it proves itself, base64url; left out by older daemons. */
+  readonly proofKey: string | undefined;
 }
 
 type Values = Readonly<Record<string, unknown>>;
@@ -52,7 +55,9 @@ function resultOf(status: number, body: unknown): Values {
 }
 
 export class DaemonRequests {
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #plain = new Agent({ keepAlive: true });
+  /** The agent of the daemon that was asked last, and which one that is. */
+  #proven: { readonly of: string; readonly agent: Agent } | null = null;
 
   /**
    * Sends one request once.
@@ -69,7 +74,7 @@ export class DaemonRequests {
       ...(target.token === '' ? {} : { authorization: `Bearer ${target.token}` }),
     };
     const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-      const outgoing = request(target.url, { method: 'POST', agent: this.#agent, headers, signal }, resolve);
+      const outgoing = request(target.url, { method: 'POST', agent: this.#agent(target), headers, signal }, resolve);
       outgoing.on('error', reject);
       outgoing.setTimeout(limitMs, () => outgoing.destroy(new SvcError('timeout')));
       outgoing.end(body);
@@ -80,7 +85,7 @@ export class DaemonRequests {
   /** Calls back once when whoever serves a path whose answer never ends is gone, or was never there. */
   watch(target: DaemonTarget, onGone: () => void): void {
     const headers = { authorization: `Bearer ${target.token}` };
-    const watching = request(target.url, { agent: this.#agent, headers }, (answer) => {
+    const watching = request(target.url, { agent: this.#agent(target), headers }, (answer) => {
       answer
         .once('close', onGone)
         .on('error', () => {})
@@ -92,6 +97,18 @@ export class DaemonRequests {
   }
 
   close(): void {
-    this.#agent.destroy();
+    this.#plain.destroy();
+    this.#proven?.agent.destroy();
+  }
+
+  /** A daemon that started again has another key, and proves itself anew. */
+  #agent({ url, token, proofKey }: DaemonTarget): Agent {
+    const of = [url, token, proofKey].join(' ');
+    if (this.#proven?.of === of) return this.#proven.agent;
+    const agent = provenAgent(url, { token, proofKey });
+    if (agent === undefined) return this.#plain;
+    this.#proven?.agent.destroy();
+    this.#proven = { of, agent };
+    return agent;
   }
 }

@@ -11,6 +11,7 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
+import { asksForProof, DaemonProver } from '../daemon-prover.ts';
 import { sendError, setSecurityHeaders, shownError } from '../rest/answer.ts';
 import { RestContext } from '../rest/context.ts';
 import { TokenCheck } from '../rest/token.ts';
@@ -28,6 +29,7 @@ const MAX_CONNECTIONS = 128;
 export class SharedNode {
   readonly #server: Server;
   readonly #check: TokenCheck;
+  readonly #prover: DaemonProver;
   readonly #token = randomBytes(TOKEN_BYTES).toString('base64url');
   readonly #handle: (exchange: StreamExchange) => Promise<void>;
   readonly #log: McpHttpDependencies['log'];
@@ -36,6 +38,7 @@ export class SharedNode {
     this.#handle = createHttpHandler(options, dependencies);
     this.#log = dependencies.log;
     this.#check = new TokenCheck(() => this.#token);
+    this.#prover = new DaemonProver({ key: Buffer.from(this.#token, 'base64url'), token: () => '' });
     this.#server = createServer({ requestTimeout: 0 }, (request, response) => detach(this.#serve(request, response)));
     this.#server.maxConnections = MAX_CONNECTIONS;
     // It holds up no end of the process: the MCP client does.
@@ -61,6 +64,7 @@ export class SharedNode {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (asksForProof(request)) return await this.#prover.answer(request, response, request.socket.localPort ?? 0);
     setSecurityHeaders(response);
     try {
       if (this.#check.holderOf(request.headers.authorization) === null) throw new SvcError('unauthorized');

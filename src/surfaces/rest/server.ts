@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -14,6 +15,7 @@ import { type BoundStream, bindStreams, type Upgrade } from '../../operations/ha
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
+import { asksForProof, DaemonProver } from '../daemon-prover.ts';
 import { hasUnreadBody, SWITCHED, sendError, setSecurityHeaders, shownError, tooManyHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
@@ -53,6 +55,8 @@ export interface RestServerDependencies {
   readonly isServiceConnection: (socket: Socket) => boolean;
   /** The API token of this moment; empty for none. */
   readonly token: () => string;
+  /** Key by which the daemon proves itself to its clients. */
+  readonly proofKey: Uint8Array;
   /** Sessions of the panel; left out for none. */
   readonly sessions?: PanelSessions;
   /** What `/metrics` shows beside the figures of the API and of the process. */
@@ -104,6 +108,7 @@ export class RestServer implements Component {
   readonly #isServiceConnection: RestServerDependencies['isServiceConnection'];
   readonly #sessions: PanelSessions;
   readonly #gate: RequestGate;
+  readonly #prover: DaemonProver;
   readonly #states = new RequestStates();
   readonly #connections = new ConnectionLimit();
   readonly #lingering: Lingering;
@@ -131,6 +136,7 @@ export class RestServer implements Component {
       { host: listenOn.host, requireLocalToken: options.requireLocalToken },
       { token, sessions, clock },
     );
+    this.#prover = new DaemonProver({ key: dependencies.proofKey, token });
     this.#sessions = sessions;
     this.#httpMetrics = new HttpMetrics(() => this.#connections.open);
     const streams: readonly BoundStream[] = [
@@ -248,6 +254,10 @@ export class RestServer implements Component {
       observed?.answered(status);
       if (this.#stopping) this.#server.closeIdleConnections();
     });
+    if (asksForProof(request) && !this.#adminStreams.has(request.socket)) {
+      detach(this.#prover.answer(request, response, this.#address.port));
+      return;
+    }
     try {
       const { method = '', url = '' } = request;
       observed = this.#adminStreams.get(request.socket)?.(method, url.split('?', 1)[0] ?? '');

@@ -1,10 +1,9 @@
 /** The management token of a request. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { isUnguessable } from '../../foundation/daemon-proof.ts';
 import { isPanelToken } from '../../foundation/panel-token.ts';
 
 const COMPARISON_KEY_BYTES = 32;
-/** Shortest API token that cannot be guessed if it is random, characters: 22 of base64url hold 128 bits. */
-export const UNGUESSABLE_TOKEN_CHARS = 22;
 
 function bearerOf(header: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(header)?.[1];
@@ -46,7 +45,7 @@ export class TokenCheck {
 
   /** True if the API token is long enough that guesses need no limit. */
   get isUnguessable(): boolean {
-    return this.#token().length >= UNGUESSABLE_TOKEN_CHARS;
+    return isUnguessable(this.#token());
   }
 
   /** Who an `Authorization` header is of; null where it holds no token that is right. */

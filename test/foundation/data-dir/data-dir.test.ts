@@ -104,13 +104,22 @@ test('daemon.json tells where the daemon is, and goes with it', (t) => {
   const path = temporaryDirectory(t);
   assert.equal(readDaemonInfo(path), null);
   const directory = open(path);
-  const info = { pid: process.pid, api_addr: null, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
+  const proof_key = Buffer.from(directory.proofKey).toString('base64url');
+  const started_at = '2026-01-01T00:00:00.000Z';
+  const info = { pid: process.pid, api_addr: null, started_at, version: '1.2.3', proof_key };
   assert.deepEqual(readDaemonInfo(path), info);
   directory.announce('127.0.0.1:2121');
   assert.deepEqual(readDaemonInfo(path), { ...info, api_addr: '127.0.0.1:2121' });
   directory.close();
   assert.equal(existsSync(join(path, 'daemon.json')), false);
-  const wrong = [{ pid: '1' }, { api_addr: 5 }, { started_at: 5 }, { version: 5 }, { version: undefined }];
+  const wrong = [
+    { pid: '1' },
+    { api_addr: 5 },
+    { started_at: 5 },
+    { version: 5 },
+    { version: undefined },
+    { proof_key: 5 },
+  ];
   const texts = wrong.map((change) => JSON.stringify({ ...info, ...change }));
   for (const text of ['', '{', 'null', '[]', ...texts]) {
     writeFileSync(join(path, 'daemon.json'), text);

@@ -30,6 +30,8 @@ test('nc carries both directions until the other side has ended', async (t) => {
   assert.deepEqual([refused.code, /leave --via out/.test(refused.stderr)], [4, true]);
 });
 
+const TOKEN = 'the long token of the daemon';
+
 test('ssh is run with this command as its way, and what it says counts', async (t) => {
   const directory = temporaryDirectory(t);
   const said = join(directory, 'said');
@@ -38,11 +40,11 @@ test('ssh is run with this command as its way, and what it says counts', async (
     `#!/bin/sh\nprintf '%s\\n' "$SVC_API" "$SVC_TOKEN" "$@" > '${said}'\nexit $CODE\n`,
   );
   chmodSync(join(directory, 'ssh'), 0o755);
-  const daemon = await AnsweringDaemon.start(t, () => [200, { aliases: { [aid]: 'home' }, favorites: [] }]);
-  const env = { SVC_API: daemon.api, SVC_TOKEN: 'of the daemon', PATH: directory, CODE: '0' };
+  const daemon = await AnsweringDaemon.start(t, () => [200, { aliases: { [aid]: 'home' }, favorites: [] }], TOKEN);
+  const env = { SVC_API: daemon.api, SVC_TOKEN: TOKEN, PATH: directory, CODE: '0' };
   assert.equal((await runSvc(['ssh', 'me@home', '--', 'ls', '-l'], { env })).code, 0);
   const [api, token, ...words] = readFileSync(said, 'utf8').trimEnd().split('\n');
-  assert.deepEqual([api, token], [daemon.api, 'of the daemon']);
+  assert.deepEqual([api, token], [daemon.api, TOKEN]);
   assert.match(words[1] ?? '', new RegExp(`^ProxyCommand='[^']+' '[^']+' 'nc' '${aid}'$`));
   assert.deepEqual(words.toSpliced(1, 1), ['-o', '-o', `HostKeyAlias=${aid}`, '--', `me@${aid}`, 'ls', '-l']);
   const failed = await runSvc(['ssh', 'home'], { env: { ...env, CODE: '255' } });

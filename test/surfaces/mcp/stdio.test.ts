@@ -23,7 +23,8 @@ async function connect(t: TestContext, era: Era, args: readonly string[], env: R
 }
 
 function announce(dataDir: string, apiAddr: string | null): void {
-  const info = { pid: 1, api_addr: apiAddr, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3' };
+  const proof_key = Buffer.alloc(32).toString('base64url');
+  const info = { pid: 1, api_addr: apiAddr, started_at: '2026-01-01T00:00:00.000Z', version: '1.2.3', proof_key };
   writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
 }
 

@@ -21,6 +21,7 @@ function bare(apiAddr: string): RestServer {
       token: () => '',
       metrics: [],
       isServiceConnection: () => false,
+      proofKey: new Uint8Array(32),
       clock: systemClock,
       log: silentLog,
     },

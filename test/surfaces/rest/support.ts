@@ -141,6 +141,7 @@ export interface WorldOptions extends Partial<Pick<RestServerOptions, 'apiAddr' 
   readonly streams?: readonly BoundStream[];
   readonly metrics?: RestServerDependencies['metrics'];
   readonly isServiceConnection?: RestServerDependencies['isServiceConnection'];
+  readonly proofKey?: Uint8Array;
   readonly sessions?: NonNullable<RestServerDependencies['sessions']>;
 }
 
@@ -182,6 +183,7 @@ export async function startWorld(
       operations,
       streams: options.streams ?? [],
       token: typeof token === 'string' ? () => token : token,
+      proofKey: options.proofKey ?? new Uint8Array(32),
       isServiceConnection: options.isServiceConnection ?? (() => false),
       metrics: options.metrics ?? [],
       ...(options.sessions === undefined ? {} : { sessions: options.sessions }),

@@ -9,6 +9,7 @@ import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts
 import { SvcError } from '../../../foundation/errors.ts';
 import { examineFiles } from '../../../foundation/examination/files.ts';
 import { textMember } from '../../../foundation/json.ts';
+import { UNPROVEN_REASON } from '../../../foundation/proven-connection.ts';
 import type { Patient } from './patient.ts';
 
 const daemon = findingsOf('daemon');
@@ -22,6 +23,7 @@ function examineRefusal(error: SvcError, { api, connection }: Patient): Finding 
     return connection.token === undefined
       ? token.fail(`the daemon at ${api} asks for its token, and none was given`, `${hint}.`)
       : token.fail(`the daemon at ${api} does not accept the token`, `${hint}; somebody may have changed it.`);
+  if (textMember(error.details, 'reason') === UNPROVEN_REASON) return token.fail(error.message, `${hint}.`);
   if (error.code === 'daemon_unreachable') return null;
   return daemon.fail(
     `the daemon at ${api} refuses: ${error.message}`,

@@ -1,0 +1,138 @@
+/** The API token goes to the daemon that it is for, and to no other program that listens at its port. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, connect as dial, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/foundation/clock.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { LocalDaemon } from '../../src/surfaces/client/node.ts';
+import { patientFetch } from '../../src/surfaces/client/patient-fetch.ts';
+import { DaemonLink } from '../../src/surfaces/mcp/daemon-link.ts';
+import { provenAgent } from '../../src/surfaces/proven-agent.ts';
+import { runSvc } from '../support/cli-run.ts';
+import { temporaryDirectory } from '../support/temporary-directory.ts';
+import { startWorld } from './rest/support.ts';
+
+const SHORT = 'short-one';
+const LONG = 'mT9vQ2xW7rK4pL8sZ1bN6c';
+const KEY = randomBytes(32);
+
+/** A program at a port that a daemon has left; it keeps every byte that it receives. */
+async function thief(t: TestContext, serve: (socket: Socket) => void) {
+  const heard: Buffer[] = [];
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).on('data', (chunk: Buffer) => heard.push(chunk));
+    serve(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { address, heard: () => Buffer.concat(heard).toString('latin1') };
+}
+
+/** What a daemon that crashed has left of itself. */
+function dataDirectory(t: TestContext, api_addr: string, proofKey: Uint8Array | null = KEY): string {
+  const dataDir = temporaryDirectory(t);
+  const proof_key = proofKey === null ? undefined : Buffer.from(proofKey).toString('base64url');
+  const info = { pid: process.pid, api_addr, started_at: '2026-01-01T00:00:00.000Z', version: '0', proof_key };
+  writeFileSync(join(dataDir, 'daemon.json'), JSON.stringify(info));
+  return dataDir;
+}
+
+const answers = (head: string) => (socket: Socket) => void socket.on('data', () => socket.end(`${head}\r\n\r\n`));
+
+test('no client sends the token to another program at the port of its daemon', async (t) => {
+  for (const answer of [
+    'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0',
+    'HTTP/1.1 204 No Content',
+    `HTTP/1.1 204 No Content\r\nSvc-Daemon-Proof: v1=${'0'.repeat(64)}`,
+  ])
+    for (const token of [SHORT, LONG]) {
+      const { address, heard } = await thief(t, answers(answer));
+      const dataDir = dataDirectory(t, address);
+      const signal = AbortSignal.timeout(30_000);
+      const told = (error: unknown): boolean =>
+        error instanceof SvcError && error.code === 'daemon_unreachable' && /did not prove/.test(error.message);
+      for (const env of [
+        { SVC_TOKEN: token, SVCD_DATA_DIR: dataDir },
+        { SVC_TOKEN: token, SVC_API: `http://${address}` },
+      ])
+        for (const args of [['status'], ['events', '--follow'], ['doctor']]) {
+          const { code, stderr, stdout } = await runSvc(args, { dataDir: temporaryDirectory(t), env });
+          assert.notEqual(code, 0, args.join(' '));
+          assert.match(stderr + stdout, /did not prove/);
+        }
+      const client = new LocalDaemon({ baseUrl: `http://${address}`, token });
+      await assert.rejects(client.api.status(), told);
+      await assert.rejects(client.events({ signal }).next(), told);
+      const options = { dataDir, configFile: join(dataDir, 'config.toml'), token, profiles: undefined };
+      const link = new DaemonLink(options, { clock: systemClock });
+      await assert.rejects(link.callTool('svc_status', {}, signal), told);
+      link.close();
+      assert.match(heard(), /OPTIONS \* /);
+      assert.ok(!heard().includes(token));
+      assert.ok(!/authorization/i.test(heard()));
+    }
+});
+
+test('a daemon proves itself by the key of its data directory, and by a token that cannot be guessed', async (t) => {
+  for (const token of [SHORT, LONG]) {
+    const world = await startWorld(t, { token, requireLocalToken: true, proofKey: KEY });
+    const ping = async (secrets: Parameters<typeof provenAgent>[1]): Promise<number> => {
+      const agent = provenAgent(world.url, secrets);
+      assert.ok(agent !== undefined);
+      t.after(() => agent.destroy());
+      const headers = { authorization: `Bearer ${token}` };
+      return (await patientFetch(`${world.url}/ping`, { headers }, agent)).status;
+    };
+    assert.equal(await ping({ token, dataDir: dataDirectory(t, world.url.slice(7)) }), 200);
+    // A daemon of an older version wrote no key; another one has another key.
+    await assert.rejects(ping({ token, dataDir: dataDirectory(t, world.url.slice(7), randomBytes(32)) }));
+    const byToken = ping({ token, dataDir: dataDirectory(t, world.url.slice(7), null) });
+    if (token === LONG) assert.equal(await byToken, 200);
+    else
+      await assert.rejects(byToken, ({ cause }: Error) => cause instanceof SvcError && /22 char/.test(cause.message));
+    const elsewhere = ping({ token, dataDir: dataDirectory(t, '127.0.0.1:1') });
+    if (token === LONG) assert.equal(await elsewhere, 200);
+    else await assert.rejects(elsewhere);
+  }
+});
+
+test('a program cannot pass on the proof of a daemon that listens at another port', async (t) => {
+  const world = await startWorld(t, { token: LONG, requireLocalToken: true, proofKey: KEY });
+  const { address, heard } = await thief(t, (socket) => {
+    const there = dial(world.port, world.host).on('error', () => {});
+    socket.pipe(there).pipe(socket);
+  });
+  for (const dataDir of [null, dataDirectory(t, address)]) {
+    const agent = provenAgent(`http://${address}`, { token: LONG, dataDir });
+    assert.ok(agent !== undefined);
+    await assert.rejects(patientFetch(`http://${address}/ping`, { headers: { authorization: LONG } }, agent));
+    agent.destroy();
+  }
+  assert.ok(!heard().includes(LONG));
+});
+
+test('without a token, and to other machines, there is nothing to prove', () => {
+  assert.equal(provenAgent('http://127.0.0.1:2121', { token: '' }), undefined);
+  assert.equal(provenAgent('https://127.0.0.1:2121', { token: LONG }), undefined);
+  assert.equal(provenAgent('http://192.0.2.1:2121', { token: LONG }), undefined);
+  for (const host of ['localhost', '[::1]', '127.9.9.9', '0.0.0.0'])
+    assert.notEqual(provenAgent(`http://${host}:2121`, { token: LONG }), undefined, host);
+});
+
+test('one proof serves the requests of a connection', async (t) => {
+  const world = await startWorld(t, { token: LONG, requireLocalToken: true, proofKey: KEY });
+  const agent = provenAgent(world.url, { token: LONG });
+  assert.ok(agent !== undefined);
+  t.after(() => agent.destroy());
+  const headers = { authorization: `Bearer ${LONG}` };
+  for (let i = 0; i < 5; i++) {
+    const answer = await patientFetch(`${world.url}/ping`, { headers }, agent);
+    await answer.text();
+  }
+  const page = await patientFetch(`${world.url}/metrics`, { headers }, agent);
+  assert.match(await page.text(), /^svcd_http_connections 1$/m);
+});
