@@ -4,6 +4,7 @@ import { constants, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { onDisk, writeError } from './file-errors.ts';
@@ -28,8 +29,12 @@ export class BlobStore {
     this.#root = root;
   }
 
-  /** Where the bytes of an object are, if they are. */
-  pathOf(objectId: string): string {
+  /**
+   * Path of the bytes of an object.
+   * @throws RangeError if the id is not a SHA-256: a restored database may name anything
+   */
+  #pathOf(objectId: string): string {
+    if (!isSha256(objectId)) throw new RangeError('not an id of an object');
     return join(this.#root.objects, objectId.slice(0, 2), objectId);
   }
 
@@ -65,7 +70,7 @@ export class BlobStore {
    * @throws SvcError `not_writable`
    */
   commit({ objectId, file }: Incoming): string {
-    const target = this.pathOf(objectId);
+    const target = this.#pathOf(objectId);
     try {
       if (mkdirSync(dirname(target), { recursive: true, mode: PRIVATE_DIRECTORY_MODE }) !== undefined)
         syncDirectory(this.#root.objects);
@@ -83,8 +88,9 @@ export class BlobStore {
 
   /** Opens the bytes of an object; null where they are not there. */
   async open(objectId: string): Promise<FileHandle | null> {
+    if (!isSha256(objectId)) return null;
     try {
-      return await open(this.pathOf(objectId), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+      return await open(this.#pathOf(objectId), constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
     } catch (error) {
       if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ELOOP') return null;
       throw error;
@@ -93,7 +99,7 @@ export class BlobStore {
 
   /** Removes the bytes of an object, in the same turn as the row that named them. */
   remove(objectId: string): void {
-    rmSync(this.pathOf(objectId), { force: true });
+    if (isSha256(objectId)) rmSync(this.#pathOf(objectId), { force: true });
   }
 
   /**

@@ -16,6 +16,9 @@ const VERSION = 1;
 const MAX_MANIFEST_BYTES: number = 32 * 1024 * 1024;
 /** Largest file beside the database, bytes. */
 const MAX_SMALL_FILE_BYTES: number = 1024 * 1024;
+/** What a version and a time may be made of: they are shown on terminals. */
+const VERSION_TEXT = /^[\w.+-]{1,64}$/;
+const TIME_TEXT = /^[\dTZ:.+-]{1,40}$/;
 /** Bytes that are handed on at once. */
 const PIECE_BYTES: number = 64 * 1024;
 /** True for the names that an archive may hold: none that could lead out of the directory. */
@@ -118,7 +121,9 @@ function readManifest(line: string): Manifest | null {
   const value = readJson(line);
   if (!isObject(value) || value['svcd_backup'] !== VERSION || !Array.isArray(value['files'])) return null;
   const { svcd_version: svcdVersion, created_at: createdAt, agents } = value;
-  if (typeof svcdVersion !== 'string' || typeof createdAt !== 'string' || typeof agents !== 'number') return null;
+  if (typeof svcdVersion !== 'string' || !VERSION_TEXT.test(svcdVersion)) return null;
+  if (typeof createdAt !== 'string' || !TIME_TEXT.test(createdAt)) return null;
+  if (typeof agents !== 'number' || !Number.isSafeInteger(agents) || agents < 0) return null;
   const files = value['files'].map(readFileLine);
   const known = files.filter((file) => file !== null);
   const names = new Set(known.map(({ name }) => name));

@@ -18,6 +18,8 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
 import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
 import { isoTime } from '../clock.ts';
 import { parseConfig } from '../config/file.ts';
@@ -153,9 +155,51 @@ function stagedFile(path: string) {
   };
 }
 
+/** What a database is made of. Statistics of SQLite come and go. */
+const SCHEMA =
+  "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
+
+/** Versions of SQLite differ in blanks and quotes where a table was changed. */
+function schemaOf(database: DatabaseSync): string[] {
+  const rows = database.prepare(SCHEMA).all();
+  return rows.map((row) =>
+    Object.values(row)
+      .join(' ')
+      .replaceAll(/["\s]+/g, ''),
+  );
+}
+
+/**
+ * Refuses a database with another schema than svcd gives it: a view, a trigger or a constraint of a stranger would run
+ * with the first statement that meets it. Nothing of the schema is run here.
+ */
+function checkSchema(file: string): void {
+  const [given, own] = [new DatabaseSync(file, { readOnly: true }), new DatabaseSync(':memory:')];
+  try {
+    const version = Number(given.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+    // A newer one is refused when it is opened.
+    if (version > MIGRATIONS.length) return;
+    for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
+    if (!isDeepStrictEqual(schemaOf(given), schemaOf(own)))
+      throw new SvcError('bad_file', {
+        message: 'The database of the backup is not one of svcd. Nothing was changed.',
+      });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new SvcError('bad_file', {
+      message: 'The database of the backup is damaged. Nothing was changed.',
+      cause: error,
+    });
+  } finally {
+    given.close();
+    own.close();
+  }
+}
+
 /** Brings what was staged into a state that a daemon can start from. */
 function verify(staging: string, { files }: Manifest): void {
   const names = new Set(files.map(({ name }) => name));
+  checkSchema(join(staging, DATABASE_FILE));
   const store = Store.open(join(staging, DATABASE_FILE), MIGRATIONS);
   try {
     const check = store.one('PRAGMA integrity_check');

@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict';
 import { fork, spawn } from 'node:child_process';
 import { on, once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import * as fc from 'fast-check';
 import { systemClock } from '../../../src/foundation/clock.ts';
@@ -183,6 +194,40 @@ test('an archive that is damaged, cut off or hostile changes nothing', async (t)
     failsWith('bad_file'),
   );
   assert.ok(!existsSync(fresh));
+});
+
+test('a database that would run what a stranger wrote into it is refused before it is used', async (t) => {
+  const { directory, old, home } = await twoNodes(t);
+  const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS key_name FROM n';
+  const changes: Record<string, string> = {
+    'a view in place of a table': `ALTER TABLE agents RENAME TO real_agents; CREATE VIEW agents AS ${endless}`,
+    'a trigger of its own': 'CREATE TRIGGER hostile AFTER UPDATE ON rooms BEGIN DELETE FROM agents; END',
+    'a trigger that was changed':
+      'DROP TRIGGER agents_notes; CREATE TRIGGER agents_notes AFTER DELETE ON agents BEGIN SELECT 1; END',
+    'a table more': 'CREATE TABLE more (x CHECK (length(zeroblob(900000000)) > 0))',
+    'a table less': 'DROP TABLE objects',
+    'an index on an expression': 'CREATE INDEX costly ON agents (hex(zeroblob(1000000)))',
+    'an older version than its tables': 'PRAGMA user_version = 1',
+  };
+  for (const [what, sql] of Object.entries(changes)) {
+    const copy = join(directory, 'crafted');
+    cpSync(old, copy, { recursive: true });
+    const database = new DatabaseSync(join(copy, 'svcd.db'));
+    database.exec(sql);
+    database.close();
+    const names = ['keys/node.key', ...readdirSync(join(copy, 'keys')).map((name) => `keys/${name}`), 'svcd.db'];
+    const files = [...new Set(names)].map((name) => ({ name, content: { path: join(copy, name) } }));
+    const pieces: Uint8Array[] = [];
+    const facts = { svcdVersion: '1', createdAt: '2026', agents: 3 };
+    for await (const piece of writeArchive(files, facts)) pieces.push(piece);
+    await assert.rejects(
+      restoreNode(pieces, { dataDir: home, force: true, now: NOW }),
+      { code: 'bad_file', message: /not one of svcd/ },
+      what,
+    );
+    rmSync(copy, { recursive: true });
+  }
+  assert.equal(countAgents(home), 2);
 });
 
 test('whatever bytes come, an archive is read or refused', async () => {
