@@ -3,8 +3,10 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { Quota, type QuotaShare } from '../../foundation/quota.ts';
+import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
 import { wakingClock } from '../../foundation/stall.ts';
+import { pairHolder } from '../../network/links/holder.ts';
 import { letGo } from '../../network/links/source.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
@@ -12,7 +14,6 @@ import { RoomExchange, type RoomExchangeDependencies } from './exchange.ts';
 import { markRemoved } from './notices.ts';
 import type { Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
-import { TalkSlots } from './talk-slots.ts';
 import type { RoomsDependencies } from './types.ts';
 import { send } from './wire.ts';
 
@@ -20,14 +21,36 @@ import { send } from './wire.ts';
 const OPEN_TIMEOUT_MS = 8000;
 /** Milliseconds for one talk, however much there is to say. */
 const TALK_TIMEOUT_MS = 120_000;
-/** Talks that one agent may begin with one other per second, and at once; entries that it may push to it. */
-const TALKS_PER_S = 100;
-const TALK_BURST = 500;
-const PUSHED_PER_S = 200;
-const PUSHED_BURST = 5000;
-const MAX_REMEMBERED = 8192;
+/** Talks that may begin. */
+const TALK_RATES: RateQuotaLimits = {
+  perKey: { perSecond: 100, burst: 500 },
+  perSource: { perSecond: 200, burst: 1000 },
+  perNetwork: { perSecond: 300, burst: 1500 },
+  strangers: { perSecond: 500, burst: 2500 },
+};
+/** Entries that may be pushed. */
+const PUSH_RATES: RateQuotaLimits = {
+  perKey: { perSecond: 200, burst: 5000 },
+  perSource: { perSecond: 400, burst: 10_000 },
+  strangers: { perSecond: 1000, burst: 20_000 },
+};
+/** Talks whose first message has not come yet: of all, of one pair, of the strangers of one source and of one network. */
+const MAX_AT_DOOR = 128;
+const MAX_AT_DOOR_OF_PAIR = 8;
+const MAX_AT_DOOR_OF_SOURCE = 16;
+const MAX_AT_DOOR_OF_NETWORK = 32;
+/** Places among them that strangers leave to agents that are known. */
+const RESERVED_AT_DOOR = 64;
+/** Talks with readers of rooms: of all, of one agent (it calls for each local agent that is in a room with it), of the strangers of one source. */
+const MAX_INSIDE = 128;
+const MAX_INSIDE_OF_ONE = 32;
+const MAX_INSIDE_OF_SOURCE = 32;
+/** Places among them that whoever came with a join secret only leaves to members. */
+const RESERVED_INSIDE = 64;
 
-interface RoomLinksDependencies extends RoomExchangeDependencies, Pick<RoomsDependencies, 'links' | 'log' | 'events'> {
+interface RoomLinksDependencies
+  extends RoomExchangeDependencies,
+    Pick<RoomsDependencies, 'links' | 'log' | 'events' | 'isKnown'> {
   readonly replicas: Pick<Replicas, 'served' | 'proof'>;
 }
 
@@ -37,17 +60,31 @@ export class RoomLinks {
   readonly #deps: RoomLinksDependencies;
   readonly #exchange: RoomExchange;
   readonly #stop = new AbortController();
-  readonly #talks: RateLimiter;
-  readonly #pushed: RateLimiter;
-  readonly #slots = new TalkSlots();
+  readonly #talks: RateQuota;
+  readonly #pushed: RateQuota;
+  readonly #door = new Quota(
+    {
+      perKey: MAX_AT_DOOR_OF_PAIR,
+      perSource: MAX_AT_DOOR_OF_SOURCE,
+      perNetwork: MAX_AT_DOOR_OF_NETWORK,
+      total: MAX_AT_DOOR,
+      reserved: RESERVED_AT_DOOR,
+    },
+    { ownYields: true },
+  );
+  readonly #inside = new Quota({
+    perKey: MAX_INSIDE_OF_ONE,
+    perSource: MAX_INSIDE_OF_SOURCE,
+    total: MAX_INSIDE,
+    reserved: RESERVED_INSIDE,
+  });
 
   /** Takes the links of purpose `room`. */
   constructor(dependencies: RoomLinksDependencies) {
     this.#deps = dependencies;
     this.#exchange = new RoomExchange(dependencies, this.#stop.signal);
-    const common = { maxKeys: MAX_REMEMBERED };
-    this.#talks = new RateLimiter({ perSecond: TALKS_PER_S, burst: TALK_BURST, ...common }, dependencies);
-    this.#pushed = new RateLimiter({ perSecond: PUSHED_PER_S, burst: PUSHED_BURST, ...common }, dependencies);
+    this.#talks = new RateQuota(TALK_RATES, dependencies);
+    this.#pushed = new RateQuota(PUSH_RATES, dependencies);
     dependencies.links.accept('room', (link) => detach(this.#answer(link)));
   }
 
@@ -121,37 +158,47 @@ export class RoomLinks {
 
   async #answer(link: LinkStream): Promise<void> {
     link.on('error', () => {});
-    if (!this.#talks.take(pairOf(link))) return void link.destroy();
-    this.#slots.knock(link);
+    const { rooms, isKnown, log } = this.#deps;
+    const holder = pairHolder(link, isKnown(link.called, link.caller) || rooms.hasMet(link.called, link.caller));
+    if (!this.#talks.take(holder)) return void link.destroy();
+    const place = this.#door.take(holder, { onEvict: () => link.destroy() });
+    if (place === null) return void link.destroy();
     try {
-      await this.#talk(link, (open) => this.#converse(open));
+      await this.#talk(link, (open) => this.#converse(open, place));
     } catch (error) {
-      this.#deps.log.debug({ caller: link.caller, error }, 'a talk about a room failed');
+      log.debug({ caller: link.caller, error }, 'a talk about a room failed');
     } finally {
-      this.#slots.leave(link);
+      place.release();
     }
   }
 
-  async #converse(link: LinkStream): Promise<void> {
+  async #converse(link: LinkStream, atDoor: QuotaShare): Promise<void> {
     const peer = link.caller;
     const first = await this.#exchange.next(link);
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');
     const replica = this.#deps.replicas.served(link.called, first.groupId);
     const proof = first.type === 'hello' ? first.proof : undefined;
     if (replica === null || !this.#mayRead(replica, peer, proof)) return this.#refuse(link, replica, peer);
-    if (!this.#slots.enter(link)) throw new SvcError('rate_limited');
-    this.met.tell(peer);
-    if (first.type === 'push') return this.#takePush(link, replica, peer, first.entries);
-    send(link, { type: 'have', have: this.#exchange.have(replica) });
-    const theirs = await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer, proof));
-    if (theirs === null) return;
-    await this.#exchange.fetch(link, replica, peer, theirs);
-    send(link, { type: 'done' });
+    atDoor.release();
+    const isMember = replica.role(peer) !== null;
+    const inside = this.#inside.take({ ...pairHolder(link, isMember), key: peer });
+    if (inside === null) throw new SvcError('rate_limited');
+    try {
+      this.met.tell(peer);
+      if (first.type === 'push') return await this.#takePush(link, replica, peer, first.entries);
+      send(link, { type: 'have', have: this.#exchange.have(replica) });
+      const theirs = await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer, proof));
+      if (theirs === null) return;
+      await this.#exchange.fetch(link, replica, peer, theirs);
+      send(link, { type: 'done' });
+    } finally {
+      inside.release();
+    }
   }
 
   async #takePush(link: LinkStream, replica: Replica, peer: Aid, entries: readonly Uint8Array[]): Promise<void> {
-    if (!this.#pushed.take(pairOf(link), Math.max(1, entries.length)))
-      return send(link, { type: 'taken', complete: false });
+    const holder = pairHolder(link, replica.role(peer) !== null);
+    if (!this.#pushed.take(holder, Math.max(1, entries.length))) return send(link, { type: 'taken', complete: false });
     const { waiting } = await this.#exchange.takeIn(replica, entries, peer);
     send(link, { type: 'taken', complete: !waiting });
   }
@@ -176,9 +223,4 @@ function mayRemove(replica: Replica, author: Aid): boolean {
   const own = replica.role(replica.aid);
   const role = replica.role(author);
   return own !== 'creator' && (role === 'creator' || (role === 'admin' && own !== 'admin'));
-}
-
-/** Who calls whom: limits of one pair leave the others on the same daemons alone. */
-function pairOf({ caller, called }: LinkStream): string {
-  return `${caller} ${called}`;
 }

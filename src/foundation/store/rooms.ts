@@ -167,6 +167,13 @@ export class RoomStore {
     return orZero(row, 'seq');
   }
 
+  /** True if a replica of another agent in a room of this one has been read. */
+  hasMet(aid: Aid, peer: Aid): boolean {
+    const row = this.#store.one`
+      SELECT 1 FROM rooms JOIN room_peers USING (rid) WHERE rooms.aid = ${aid} AND room_peers.peer = ${peer} LIMIT 1`;
+    return row !== undefined;
+  }
+
   setCursor(rid: number, peer: Aid, epoch: Uint8Array, seq: number): void {
     this.#store.run`
       INSERT OR REPLACE INTO room_peers (rid, peer, epoch, seq) VALUES (${rid}, ${peer}, ${epoch}, ${seq})`;
