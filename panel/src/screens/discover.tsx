@@ -4,6 +4,7 @@ import type { Output } from '../lib/api.ts';
 import { asFailure, type Failure } from '../lib/failure.ts';
 import { t } from '../lib/i18n.ts';
 import { listOf } from '../lib/lists.ts';
+import { seenOffers } from '../lib/offers.ts';
 import { go, keep } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { Who } from '../parts/agent.tsx';
@@ -59,7 +60,10 @@ export function Discover({ path: [aid], query: { q = '' } }: Props) {
     };
     show({ value: undefined, failure: undefined });
     perform('discover', { services: listOf(q) }).then(
-      ({ entries }) => show({ value: entries, failure: undefined }),
+      ({ entries }) => {
+        seenOffers.note(entries);
+        show({ value: entries, failure: undefined });
+      },
       (error: unknown) => show({ value: undefined, failure: asFailure(error) }),
     );
     return () => {

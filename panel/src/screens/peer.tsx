@@ -1,10 +1,12 @@
 /** An agent elsewhere: where it is, what it says of itself, how to call it. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { MAX_PROVIDERS } from '../../../src/foundation/domain/directory.ts';
 import type { Output } from '../lib/api.ts';
 import { asFailure, type Failure } from '../lib/failure.ts';
 import * as format from '../lib/format.ts';
 import { type Key, language, t } from '../lib/i18n.ts';
+import { type Offer, offersOf, seenOffers, servicesToAsk } from '../lib/offers.ts';
 import { go, here, lookAt } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
@@ -109,6 +111,50 @@ function Says({ aid }: { readonly aid: string }) {
       </Answer>
     </Section>
   );
+}
+
+function Offered({ offers }: { readonly offers: readonly Offer[] }) {
+  if (offers.length === 0) return null;
+  return (
+    <Section title={t('peer.offers')}>
+      <ul class="rows">
+        {offers.map(({ service, name, brief, protocols, tags }) => (
+          <li key={service}>
+            <span class="grow">
+              <b>{service}</b>{' '}
+              {name !== '' && (
+                <>
+                  “<Foreign text={name} />”{' '}
+                </>
+              )}
+              <Foreign text={brief} />
+            </span>
+            {[...protocols, ...tags].map((label) => (
+              <span key={label} class="chip">
+                <Foreign text={label} />
+              </span>
+            ))}
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Asked({ aid, services }: { readonly aid: string; readonly services: string[] }) {
+  const { value } = useQuery('discover', { services, limit: MAX_PROVIDERS });
+  return <Offered offers={offersOf(aid, value?.entries ?? [], seenOffers.of(aid, Date.now()))} />;
+}
+
+/** The network cannot be asked for the services of an agent, only for the agents of a service. */
+function Offers({ aid }: { readonly aid: string }) {
+  const { value: book } = useQuery('addressBookGet', {});
+  const { value: said } = useQuery('resolveRecords', { aid });
+  const skills = said?.records.flatMap(({ profile }) => profile?.skills ?? []) ?? [];
+  const starred = book?.favorites.flatMap((one) => (one.aid === aid ? [one.skill] : [])) ?? [];
+  const seen = seenOffers.of(aid, Date.now()).map(({ service }) => service);
+  const services = servicesToAsk([...seen, ...starred, ...skills]);
+  return services.length === 0 ? null : <Asked aid={aid} services={services} />;
 }
 
 interface Local {
@@ -219,6 +265,7 @@ export function Peer({ aid }: { readonly aid: string }) {
         </Section>
         <Says aid={aid} />
       </div>
+      <Offers aid={aid} />
       <Ways aid={aid} />
       <RequestConsole aid={aid} />
     </>

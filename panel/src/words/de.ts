@@ -191,6 +191,7 @@ export const de = {
   'peer.gateway': 'Seine Seiten öffnen',
   'peer.node': 'Knoten',
   'peer.nolink': 'Keine Verbindung steht.',
+  'peer.offers': 'Dienste, die er anbietet',
   'peer.ping': 'Anpingen',
   'peer.pinged': '{n} von {sent} beantwortet',
   'peer.says': 'Was er von sich sagt',

@@ -191,6 +191,7 @@ export const en = {
   'peer.gateway': 'Open its pages',
   'peer.node': 'Node',
   'peer.nolink': 'No connection stands.',
+  'peer.offers': 'Services it offers',
   'peer.ping': 'Ping',
   'peer.pinged': '{n} of {sent} answered',
   'peer.says': 'What it says of itself',

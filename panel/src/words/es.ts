@@ -192,6 +192,7 @@ export const es = {
   'peer.gateway': 'Abrir sus páginas',
   'peer.node': 'Nodo',
   'peer.nolink': 'No hay conexión.',
+  'peer.offers': 'Servicios que ofrece',
   'peer.ping': 'Sondear',
   'peer.pinged': '{n} de {sent} respondidos',
   'peer.says': 'Lo que dice de sí',

@@ -191,6 +191,7 @@ export const ja = {
   'peer.gateway': 'ページを開く',
   'peer.node': 'ノード',
   'peer.nolink': '接続はありません。',
+  'peer.offers': '提供しているサービス',
   'peer.ping': 'ピング',
   'peer.pinged': '{sent} 回中 {n} 回応答',
   'peer.says': '自己紹介',

@@ -191,6 +191,7 @@ export const zh = {
   'peer.gateway': '打开它的网页',
   'peer.node': '节点',
   'peer.nolink': '没有连接。',
+  'peer.offers': '提供的服务',
   'peer.ping': '探测',
   'peer.pinged': '{sent} 次中有 {n} 次回应',
   'peer.says': '它的自述',

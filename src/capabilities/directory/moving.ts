@@ -1,11 +1,12 @@
 /** What an agent publishes, for its move to another node. */
 import { toBase64 } from '../../foundation/base64.ts';
 import { MAX_SERVICES } from '../../foundation/domain/directory.ts';
+import { isServiceName } from '../../foundation/domain/service-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { RecordsPart } from '../../foundation/moving/agent-document.ts';
 import { badDocument, base64At, checkDistinct } from '../../foundation/moving/document-fields.ts';
-import { decodeServicePayload, isServiceName } from '../../foundation/records/payloads.ts';
+import { decodeServicePayload } from '../../foundation/records/payloads.ts';
 import { decodeProfilePayload } from '../../foundation/records/profile.ts';
 import { payloadBudget } from '../../foundation/records/record.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../foundation/records/types.ts';

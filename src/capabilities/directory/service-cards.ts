@@ -1,8 +1,10 @@
 /** Turns what users say of their services and themselves into publications, checked against the record limits. */
+
+import { isServiceName } from '../../foundation/domain/service-name.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import { isObject, parseJson } from '../../foundation/json.ts';
-import { decodeServicePayload, encodeServicePayload, isServiceName } from '../../foundation/records/payloads.ts';
+import { decodeServicePayload, encodeServicePayload } from '../../foundation/records/payloads.ts';
 import { payloadBudget } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';

@@ -6,6 +6,7 @@
 import { parseAddress } from '../address.ts';
 import { type CborValue, encodeCbor, isBytes, isUint } from '../cbor.ts';
 import { MAX_NAT_TYPE } from '../domain/directory.ts';
+import { isServiceName } from '../domain/service-name.ts';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
 import { X25519_PUBLIC_KEY_BYTES } from './encryption-keys.ts';
 import {
@@ -20,14 +21,7 @@ import {
   readText,
   readTexts,
 } from './fields.ts';
-import {
-  isCustomType,
-  MAX_BRIEF_BYTES,
-  MAX_DATAGRAM_RECORD_BYTES,
-  MAX_NAME_BYTES,
-  MAX_SERVICE_NAME_CHARS,
-  RECORD,
-} from './types.ts';
+import { isCustomType, MAX_BRIEF_BYTES, MAX_DATAGRAM_RECORD_BYTES, MAX_NAME_BYTES, RECORD } from './types.ts';
 
 /** A helper node: it carries signalling and sealed datagrams for nodes that strangers cannot reach. */
 export interface HelperNode {
@@ -86,13 +80,6 @@ export const MAX_BOUND_SERVICE_BYTES = 128;
 const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
 /** What an endpoint begins with, before `host:port`. */
 export const ENDPOINT_SCHEME = 'quic://';
-/** The form of a service name, besides its length. */
-export const SERVICE_NAME_FORM = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
-
-/** True for a well-formed service name such as `lang.translate`. */
-export function isServiceName(name: string): boolean {
-  return name.length <= MAX_SERVICE_NAME_CHARS && SERVICE_NAME_FORM.test(name);
-}
 
 function isDialable(text: string): boolean {
   const address = parseAddress(text);

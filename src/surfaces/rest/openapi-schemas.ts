@@ -5,9 +5,9 @@
 import type { TSchema } from 'typebox';
 import { MAX_AID_CHARS } from '../../foundation/domain/agents.ts';
 import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
+import { SERVICE_NAME_FORM } from '../../foundation/domain/service-name.ts';
 import { isObject } from '../../foundation/json.ts';
 import { lazy } from '../../foundation/lazy.ts';
-import { SERVICE_NAME_FORM } from '../../foundation/records/payloads.ts';
 import { MAX_SERVICE_NAME_CHARS } from '../../foundation/records/types.ts';
 import { AclView, Agent, Profile } from '../../operations/agents.ts';
 import { NodeStatus } from '../../operations/node.ts';

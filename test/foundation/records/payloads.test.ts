@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { type CborValue, encodeCbor } from '../../../src/foundation/cbor.ts';
+import { isServiceName } from '../../../src/foundation/domain/service-name.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import {
   decodeEncryptionKeysPayload,
@@ -16,7 +17,6 @@ import {
   encodeEndpointsPayload,
   encodeServicePayload,
   fitEndpointsPayload,
-  isServiceName,
   type ServicePayload,
 } from '../../../src/foundation/records/payloads.ts';
 import {

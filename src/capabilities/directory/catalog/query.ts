@@ -4,7 +4,7 @@
  */
 import { MAX_SCORE } from '../../../foundation/domain/catalog.ts';
 import { MAX_NAMES_PER_CALL } from '../../../foundation/domain/directory.ts';
-import { isServiceName } from '../../../foundation/records/payloads.ts';
+import { isServiceName } from '../../../foundation/domain/service-name.ts';
 import type { CatalogEntry, CatalogOffer } from './entries.ts';
 
 /** Words that say nothing of what is sought. */

@@ -103,7 +103,7 @@ function pinnedNode(contact: string): string | null {
 }
 
 /** What is wrong with the contacts. One address of a node is enough: an invitation names those of its LAN as well. */
-function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
+export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
   const network = findingsOf('network');
   const met = new Set(contacts.filter(({ state }) => state === 'met').map(({ contact }) => pinnedNode(contact)));
   return contacts.flatMap(({ contact, state }) => {
