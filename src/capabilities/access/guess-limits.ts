@@ -132,6 +132,11 @@ export class GuessLimits {
     };
   }
 
+  /** True for a caller that is known to hold a secret. */
+  trusts(subject: string, { caller }: Guesser): boolean {
+    return this.#trusted.peek(`${subject} ${caller}`) === true;
+  }
+
   /** Remembers that a caller holds a secret, and forgives its own wrong guesses. */
   trust(subject: string, guesser: Guesser): void {
     const caller = `${subject} ${guesser.caller}`;

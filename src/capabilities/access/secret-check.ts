@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { DerivationQueue, type DeriveSecret } from './derivations.ts';
-import { type Guesser, GuessLimits, householdOf } from './guess-limits.ts';
+import { type Guesser, GuessLimits } from './guess-limits.ts';
 
 /** Remembered hashes of right secrets, and as many of wrong ones. */
 const MAX_REMEMBERED = 4096;
@@ -64,7 +64,8 @@ export class SecretCheck {
     let hash: Uint8Array;
     const { source, node, caller } = guesser;
     try {
-      hash = await this.#queue.run(source === null ? (node ?? caller) : householdOf(source), secret, salt);
+      const named = source === null || this.#limits.trusts(subject, guesser);
+      hash = await this.#queue.run({ key: caller, node: node ?? caller, source, named }, secret, salt);
     } catch (error) {
       refund();
       throw error;
