@@ -4,8 +4,10 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
+import { LOOK_MS } from '../../../src/network/links/path-watch.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 const MIB = 1024 * 1024;
 const BIG_BYTES = 200 * MIB;
@@ -104,6 +106,24 @@ test('a service that reads slowly holds back an upload of 200 MB; all of it arri
   assert.equal((await body.setEncoding('utf8').toArray()).join(''), 'done');
   assert.equal(read, BIG_BYTES);
   assert.ok(most > 0 && most < MAX_HELD_BYTES, `${(most / MIB).toFixed(1)} MiB were held`);
+});
+
+test('an upload that takes long is not taken for one on a dead path', async (t) => {
+  const clock = new TestClock();
+  const world = await callWorld(t, clock);
+  let read = 0;
+  const service = await webService(t, (request, response) => {
+    // A look at the path after each part: nothing but receipts comes back in all that time.
+    request.on('data', (chunk: Buffer) => {
+      read += chunk.length;
+      clock.advance(LOOK_MS);
+    });
+    request.once('end', () => response.end('done'));
+  });
+  world.bound.set(world.remote, service.bound);
+  const { body } = await world.call({ method: 'POST', body: Readable.from(Array<Buffer>(200).fill(CHUNK)) });
+  assert.equal((await body.setEncoding('utf8').toArray()).join(''), 'done');
+  assert.equal(read, 200 * CHUNK.length);
 });
 
 test('bytes pass as they come, both ways at once', async (t) => {
