@@ -34,6 +34,8 @@ export class OfferNode {
   readonly aid: Aid;
   readonly sent: Sent[] = [];
   readonly events: string[] = [];
+  /** Those of them that strangers caused. */
+  readonly strangeEvents: string[] = [];
   readonly objects = new Map<string, { size: number; name: string }>([[OBJECT, { size: 3, name: 'plan.pdf' }]]);
   readonly blocked = new Set<Aid>();
   readonly known = new Set<Aid>();
@@ -74,7 +76,12 @@ export class OfferNode {
           if (!this.objects.delete(objectId)) throw new SvcError('not_found');
         },
       },
-      events: { emit: (_aid, type) => this.events.push(type) },
+      events: {
+        emit: (_aid, type, _data, byStranger) => {
+          if (byStranger === true) this.strangeEvents.push(type);
+          return this.events.push(type);
+        },
+      },
       clock: this.clock,
       log: silentLog,
       isHere: (aid) => aid === this.aid,

@@ -246,14 +246,15 @@ export class FileOffers implements Component {
 
   /** Takes in how an offer ended at the other end; in a transaction. */
   #told(aid: Aid, { sender, body }: OfferNote): 'kept' | 'dropped' {
-    const { store, events, clock } = this.#deps;
+    const { store, events, clock, isKnown } = this.#deps;
     const news = decodeNews(body);
     const row = news === null ? null : store.get(aid, news.id);
     if (news === null || row === null || row.peer !== sender) return 'dropped';
     // Only who made an offer withdraws it, and only who got it takes or declines it.
     if ((news.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
     if (!store.settle(aid, row.id, news.end, clock.now(), null)) return 'dropped';
-    events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: news.end });
+    const byStranger = row.direction === 'in' && !isKnown(aid, sender);
+    events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: news.end }, byStranger);
     this.#over(aid);
     return 'kept';
   }

@@ -122,6 +122,20 @@ test('what is no offer, and what comes from who is shut out, leaves nothing', ()
   assert.deepEqual(world.events, []);
 });
 
+test('what a stranger offers and takes back is an event that a stranger caused, and one of a known agent is not', () => {
+  const world = new OfferNode();
+  const [stranger, friend] = [newIdentity().aid, newIdentity().aid];
+  world.known.add(friend);
+  for (const [number, sender] of [stranger, friend].entries()) {
+    assert.equal(world.strange(sender, number), 'kept');
+    const id = number.toString(16).padStart(16, 'f');
+    assert.equal(world.take(sender, NOTE_TYPE.fileNews, encodeNews({ id, end: 'withdrawn' })), 'kept');
+    assert.equal(world.take(sender, NOTE_TYPE.fileNews, encodeNews({ id, end: 'withdrawn' })), 'dropped');
+  }
+  assert.deepEqual(world.strangeEvents, ['file.offered', 'file.answered']);
+  assert.equal(world.events.length, 4);
+});
+
 test('a flood of offers finds its bounds, and strangers leave room for those who are known', () => {
   const world = new OfferNode();
   const flood = newIdentity().aid;
