@@ -84,8 +84,9 @@ export class Knocker {
 
   async #put(message: Uint8Array, to: Uint8Array, signal: AbortSignal): Promise<void> {
     const { records, clock } = this.#deps;
-    const { replicas } = await records.put(meetingKey(to), sealKnock(message, to, clock), { signal });
-    if (replicas === 0) throw new SvcError('connect_failed', { message: 'No node of the record network was reached.' });
+    const { replicas, isHere } = await records.put(meetingKey(to), sealKnock(message, to, clock), { signal });
+    if (replicas === 0 && isHere !== true)
+      throw new SvcError('connect_failed', { message: 'No node of the record network was reached.' });
   }
 
   /** Looks until the node has answered. */
