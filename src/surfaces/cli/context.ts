@@ -120,7 +120,11 @@ export class CliContext {
   get #here(): ClientOptions {
     const token = this.options.token ?? this.io.env['SVC_TOKEN'];
     const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
-    this.#fetches ??= daemonFetch({ baseUrl, token: token ?? '', dataDir: this.dataDir });
+    this.#fetches ??= daemonFetch({
+      baseUrl,
+      token: token ?? '',
+      dataDir: this.#dataDir instanceof SvcError ? null : this.#dataDir,
+    });
     return { baseUrl, ...this.#fetches, ...(token === undefined ? {} : { token }) };
   }
 

@@ -6,7 +6,7 @@ import { httpFetch } from './http-fetch.ts';
 export interface DaemonPlace {
   readonly baseUrl: string;
   readonly token: string;
-  readonly dataDir: string;
+  readonly dataDir: string | null;
 }
 
 /** What a client needs to send requests. Few commands carry a token: only those load the proof. */
