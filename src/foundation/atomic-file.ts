@@ -49,6 +49,17 @@ export function writeFileInPlace(path: string, content: string | Uint8Array): vo
   }
 }
 
+/** Brings the content of a file to the disk. */
+export function syncFile(path: string): void {
+  // Windows flushes only what is open for writing.
+  const file = openSync(path, process.platform === 'win32' ? 'r+' : 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
 /** Makes a rename or removal survive a power cut. Windows has no such call, and needs none. */
 export function syncDirectory(path: string): void {
   if (process.platform === 'win32') return;

@@ -1,8 +1,8 @@
 /** Puts a release beside the one that runs: nothing is switched yet. */
-import { closeSync, fsyncSync, openSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
-import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { syncDirectory, syncFile } from '../../foundation/atomic-file.ts';
 import { diskTrouble } from '../../foundation/disk-trouble.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { type Npm, runProgram } from './npm.ts';
@@ -88,15 +88,14 @@ export class Installer {
   }
 }
 
-/** Brings every file below a directory to the disk. */
+/** Brings a directory with everything below it to the disk. */
 function flushTree(directory: string): void {
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    // Windows flushes only what is open for writing.
-    const file = openSync(join(entry.parentPath, entry.name), process.platform === 'win32' ? 'r+' : 'r');
-    fsyncSync(file);
-    closeSync(file);
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile()) syncFile(path);
+    if (entry.isDirectory()) syncDirectory(path);
   }
+  syncDirectory(directory);
 }
 
 function renameQuietly(from: string, to: string): void {

@@ -3,7 +3,7 @@
  * state is one small file, replaced as a whole: a switch happens or does not. The supervisor writes
  * it, the daemon reads it.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
 import { type Static, Type } from 'typebox';
@@ -37,6 +37,13 @@ export type ReleaseState = Static<typeof State>;
 
 const NOTHING: ReleaseState = { current: null, previous: null, trial: null, last: null };
 const checkState = lazy(() => Compile(State));
+
+/** False for a link, and for what belongs to another user: it would run with the rights of this one. */
+function isOwn(path: string): boolean {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.isSymbolicLink()) return false;
+  return process.platform === 'win32' || stats.uid === process.getuid?.();
+}
 
 export class Releases {
   /** Where they lie. */
@@ -91,11 +98,13 @@ export class Releases {
     return join(this.directory, version);
   }
 
-  /** The program of a release; null where it is not there. */
+  /** The program of a release; null if it is not there, or if this user did not put it there. */
   programOf(version: string): string | null {
     if (semver.valid(version) !== version) return null;
-    const program = join(this.pathOf(version), 'bin', 'svcd');
-    return existsSync(program) ? program : null;
+    const release = this.pathOf(version);
+    const folder = join(release, 'bin');
+    const program = join(folder, 'svcd');
+    return [this.directory, release, folder, program].every(isOwn) ? program : null;
   }
 
   /** Removes every release but those named. */

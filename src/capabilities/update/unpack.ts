@@ -8,9 +8,13 @@ import { promisify } from 'node:util';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { SvcError } from '../../foundation/errors.ts';
+import { memberOf } from '../../foundation/json.ts';
 
 /** Largest release, unpacked. */
 const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
+
+/** Files and folders of one release. */
+const MAX_ENTRIES = 20_000;
 
 /** Where a release carries the lock that its dependencies are installed by; npm keeps none under its own name. */
 export const LOCK_IN_PACKAGE = join('dist', 'package-lock.json');
@@ -52,7 +56,10 @@ export function checkIntegrity(content: Buffer, integrity: string): void {
     throw untrusted('its tarball is not the one that was signed');
 }
 
-/** Unpacks a gzipped tarball into a new directory: plain files and folders, nothing outside of it. */
+/**
+ * Unpacks a gzipped tarball into a new directory: plain files and folders, nothing outside of it.
+ * @throws SvcError `protocol_error`, and what the system says if the disk refuses
+ */
 export async function unpack(tarball: Buffer, directory: string): Promise<void> {
   // Of no use to a start, which it would cost three milliseconds.
   const { gunzip } = await import('node:zlib');
@@ -65,16 +72,17 @@ export async function unpack(tarball: Buffer, directory: string): Promise<void> 
   mkdirSync(directory);
   // Only here: it would take 13 MiB of every daemon that never updates itself.
   const { extract } = await import('tar');
-  await pipeline(
-    Readable.from([content]),
-    extract({
-      cwd: directory,
-      strip: 1,
-      strict: true,
-      preserveOwner: false,
-      filter: (_path, entry) => 'type' in entry && (entry.type === 'File' || entry.type === 'Directory'),
-    }),
-  );
+  let entries = 0;
+  const filter = (_path: string, entry: object): boolean =>
+    ++entries <= MAX_ENTRIES && 'type' in entry && (entry.type === 'File' || entry.type === 'Directory');
+  try {
+    const target = extract({ cwd: directory, strip: 1, strict: true, preserveOwner: false, filter });
+    await pipeline(Readable.from([content]), target);
+  } catch (error) {
+    if (memberOf(error, 'syscall') !== undefined) throw error;
+    throw new SvcError('protocol_error', { message: 'The tarball of the release cannot be unpacked.', cause: error });
+  }
+  if (entries > MAX_ENTRIES) throw untrusted(`it has more than ${MAX_ENTRIES} files`);
 }
 
 function readJson(file: string, what: string): unknown {

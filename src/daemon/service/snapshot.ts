@@ -6,7 +6,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { syncDirectory } from '../../foundation/atomic-file.ts';
+import { syncDirectory, syncFile } from '../../foundation/atomic-file.ts';
 import { LOCK_FILE_NAME } from '../../foundation/data-dir/lock.ts';
 import { DATABASE_FILE, STATE_NUMBER_FILE } from '../../foundation/data-dir/names.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
@@ -16,6 +16,19 @@ function schemaOf(file: string): number {
   const database = new DatabaseSync(file);
   try {
     return Number(database.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
+  } finally {
+    database.close();
+  }
+}
+
+/** False for a file that is cut off, or empty. */
+function isWhole(file: string): boolean {
+  const database = new DatabaseSync(file, { readOnly: true });
+  try {
+    const hasTables = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined;
+    return hasTables && Object.values(database.prepare('PRAGMA quick_check(1)').get() ?? {})[0] === 'ok';
+  } catch {
+    return false;
   } finally {
     database.close();
   }
@@ -40,7 +53,10 @@ export class DatabaseSnapshot {
         if (!name.endsWith('.db') || name === LOCK_FILE_NAME) continue;
         schemaOf(join(this.#dataDir, name));
         copyFileSync(join(this.#dataDir, name), join(this.#directory, name));
+        syncFile(join(this.#directory, name));
       }
+      // Before the trial is noted: a power cut must not leave a trial with copies that are empty.
+      syncDirectory(this.#directory);
     } catch (error) {
       this.drop();
       throw error;
@@ -52,9 +68,12 @@ export class DatabaseSnapshot {
     if (!existsSync(this.#directory)) return;
     for (const name of readdirSync(this.#directory)) {
       const [live, copy] = [join(this.#dataDir, name), join(this.#directory, name)];
-      if (!name.endsWith('.db') || (existsSync(live) && schemaOf(live) === schemaOf(copy))) continue;
+      // A copy that is not whole never takes the place of a database.
+      if (!name.endsWith('.db') || !isWhole(copy)) continue;
+      if (existsSync(live) && schemaOf(live) === schemaOf(copy)) continue;
       const temporary = `${copy}.restored`;
       copyFileSync(copy, temporary);
+      syncFile(temporary);
       // What the newer one left beside it is not for the older one.
       for (const suffix of ['-wal', '-shm']) rmSync(live + suffix, { force: true });
       // It is older on purpose.

@@ -1,6 +1,6 @@
 /** The data directory of a daemon: one daemon at a time, and nobody else's eyes. */
 import { randomBytes } from 'node:crypto';
-import { chmodSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
@@ -94,6 +94,7 @@ function makePrivate(path: string): void {
       throw new SvcError('not_writable', { message: `The data directory ${path} belongs to another user.` });
     }
     if ((mode & OTHERS_MODE) !== 0) chmodSync(path, PRIVATE_DIRECTORY_MODE);
+    refuseForeign(path, new Set([0, uid, own]));
   } catch (error) {
     if (error instanceof SvcError) throw error;
     const code = codeOf(error);
@@ -102,6 +103,17 @@ function makePrivate(path: string): void {
         ? `The data directory ${path} is not a directory: it, or what it should be in, is a file. Give another --data-dir.`
         : `The data directory ${path} cannot be used${diskTrouble(error)}`;
     throw new SvcError('not_writable', { message, cause: error });
+  }
+}
+
+/** What another user put there while the directory was open to others may be keys, settings or a program. */
+function refuseForeign(path: string, owners: ReadonlySet<number | undefined>): void {
+  for (const name of readdirSync(path)) {
+    const stats = lstatSync(join(path, name), { throwIfNoEntry: false });
+    if (stats === undefined || owners.has(stats.uid)) continue;
+    throw new SvcError('not_writable', {
+      message: `${join(path, name)} belongs to another user. Remove it from the data directory, or give another --data-dir.`,
+    });
   }
 }
 

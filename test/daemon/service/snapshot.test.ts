@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
@@ -43,6 +52,18 @@ test('a database whose schema has changed comes back, what was written to the ot
   assert.ok(!existsSync(`${main}-wal`));
   snapshot.restore();
   assert.deepEqual(namesIn(main), ['mine'], 'it can be repeated');
+});
+
+test('a copy that a power cut left empty or cut off does not replace a database', (t) => {
+  const { snapshot, directory, main } = setUp(t);
+  change(main, `INSERT INTO things SELECT hex(zeroblob(3000)) FROM (VALUES (1), (2), (3), (4), (5))`);
+  for (const size of [0, 100, 4096]) {
+    snapshot.take();
+    truncateSync(join(directory, 'svcd.db'), size);
+    change(main, 'PRAGMA user_version = 4');
+    snapshot.restore();
+    assert.ok(namesIn(main).includes('mine'), `${size} bytes`);
+  }
 });
 
 test('a database that the newer release took away is back', (t) => {

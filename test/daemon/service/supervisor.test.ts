@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
@@ -207,6 +207,23 @@ test('a single file runs no release of the package, newer or not', async (t) => 
 
 test('a release that is gone, or a state that is damaged, leaves the installed one', async (t) => {
   const world = setUp(t);
+  world.releases.write({ current: '1.1.0', previous: null, trial: null, last: null });
+  world.start();
+  await world.serves('1.0.0');
+});
+
+test('a release behind a link, or of another user, is not run', async (t) => {
+  const world = setUp(t);
+  writeFakeDaemon(join(world.dataDir, '..', 'elsewhere'), '1.1.0', 'good');
+  symlinkSync(join(world.dataDir, '..', 'elsewhere'), world.releases.pathOf('1.1.0'));
+  assert.equal(world.releases.programOf('1.1.0'), null);
+  const program = world.release('1.2.0', 'good');
+  assert.equal(world.releases.programOf('1.2.0'), program);
+  // Only root can give a file away.
+  if (process.getuid?.() === 0) {
+    chownSync(program, 65_534, 65_534);
+    assert.equal(world.releases.programOf('1.2.0'), null);
+  }
   world.releases.write({ current: '1.1.0', previous: null, trial: null, last: null });
   world.start();
   await world.serves('1.0.0');

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readDaemonInfo } from '../../../src/foundation/data-dir/daemon-info.ts';
@@ -70,6 +80,16 @@ test("another user's directory is refused, but not by root", (t) => {
   });
   become(0);
   open(path).close();
+});
+
+test("another user's file in the directory is refused: it may be a key, a setting or a program", (t) => {
+  const path = temporaryDirectory(t);
+  writeFileSync(join(path, 'config.toml'), '');
+  open(path).close();
+  // Only root can give a file away.
+  if (process.getuid?.() !== 0) return;
+  chownSync(join(path, 'config.toml'), 65_534, 65_534);
+  assert.throws(() => open(path), { code: 'not_writable', message: /config\.toml belongs to another user/ });
 });
 
 test('what a killed backup has left goes when the directory is opened', (t) => {
