@@ -8,6 +8,7 @@ import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundat
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeRequests } from '../node-requests.ts';
+import { mayDialPort } from '../ports.ts';
 import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
 import {
@@ -68,7 +69,9 @@ export class NodeClient {
     if (found === null) return null;
     this.clocks.heard(address, found.time, askedAt, clock.now());
     this.#keys.set(formatAddress(address), found.nodeKey);
-    return { address, id, reply: found, token: reply.token };
+    // A node chooses the port that others dial: one of a service on a host that it shares counts as none.
+    const known = mayDialPort(found.quicPort) ? found : { ...found, quicPort: 0 };
+    return { address, id, reply: known, token: reply.token };
   }
 
   /** The key that a node said it has; null where it has not answered lately. */

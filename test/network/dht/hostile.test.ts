@@ -29,7 +29,7 @@ const SURVEY: FindRequest = { types: [], wantsRecords: false };
 
 const NOTHING: FindReply = {
   nodeKey: new Uint8Array(32),
-  quicPort: 9,
+  quicPort: 9009,
   nodes: [],
   count: 0,
   digest: new Uint8Array(8),
@@ -245,3 +245,16 @@ async function hostileStorer(t: TestContext, net: DhtTestnet, reply: StoreReply)
   });
   await introduce(engine, net);
 }
+
+test('a node that names a port of a service as its own is not dialled there', async (t) => {
+  await using net = await DhtTestnet.start(2);
+  const answer: { quicPort: number } = { quicPort: 53 };
+  const { address } = await hostileNode(t, (request) => {
+    if (request.command === COMMAND.find)
+      request.reply(encodeFindReply({ ...NOTHING, ...answer }), { closerNodes: false });
+  });
+  const { dht } = net.at(0);
+  assert.equal(await dht.identify(address), null);
+  answer.quicPort = 443;
+  assert.equal((await dht.identify(address))?.address.port, 443);
+});
