@@ -14,6 +14,7 @@ import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
 import { UNHELPED } from '../../src/network/links/dial.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import type { AgentLocation, LinkStream } from '../../src/network/links/types.ts';
+import { loadEngine, type QuicEngine } from '../../src/network/quic/engine.ts';
 import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
 
 const MIB = 1024 * 1024;
@@ -29,12 +30,18 @@ export class NativeNode {
   /** Where other agents are. */
   readonly directory = new Map<Aid, AgentLocation>();
 
-  /** @param standard whether it serves the links that this file's head names */
-  constructor(key: KeyPair, port: number, standard = true) {
+  /**
+   * @param standard whether it serves the links that this file's head names
+   * @param engine other than the usual one
+   */
+  constructor(key: KeyPair, port: number, standard = true, engine?: QuicEngine) {
     this.key = key;
     this.aid = nativeAid(key.publicKey);
     const common = { clock: systemClock, log: silentLog };
-    this.endpoint = new NativeQuicEndpoint({ key, host: LOOPBACK, port }, common);
+    this.endpoint = new NativeQuicEndpoint(
+      { key, host: LOOPBACK, port },
+      { ...common, ...(engine === undefined ? {} : { engine }) },
+    );
     this.pool = new ConnectionPool({ nodeKey: key.publicKey, network: '' }, { endpoint: this.endpoint, ...common });
     const identity = { aid: this.aid, delegation: selfDelegation(key), sign: (m: Uint8Array) => key.sign(m) };
     this.links = new AgentLinks({
@@ -65,6 +72,17 @@ export class NativeNode {
   }
 }
 
+/** An engine whose streams take little before their reader does. */
+export function narrowEngine(): QuicEngine {
+  const engine = loadEngine();
+  const NarrowConfig = class extends engine.QuinnConfig {
+    constructor(options: ConstructorParameters<QuicEngine['QuinnConfig']>[0]) {
+      super({ ...options, maxStreamData: 4096 });
+    }
+  };
+  return { ...engine, QuinnConfig: NarrowConfig };
+}
+
 function swallow(link: LinkStream): void {
   let total = 0;
   link.on('data', (chunk: Uint8Array) => {
@@ -81,7 +99,8 @@ function give(link: LinkStream): void {
     const fill = (): void => {
       while (left > 0) {
         left -= chunk.length;
-        if (!link.write(chunk)) return void link.once('drain', fill);
+        // Each has memory of its own, as if it came from a service.
+        if (!link.write(Buffer.from(chunk))) return void link.once('drain', fill);
       }
       link.end();
     };

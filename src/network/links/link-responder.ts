@@ -7,7 +7,8 @@ import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
-import { sessionHolder } from './holder.ts';
+import { HeldBytes } from './held-bytes.ts';
+import { pairHolder, sessionHolder } from './holder.ts';
 import type { MetAgents } from './met-agents.ts';
 import type { NodeSession } from './node-session.ts';
 import type { OpenLinks } from './open-links.ts';
@@ -44,6 +45,8 @@ interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'au
 export class LinkResponder {
   readonly #dependencies: AnsweringDependencies;
   readonly #proofs: RateQuota;
+  /** What links keep for callers that do not read. */
+  readonly held = new HeldBytes();
   readonly #takers = new Map<Purpose, { readonly handler: LinkHandler; readonly check: LinkCheck | undefined }>();
 
   constructor(dependencies: AnsweringDependencies) {
@@ -82,9 +85,12 @@ export class LinkResponder {
     if (this.#dependencies.isAdmitted?.(names) !== false) this.#dependencies.proven.admit(session, caller, window);
     this.#dependencies.standing.add(caller, stream, window.issuedAt);
     this.#dependencies.met.note(nodeKey, { local: called, remote: caller });
-    if (this.#dependencies.isNamed?.({ caller, called }) === true) this.#dependencies.known.note(nodeKey);
+    const isNamed = this.#dependencies.isNamed?.({ caller, called }) === true;
+    if (isNamed) this.#dependencies.known.note(nodeKey);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
-    this.deliver(asQuicLink(stream, names, session.beside));
+    const link = asQuicLink(stream, names, session.beside);
+    this.held.watch(link, pairHolder(link, isNamed));
+    this.deliver(link);
   }
 
   /**

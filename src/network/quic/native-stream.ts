@@ -41,6 +41,7 @@ export class NativeStream extends Duplex implements QuicStream {
   #readEnded = false;
   /** Our half has ended cleanly: a reset now could take back bytes that were already sent. */
   #finished = false;
+  #letGo: Promise<void> = Promise.resolve();
 
   constructor(native: EngineStream, connection: QuicConnection, released: () => void) {
     super(BUFFERED);
@@ -169,6 +170,10 @@ export class NativeStream extends Duplex implements QuicStream {
     freeMemory(chunk);
   }
 
+  whenReleased(): Promise<void> {
+    return this.#letGo;
+  }
+
   override _final(callback: (error?: Error | null) => void): void {
     this.#finished = true;
     this.#native.finishWrite().then(
@@ -182,7 +187,7 @@ export class NativeStream extends Duplex implements QuicStream {
     const halves: Promise<void>[] = [];
     if (!this.#finished) halves.push(this.#native.resetWrite());
     if (!this.#readEnded) halves.push(this.#native.stopRead());
-    Promise.allSettled(halves).then(this.#released, this.#released);
+    this.#letGo = Promise.allSettled(halves).then(this.#released, this.#released);
     callback(error);
   }
 }

@@ -25,6 +25,11 @@ export interface QuicStream extends Duplex {
    * of megabytes a second the collector would take a third of the CPU time.
    */
   release?(chunk: Buffer): void;
+  /**
+   * Settles when the engine has let go of a destroyed stream: not before a write that the other side leaves no room for
+   * has ended. Missing where nothing outlives the stream.
+   */
+  whenReleased?(): Promise<void>;
 }
 
 export interface ConnectionStats {

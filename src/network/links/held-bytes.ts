@@ -1,0 +1,163 @@
+/**
+ * What the links that others opened keep for readers that are behind: bytes that were written and that the engine has not
+ * taken. A reader that stops costs a stranger nothing, so these bytes have a budget. When little of it is left, streams
+ * buffer less before they hold their writers back; when none is left, the stream that has been stalled longest of
+ * whichever stranger holds most is cut off.
+ */
+import type { Duplex } from 'node:stream';
+import { detach } from '../../foundation/detached.ts';
+import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare } from '../../foundation/quota.ts';
+import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
+import type { QuicStream } from '../quic/types.ts';
+
+/** Bytes for the strangers of one node. */
+export const MAX_HELD_PER_NODE_BYTES: number = 32 * 1024 * 1024;
+/** The same for those of one IPv4 address or IPv6 /64, and of one IPv4 /24 or IPv6 /48. */
+export const MAX_HELD_PER_SOURCE_BYTES: number = 48 * 1024 * 1024;
+/** The same for all strangers. */
+export const MAX_HELD_BYTES: number = 64 * 1024 * 1024;
+/** Bytes for the callers of one node whom an owner let in by name. */
+export const MAX_HELD_PER_NAMED_NODE_BYTES: number = 256 * 1024 * 1024;
+/** The same for all such callers. */
+export const MAX_HELD_NAMED_BYTES: number = 512 * 1024 * 1024;
+/** What may be under way on streams that were cut off and that the engine has not let go of, of one node, bytes. */
+export const MAX_STUCK_PER_NODE_BYTES: number = 8 * 1024 * 1024;
+/** The same of one source or network. */
+export const MAX_STUCK_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
+/** The same of all nodes, half of it for callers let in by name. */
+export const MAX_STUCK_BYTES: number = 48 * 1024 * 1024;
+/** Less than this is not counted, bytes: every stream may have it. */
+export const UNCOUNTED_BYTES: number = 8 * 1024;
+/** Memory that a waiting byte takes: once here, once in the engine. */
+const COPIES = 2;
+/** The part of a budget from which on streams buffer less. */
+const TIGHT_PART = 1 / 4;
+/** What a stream then buffers before it holds its writer back, bytes. */
+const TIGHT_BUFFER_BYTES: number = 32 * 1024;
+
+const STRANGERS: QuotaLimits & { readonly perNode: number } = {
+  perNode: MAX_HELD_PER_NODE_BYTES,
+  perSource: MAX_HELD_PER_SOURCE_BYTES,
+  perNetwork: MAX_HELD_PER_SOURCE_BYTES,
+  total: MAX_HELD_BYTES,
+};
+const NAMED: QuotaLimits & { readonly perNode: number } = {
+  perNode: MAX_HELD_PER_NAMED_NODE_BYTES,
+  total: MAX_HELD_NAMED_BYTES,
+};
+
+const STUCK: QuotaLimits = {
+  perNode: MAX_STUCK_PER_NODE_BYTES,
+  perSource: MAX_STUCK_PER_SOURCE_BYTES,
+  perNetwork: MAX_STUCK_PER_SOURCE_BYTES,
+  total: MAX_STUCK_BYTES,
+  reserved: MAX_STUCK_BYTES / 2,
+};
+
+/** The streams that can be watched. */
+type Watched = Duplex &
+  Partial<Pick<QuicStream, 'whenReleased'>> & { readonly connection?: Pick<QuicStream['connection'], 'close'> };
+
+type Callback = (error?: Error | null) => void;
+
+/** `write` of a stream, whatever it is called with. */
+interface Writing {
+  write(...args: readonly unknown[]): boolean;
+}
+
+export class HeldBytes {
+  readonly #strangers = new Quota(STRANGERS, { ownYields: true });
+  readonly #named = new Quota(NAMED, { ownYields: true });
+
+  readonly #stuck = new Quota(STUCK);
+
+  /** Memory that is held for strangers, bytes. */
+  get ofStrangers(): number {
+    return this.#strangers.taken;
+  }
+
+  /** Memory of streams that were cut off and that the engine has not let go of, bytes. */
+  get stuck(): number {
+    return this.#stuck.taken;
+  }
+
+  /** Counts what a stream keeps, until it closes; cuts it off if there is no room. */
+  watch(stream: Watched, holder: QuotaHolder): void {
+    const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
+    const writing: Writing = stream;
+    let share: QuotaShare | null = null;
+    const cut = (): void => {
+      share = null;
+      stream.destroy();
+    };
+    const count = (): void => {
+      if (stream.destroyed) return;
+      const waiting = stream.writableLength;
+      const wanted = waiting > UNCOUNTED_BYTES ? COPIES * waiting : 0;
+      const held = share?.amount ?? 0;
+      if (wanted <= held) share?.shrink(held - wanted);
+      else if (share === null) {
+        share = quota.take(holder, { amount: wanted, onEvict: cut });
+        if (share === null) cut();
+      } else if (!share.grow(wanted - held)) {
+        share.release();
+        cut();
+      }
+      if (wanted > 0 || share === null) return;
+      share.release();
+      share = null;
+    };
+    const taken = (): void => {
+      share?.touch();
+      count();
+    };
+    const withTaken = (callback: Callback): Callback => {
+      return (error) => {
+        callback(error);
+        taken();
+      };
+    };
+    const fit = (): void => {
+      const isTight =
+        quota.taken > TIGHT_PART * limits.total || quota.takenBy(holder.node) > TIGHT_PART * limits.perNode;
+      setBuffer(stream, isTight ? TIGHT_BUFFER_BYTES : STREAM_BUFFER_BYTES);
+    };
+    const write = writing.write.bind(stream);
+    writing.write = (...args) => {
+      fit();
+      const last = args.at(-1);
+      const callback: Callback = isCallback(last) ? withTaken(last) : taken;
+      const wantsMore = write(...(isCallback(last) ? args.slice(0, -1) : args), callback);
+      count();
+      return wantsMore;
+    };
+    stream.once('close', () => {
+      share?.release();
+      share = null;
+      // While a write is under way, Node keeps what waits behind it.
+      const underway = stream.writableLength;
+      if (underway > UNCOUNTED_BYTES) this.#countStuck(stream, holder, COPIES * underway);
+    });
+  }
+
+  /** The engine keeps a write that has no end until its connection has ended, so the budget of those is paid with connections. */
+  #countStuck(stream: Watched, holder: QuotaHolder, amount: number): void {
+    const { connection } = stream;
+    const released = stream.whenReleased?.();
+    if (connection === undefined || released === undefined) return;
+    const close = (): void => connection.close();
+    const share = this.#stuck.take(holder, { amount, onEvict: close });
+    if (share === null) close();
+    else detach(released.then(() => share.release()));
+  }
+}
+
+function isCallback(value: unknown): value is Callback {
+  return typeof value === 'function';
+}
+
+/** Sets how much a stream buffers before it holds its writer back: Node offers no other way once a stream exists. */
+function setBuffer(stream: Duplex, bytes: number): void {
+  const state: unknown = Reflect.get(stream, '_writableState');
+  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', bytes);
+}
