@@ -105,6 +105,7 @@ export function buildSurfaces(
       status: () => reports.status(),
       config: configuration,
       filesRoot: c.filesRootSetting,
+      rollback: f.rollback,
       debug: reports.debug(),
     }),
     ...joiningHandlers({ joining: c.joining }),

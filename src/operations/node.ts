@@ -56,7 +56,10 @@ export const NodeStatus = Type.Object({
   files_root: Type.String({ description: 'The folder of objects; empty where they are off.' }),
   update_state: Type.String(),
   database_rolled_back: Type.Optional(
-    Type.Boolean({ description: 'The database had lost its newest changes when the daemon started.' }),
+    Type.Boolean({
+      description:
+        'The database has lost its newest changes: all agents are closed to other nodes until the owner confirms.',
+    }),
   ),
   pending: Type.Optional(Pending),
 });
@@ -139,6 +142,18 @@ export const nodeOperations = declare(COMMON, {
     permission: 'local_only',
     errors: ['local_only', 'config_invalid', 'not_writable'],
     tag: 'Configuration',
+  },
+
+  accessConfirm: {
+    summary: 'Opens the agents again after the database lost changes; for programs on this machine.',
+    route: 'POST /node/access/confirm',
+    output: Type.Object({
+      ok: Type.Literal(true),
+      was_closed: Type.Boolean({ description: 'False if the agents were not closed: nothing has changed.' }),
+    }),
+    permission: 'local_only',
+    errors: ['local_only', 'not_writable'],
+    tag: 'Access control',
   },
 
   debugIdentity: debug('identity', 'Node key and the agents hosted here.'),

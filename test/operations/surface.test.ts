@@ -56,6 +56,7 @@ const ROUTES_OF_OUR_OWN = [
   'DELETE /node/contacts/{}',
   'GET /agents/{}/callers',
   'PUT /node/files-root',
+  'POST /node/access/confirm',
   'GET /node/events',
   'GET /node/events/recent',
   'GET /agents/{}/services',

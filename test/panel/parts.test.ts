@@ -25,6 +25,7 @@ test('the worst true thing is said first', () => {
   const hidden = agent({ aid: 'hidden', published: false });
   const all = [agent(), ending, hidden, down, ended];
   assert.equal(verdictOf(false, all, NOW).problem, 'offline');
+  assert.equal(verdictOf(false, all, NOW, true).problem, 'closed');
   assert.deepEqual(verdictOf(true, all, NOW), { problem: 'expired', aids: ['ended'] });
   assert.deepEqual(verdictOf(true, all.slice(0, 4), NOW), { problem: 'service', aids: ['down'] });
   assert.deepEqual(verdictOf(true, all.slice(0, 3), NOW), { problem: 'unpublished', aids: ['hidden'] });

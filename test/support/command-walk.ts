@@ -309,6 +309,11 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   const answer = { schema: d.fetch.output, text: /"url":"\/hello"/, quiet: /"url":"\/hello"/ };
   await step(here, ['get', peer, '/hello', '--local-aid', aid], answer);
   await step(here, ['post', peer, '/hello', '-d', '{}', '--local-aid', aid], answer);
+  await step(there, ['access', 'confirm'], {
+    schema: d.accessConfirm.output,
+    text: /^The agents were not closed\.$/,
+    quiet: /^ok$/,
+  });
   await step(there, ['callers', '--aid', peer], {
     schema: d.agentCallers.output,
     text: /^CALLER +LAST[^]*\naid1\w+… +\d+ s ago +\d+ +0 +0 +0 +yes/,

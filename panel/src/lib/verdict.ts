@@ -20,7 +20,7 @@ export function countOf(counters: Counters | undefined): number {
   return (counters?.mailbox ?? 0) + (counters?.chat_invites ?? 0) + (counters?.chat_unread ?? 0);
 }
 
-export type Problem = 'expired' | 'offline' | 'service' | 'unpublished' | 'ending' | 'none' | 'empty';
+export type Problem = 'closed' | 'expired' | 'offline' | 'service' | 'unpublished' | 'ending' | 'none' | 'empty';
 
 export interface Verdict {
   readonly problem: Problem;
@@ -32,8 +32,12 @@ function endsIn({ delegation }: AgentState, now: number): number {
   return delegation.expires_at === null ? Infinity : Date.parse(delegation.expires_at) - now;
 }
 
-/** @param now milliseconds since 1970 */
-export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: number): Verdict {
+/**
+ * @param now milliseconds since 1970
+ * @param isClosed the database lost changes, and no other node is let in
+ */
+export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: number, isClosed = false): Verdict {
+  if (isClosed) return { problem: 'closed', aids: [] };
   if (!isReady) return { problem: 'offline', aids: [] };
   if (agents.length === 0) return { problem: 'empty', aids: [] };
   const problems: readonly [Problem, (agent: AgentState) => boolean][] = [

@@ -21,7 +21,12 @@ interface HomeProps {
 }
 
 function Lead({ status, agents }: { readonly status: Output<'status'>; readonly agents: Output<'agentsList'> }) {
-  const { problem, aids } = verdictOf(status.network_ready, agents.agents, Date.now());
+  const { problem, aids } = verdictOf(
+    status.network_ready,
+    agents.agents,
+    Date.now(),
+    status.database_rolled_back === true,
+  );
   const [aid] = aids;
   const seen = seenFromAfar(status.observed_addrs);
   return (

@@ -240,6 +240,9 @@ export const de = {
   undo: 'Rückgängig',
   unknown: 'nicht bekannt',
   up: 'läuft {span}',
+  'verdict.closed': 'Die Datenbank hat Änderungen verloren: Ihre Agenten sind geschlossen.',
+  'verdict.closed.why':
+    'Andere Knoten können sie nicht aufrufen. Prüfen Sie die Zugriffslisten, dann führen Sie „svc access confirm“ aus.',
   'verdict.empty': 'Hier ist noch kein Agent.',
   'verdict.empty.why':
     'Erstellen Sie den ersten: Es dauert eine Minute, und seine Schlüssel entstehen in dieser Seite.',

@@ -240,6 +240,8 @@ export const en = {
   undo: 'Undo',
   unknown: 'not known',
   up: 'up {span}',
+  'verdict.closed': 'The database lost changes: your agents are closed.',
+  'verdict.closed.why': 'Other nodes cannot call them. Check the access lists, then run “svc access confirm”.',
   'verdict.empty': 'There is no agent here yet.',
   'verdict.empty.why': 'Make the first one: it takes a minute, and its keys are made in this page.',
   'verdict.ending': { one: 'The delegation of {agent} ends soon.', other: '{n} delegations end soon.' },

@@ -241,6 +241,8 @@ export const es = {
   undo: 'Deshacer',
   unknown: 'desconocido',
   up: 'activo {span}',
+  'verdict.closed': 'La base de datos perdió cambios: sus agentes están cerrados.',
+  'verdict.closed.why': 'Otros nodos no pueden llamarlos. Revise las listas de acceso y ejecute «svc access confirm».',
   'verdict.empty': 'Aún no hay agentes aquí.',
   'verdict.empty.why': 'Cree el primero: lleva un minuto, y sus claves se crean en esta página.',
   'verdict.ending': { one: 'La delegación de {agent} termina pronto.', other: '{n} delegaciones terminan pronto.' },

@@ -240,6 +240,9 @@ export const ja = {
   undo: '元に戻す',
   unknown: '不明',
   up: '稼働 {span}',
+  'verdict.closed': 'データベースの変更が失われたため、エージェントは閉じられています。',
+  'verdict.closed.why':
+    '他のノードからは呼び出せません。アクセスリストを確認してから「svc access confirm」を実行してください。',
   'verdict.empty': 'まだエージェントがありません。',
   'verdict.empty.why': '最初の一つを作りましょう。一分で済み、鍵はこのページで作られます。',
   'verdict.ending': { other: '{agent} など {n} 件の委任がまもなく終わります。' },

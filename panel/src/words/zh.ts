@@ -240,6 +240,8 @@ export const zh = {
   undo: '撤销',
   unknown: '未知',
   up: '已运行 {span}',
+  'verdict.closed': '数据库丢失了更改：您的代理已关闭。',
+  'verdict.closed.why': '其他节点无法调用它们。请检查访问列表，然后运行“svc access confirm”。',
   'verdict.empty': '这里还没有代理。',
   'verdict.empty.why': '新建第一个：只需一分钟，密钥在本页中生成。',
   'verdict.ending': { other: '{agent} 等 {n} 个代理的授权即将到期。' },

@@ -20,17 +20,26 @@ export interface AccessControlDependencies {
   readonly clock: Clock;
   /** Hashes presented secrets, as those of the lists were hashed. */
   readonly derive: DeriveSecret;
+  /** True while only this daemon's own agents may pass: the access lists may be older than they were. */
+  readonly isClosed?: () => boolean;
 }
 
 export class AccessControl {
   readonly #lists: AccessLists;
   readonly #clock: Clock;
   readonly #secrets: SecretCheck;
+  readonly #isClosed: () => boolean;
 
-  constructor({ lists, clock, derive }: AccessControlDependencies) {
+  constructor({ lists, clock, derive, isClosed = () => false }: AccessControlDependencies) {
     this.#lists = lists;
     this.#clock = clock;
+    this.#isClosed = isClosed;
     this.#secrets = new SecretCheck(clock, derive);
+  }
+
+  /** True while no other node is let in, whatever the lists say; agents of this daemon are. */
+  isClosedTo({ nodeKey }: Pick<AccessRequest, 'nodeKey'>): boolean {
+    return nodeKey !== null && this.#isClosed();
   }
 
   /** True where the owner of an agent has let a caller in by its AID, and not only everybody. */
@@ -60,6 +69,7 @@ export class AccessControl {
   async authorize(request: AccessRequest): Promise<void> {
     const subject = request.purpose === 'admin' ? 'node' : request.called;
     if (subject !== 'node' && !GOVERNED.has(request.purpose)) return;
+    if (this.isClosedTo(request)) throw new SvcError('access_denied');
     const rules = this.#lists.rules(subject);
     const decision = decide(rules, request.caller, this.#clock.now());
     if (decision === 'allow') return;

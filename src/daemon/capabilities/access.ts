@@ -15,12 +15,16 @@ import type { Agents } from './agents.ts';
 
 export type Access = ReturnType<typeof buildAccess>;
 
-export function buildAccess({ life, clock, log, store, meta }: Foundation, { onDeleted }: Agents, api: ApiReference) {
+export function buildAccess(
+  { life, clock, log, store, meta, rollback }: Foundation,
+  { onDeleted }: Agents,
+  api: ApiReference,
+) {
   const derive = secretDerivation(SECRET_COST);
   const accessLists = new AccessLists({ repository: new AccessRepository(store), clock, derive });
   life.defer(() => accessLists.stop());
   onDeleted((aid) => accessLists.removeSubject(aid));
-  const access = new AccessControl({ lists: accessLists, clock, derive });
+  const access = new AccessControl({ lists: accessLists, clock, derive, isClosed: () => rollback.isRolledBack });
   const callers = new Callers({ clock, isNamed: (called, caller) => access.names(called, caller) });
   onDeleted((aid) => callers.forget(aid));
   const remoteAdmin = new RemoteAdmin({

@@ -31,7 +31,7 @@ export function buildOffered({ clock, store }: Foundation, { access }: Access) {
     offered,
     /** As `AccessControl.authorize`; besides, who was offered an object may read that one. */
     authorizeObject: async (request: AccessRequest, objectId: string | null): Promise<void> => {
-      if (!offered.mayRead(request, objectId)) await access.authorize(request);
+      if (access.isClosedTo(request) || !offered.mayRead(request, objectId)) await access.authorize(request);
     },
   };
 }

@@ -88,7 +88,10 @@ export class AgentStore {
   put({ keyName, delegation, serviceTcp, registeredAt }: NewAgent): void {
     const { agent, operationalKey, issuedAt, expiresAt } = delegation;
     this.#pages.clear();
-    this.#store.run`
+    const changed = this.#store.one`
+      SELECT 1 FROM agents
+      WHERE aid = ${agent} AND (operational_key <> ${operationalKey} OR service_tcp <> ${serviceTcp})`;
+    const insert = (): number => this.#store.run`
       INSERT INTO agents
         (aid, key_name, operational_key, delegation, issued_at, expires_at, service_tcp, registered_at, heartbeat_at)
       VALUES (${agent}, ${keyName}, ${operationalKey}, ${encodeDelegation(delegation)}, ${issuedAt}, ${expiresAt},
@@ -98,6 +101,9 @@ export class AgentStore {
         delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
         service_tcp = excluded.service_tcp,
         service_before = iif(excluded.service_tcp = agents.service_tcp, agents.service_before, NULL)`;
+    // A key that was replaced, perhaps because it leaked, must not come back.
+    if (changed === undefined) insert();
+    else this.#store.lasting(insert);
   }
 
   /** Keeps an agent from being published by itself, or no more. */

@@ -25,13 +25,12 @@ interface RollbackGuardDependencies {
 }
 
 export class RollbackGuard implements Component {
-  /** True where the database had lost changes when it was opened. */
-  readonly isRolledBack: boolean;
   readonly #file: string;
   readonly #deps: RollbackGuardDependencies;
   readonly #marks: Repeating;
   #number: number;
   #changes = -1;
+  #isRolledBack: boolean;
 
   /** @param file where the number is kept beside the database */
   constructor(file: string, dependencies: RollbackGuardDependencies) {
@@ -39,18 +38,31 @@ export class RollbackGuard implements Component {
     this.#file = file;
     this.#deps = dependencies;
     const [inside, outside] = [numberOf(meta.get(KEY)), numberOf(readNumber(file))];
-    this.isRolledBack = outside > inside;
+    this.#isRolledBack = outside > inside;
     this.#number = Math.max(inside, outside);
     const onError = (error: unknown): void => log.warn({ error }, 'the state of the database could not be marked');
     this.#marks = every(clock, { firstMs: MARK_PERIOD_MS, periodMs: MARK_PERIOD_MS, onError }, () => this.#mark());
   }
 
+  /** True if the database had lost changes when it was opened, at this start or an earlier one, until the owner confirms. */
+  get isRolledBack(): boolean {
+    return this.#isRolledBack;
+  }
+
+  /** The owner has seen that changes were lost. @throws SvcError `not_writable` */
+  confirm(): void {
+    if (!this.#isRolledBack) return;
+    this.#write();
+    this.#isRolledBack = false;
+    this.#deps.log.info({}, 'the owner confirmed the access lists: the agents are open again');
+  }
+
   async start(): Promise<void> {
     this.#deps.store.onLasting(() => this.#marks.soon());
-    if (this.isRolledBack)
+    if (this.#isRolledBack)
       this.#deps.log.error(
         {},
-        'the database has lost its newest changes: its journal was damaged or removed after a crash, or an old copy was put in place. Look through the access lists, and restore a backup if something is missing',
+        'the database has lost its newest changes: its journal was damaged or removed after a crash, or an old copy was put in place. All agents are closed to other nodes: check the access lists, restore a backup if something is missing, then run "svc access confirm"',
       );
     this.#mark();
   }
@@ -61,8 +73,13 @@ export class RollbackGuard implements Component {
   }
 
   #mark(): void {
+    // Until the owner confirms, the file stays ahead: the next start finds the same.
+    if (this.#isRolledBack || this.#deps.store.changes === this.#changes) return;
+    this.#write();
+  }
+
+  #write(): void {
     const { store, meta } = this.#deps;
-    if (store.changes === this.#changes) return;
     const next = this.#number + 1;
     store.transaction(() => meta.set(KEY, next));
     // Only now: a file that is behind says nothing, one that is ahead would be an alarm.

@@ -31,8 +31,8 @@ function examineVersion({ version }: OwnAnswer<'status'>, host: unknown): Findin
 function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Generator<Finding> {
   if (database_rolled_back !== true) return;
   yield findingsOf('data').fail(
-    'the database is older than it was: its journal was lost or damaged in a crash, or an old copy was put in place',
-    'Look through access lists and messages, and restore a backup if something is missing. The next start forgets this.',
+    'the database lost its newest changes: its journal was lost or damaged in a crash, or an old copy was put in place; all agents are closed to other nodes',
+    'Check the access lists, restore a backup if something is missing, then run "svc access confirm".',
   );
 }
 

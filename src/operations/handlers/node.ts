@@ -19,6 +19,11 @@ export interface NodeHandlerDependencies {
      */
     set(path: string): { readonly path: string; readonly left: number; readonly overridden: boolean };
   };
+  readonly rollback: {
+    readonly isRolledBack: boolean;
+    /** @throws SvcError `not_writable` */
+    confirm(): void;
+  };
   readonly debug: Readonly<Record<'identity' | 'routing' | 'store' | 'stats' | 'host', Report>>;
 }
 
@@ -35,7 +40,7 @@ function asRequestError(error: unknown): unknown {
 }
 
 export function nodeHandlers(dependencies: NodeHandlerDependencies): Handlers<typeof nodeOperations> {
-  const { status, config, debug, filesRoot } = dependencies;
+  const { status, config, debug, filesRoot, rollback } = dependencies;
   return {
     health: () => ({ status: 'ok' }),
     status: () => status(),
@@ -60,6 +65,12 @@ export function nodeHandlers(dependencies: NodeHandlerDependencies): Handlers<ty
       } catch (error) {
         throw asRequestError(error);
       }
+    },
+    accessConfirm: (_input, context) => {
+      context.requireToken();
+      const { isRolledBack } = rollback;
+      rollback.confirm();
+      return { ok: true, was_closed: isRolledBack };
     },
     debugIdentity: () => debug.identity(),
     debugRouting: () => debug.routing(),

@@ -64,6 +64,11 @@ export const PARTS: readonly Part[] = [
   },
   {
     heading: AGENTS,
+    names: ['access'],
+    add: async (svc) => (await import('./commands/access.ts')).accessCommands(svc),
+  },
+  {
+    heading: AGENTS,
     names: ['use', 'whoami'],
     add: async (svc) => (await import('./commands/use.ts')).useCommands(svc),
   },

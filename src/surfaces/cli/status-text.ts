@@ -56,7 +56,9 @@ function problems({ status, agents }: Glance, names: Names, now: number): string
   return [
     ...(peers + clients === 0 ? ['no other node is known'] : ready ? [] : ['the network is still being joined']),
     ...(status.database_rolled_back === true
-      ? ['the database lost its newest changes in a crash: look through the access lists (svc doctor says more)']
+      ? [
+          'the database lost changes; agents are closed to other nodes: check the access lists, then run "svc access confirm"',
+        ]
       : []),
     ...(update === 'failed' || update === 'rolled_back' ? ['the last update did not work (svc update says why)'] : []),
     ...agents.flatMap((agent) => agentProblems(agent, status, names, now)),

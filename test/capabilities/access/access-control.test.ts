@@ -27,7 +27,8 @@ function world() {
     return Promise.resolve(new Uint8Array(createHash('sha256').update(salt).update(secret).digest()));
   };
   const lists = new AccessLists({ repository, clock, derive });
-  const control = new AccessControl({ lists, clock, derive });
+  const state = { isClosed: false };
+  const control = new AccessControl({ lists, clock, derive, isClosed: () => state.isClosed });
   const request = (more: Partial<AccessRequest> = {}): AccessRequest => ({
     caller: CALLER,
     called: AGENT,
@@ -47,13 +48,29 @@ function world() {
       return error.code;
     }
   };
-  return { clock, lists, repository, derive, ask, derivations: () => derived };
+  return { clock, lists, repository, derive, ask, state, derivations: () => derived };
 }
 
 test('an agent that set nothing lets everyone in', async () => {
   const { ask } = world();
   assert.equal(await ask(), 'ok');
   assert.equal(await ask({ accessToken: 'anything' }), 'ok');
+});
+
+test('while access is closed, only agents of this daemon are let in, whatever the lists say', async () => {
+  const { ask, lists, state } = world();
+  await lists.allow(AGENT, { aid: CALLER });
+  await lists.allow('node', { aid: CALLER });
+  await lists.allow(AGENT, { secret: SECRET });
+  state.isClosed = true;
+  for (const purpose of ['http', 'tcp', 'object', 'push-box', 'admin'] as const) {
+    assert.equal(await ask({ purpose }), 'access_denied', purpose);
+    assert.equal(await ask({ purpose, accessToken: SECRET }), 'access_denied', purpose);
+    assert.equal(await ask({ purpose, nodeKey: null }), 'ok', purpose);
+  }
+  assert.equal(await ask({ purpose: 'note' }), 'ok', 'messages have rules of their own');
+  state.isClosed = false;
+  assert.equal(await ask(), 'ok');
 });
 
 test('deny wins over allow, allow over the default, changes hold at once', async () => {

@@ -3,10 +3,12 @@ import { cpSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { MARK_PERIOD_MS, RollbackGuard } from '../../../src/foundation/store/rollback-guard.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -46,8 +48,13 @@ async function found(directory: string) {
   const values = ['lasting', 'other', 'last'].filter((key) => meta.get(key) === 1);
   await stop();
   const next = await open(directory);
-  assert.equal(next.guard.isRolledBack, false, 'the next start knows it');
+  assert.equal(next.guard.isRolledBack, guard.isRolledBack, 'until it is confirmed, the next start finds the same');
+  next.guard.confirm();
+  assert.equal(next.guard.isRolledBack, false);
   await next.stop();
+  const last = await open(directory);
+  assert.equal(last.guard.isRolledBack, false, 'it was confirmed');
+  await last.stop();
   return { isRolledBack: guard.isRolledBack, said: said.length, values };
 }
 
@@ -92,6 +99,49 @@ test('an old copy that is put in place of the database is noticed', async (t) =>
   await later.stop();
   cpSync(copy, join(directory, 'a.db'));
   assert.deepEqual(await found(directory), { isRolledBack: true, said: 1, values: [] });
+});
+
+test('changes that are lost after a confirmation are noticed again', async (t) => {
+  const directory = temporaryDirectory(t);
+  const copy = join(temporaryDirectory(t), 'copy.db');
+  await (await open(directory)).stop();
+  cpSync(join(directory, 'a.db'), copy);
+  for (let i = 0; i < 2; i++) {
+    const { guard, meta, stop } = await open(directory);
+    guard.confirm();
+    meta.set('other', 1);
+    await stop();
+    cpSync(copy, join(directory, 'a.db'));
+    const { isRolledBack } = await found(directory);
+    assert.equal(isRolledBack, true);
+  }
+});
+
+test('a key or a service that was replaced does not come back with a lost journal', async (t) => {
+  const [directory, after] = [temporaryDirectory(t), temporaryDirectory(t)];
+  const { store, stop } = await open(directory);
+  const agents = new AgentStore(store);
+  const { delegation: signed } = newIdentity();
+  const put = (key: number, serviceTcp: string) => {
+    const delegation = { ...signed, operationalKey: new Uint8Array(32).fill(key) };
+    agents.put({ keyName: 'agent', delegation, serviceTcp, registeredAt: 1 });
+    return delegation.agent;
+  };
+  put(1, '127.0.0.1:1');
+  for (const [key, service] of [
+    [2, '127.0.0.1:1'],
+    [2, '127.0.0.1:2'],
+  ] as const) {
+    const aid = put(key, service);
+    rmSync(after, { recursive: true });
+    cpSync(directory, after, { recursive: true });
+    for (const suffix of ['-wal', '-shm']) rmSync(join(after, `a.db${suffix}`), { force: true });
+    const lost = await open(after);
+    const found = new AgentStore(lost.store).get(aid);
+    assert.deepEqual([found?.operationalKey[0], found?.serviceTcp], [key, service]);
+    await lost.stop();
+  }
+  await stop();
 });
 
 test('a database that does not change is not written', async (t) => {

@@ -39,6 +39,7 @@ function handlers(t: TestContext) {
           return { path, left: 0, overridden: false };
         },
       },
+      rollback: { isRolledBack: true, confirm: () => void set.push('confirmed') },
       debug: {
         identity: report('identity'),
         routing: report('routing'),
@@ -113,4 +114,10 @@ test('the reports are those that were handed over', async (t) => {
   assert.deepEqual(Reflect.get(Object(host), 'bound'), { api: '127.0.0.1:1' });
   assert.equal(Reflect.get(Object(host), 'pid'), process.pid);
   assert.ok(Object.hasOwn(Object(await run('configSchema')), 'properties'));
+});
+
+test('the access lists are confirmed with the token', async (t) => {
+  const { run, set } = handlers(t);
+  assert.deepEqual(await run('accessConfirm'), { ok: true, was_closed: true });
+  assert.deepEqual(set, ['token', 'confirmed']);
 });

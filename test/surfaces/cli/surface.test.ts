@@ -69,6 +69,7 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'nc',
   'use',
   'whoami',
+  'access confirm',
   'callers',
   'logs',
   'restart',

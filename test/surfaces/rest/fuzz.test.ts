@@ -47,6 +47,7 @@ function wholeTable(t: TestContext): BoundOperation[] {
     },
     config,
     filesRoot: { set: (path) => ({ path, left: 0, overridden: false }) },
+    rollback: { isRolledBack: false, confirm: () => {} },
     debug: {
       identity: () => ({}),
       routing: () => ({}),
