@@ -13,25 +13,45 @@ test('what a disk refuses is said with what to do, and with its code where nothi
   assert.equal(said('EIO'), ' (EIO).');
 });
 
-/** Opens files until the system refuses, then a lock and a database, and prints why they cannot be opened. */
+/** Opens files until the system refuses, then a lock, a database, a key, a configuration and a backup, and prints why they cannot be opened. */
 const EXHAUSTED = `
-  const [, lock, store, disk, directory] = process.argv;
+  const [, lock, store, keys, config, backup, directory] = process.argv;
   const { takeLock } = await import(lock);
   const { Store } = await import(store);
-  const { openSync } = process.getBuiltinModule('node:fs');
+  const { PrivateDirectory } = await import(keys);
+  const { readConfigFile } = await import(config);
+  const { takeSnapshot } = await import(backup);
+  const { mkdirSync, openSync, writeFileSync } = process.getBuiltinModule('node:fs');
+  for (const name of ['/a.key', '/config.toml']) writeFileSync(directory + name, '', { mode: 0o600 });
+  const privateDirectory = PrivateDirectory.open(directory, {});
+  mkdirSync(directory + '/backup');
+  writeFileSync(directory + '/backup/svcd.db', '');
   try { for (;;) openSync(directory, 'r'); } catch {}
-  for (const open of [() => takeLock(directory), () => Store.open(directory + '/a.db', [])])
+  for (const open of [
+    () => takeLock(directory),
+    () => Store.open(directory + '/a.db', []),
+    () => privateDirectory.read('a.key'),
+    () => readConfigFile(directory + '/config.toml'),
+    () => takeSnapshot({ dataDir: directory + '/backup', keyDir: directory, pid: process.pid }),
+  ])
     try { open(); } catch (error) { process.stderr.write(error.message + '\\n'); }
 `;
 
 test('too many open files are not taken for a lack of permission', async (t) => {
-  const modules = ['data-dir/lock.ts', 'store/store.ts', 'disk-trouble.ts'].map((name) =>
-    join(import.meta.dirname, '../../src/foundation', name),
-  );
+  const modules = [
+    'data-dir/lock.ts',
+    'store/store.ts',
+    'keys/private-directory.ts',
+    'config/file.ts',
+    'moving/node-backup.ts',
+  ].map((name) => join(import.meta.dirname, '../../src/foundation', name));
   const command = 'ulimit -n 60; exec "$0" --disable-warning=ExperimentalWarning --input-type=module --eval "$@"';
   const args = ['-c', command, process.execPath, EXHAUSTED, ...modules, temporaryDirectory(t)];
   const { code, stderr } = await run('sh', args);
   assert.equal(code, 0, stderr);
   assert.match(stderr, /^The lock .* cannot be used \(EMFILE\): this process has too many files open, raise its limit/);
   assert.match(stderr, /The database .*a\.db cannot be written \(EMFILE\): this process has too many files open/);
+  assert.match(stderr, /a\.key cannot be read \(EMFILE\): this process has too many files open/);
+  assert.match(stderr, /config\.toml cannot be read \(EMFILE\): this process has too many files open/);
+  assert.match(stderr, /The backup could not be taken from .* \(EMFILE\): this process has too many files open/);
 });

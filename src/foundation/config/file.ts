@@ -3,6 +3,7 @@ import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from '
 import { basename, dirname, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { writeFileAtomic, writeFileInPlace } from '../atomic-file.ts';
+import { diskTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE } from '../file-modes.ts';
 import { invalidConfig, type Origin } from './invalid.ts';
@@ -35,7 +36,9 @@ export function readConfigFile(path: string): ConfigFile {
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
   } catch (error) {
     if (error instanceof SvcError) throw error;
-    throw new SvcError('config_invalid', { message: `${path} cannot be read as UTF-8 text (${codeOf(error)}).` });
+    const refused = error instanceof Error && 'syscall' in error;
+    const why = refused ? diskTrouble(error) : ` as UTF-8 text (${codeOf(error)}).`;
+    throw new SvcError('config_invalid', { message: `${path} cannot be read${why}` });
   }
   return { text, values: parseConfig(text, basename(path)) };
 }

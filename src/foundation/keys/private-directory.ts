@@ -61,14 +61,19 @@ export class PrivateDirectory {
     return new PrivateDirectory(path, log);
   }
 
-  /** Names of the files, in no order. */
+  /** Names of the files, in no order. @throws SvcError `not_writable` if the directory cannot be read */
   list(): string[] {
-    return readdirSync(this.#path);
+    try {
+      return readdirSync(this.#path);
+    } catch (error) {
+      throw unreadable(this.#path, error);
+    }
   }
 
   /**
    * The text of a file; null where there is none.
-   * @throws SvcError `key_exposed` where it is another user's or a link, `key_damaged` where it cannot be read
+   * @throws SvcError `key_exposed` if it is another user's or a link, `key_damaged` if it is no key file,
+   *   `not_writable` if the system does not let us read it: the file itself may be whole
    */
   read(file: string): string | null {
     const late = this.#late.get(file);
@@ -82,7 +87,7 @@ export class PrivateDirectory {
       if (codeOf(error) === 'ENOENT') return null;
       if (codeOf(error) === 'ELOOP')
         throw new SvcError('key_exposed', { message: `${path} is a symbolic link: put the file itself there.` });
-      throw damaged(path, `cannot be read (${codeOf(error)})`, error);
+      throw unreadable(path, error);
     }
     try {
       const found = fstatSync(handle);
@@ -93,6 +98,8 @@ export class PrivateDirectory {
         this.#log.warn({ path }, 'others could read this key file: its mode is 0600 now');
       }
       return readFileSync(handle, 'utf8');
+    } catch (error) {
+      throw error instanceof SvcError ? error : unreadable(path, error);
     } finally {
       closeSync(handle);
     }
@@ -152,6 +159,11 @@ function exposed(path: string): SvcError {
   return new SvcError('key_exposed', {
     message: `Others can read ${path}, and this file system does not let us change that. Choose another key_dir.`,
   });
+}
+
+/** The error of a file that the system does not let us read, for example because too many files are open. */
+function unreadable(path: string, cause: unknown): SvcError {
+  return new SvcError('not_writable', { message: `${path} cannot be read${diskTrouble(cause)}`, cause });
 }
 
 /** The error of a file that does not hold what it should. */

@@ -9,6 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { readConfigFile } from '../config/file.ts';
 import { backupDirectory, sweepBackups } from '../data-dir/leftovers.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
+import { diskTrouble, openingTrouble } from '../disk-trouble.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { isKeyFile, keyFileName, NODE_KEY } from '../keys/key-store.ts';
@@ -44,10 +45,10 @@ export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot 
   const config = join(dataDir, CONFIG_FILE);
   const configured = readConfigFile(config).values.key_dir ?? '';
   const keys = keyDir ?? (configured === '' ? join(dataDir, KEYS_DIRECTORY) : configured);
-  sweepBackups(dataDir);
   const directory = backupDirectory(dataDir, pid);
   const dispose = (): void => rmSync(directory, { recursive: true, force: true });
   try {
+    sweepBackups(dataDir);
     mkdirSync(directory, { mode: PRIVATE_DIRECTORY_MODE });
     const { copy, keyFiles, agents } = consistent(database, directory, keys);
     const small: FileSource[] = [...keyFiles].map(([name, content]) => ({
@@ -60,10 +61,20 @@ export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot 
     dispose();
     if (error instanceof SvcError) throw error;
     throw new SvcError('not_writable', {
-      message: `The backup could not be taken from ${dataDir}: check its permissions and the free space on the disk.`,
+      message: `The backup could not be taken from ${dataDir}${troubleOf(error, database)}`,
       cause: error,
     });
   }
+}
+
+/** The end of a sentence on why a copy cannot be made. */
+function troubleOf(error: unknown, database: string): string {
+  if (error instanceof Error && 'syscall' in error) {
+    const path = 'path' in error ? `: ${String(error.path)}` : '';
+    return `${path}${diskTrouble(error)}`;
+  }
+  const said = error instanceof Error ? ` (${error.message}).` : '.';
+  return openingTrouble(database) ?? said;
 }
 
 /** A copy of the database, and all the keys that it names. */
