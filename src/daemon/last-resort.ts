@@ -2,6 +2,7 @@
 import { ownDetached } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
+import { safeText } from '../surfaces/cli/text.ts';
 
 /**
  * Keeps the process going after failures of the catalogue, a disk that refuses to write for example: what was under way
@@ -13,7 +14,8 @@ export function surviveKnownFailures(process: NodeJS.Process, log: Pick<Log, 'er
   ownDetached((error) => log.error({ error }, 'work in the background failed'));
   process.on('uncaughtException', (error: unknown) => {
     if (error instanceof SvcError) return log.error({ error }, 'work in the background failed');
-    process.stderr.write(`svcd: ${error instanceof Error ? (error.stack ?? error.message) : 'unknown failure'}\n`);
+    const text = error instanceof Error ? (error.stack ?? error.message) : 'unknown failure';
+    process.stderr.write(`svcd: ${safeText(text)}\n`);
     process.exit(1);
   });
 }

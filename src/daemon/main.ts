@@ -6,6 +6,7 @@ import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
+import { safeText } from '../surfaces/cli/text.ts';
 import { resetOnAbnormalEnd } from './abnormal-end.ts';
 import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from './args.ts';
 import { Daemon } from './daemon.ts';
@@ -66,9 +67,9 @@ function fail(error: unknown): void {
   // Commander has said already what is wrong.
   if (error instanceof CommanderError) process.exit(exitCodeOf(error));
   const message = error instanceof Error ? error.message : 'unknown failure';
-  process.stderr.write(`svcd: ${message}\n`);
+  process.stderr.write(`svcd: ${safeText(message)}\n`);
   if (!(error instanceof SvcError) && error instanceof Error && error.stack !== undefined)
-    process.stderr.write(`${error.stack}\n`);
+    process.stderr.write(`${safeText(error.stack)}\n`);
   process.exit(exitCodeOf(error));
 }
 

@@ -10,6 +10,7 @@ import { detach } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 import { VERSION } from '../foundation/version.ts';
+import { safeText } from '../surfaces/cli/text.ts';
 import { DaemonLink } from '../surfaces/mcp/daemon-link.ts';
 import { SharedNode } from '../surfaces/mcp/shared-node.ts';
 import { type StdioSession, type StdioStreams, serveProxy, serveTools } from '../surfaces/mcp/stdio.ts';
@@ -74,7 +75,7 @@ class OwnNode {
   /** Becomes the node when the one that was shared is gone; `then` follows, whoever it is now. */
   succeed(gone: number, then: () => void): void {
     const failed = (error: unknown): void =>
-      void process.stderr.write(`svcd: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
+      void process.stderr.write(`svcd: ${error instanceof Error ? safeText(error.message) : 'unknown failure'}\n`);
     this.#succeeding ??= this.become(gone)
       .then(() => {}, failed)
       .finally(() => {

@@ -10,9 +10,11 @@ interface LineParts {
 
 /**
  * Characters that move a terminal's cursor, break a line, turn the reading direction or are not
- * seen: control and format characters (C1 too: one of them starts escape sequences), separators.
+ * seen: control and format characters (C1 too: one of them starts escape sequences), separators, and
+ * what no font shows, such as fillers and variation selectors, which can hide a text in another one.
+ * The selectors that choose between a picture and a sign stay behind an emoji.
  */
-export const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+export const UNSAFE = /(?!(?<=\p{Emoji})[\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Text with unsafe characters as `\uXXXX`, which inside JSON strings leaves the value as it was. */
 export function escapeUnsafe(text: string): string {

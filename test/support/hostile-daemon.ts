@@ -11,7 +11,8 @@ import type { Declaration } from '../../src/operations/operation.ts';
 
 /** Titles, colours, the cursor, an 8-bit escape, hidden and reordered text, and a line of its own. */
 export const HOSTILE =
-  '\u001b]0;owned\u0007\u001b[2J\u009b31mred\u202egnp.exe\u200b\u{e0041}\u2028x\rline\nsvc: forged';
+  '\u001b]0;owned\u0007\u001b[2J\u009b31mred\u202egnp.exe\u200b\u{e0041}\u2028x\rline\nsvc: forged' +
+  '\u001b]8;;https://evil.example\u001b\\link\u001b]8;;\u0007\u009d52;c;b3duZWQ=\u009c\u2066\u3164\u034f\u{e0100}';
 
 const table: readonly Declaration[] = Object.values(operations);
 

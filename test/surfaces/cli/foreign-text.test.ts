@@ -10,7 +10,7 @@ import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 /** What a terminal obeys, and what nobody sees; line breaks and tabs are none of it. */
-const DANGEROUS = /[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}]/u;
+const DANGEROUS = /[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const ESC = '\u001b';
 /** Colours of our own. */
 const COLOURS = new RegExp(`${ESC}\\[\\d{1,2}m`, 'g');

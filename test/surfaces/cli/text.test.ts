@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { relativeTime } from '../../../src/foundation/plain-words.ts';
 import { formatFields, formatTable, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
 
-const DANGEROUS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const DANGEROUS = /(?!\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
 test('control and invisible characters are shown as escapes, never passed on', () => {
   assert.equal(safeLine('\u001b]0;owned\u0007'), '\\u{1b}]0;owned\\u{7}');

@@ -6,10 +6,10 @@ import { safeText } from '../text.ts';
 
 /** How it stands, in words. */
 export function updateText(u: UpdateView): string {
-  if (u.warning !== undefined) return u.warning;
+  if (u.warning !== undefined) return safeText(u.warning);
   const past = u.state === 'rolled_back' ? `The last update was taken back: ${u.last_error}` : (u.last_error ?? '');
   if (u.latest_version === null) return safeText(past === '' ? 'Nobody has looked for a newer svcd yet.' : past);
-  if (!u.update_available) return `svcd ${u.current_version} runs; there is no newer one.`;
+  if (!u.update_available) return safeText(`svcd ${u.current_version} runs; there is no newer one.`);
   const next = u.managed
     ? 'Put it in place with: svc update --confirm'
     : 'This svcd does not run as the installed service. Install the new version the way this one was installed, and start it again.';
