@@ -16,9 +16,11 @@ import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
 /** Agents that are remembered besides the named ones. */
-export const MAX_REMEMBERED_AGENTS = 100_000;
-/** Agents above it that are forgotten together: each time, all are compared. */
+export const MAX_REMEMBERED_AGENTS = 20_000;
+/** Agents that are written between two looks at which to forget: each time all are compared, and the event loop waits meanwhile. */
 const FORGET_TOGETHER = 10_000;
+/** Agents that may wait for a disk that refuses. */
+const MAX_UNWRITTEN = 100_000;
 /** Agents whose delegation is cached: every link that is opened asks for both of its own. */
 const MAX_AT_HAND = 8192;
 /** Milliseconds after which what was met is written together. */
@@ -78,6 +80,8 @@ export class SeenDelegations implements Component {
   readonly #unwritten = new Map<Aid, Met>();
   readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
   readonly #flush: Repeating;
+  /** Since agents were last forgotten; how many were written before the start is not known. */
+  #written = FORGET_TOGETHER;
 
   constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
     this.#store = dependencies.store;
@@ -125,13 +129,14 @@ export class SeenDelegations implements Component {
     this.#log.warn({ error }, 'delegations that were met could not be written; it is tried again');
     for (const isChosen of [false, true])
       for (const [aid, { source, rotated }] of this.#unwritten)
-        if (this.#unwritten.size > MAX_REMEMBERED_AGENTS && (isChosen || (source !== '' && !rotated)))
+        if (this.#unwritten.size > MAX_UNWRITTEN && (isChosen || (source !== '' && !rotated)))
           this.#unwritten.delete(aid);
   }
 
   #write(): void {
     if (this.#unwritten.size === 0) return;
     const now = this.#clock.now();
+    const isCrowded = this.#written + this.#unwritten.size >= FORGET_TOGETHER;
     this.#store.transaction(() => {
       for (const [aid, { issuedAt, source, network, rotated }] of this.#unwritten)
         this.#store.run`
@@ -141,9 +146,9 @@ export class SeenDelegations implements Component {
             source = iif(excluded.source = '', '', source), network = iif(excluded.source = '', '', network),
             rotated = rotated OR excluded.rotated OR issued_at <> excluded.issued_at,
             issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at`;
-      const { n } = this.#store.one`SELECT count(*) AS n FROM seen_delegations` ?? {};
-      if (Number(n) > MAX_REMEMBERED_AGENTS + FORGET_TOGETHER) this.#store.run(FORGET, MAX_REMEMBERED_AGENTS);
+      if (isCrowded) this.#store.run(FORGET, MAX_REMEMBERED_AGENTS);
     });
+    this.#written = isCrowded ? 0 : this.#written + this.#unwritten.size;
     this.#unwritten.clear();
   }
 }

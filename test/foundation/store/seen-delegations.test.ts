@@ -115,6 +115,6 @@ test('120,000 strangers make a node forget no delegation of an agent that it kno
   clock.advance(60_000);
   for (const aid of [named, labelled, called, neighbour, quiet]) assert.equal(seen.newest(aid), 2, aid);
   const rows = Number(store.one('SELECT count(*) AS n FROM seen_delegations')?.['n']);
-  assert.ok(rows <= 110_000, `${rows} rows`);
+  assert.ok(rows <= 30_000, `${rows} rows`);
   store.close();
 });
