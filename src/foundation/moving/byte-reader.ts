@@ -29,12 +29,20 @@ export class ByteReader {
 
   /** The bytes up to a line break, with it; null where none comes within `max` bytes. */
   async line(max: number): Promise<Buffer | null> {
-    for (;;) {
-      const end = this.#here.subarray(0, max).indexOf(LINE_BREAK);
-      if (end >= 0) return this.#cut(end + 1);
-      if (this.#here.length >= max || this.#ended) return null;
-      await this.#fill(this.#here.length + 1);
+    // Each piece is searched and copied once, however long the line is.
+    const pieces: Uint8Array[] = [this.#here];
+    let size = this.#here.length;
+    let end = this.#here.subarray(0, max).indexOf(LINE_BREAK);
+    while (end < 0 && size < max && !this.#ended) {
+      const piece = await this.#next();
+      if (piece === null) continue;
+      const at = piece.subarray(0, max - size).indexOf(LINE_BREAK);
+      if (at >= 0) end = size + at;
+      pieces.push(piece);
+      size += piece.length;
     }
+    if (pieces.length > 1) this.#here = Buffer.concat(pieces);
+    return end < 0 ? null : this.#cut(end + 1);
   }
 
   /** True where nothing follows. */
@@ -47,14 +55,19 @@ export class ByteReader {
   async #fill(count: number): Promise<void> {
     const pieces: Uint8Array[] = [this.#here];
     for (let size = this.#here.length; size < count && !this.#ended; ) {
-      const { done, value } = await this.#pieces.next();
-      if (done === true) this.#ended = true;
-      else {
-        pieces.push(value);
-        size += value.length;
-      }
+      const piece = await this.#next();
+      if (piece === null) continue;
+      pieces.push(piece);
+      size += piece.length;
     }
     if (pieces.length > 1) this.#here = Buffer.concat(pieces);
+  }
+
+  /** The next piece of the source; null at its end. */
+  async #next(): Promise<Uint8Array | null> {
+    const { done, value } = await this.#pieces.next();
+    if (done === true) this.#ended = true;
+    return done === true ? null : value;
   }
 
   #cut(count: number): Buffer {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import * as fc from 'fast-check';
 import { ByteReader } from '../../../src/foundation/moving/byte-reader.ts';
 
@@ -109,4 +109,21 @@ test('whatever is asked for in whatever pieces, the bytes come in order and once
     }),
     { seed: 1, numRuns: 200 },
   );
+});
+
+test('a long line in many pieces is copied once', async () => {
+  const pieces = Array.from({ length: 2000 }, () => 'x'.repeat(100));
+  const concat = Buffer.concat.bind(Buffer);
+  let copied = 0;
+  const counting = mock.method(Buffer, 'concat', (list: readonly Uint8Array[], length?: number) => {
+    copied += list.reduce((total, piece) => total + piece.length, 0);
+    return concat(list, length);
+  });
+  try {
+    assert.equal(await reader(...pieces).line(1_000_000), null, 'it does not end');
+    assert.equal((await reader(...pieces, 'y\nz').line(1_000_000))?.length, 200_002);
+  } finally {
+    counting.mock.restore();
+  }
+  assert.ok(copied <= 400_010, `${copied} bytes`);
 });
