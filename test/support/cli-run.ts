@@ -1,5 +1,5 @@
 /** Runs `svc` within the test's own process: as the real one, without the start of a process. */
-import { PassThrough } from 'node:stream';
+import { PassThrough, type Writable } from 'node:stream';
 import { runCli } from '../../src/surfaces/cli/program.ts';
 import type { CliResult } from './cli.ts';
 
@@ -11,6 +11,9 @@ export interface RunOptions {
   readonly terminal?: boolean;
   readonly dataDir?: string;
   readonly version?: string;
+  /** In place of a stdout that takes everything. */
+  readonly stdout?: Writable;
+  readonly stderr?: Writable;
 }
 
 /** Runs `svc <args>` to its end. */
@@ -24,7 +27,8 @@ export async function runSvc(args: readonly string[], options: RunOptions = {}):
   stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
   stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
   stdin.end(input);
-  const code = await runCli(args, { stdin, stdout, stderr, env }, { version, dataDir });
+  const streams = { stdin, stdout: options.stdout ?? stdout, stderr: options.stderr ?? stderr };
+  const code = await runCli(args, { ...streams, env }, { version, dataDir });
   // What was written last is read on a later turn.
   await new Promise((resolve) => setImmediate(resolve));
   return { code, ...output };

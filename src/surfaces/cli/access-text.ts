@@ -32,6 +32,11 @@ export const ENTRY = {
   quiet: ({ id, secret }: NewEntry): string => secret ?? id,
 };
 
+/** True if an answer holds a secret that is shown only this once. */
+export function holdsSecret({ secret }: NewEntry): boolean {
+  return secret !== undefined;
+}
+
 /**
  * What goes with an entry.
  * @param again the command that puts an AID on the list

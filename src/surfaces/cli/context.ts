@@ -63,6 +63,8 @@ export class CliContext {
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
   #fetches: ReturnType<typeof daemonFetch> | undefined;
+  /** What `showBeginning` has written of the answer. */
+  begun: { readonly text: string; readonly made: string } | undefined;
 
   /**
    * @param defaultDataDir the error where this user has none

@@ -1,12 +1,19 @@
 /** The `svc` command. */
+import { Socket } from 'node:net';
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { VERSION } from '../../foundation/version.ts';
+import { FileOutput } from './output.ts';
 import { runCli } from './program.ts';
 
-const { stdout, stderr, env } = process;
-// A reader that has seen enough, such as `head`, closes the pipe: that is no failure.
-stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+/** Descriptor of standard output. */
+const STDOUT = 1;
+
+const { stderr, env } = process;
+// Terminals, pipes and sockets are sockets to Node; everything else is a file or a device.
+const isFile = !(process.stdout instanceof Socket);
+const stdout = isFile ? new FileOutput(STDOUT) : process.stdout;
+
 /** The commands that need it say what is wrong with it. */
 function dataDirOrError(): string | SvcError {
   try {

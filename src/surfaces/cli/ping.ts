@@ -75,7 +75,12 @@ export async function ping(context: CliContext, typed: PingTyped): Promise<Answe
   const answers: Answer[] = [];
   while (answers.length < count) {
     if (answers.length > 0)
-      await pause(typed.interval ?? PING_INTERVAL_MS, undefined, io.signal === undefined ? {} : { signal: io.signal });
+      await pause(
+        typed.interval ?? PING_INTERVAL_MS,
+        undefined,
+        io.signal === undefined ? {} : { signal: io.signal },
+      ).catch(() => {});
+    if (io.signal?.aborted === true) break;
     const asked = client.pingAgent({ aid: typed.aid, count: 1, disable_relay: !typed.relay, ...timed });
     const answer = await asked.catch((error: unknown) => lost(error, answers.at(-1)));
     answers.push(answer);

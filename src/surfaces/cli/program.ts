@@ -8,6 +8,7 @@ import { completionCommands } from './commands/completion.ts';
 import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
 import { examples } from './examples.ts';
 import type { CliIo } from './io.ts';
+import { OutputWatch } from './output.ts';
 import { PIPED_SECRETS } from './piped-secret.ts';
 import { Unsuccessful } from './shown.ts';
 import { safeJson, safeText } from './text.ts';
@@ -109,7 +110,7 @@ function usageError({ code, message }: CommanderError): SvcError {
 }
 
 function report(io: CliIo, error: SvcError, json: boolean): void {
-  const { code, message, details } = error;
+  const { code, message, details = {} } = error;
   if (json) return void io.stderr.write(`${safeJson({ error: code, message, details })}\n`);
   io.stderr.write(`svc: ${safeText(inPlainWords(error))}\n`);
   const next = whatNext(error);
@@ -117,11 +118,25 @@ function report(io: CliIo, error: SvcError, json: boolean): void {
 }
 
 /**
- * Runs a command line.
+ * Runs a command line and waits until its output is written.
  * @param args what stands behind `svc`
  * @returns the exit code
  */
 export async function runCli(args: readonly string[], io: CliIo, options: ProgramOptions): Promise<number> {
+  const output = new OutputWatch(io);
+  const code = await runCommand(args, output.io, options, output);
+  const failure = await output.failure();
+  if (failure === undefined || code !== 0) return code;
+  report(io, failure, args.includes('--json'));
+  return failure.exit;
+}
+
+async function runCommand(
+  args: readonly string[],
+  io: CliIo,
+  options: ProgramOptions,
+  output: OutputWatch,
+): Promise<number> {
   const json = args.includes('--json');
   if (!json && !args.includes('--quiet')) for (const remark of variableRemarks(io)) io.stderr.write(`${remark}\n`);
   try {
@@ -135,7 +150,12 @@ export async function runCli(args: readonly string[], io: CliIo, options: Progra
       else usageRemark(io, error, args);
       return EXIT.usage;
     }
-    if (error instanceof Unsuccessful && json) return EXIT.failed;
+    if (error instanceof Unsuccessful) {
+      if (!json && error.message !== '') io.stderr.write(`svc: ${safeText(error.message)}\n`);
+      return error.exit;
+    }
+    // Without an output the command was told to end.
+    if (error instanceof SvcError && error.code === 'cancelled' && output.isGone) return 0;
     if (error instanceof SvcError) {
       report(io, error, json);
       return error.exit;

@@ -28,7 +28,9 @@ export function keptText(replicas: number): string {
   return replicas > 0 ? `kept by ${counted(replicas, 'node')}` : 'kept by this node, which the others ask';
 }
 
-export function publishedText({ published, replicas, publish_error }: PublishAttempt): string {
+/** Undefined before it is known. */
+export function publishedText({ published, replicas, publish_error }: Partial<PublishAttempt>): string | undefined {
+  if (published === undefined) return undefined;
   if (published) return `yes, ${keptText(replicas ?? 0)}`;
   return publish_error ?? (replicas === undefined ? 'no' : NO_OTHER_NODE);
 }

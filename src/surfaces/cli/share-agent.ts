@@ -1,7 +1,7 @@
 /** The agent whose service a shared MCP server is: made if need be, closed to all but those that are let in. */
 import { parseAid } from '../../foundation/identity/aid.ts';
 import { provenService } from '../proven-caller.ts';
-import { register } from './commands/identity.ts';
+import { register, type ShowKey } from './commands/identity.ts';
 import { agentOf, agreeToReplace, giveName } from './commands/serve.ts';
 import type { CliContext } from './context.ts';
 
@@ -27,15 +27,22 @@ export interface ShareAgent {
  * The agent, bound to nothing that answers.
  * @throws SvcError `wrong_state` where it serves something else that is not to be replaced
  */
-export async function shareAgent(context: CliContext, options: ShareAgentOptions): Promise<ShareAgent> {
+export async function shareAgent(
+  context: CliContext,
+  options: ShareAgentOptions,
+  showKey: ShowKey,
+): Promise<ShareAgent> {
   const { name, save_master } = options;
   const known = await agentOf(context, options);
   const replaced = known === undefined ? null : await agreeToReplace(context, known, options.replace === true);
   const made =
-    known === undefined ? await register(context, { save_master, publish: false, service_tcp: undefined }) : undefined;
+    known === undefined
+      ? await register(context, { save_master, publish: false, service_tcp: undefined }, showKey)
+      : undefined;
   const aid = made?.aid ?? known ?? '';
   if (name !== undefined) await giveName(context, aid, name);
-  return { aid, replaced, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file };
+  // The key comes first, as it was shown before the rest was known.
+  return { aid, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file, replaced };
 }
 
 /** Lets in these agents and those that were let in before, and nobody else. @returns the AIDs that may call */

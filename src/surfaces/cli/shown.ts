@@ -1,12 +1,22 @@
 /** How answers are shown: as JSON, as text for people, or as the one value that a script wants. */
+import { EXIT, SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
 import { laidOut, type Shape } from './laid.ts';
 import type { Names } from './names.ts';
+import { deliver } from './output.ts';
 import { safeJson, safeText } from './text.ts';
 
-/** The end of a command that has shown its result, which says that something is wrong: exit code 1. Programs read the result. */
+/** The end of a command that has shown its result, which says that something is wrong. Programs read the result. */
 export class Unsuccessful extends Error {
   override readonly name = 'Unsuccessful';
+  /** The exit code of the command. */
+  readonly exit: number;
+
+  /** @param message why, for people; empty if the program that was run has said it */
+  constructor(message: string, exit: number = EXIT.failed) {
+    super(message);
+    this.exit = exit;
+  }
 }
 
 /** The forms of an answer `A`; `W` is what was typed. */
@@ -29,6 +39,18 @@ export interface Shown<A, W> {
   remark?(answer: A, typed: W): string | false | undefined;
   /** Why the command fails all the same, where it does. */
   fails?(answer: A, typed: W): string | false | undefined;
+  /** The exit code of the program that was run in place of this one. */
+  exit?(answer: A): number;
+  /** The answer may hold a secret that is shown only this once. */
+  once?: Once<A, W>;
+}
+
+/** What an answer with a secret needs. */
+interface Once<A, W> {
+  /** True if this answer holds one. */
+  holds(answer: A): boolean;
+  /** Takes back what was made with a secret that could not be written. */
+  undo?(this: void, context: CliContext, answer: A, typed: W): Promise<unknown>;
 }
 
 async function textFor<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>): Promise<string> {
@@ -54,9 +76,70 @@ export async function printed<A, W>(context: CliContext, answer: A, typed: W, sh
  * @throws Unsuccessful where the answer says that something is wrong
  */
 export async function show<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>): Promise<void> {
-  context.io.stdout.write(await printed(context, answer, typed, shown));
+  const text = await printed(context, answer, typed, shown);
+  if (context.begun !== undefined) await showRest(context, context.begun, String(text));
+  else if (shown.once?.holds(answer) === true) await showOnce(context, text, shown.once, answer, typed);
+  else context.io.stdout.write(text);
   const remark = shown.remark?.(answer, typed);
   if (typeof remark === 'string') context.note(remark);
   const failure = shown.fails?.(answer, typed);
   if (typeof failure === 'string') throw new Unsuccessful(failure);
+  const exit = shown.exit?.(answer) ?? 0;
+  if (exit !== 0) throw new Unsuccessful('', exit);
+}
+
+/** End of a JSON document. */
+const JSON_END = '\n}\n';
+
+/**
+ * Writes the first part of an answer and waits until it is taken: a new key has to be written before anything is made with it.
+ * `show` later adds the rest of the answer, which has to begin with the same members.
+ * @param made what to say if the rest cannot be written
+ * @throws SvcError `not_writable`
+ */
+export async function showBeginning<A, W>(
+  context: CliContext,
+  answer: A,
+  typed: W,
+  shown: Shown<A, W>,
+  made: string,
+): Promise<void> {
+  const whole = String(await printed(context, answer, typed, shown));
+  const text = context.options.json === true ? whole.slice(0, -JSON_END.length) : whole;
+  await deliver(context.io.stdout, text);
+  context.begun = { text, made };
+}
+
+/** Ends an answer that has only its first part, so that programs can read it. */
+export function endBeginning(context: CliContext): void {
+  if (context.begun !== undefined && context.options.json === true) context.io.stdout.write(JSON_END);
+}
+
+async function showRest(context: CliContext, { text: begun, made }: { text: string; made: string }, text: string) {
+  const rest = text.startsWith(begun) ? text.slice(begun.length) : text;
+  await deliver(context.io.stdout, rest).catch((error: unknown) => {
+    const message = `${error instanceof Error ? error.message : 'The output cannot be written.'} ${made}`;
+    throw new SvcError('not_writable', { message, cause: error });
+  });
+}
+
+/** @throws SvcError `not_writable` */
+async function showOnce<A, W>(
+  context: CliContext,
+  text: string | Uint8Array,
+  { undo }: Once<A, W>,
+  answer: A,
+  typed: W,
+): Promise<void> {
+  try {
+    await deliver(context.io.stdout, text);
+  } catch (error) {
+    if (!(error instanceof SvcError) || undo === undefined) throw error;
+    const after = await undo(context, answer, typed).then(
+      () => 'Nothing was changed.',
+      (failure: unknown) =>
+        `The change could not be undone: ${failure instanceof Error ? failure.message : 'unknown failure'}`,
+    );
+    throw new SvcError('not_writable', { message: `${error.message} ${after}`, cause: error });
+  }
 }

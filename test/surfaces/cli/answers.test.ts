@@ -128,7 +128,7 @@ test('a file to store that cannot be read is said to be just that', async (t) =>
   const file = '/nonexistent/plan.pdf';
   const { code, stderr } = await answered(t, {}, 'object', 'put', file, '--aid', aid, '--json');
   assert.equal(code, 5);
-  assert.deepEqual(JSON.parse(stderr), { error: 'not_found', message: `${file} cannot be read.` });
+  assert.deepEqual(JSON.parse(stderr), { error: 'not_found', message: `${file} cannot be read.`, details: {} });
 });
 
 test('a server that is not svcd is said to be another one', async (t) => {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
@@ -56,4 +57,39 @@ test('open gives the address of a web service where nobody sees a browser', asyn
   const daemon = await AnsweringDaemon.start(t, () => [201, { id: '0123456789abcdef', url: 'http://127.0.0.1:7' }]);
   const { code, stdout } = await runSvc(['open', aid, '/docs'], { env: { SVC_API: daemon.api } });
   assert.deepEqual([code, stdout, daemon.asked], [0, 'http://127.0.0.1:7/docs\n', [`POST /origins/${aid}`]]);
+});
+
+test('nc sends all of its input although the other side has ended its half', async (t) => {
+  let got = 0;
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.end('ready\n');
+    socket.on('data', (bytes: Buffer) => (got += bytes.length));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  const tunnel = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const daemon = await AnsweringDaemon.start(t, () => [200, { tunnel }]);
+  const input = 'u'.repeat(4_000_000);
+  const done = await runSvc(['nc', aid], { env: { SVC_API: daemon.api }, input });
+  assert.deepEqual([done.code, done.stdout, got], [0, 'ready\n', input.length], done.stderr);
+});
+
+test('nc says that its output or its connection has failed', async (t) => {
+  const server = createServer((socket) => void socket.write('hello', () => socket.resetAndDestroy()));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => server.close());
+  let tunnel = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const daemon = await AnsweringDaemon.start(t, () => [200, { tunnel }]);
+  const env = { SVC_API: daemon.api };
+  const reset = await runSvc(['nc', aid], { env });
+  assert.deepEqual([reset.code, reset.stderr.split('\n')[0]], [1, 'svc: The connection broke (ECONNRESET).']);
+  const stdout = new Writable({
+    write: (_chunk, _encoding, done) => done(Object.assign(new Error(), { code: 'EPIPE' })),
+  });
+  const talking = createServer((socket) => void socket.write('hello'));
+  await once(talking.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => talking.close());
+  tunnel = `127.0.0.1:${(talking.address() as AddressInfo).port}`;
+  const unread = await runSvc(['nc', aid], { env, stdout });
+  assert.deepEqual([unread.code, unread.stderr], [1, 'svc: The output cannot be written (EPIPE).\n']);
 });

@@ -1,5 +1,5 @@
 /** `svc agents acl`: who may call an agent of this daemon. */
-import { accessTable, ENTRY, entryLoss, GONE } from '../access-text.ts';
+import { accessTable, ENTRY, entryLoss, GONE, holdsSecret } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { choice, PAGE, pageRemark } from '../takes.ts';
@@ -46,6 +46,7 @@ export function aclCommands(agents: CommandGroup): void {
       ...(await allowInput(context, aid, way)),
     }),
     ...ENTRY,
+    once: { holds: holdsSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
   });
   acl.call('deny <agent>', 'refuse an AID; its open connections are cut', {
     examples: ['svc agents acl deny aid1… aid1…'],

@@ -1,6 +1,6 @@
 /** `svc admin`: who may drive this node from afar, and who did. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
-import { accessTable, ENTRY, entryLoss, GONE } from '../access-text.ts';
+import { accessTable, ENTRY, entryLoss, GONE, holdsSecret } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -95,6 +95,7 @@ export function adminCommands(svc: CommandGroup): void {
     operation: 'remoteAdminAllow',
     input: async ({ aid, ...way }, context) => ({ aid, ...(await allowInput(context, aid, way)) }),
     ...ENTRY,
+    once: { holds: holdsSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
   admin.call('deny <aid>', 'refuse an AID, whatever else would let it in; its open connections are cut', {
     operation: 'remoteAdminDeny',

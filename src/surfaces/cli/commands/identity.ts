@@ -5,7 +5,9 @@ import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import { discardSecret, saveMasterKey } from '../master-file.ts';
 import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
+import { deliver } from '../output.ts';
 import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
+import { endBeginning, showBeginning } from '../shown.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
@@ -29,10 +31,14 @@ type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
-interface Registered extends PublishAttempt {
+/** What is known of a new agent before it is registered. */
+export interface NewAgent {
   readonly aid: string;
   readonly label?: string | undefined;
   readonly master_private_key_hex?: string | undefined;
+}
+
+interface Registered extends NewAgent, Partial<PublishAttempt> {
   readonly master_file?: string | undefined;
 }
 
@@ -69,8 +75,17 @@ async function labelled(context: CliContext, aid: string, label: string): Promis
   }
 }
 
-/** Makes an identity, keeps its master key first of all, then registers and publishes it. */
-export async function register(context: CliContext, options: RegisterOptions, kind?: WalletKind) {
+/**
+ * Writes the master key of a new agent before the agent is made, in the form that the command has for its answer.
+ * @throws SvcError `not_writable`
+ */
+export type ShowKey = (agent: NewAgent, made: string) => Promise<void>;
+
+/**
+ * Makes an identity, saves or shows its master key, and only then registers and publishes it.
+ * @throws SvcError `not_writable` if the key can be neither saved nor shown: nothing is registered then
+ */
+export async function register(context: CliContext, options: RegisterOptions, showKey: ShowKey, kind?: WalletKind) {
   const { save_master: file, label } = options;
   const identity = await newIdentity(context, options, kind);
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;
@@ -79,13 +94,26 @@ export async function register(context: CliContext, options: RegisterOptions, ki
   if (label !== undefined) await refuseTakenLabel(context, label);
   if (file !== undefined) saveMasterKey(file, aid, masterHex);
   const shown = file === undefined && !ownMaster ? masterHex : undefined;
+  if (shown !== undefined) {
+    const made = `The agent ${aid} is registered. If its master key was lost, delete it: svc agents del ${aid}`;
+    // With --quiet, standard output holds the AID alone.
+    if (isQuiet(context)) await deliver(context.io.stderr, `master key of ${aid}: ${masterHex}\n`);
+    else await showKey({ aid, label, master_private_key_hex: shown }, made);
+  }
   const { aid: registered, ...state } = await registerIdentity(context, identity, options).catch(async (error) => {
-    if (file !== undefined && (await isRefused(context, aid, error))) discardSecret(file);
+    endBeginning(context);
+    if (await isRefused(context, aid, error)) {
+      if (file !== undefined) discardSecret(file);
+      if (shown !== undefined) context.warn(`Nothing was registered. Discard the master key of ${aid}.`);
+    }
     throw error;
   });
-  if (shown !== undefined && context.options.quiet === true) context.warn(`master key of ${aid}: ${masterHex}`);
   if (label !== undefined) await labelled(context, registered, label);
-  return { aid: registered, label, master_private_key_hex: shown, master_file: file, ...state };
+  return { aid, label, master_private_key_hex: shown, master_file: file, ...state };
+}
+
+function isQuiet({ options }: CliContext): boolean {
+  return options.quiet === true && options.json !== true;
 }
 
 /** Errors after which nobody knows whether an identity was registered, or will be. */
@@ -132,7 +160,13 @@ export function addRegister(parent: CommandGroup, path: string, kind?: WalletKin
   parent.run(path.replace(/^.* /, ''), `make an identity${ofWallet(kind)}, register it here and publish it`, {
     examples: [`svc ${path} --service-tcp 127.0.0.1:8080 --save-master master.key`, `svc ${path} --label home`],
     takes: { ...REGISTER, ...(kind?.takes ?? { ...WALLET, ...MASTER }), ...EXPIRES },
-    run: (context, typed) => register(context, typed, kind),
+    run: (context, typed) =>
+      register(
+        context,
+        typed,
+        (agent, made) => showBeginning<Registered, unknown>(context, agent, typed, REGISTERED, made),
+        kind,
+      ),
     ...REGISTERED,
     remark: (r) => r.master_private_key_hex !== undefined && MASTER_WARNING,
   });
@@ -160,6 +194,7 @@ export function identityCommands(svc: CommandGroup): void {
           delegation_proof_hex: made.delegation_proof_hex,
         }),
       quiet: ({ aid }) => aid,
+      once: { holds: () => true },
       remark: ({ warning }) => warning,
     });
   }

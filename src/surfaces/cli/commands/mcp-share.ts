@@ -9,10 +9,10 @@ import type { CliContext } from '../context.ts';
 import { askedToEnd } from '../ending.ts';
 import { publishedText, tryPublish } from '../publication.ts';
 import { bindShare, closeToOthers, type ShareAgent, shareAgent, unbindShare } from '../share-agent.ts';
-import { show } from '../shown.ts';
+import { type Shown, show, showBeginning } from '../shown.ts';
 import { repeated, type Typed } from '../takes.ts';
 import { formatFields, safeText } from '../text.ts';
-import { MASTER_WARNING, masterText } from './identity.ts';
+import { MASTER_WARNING, masterText, type NewAgent } from './identity.ts';
 
 const TAKES = {
   '<server...>': 'the command that starts the server, behind "--", or the address of one that runs',
@@ -90,7 +90,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   const { seen, begin } = await context.progress('Starting the server', opening);
   if (end.signal.aborted) throw new SvcError('cancelled');
   checkTools(seen, lists);
-  const agent = await shareAgent(context, options);
+  const agent = await shareAgent(context, options, (made, said) => showBeginning(context, made, options, SHARED, said));
   const { aid } = agent;
   const allowed = await closeToOthers(context, aid, [...new Set([...named, ...lists.keys()])]);
   const { caller_key_hex } = await context.client.agentCallerKey({ aid });
@@ -101,7 +101,8 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     const state = (await context.progress('Publishing', publishing)) ?? { published: false };
     const { title, tools } = seen;
     const service_tcp = provenService(gate.address);
-    await tell(context, { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state });
+    const shared: Shared = { ...agent, name: options.name, server: title, tools, allowed, service_tcp, ...state };
+    await show(context, shared, options, SHARED);
     await ending;
   } finally {
     // The daemon may be gone: what it was told of the port does nobody harm, for nobody else can prove to be this.
@@ -111,37 +112,35 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   return undefined;
 }
 
-function tell(context: CliContext, shared: Shared): Promise<void> {
-  return show(
-    context,
-    shared,
-    {},
-    {
-      aids: 'told',
-      text: (one, _, names) =>
-        formatFields({
-          name: one.name,
-          server: one.server ?? 'asks for authorization first',
-          tools: one.tools.length === 0 ? 'none shown' : one.tools.join(', '),
-          'lets in':
-            one.allowed.length === 0 ? 'nobody yet' : one.allowed.map((aid) => names.nameOf(aid) ?? aid).join(', '),
-          replaces: one.replaced ?? undefined,
-          aid: one.aid,
-          'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
-          published: publishedText(one),
-        }),
-      quiet: ({ aid }) => aid,
-      remark: ({ aid, allowed, master_private_key_hex }) =>
-        [
-          master_private_key_hex !== undefined && MASTER_WARNING,
-          allowed.length === 0 && `Let somebody in: "svc agents acl allow ${aid} --aid <agent>".`,
-          `They use it with "svc mcp use ${aid} --into claude-code". It is shared until this command ends.`,
-        ]
-          .filter((line) => line !== false)
-          .join('\n'),
-    },
-  );
-}
+const SHARED: Shown<Partial<Shared> & NewAgent, unknown> = {
+  aids: 'told',
+  text: (one, _, names) => {
+    const { master_private_key_hex: key, allowed, tools } = one;
+    const lets = allowed?.map((aid) => names.nameOf(aid) ?? aid).join(', ');
+    // Before the agent is made only its key can be shown.
+    const isMade = one.service_tcp !== undefined;
+    return formatFields({
+      ...(key === undefined ? {} : { aid: one.aid, 'master key': key }),
+      name: isMade ? one.name : undefined,
+      server: isMade ? (one.server ?? 'asks for authorization first') : undefined,
+      tools: tools?.length === 0 ? 'none shown' : tools?.join(', '),
+      'lets in': lets === '' ? 'nobody yet' : lets,
+      replaces: one.replaced ?? undefined,
+      ...(key === undefined ? { aid: one.aid } : {}),
+      ...(key === undefined && one.master_file !== undefined ? { 'master key': masterText(one) } : {}),
+      published: publishedText(one),
+    });
+  },
+  quiet: ({ aid }) => aid,
+  remark: ({ aid, allowed, master_private_key_hex }) =>
+    [
+      master_private_key_hex !== undefined && MASTER_WARNING,
+      allowed?.length === 0 && `Let somebody in: "svc agents acl allow ${aid} --aid <agent>".`,
+      `They use it with "svc mcp use ${aid} --into claude-code". It is shared until this command ends.`,
+    ]
+      .filter((line) => typeof line === 'string')
+      .join('\n'),
+};
 
 export function addShare(mcp: CommandGroup): void {
   mcp.run('share', 'let other agents use an MCP server of this machine, as long as this runs', {

@@ -8,6 +8,7 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
 import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
+import { deliver } from '../output.ts';
 import { newPassword, type PasswordOptions } from '../password.ts';
 import { readAll } from '../standard-input.ts';
 import type { Typed } from '../takes.ts';
@@ -62,7 +63,7 @@ async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof E
   const { left_out } = document;
   if (out !== undefined)
     return { aid: document.aid, file: out, size: await writeNewFile(out, content), sealed, left_out };
-  for await (const piece of content) context.io.stdout.write(piece);
+  for await (const piece of content) await deliver(context.io.stdout, piece);
   context.note(exportRemarks(sealed, left_out));
   return undefined;
 }

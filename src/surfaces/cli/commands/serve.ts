@@ -8,6 +8,7 @@ import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
 import { confirmed } from '../prompt.ts';
 import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
+import { type Shown, showBeginning } from '../shown.ts';
 import type { Typed } from '../takes.ts';
 import { formatFields, formatTable, safeText } from '../text.ts';
 import { allAgents } from './agents.ts';
@@ -34,8 +35,9 @@ interface Served {
   readonly published: boolean;
 }
 
-interface Started extends Served, PublishAttempt {
-  readonly replaced: string | null;
+interface Started extends Partial<Served>, Partial<PublishAttempt> {
+  readonly aid: string;
+  readonly replaced?: string | null;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
 }
@@ -88,14 +90,24 @@ async function start(context: CliContext, where: string, options: Serving): Prom
   const service_tcp = /^\d+$/.test(where) ? `127.0.0.1:${where}` : where;
   const known = await agentOf(context, options);
   const { name, save_master } = options;
-  const made = known === undefined ? await register(context, { service_tcp, save_master, publish: true }) : undefined;
+  const made =
+    known === undefined
+      ? await register(context, { service_tcp, save_master, publish: true }, (agent, said) =>
+          showBeginning<Serve, unknown>(context, { started: agent }, options, SERVE, said),
+        )
+      : undefined;
   const aid = made?.aid ?? known ?? '';
   const replaced =
     made === undefined ? await agreeToReplace(context, aid, options.replace === true, service_tcp) : null;
   if (made === undefined) await client.agentPatch({ aid, service_tcp, temporary: replaced !== null });
-  const state = made ?? (await tryPublish(context, aid));
+  const state = made ?? (await context.progress('Publishing', tryPublish(context, aid)));
   if (name !== undefined) await giveName(context, aid, name);
-  return { ...servedOf(await client.agentGet({ aid })), ...(name === undefined ? {} : { name }), ...state, replaced };
+  const key = made?.master_private_key_hex;
+  // The key comes first, as it was shown before the rest was known.
+  const begun: Pick<Started, 'aid' | 'master_private_key_hex'> =
+    key === undefined ? { aid } : { aid, master_private_key_hex: key };
+  const served = servedOf(await client.agentGet({ aid }));
+  return Object.assign(begun, served, { aid }, name === undefined ? {} : { name }, state, { replaced });
 }
 
 async function stop(context: CliContext, options: Serving): Promise<Served> {
@@ -128,15 +140,52 @@ function stoppedText({ aid, service_tcp }: Served): string {
 }
 
 function startedText(one: Started): Laid {
+  const { name, service_tcp, service_tcp_ok, master_private_key_hex: key } = one;
+  const serves = `${service_tcp} (${service_tcp_ok === true ? 'it answers' : 'it does not answer yet'})`;
+  // Before the agent is made only its key can be shown.
+  const isMade = service_tcp !== undefined;
   return formatFields({
-    name: one.name,
-    serves: `${one.service_tcp} (${one.service_tcp_ok ? 'it answers' : 'it does not answer yet'})`,
-    replaces: one.replaced === null ? undefined : one.replaced,
-    aid: one.aid,
-    'master key': (one.master_private_key_hex ?? one.master_file) ? masterText(one) : undefined,
+    ...(key === undefined ? {} : { aid: one.aid, 'master key': key }),
+    name: isMade ? name : undefined,
+    serves: isMade ? serves : undefined,
+    replaces: one.replaced ?? undefined,
+    ...(key === undefined ? { aid: one.aid } : {}),
+    ...(key === undefined && one.master_file !== undefined ? { 'master key': masterText(one) } : {}),
     published: publishedText(one),
   });
 }
+
+/** One of the three things that the command does. */
+interface Serve {
+  readonly started?: Started | undefined;
+  readonly stopped?: Served | undefined;
+  readonly served?: readonly Served[] | undefined;
+}
+
+const SERVE: Shown<Serve, unknown> = {
+  json: ({ started, stopped, served }) => {
+    if (started === undefined) return stopped ?? { served };
+    const { replaced, ...shown } = started;
+    return typeof replaced === 'string' ? { ...shown, replaced } : shown;
+  },
+  aids: 'told',
+  text: ({ started, stopped, served }, _, names) =>
+    started !== undefined
+      ? startedText(started)
+      : stopped !== undefined
+        ? stoppedText(stopped)
+        : listText(served ?? [], names),
+  quiet: ({ started, stopped, served }) =>
+    started?.aid ?? stopped?.aid ?? (served ?? []).map(({ aid }) => aid).join('\n'),
+  remark: ({ started }) =>
+    started !== undefined &&
+    [
+      started.master_private_key_hex !== undefined && MASTER_WARNING,
+      `Others open it with "svc tunnel open ${started.aid}", or call it with "svc get ${started.aid} /".`,
+    ]
+      .filter((line) => line !== false)
+      .join('\n'),
+};
 
 export function serveCommand(svc: CommandGroup): void {
   svc.run('serve', 'let others reach a service of this machine, in one step; list what is served', {
@@ -147,34 +196,12 @@ export function serveCommand(svc: CommandGroup): void {
       'svc serve --off --name demo',
     ],
     takes: TAKES,
-    progress: 'Publishing',
     run: async (context, { service, ...options }) => {
       if (options.off === true) return { stopped: await stop(context, options) };
       if (service !== undefined) return { started: await start(context, service, options) };
       const agents = await allAgents(context.client);
       return { served: agents.filter(({ service_tcp }) => service_tcp !== '').map(servedOf) };
     },
-    json: ({ started, stopped, served }) => {
-      if (started === undefined) return stopped ?? { served };
-      const { replaced, ...shown } = started;
-      return replaced === null ? shown : { ...shown, replaced };
-    },
-    aids: 'told',
-    text: ({ started, stopped, served }, _, names) =>
-      started !== undefined
-        ? startedText(started)
-        : stopped !== undefined
-          ? stoppedText(stopped)
-          : listText(served, names),
-    quiet: ({ started, stopped, served }) =>
-      started?.aid ?? stopped?.aid ?? (served ?? []).map(({ aid }) => aid).join('\n'),
-    remark: ({ started }) =>
-      started !== undefined &&
-      [
-        started.master_private_key_hex !== undefined && MASTER_WARNING,
-        `Others open it with "svc tunnel open ${started.aid}", or call it with "svc get ${started.aid} /".`,
-      ]
-        .filter((line) => line !== false)
-        .join('\n'),
+    ...SERVE,
   });
 }

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 import { parseAddress } from '../../../foundation/address.ts';
 import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import { ownScript } from '../../../foundation/package-file.ts';
@@ -30,23 +31,29 @@ function refuseRemote({ options }: CliContext): void {
     throw new SvcError('local_only', { message: 'This begins at this machine: leave --via out.' });
 }
 
-/** Carries standard input and output over one connection, until the other side has ended it. */
+/** Carries standard input and output over one connection until both directions have ended. */
 async function carry(context: CliContext, aid: string, way: Way): Promise<undefined> {
   refuseRemote(context);
   const { stdin, stdout } = context.io;
   const { tunnel } = await context.client.connect({ aid, ...way });
   const { host, port } = parseAddress(tunnel) ?? { host: '', port: 0 };
   const socket = connect({ host, port, allowHalfOpen: true });
-  stdin.pipe(socket);
-  socket.pipe(stdout, { end: false });
+  const down = pipeline(socket, stdout, { end: false });
+  const up = pipeline(stdin, socket);
   try {
-    await once(socket, 'end');
+    // A person who is typing sees that the other side has ended. Any other input is carried to its end.
+    if (stdin.isTTY === true) await Promise.race([down, up.then(() => down)]);
+    else await Promise.all([down, up]);
     return undefined;
   } catch (cause) {
+    if (stdout.errored !== null)
+      throw new SvcError('not_writable', { message: `The output cannot be written (${codeOf(cause)}).`, cause });
     throw new SvcError('connect_failed', { message: `The connection broke (${codeOf(cause)}).`, cause });
   } finally {
+    up.catch(() => {});
+    down.catch(() => {});
     // A terminal would keep the command alive.
-    stdin.unpipe(socket).destroy();
+    stdin.destroy();
     socket.destroySoon();
   }
 }

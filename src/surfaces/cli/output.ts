@@ -1,0 +1,116 @@
+/** Standard output and standard error as a command writes them, and what happens when they cannot be written. */
+import { fstatSync, fsyncSync, statSync, writeSync } from 'node:fs';
+import { devNull } from 'node:os';
+import { Writable } from 'node:stream';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
+import type { CliIo } from './io.ts';
+
+/** A regular file or a device as standard output. Node's own stream ignores short writes: a disk that fills up would cut the result without an error. */
+export class FileOutput extends Writable {
+  readonly fd: number;
+
+  constructor(fd: number) {
+    super({
+      write(chunk: Buffer, _encoding, done) {
+        try {
+          for (let at = 0; at < chunk.length; ) at += writeSync(fd, chunk, at);
+          done();
+        } catch (error) {
+          done(error instanceof Error ? error : new Error('The write failed.'));
+        }
+      },
+    });
+    this.fd = fd;
+  }
+
+  /** Waits until a regular file is on disk. A device has nothing to flush. */
+  flush(): void {
+    if (fstatSync(this.fd).isFile()) fsyncSync(this.fd);
+  }
+}
+
+/** True for the null device, which Node also puts in place of a closed standard output. */
+function isNullDevice(stream: Writable): boolean {
+  const fd = 'fd' in stream ? stream.fd : undefined;
+  if (typeof fd !== 'number') return false;
+  const [output, nothing] = [fstatSync(fd), statSync(devNull, { throwIfNoEntry: false })];
+  return output.isCharacterDevice() && nothing !== undefined && output.rdev === nothing.rdev;
+}
+
+/** Waits until everything that was written before has been taken, or the stream has failed. */
+function written(stream: Writable, text: string | Uint8Array): Promise<Error | undefined> {
+  return new Promise((resolve) => {
+    if (stream.errored !== null) return resolve(stream.errored);
+    stream.write(text, (error) => resolve(error ?? undefined));
+  });
+}
+
+/**
+ * Writes what cannot be shown again and waits until the system has taken it.
+ * @throws SvcError `not_writable`, also if nobody reads the output: it is a closed pipe or the null device
+ */
+export async function deliver(stream: Writable, text: string | Uint8Array): Promise<void> {
+  if (isNullDevice(stream))
+    throw new SvcError('not_writable', {
+      message: 'The output is closed or the null device: what is shown once would be lost.',
+    });
+  const error = await written(stream, text);
+  if (error !== undefined)
+    throw new SvcError('not_writable', {
+      message: `The output cannot be written (${codeOf(error)}).`,
+      cause: error,
+    });
+  if (stream instanceof FileOutput) stream.flush();
+}
+
+/** Notices that the output of a command cannot be written. */
+export class OutputWatch {
+  readonly #io: CliIo;
+  readonly #gone = new AbortController();
+  #failure: Error | undefined;
+
+  constructor(io: CliIo) {
+    this.#io = io;
+    io.stdout.on('error', (error: Error) => {
+      this.#failure ??= error;
+      this.#gone.abort();
+    });
+    // Without a listener the failure of a remark would end the command.
+    io.stderr.on('error', () => {});
+  }
+
+  /** What the command gets. Its signal also ends what would otherwise run forever without an output. */
+  get io(): CliIo {
+    const io = this.#io;
+    const { stdout, stderr, env } = io;
+    const signal = io.signal === undefined ? this.#gone.signal : AbortSignal.any([io.signal, this.#gone.signal]);
+    return {
+      // Making it takes time that most commands do not need.
+      get stdin() {
+        return io.stdin;
+      },
+      stdout,
+      stderr,
+      env,
+      signal,
+    };
+  }
+
+  /**
+   * Waits until the output is written.
+   * @returns the error `not_writable` if the result is lost; undefined if it is written, or its reader has seen enough, as `head` has
+   */
+  async failure(): Promise<SvcError | undefined> {
+    const failure = this.#failure ?? (await written(this.#io.stdout, ''));
+    if (failure === undefined || codeOf(failure) === 'EPIPE') return undefined;
+    return new SvcError('not_writable', {
+      message: `The output cannot be written (${codeOf(failure)}). The command may have done its work; its result is lost.`,
+      cause: failure,
+    });
+  }
+
+  /** True if the output has failed. */
+  get isGone(): boolean {
+    return this.#failure !== undefined;
+  }
+}

@@ -1,0 +1,58 @@
+/** A command line for each command of `svc` that a made-up daemon can answer. A new command is among them by itself. */
+import { clientProgram } from '../../tools/command-tree.ts';
+import { commandsOf } from './command-tree.ts';
+
+/** Commands that ask no daemon, or only answer what they were given. */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  'completion',
+  'backup',
+  'restore',
+  'wallet message',
+  'wallet register',
+  'agents import',
+  // They run other programs, or carry what comes as it is.
+  'open',
+  'ssh',
+  'nc',
+]);
+
+/** An argument of each kind that stands for itself. */
+function argumentFor(name: string, aid: string): string {
+  const known: Readonly<Record<string, string>> = {
+    service: 'lang.translate',
+    policy: 'deny',
+    list: 'allow',
+    seq: '1',
+    shell: 'bash',
+    key: 'log_level',
+    secret: 'off',
+    path: '/x',
+    group: 'ab'.repeat(32),
+    'link-or-group': 'ab'.repeat(32),
+    object: 'ab'.repeat(32),
+    entry: 'ab'.repeat(32),
+    id: 'ab'.repeat(8),
+  };
+  return known[name] ?? (/^(?:aid|agent|local|remote|peer|member)$/.test(name) ? aid : 'x');
+}
+
+/** What a command must be given beside its arguments. */
+const OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  'agents update': ['--service-tcp', '127.0.0.1:1'],
+  'inbound bind': ['--addr', '127.0.0.1:1'],
+  'agents acl allow': ['--generate'],
+  'admin allow': ['--generate'],
+};
+
+/** Every command with what it must be given, and agreed to. */
+export async function commandLines(aid: string): Promise<{ name: string; line: string[] }[]> {
+  const lines: { name: string; line: string[] }[] = [];
+  for (const { name, command } of commandsOf(await clientProgram())) {
+    if (command.commands.length > 0 || LEFT_OUT.has(name)) continue;
+    const words = command.registeredArguments.filter(({ required }) => required || name === 'note send');
+    const agreed = command.options.some(({ long }) => long === '--yes') ? ['-y'] : [];
+    const given = words.map((one) => argumentFor(one.name(), aid));
+    lines.push({ name, line: [...name.split(' '), ...given, ...(OPTIONS[name] ?? []), ...agreed] });
+  }
+  return lines;
+}
