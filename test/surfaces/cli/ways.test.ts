@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -47,9 +48,14 @@ test('ssh is run with this command as its way, and what it says counts', async (
   const [api, token, ...words] = readFileSync(said, 'utf8').trimEnd().split('\n');
   assert.deepEqual([api, token], [daemon.api, TOKEN]);
   assert.match(words[1] ?? '', new RegExp(`^ProxyCommand='[^']+' '[^']+' 'nc' '${aid}'$`));
-  assert.deepEqual(words.toSpliced(1, 1), ['-o', '-o', `HostKeyAlias=${aid}`, '--', `me@${aid}`, 'ls', '-l']);
-  const failed = await runSvc(['ssh', 'home'], { env: { ...env, CODE: '255' } });
-  assert.deepEqual([failed.code, failed.stderr], [1, 'svc: ssh ended with 255.\n']);
+  assert.deepEqual(words.toSpliced(1, 1), ['-o', '-o', `HostKeyAlias=${aid}`, `me@${aid}`, 'ls', '-l']);
+  for (const code of [1, 2, 42, 255]) {
+    const failed = await runSvc(['ssh', 'home'], { env: { ...env, CODE: String(code) } });
+    assert.deepEqual([failed.code, failed.stderr], [code, '']);
+  }
+  assert.equal((await runSvc(['ssh', 'home', '--', '-p', '22', 'ls'], { env })).code, 0);
+  assert.deepEqual(readFileSync(said, 'utf8').trimEnd().split('\n').slice(-4), [`${aid}`, '-p', '22', 'ls']);
+  assert.equal((await runSvc(['ssh', '--', '-p', '22', 'home'], { env })).code, 2);
   assert.equal((await runSvc(['ssh', 'home'], { env: { ...env, PATH: '/nonexistent' } })).code, 5);
 });
 
@@ -61,9 +67,10 @@ test('open gives the address of a web service where nobody sees a browser', asyn
 
 test('nc sends all of its input although the other side has ended its half', async (t) => {
   let got = 0;
+  const sent = Promise.withResolvers<void>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.end('ready\n');
-    socket.on('data', (bytes: Buffer) => (got += bytes.length));
+    socket.on('data', (bytes: Buffer) => (got += bytes.length)).once('end', sent.resolve);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => server.close());
@@ -71,6 +78,7 @@ test('nc sends all of its input although the other side has ended its half', asy
   const daemon = await AnsweringDaemon.start(t, () => [200, { tunnel }]);
   const input = 'u'.repeat(4_000_000);
   const done = await runSvc(['nc', aid], { env: { SVC_API: daemon.api }, input });
+  await sent.promise;
   assert.deepEqual([done.code, done.stdout, got], [0, 'ready\n', input.length], done.stderr);
 });
 
@@ -92,4 +100,23 @@ test('nc says that its output or its connection has failed', async (t) => {
   tunnel = `127.0.0.1:${(talking.address() as AddressInfo).port}`;
   const unread = await runSvc(['nc', aid], { env, stdout });
   assert.deepEqual([unread.code, unread.stderr], [1, 'svc: The output cannot be written (EPIPE).\n']);
+});
+
+test('a signal to svc ssh ends its ssh', async (t) => {
+  const directory = temporaryDirectory(t);
+  writeFileSync(join(directory, 'ssh'), '#!/bin/sh\necho running\nexec sleep 60\n');
+  chmodSync(join(directory, 'ssh'), 0o755);
+  const env = { ...process.env, SVC_API: 'http://127.0.0.1:1', PATH: `${directory}:${process.env['PATH'] ?? ''}` };
+  for (const [signal, code] of [
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+    ['SIGINT', 130],
+  ] as const) {
+    const child = spawn(process.execPath, ['bin/svc', 'ssh', aid], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    child.kill(signal);
+    // The pipe closes once the ssh that holds it has ended too.
+    const [ended] = (await once(child, 'close')) as [number | null];
+    assert.equal(ended, code, signal);
+  }
 });

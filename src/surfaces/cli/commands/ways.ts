@@ -2,12 +2,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { constants } from 'node:os';
 import { pipeline } from 'node:stream/promises';
 import { parseAddress } from '../../../foundation/address.ts';
 import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import { ownScript } from '../../../foundation/package-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { SIGNALS } from '../ending.ts';
 import { accessToken, type Taken, type Typed } from '../takes.ts';
 
 const WAY = {
@@ -63,19 +65,34 @@ function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''").replaceAll('%', '%%')}'`;
 }
 
-/** The end of a program that was run in place of this one: its exit code. @throws SvcError `not_found` where it is not there */
+/** A shell adds this to the number of the signal that has ended a program. */
+const SIGNALLED = 128;
+
+/**
+ * Runs a program in place of this one and passes on the signals that would end this one.
+ * @returns its exit code, as a shell shows it
+ * @throws SvcError `not_found` if the program cannot be started
+ */
 async function ended(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  // Before the start: a signal that comes during it is handled once there is a child to pass it to.
+  const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+  for (const one of SIGNALS) process.on(one, pass);
   const child = spawn(program, args, { stdio: 'inherit', env });
   try {
-    const [code]: unknown[] = await once(child, 'exit');
-    return typeof code === 'number' ? code : 1;
+    const [code, signal]: unknown[] = await once(child, 'exit');
+    if (typeof code === 'number') return code;
+    return SIGNALLED + (Object.entries(constants.signals).find(([name]) => name === signal)?.[1] ?? 0);
   } catch (cause) {
     throw new SvcError('not_found', { message: `${program} cannot be run here (${codeOf(cause)}).`, cause });
+  } finally {
+    for (const one of SIGNALS) process.off(one, pass);
   }
 }
 
 async function ssh(context: CliContext, destination: string, args: readonly string[], way: Way) {
   refuseRemote(context);
+  if (destination.startsWith('-'))
+    throw new SvcError('invalid_request', { message: 'Name the agent first, then "--" and the options of ssh.' });
   const at = destination.lastIndexOf('@') + 1;
   const aid = await context.aid(destination.slice(at));
   const local = way.local_aid === undefined ? [] : ['--local-aid', await context.aid(way.local_aid)];
@@ -88,7 +105,8 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
     ...(token === undefined ? {} : { SVC_TOKEN: token }),
     ...(way.access_token === undefined ? {} : { SVC_ACCESS_TOKEN: way.access_token }),
   };
-  const words = [...options.flatMap((one) => ['-o', one]), '--', `${destination.slice(0, at)}${aid}`, ...args];
+  // ssh also reads options behind the destination, up to the first word of a command.
+  const words = [...options.flatMap((one) => ['-o', one]), `${destination.slice(0, at)}${aid}`, ...args];
   return { aid, exit_code: await ended('ssh', words, env) };
 }
 
@@ -117,12 +135,16 @@ export function wayCommands(svc: CommandGroup): void {
     quiet: ({ url }) => url,
   });
   svc.run('ssh', 'log in at the machine of an agent whose service is its sshd', {
-    examples: ['svc ssh me@home', 'svc ssh home -- uptime'],
-    takes: { '<destination>': 'the agent, or user@agent', '[argument...]': 'a command to run there', ...WAY },
+    examples: ['svc ssh me@home', 'svc ssh home -- uptime', 'svc ssh home -- -L 8080:localhost:80 -N'],
+    takes: {
+      '<destination>': 'the agent, or user@agent',
+      '[argument...]': 'behind "--": options of ssh, then a command to run there',
+      ...WAY,
+    },
     run: (context, { destination, argument, ...way }) => ssh(context, destination, argument, way),
     text: () => '',
     quiet: () => '',
-    fails: ({ exit_code: code }) => code !== 0 && `ssh ended with ${code}.`,
+    exit: ({ exit_code: code }) => code,
   });
   svc.run('nc', 'carry standard input and output over one connection to an agent', {
     examples: ['svc nc home', "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | svc nc home"],
