@@ -145,6 +145,29 @@ export function errorOf(status: number, body: unknown): SvcError {
   });
 }
 
+/** Something else answers at the address of the daemon. */
+function notSvcd(base: string, why: string, cause?: unknown): SvcError {
+  return new SvcError('daemon_unreachable', {
+    message: `What answers at ${base} is not svcd: ${why}. Check the address.`,
+    details: { base },
+    cause,
+  });
+}
+
+/**
+ * An answer that svcd may have given: an object with one required member at least. Others are judged no closer, since
+ * daemons of other versions give other members.
+ * @throws SvcError `daemon_unreachable`
+ */
+function plausible(base: string, { output }: Declaration, body: unknown): unknown {
+  if (Reflect.get(output, 'type') !== 'object') return body;
+  const required: unknown = Reflect.get(output, 'required');
+  const members = Array.isArray(required) ? required.map(String) : [];
+  const isPlausible = isObject(body) && (members.length === 0 || members.some((key) => Object.hasOwn(body, key)));
+  if (isPlausible) return body;
+  throw notSvcd(base, 'its answer is none that svcd gives');
+}
+
 /** What a failed `fetch` means: given up by the caller, by the clock, or nobody there. */
 export function failureOf(error: unknown, base: string, options: CallOptions): SvcError {
   if (options.signal?.aborted === true) return new SvcError('cancelled', { cause: error });
@@ -152,6 +175,8 @@ export function failureOf(error: unknown, base: string, options: CallOptions): S
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause instanceof SvcError) return cause;
   const reason = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
+  if (reason === 'REDIRECT') return notSvcd(base, 'it redirects elsewhere', error);
+  if (reason?.startsWith('HPE_') === true) return notSvcd(base, `it does not speak HTTP (${reason})`, error);
   return new SvcError('daemon_unreachable', {
     message: `No daemon answers at ${base}${reason === undefined ? '' : ` (${reason})`}. Start it with "svcd".`,
     details: { base, ...(reason === undefined ? {} : { reason }) },
@@ -174,8 +199,21 @@ export function baseOf(options: ClientOptions): string {
 }
 
 /** The headers of every request of a client. */
-export function headersFor({ headers, token = '' }: ClientOptions, accept: string): Record<string, string> {
-  return { ...headers, accept, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) };
+export function headersFor({ headers, token }: ClientOptions, accept: string): Record<string, string> {
+  return { ...headers, accept, ...authorization(token) };
+}
+
+/**
+ * The header that carries the API token. Blanks around the token, such as the line break at the end of a file, are left out.
+ * @throws SvcError `invalid_request` if it holds what no header can
+ */
+export function authorization(token: string = ''): { readonly authorization?: string } {
+  const sent = token.trim();
+  if (sent === '') return {};
+  if (/^[\x21-\x7e]+$/.test(sent)) return { authorization: `Bearer ${sent}` };
+  throw new SvcError('invalid_request', {
+    message: 'The API token holds a blank, a line break or a character that is not ASCII. Check SVC_TOKEN or --token.',
+  });
 }
 
 /** What ends a request. @param limitMs 0: only the caller does */
@@ -194,14 +232,15 @@ async function send(
   let status: number;
   let etag: string | null;
   let text: string;
+  const headers = {
+    ...headersFor(client, 'application/json'),
+    ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...(options.ifMatch === undefined ? {} : { 'if-match': options.ifMatch }),
+  };
   try {
     const response = await (client.fetch ?? fetch)(request.url, {
       method: request.method,
-      headers: {
-        ...headersFor(client, 'application/json'),
-        ...(request.body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(options.ifMatch === undefined ? {} : { 'if-match': options.ifMatch }),
-      },
+      headers,
       body: request.body ?? null,
       redirect: 'error',
       signal: endOf(limitMs, options),
@@ -235,7 +274,7 @@ export function createClient<T extends Declarations>(options: ClientOptions, dec
   const methods = Object.entries(declarations).map(([name, declaration]) => [
     name,
     async (input: Input = {}, call: CallOptions = {}) =>
-      send(base, wireRequest(base, declaration, input), options, call),
+      plausible(base, declaration, await send(base, wireRequest(base, declaration, input), options, call)),
   ]);
   return Object.fromEntries(methods) as Client<T>;
 }

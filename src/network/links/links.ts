@@ -54,6 +54,13 @@ interface AgentLinksDependencies extends LinksDependencies {
   readonly log: Log;
 }
 
+/** The caller has given an access token: telling it to pass one would mislead. */
+function tokenRefused(): Refusal {
+  const message =
+    'The remote agent refuses this caller: the access token was not accepted. Ask its owner for a valid one.';
+  return new Refusal(STATUS.accessDenied, message);
+}
+
 export class AgentLinks implements Links, LinkPaths {
   readonly #dependencies: AgentLinksDependencies;
   readonly #floor: DelegationFloor;
@@ -95,7 +102,10 @@ export class AgentLinks implements Links, LinkPaths {
     const opening = { caller, names, relays: options.disableRelay !== true, first, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);
     if (here) {
-      const link = await this.#openHere(names, limit.signal);
+      const link = await this.#openHere(names, limit.signal).catch((error: unknown) => {
+        const isRefused = error instanceof SvcError && error.code === 'access_denied';
+        throw accessToken !== undefined && isRefused ? tokenRefused() : error;
+      });
       if (first !== undefined) link.write(first.bytes({ instance: '', isFresh: false }));
       if (first?.isAll === true) link.end();
       return link;
@@ -104,6 +114,8 @@ export class AgentLinks implements Links, LinkPaths {
     try {
       return await this.#openThere(opening);
     } catch (error) {
+      if (accessToken !== undefined && error instanceof Refusal && error.refusal === STATUS.accessDenied)
+        throw tokenRefused();
       const isUnreached = error instanceof SvcError && !(error instanceof Refusal) && error.code === 'connect_failed';
       const trouble = isUnreached ? await this.#dependencies.why?.(since) : null;
       if (trouble?.code === 'network_unavailable') throw trouble;

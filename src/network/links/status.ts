@@ -86,9 +86,11 @@ export class Refusal extends SvcError {
   /** One of `STATUS`, or what a newer version sends. */
   readonly refusal: number;
 
-  constructor(status: number) {
+  /** @param said left out: what the status means to any caller */
+  constructor(status: number, said?: string) {
     const meaning = isRefusal(status) ? MEANING[status] : undefined;
-    super(meaning?.code ?? 'protocol_error', meaning?.message === undefined ? {} : { message: meaning.message });
+    const message = said ?? meaning?.message;
+    super(meaning?.code ?? 'protocol_error', message === undefined ? {} : { message });
     this.refusal = status;
   }
 }

@@ -121,7 +121,7 @@ export class CliContext {
   /** @throws SvcError as `api` does */
   get #here(): ClientOptions {
     const token = this.options.token ?? this.io.env['SVC_TOKEN'];
-    const baseUrl = /^https?:\/\//.test(this.api) ? this.api : `http://${this.api}`;
+    const baseUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(this.api) ? this.api : `http://${this.api}`;
     this.#fetches ??= daemonFetch({
       baseUrl,
       token: token ?? '',

@@ -1,7 +1,7 @@
 /** Brings the bytes of an offered file from the daemon to a folder of this machine, however often that breaks off. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
-import { baseOf, errorOf, failureOf } from '../../operations/client.ts';
+import { authorization, baseOf, errorOf, failureOf } from '../../operations/client.ts';
 import type { AnswerOf } from './client.ts';
 import type { CliContext } from './context.ts';
 import type { ReceivedFile } from './received-file.ts';
@@ -30,7 +30,7 @@ async function ask(context: CliContext, aid: string, id: string, from: number): 
   const response = await streamFetch(`${base}/agents/${aid}/file-offers/${id}/content`, {
     headers: {
       ...headers,
-      ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
+      ...authorization(token),
       ...(from === 0 ? {} : { range: `bytes=${from}-` }),
     },
     redirect: 'error',

@@ -1,6 +1,10 @@
 /** `fetch` as the client needs it, over `node:http`: the one of Node takes a command that asks once 60 ms to load. */
-import { type Agent, type IncomingMessage, request as plainRequest } from 'node:http';
+import { Agent, type IncomingMessage, request as plainRequest } from 'node:http';
+import { isLoopbackHost } from '../../foundation/address.ts';
 import type { ClientFetch } from '../../operations/client.ts';
+
+/** Unlike the global one it ignores the proxy of the environment (NODE_USE_ENV_PROXY): the daemon is on this machine. */
+const direct = new Agent();
 
 type Init = Parameters<ClientFetch>[1];
 
@@ -11,12 +15,14 @@ async function answerTo(
 ): Promise<IncomingMessage> {
   // The daemon of this machine speaks plain HTTP: only who asks another way loads TLS.
   const request = url.protocol === 'https:' ? (await import('node:https')).request : plainRequest;
+  const isHere = url.protocol === 'http:' && isLoopbackHost(url.hostname.replace(/^\[|\]$/g, ''));
+  const used = agent ?? (isHere ? direct : undefined);
   // By itself Node says no length for DELETE, and the body would be read as another request.
   const length = body === null ? {} : { 'content-length': Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
     request(
       url,
-      { method, headers: { ...headers, ...length }, signal, ...(agent === undefined ? {} : { agent }) },
+      { method, headers: { ...headers, ...length }, signal, ...(used === undefined ? {} : { agent: used }) },
       resolve,
     )
       .on('error', reject)
@@ -51,7 +57,7 @@ export async function httpFetch(url: string, init: Init, agent?: Agent): ReturnT
     const status = answer.statusCode ?? 0;
     if (status >= 300 && status < 400 && answer.headers.location !== undefined) {
       answer.destroy();
-      throw new Error('a redirect is not followed');
+      throw Object.assign(new Error('a redirect is not followed'), { code: 'REDIRECT' });
     }
     const text = await textOf(answer);
     const headers = { get: (name: string): string | null => headerOf(answer, name) };

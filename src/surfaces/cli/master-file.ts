@@ -5,6 +5,7 @@ import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { diskTrouble } from '../../foundation/disk-trouble.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
+import { refuseDash } from './new-file.ts';
 
 /**
  * Writes a secret to a new file of mode 0600 and waits until it is on disk. An existing file is
@@ -13,6 +14,7 @@ import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
  * @throws SvcError `not_writable`
  */
 export function saveSecret(file: string, content: string, what: string): void {
+  refuseDash(file);
   let isOurs = false;
   try {
     const handle = openSync(file, 'wx', PRIVATE_FILE_MODE);

@@ -8,10 +8,18 @@ import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
 import type { CliContext } from './context.ts';
+import { SIGNALS } from './ending.ts';
 import { type PasswordOptions, readPassword } from './password.ts';
+
+/** @throws SvcError `invalid_request`: elsewhere "-" is standard output, and nobody looks for a file of that name */
+export function refuseDash(file: string): void {
+  if (file === '-')
+    throw new SvcError('invalid_request', { message: '"-" is not a file here. For a file of that name, write "./-".' });
+}
 
 /** To be asked before a password is: nobody types one for nothing. @throws SvcError `not_writable` */
 export function refuseExisting(file: string): void {
+  refuseDash(file);
   if (existsSync(file))
     throw new SvcError('not_writable', { message: `${file} exists already and is never overwritten.` });
   const directory = dirname(resolve(file));
@@ -28,6 +36,13 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
   refuseExisting(file);
   const part = `${file}.part`;
   let size = 0;
+  // A part may hold keys: a signal removes it, and then ends the process as it would have.
+  const interrupted = (signal: NodeJS.Signals): void => {
+    rmSync(part, { force: true });
+    for (const one of SIGNALS) process.off(one, interrupted);
+    process.kill(process.pid, signal);
+  };
+  for (const one of SIGNALS) process.on(one, interrupted);
   try {
     rmSync(part, { force: true });
     const handle = openSync(part, 'wx', PRIVATE_FILE_MODE);
@@ -47,6 +62,8 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
     rmSync(part, { force: true });
     if (error instanceof SvcError) throw error;
     throw new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(error)}`, cause: error });
+  } finally {
+    for (const one of SIGNALS) process.off(one, interrupted);
   }
 }
 
@@ -70,6 +87,7 @@ async function isSealed(file: string): Promise<boolean> {
  * @throws SvcError `not_found`, and what `readPassword` and `unseal` throw
  */
 export async function openFile(context: CliContext, kind: SealedKind, file: string, options: PasswordOptions) {
+  refuseDash(file);
   if (!(await isSealed(file))) return readFilePieces(file);
   return unseal(kind, await readPassword(context, options), readFilePieces(file));
 }

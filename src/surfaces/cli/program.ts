@@ -160,6 +160,12 @@ async function runCommand(
       report(io, error, json);
       return error.exit;
     }
+    // Answers are not validated one by one: another version, or another server, may lack what a command shows.
+    if (error instanceof TypeError) {
+      const message = `The answer cannot be shown (${error.message}). Another server or another version of svcd answers there.`;
+      report(io, new SvcError('daemon_unreachable', { message, cause: error }), json);
+      return EXIT.unreachable;
+    }
     io.stderr.write(`svc: ${error instanceof Error ? safeText(error.message) : 'unknown failure'}\n`);
     return EXIT.failed;
   }

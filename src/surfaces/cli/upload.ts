@@ -2,7 +2,7 @@
 import { existsSync, openAsBlob } from 'node:fs';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
-import { baseOf, errorOf, failureOf } from '../../operations/client.ts';
+import { authorization, baseOf, errorOf, failureOf } from '../../operations/client.ts';
 import type { AnswerOf } from './client.ts';
 import type { CliContext } from './context.ts';
 
@@ -25,7 +25,7 @@ export async function uploadFile(context: CliContext, aid: string, file: string,
     method: 'POST',
     headers: {
       ...headers,
-      ...(token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` }),
+      ...authorization(token),
       'content-type': 'application/octet-stream',
       'content-length': String(body.size),
     },

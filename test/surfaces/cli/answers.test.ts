@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
@@ -219,4 +220,111 @@ test('a search may name the agent that searches, which has to be one of here', a
   const { code, stderr } = await runSvc(['search', 'lang.translate', '--aid', aid], { env });
   assert.equal(code, 5);
   assert.match(stderr, /"svc agents" lists those that are/);
+});
+
+test('whatever else answers at the address of svcd is said to be no svcd', async (t) => {
+  const answers = ['<html></html>', '[]', '"x"', '1', 'null', '{}', '{"agents":1}', '', 'SSH-2.0-x', 'redirect'];
+  for (const answer of answers) {
+    const server = createServer((_request, response) => {
+      if (answer === 'SSH-2.0-x') response.socket?.end(`${answer}\r\n`);
+      else if (answer === 'redirect') response.writeHead(302, { location: '/x' }).end();
+      else response.end(answer);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => server.close());
+    const env = { SVC_API: `127.0.0.1:${(server.address() as AddressInfo).port}` };
+    for (const args of [
+      ['status'],
+      ['status', '--json'],
+      ['agents', 'list'],
+      ['alias', 'list'],
+      ['tunnel', 'status'],
+    ]) {
+      if (answer === '{"agents":1}' && args[0] === 'agents' && args.length === 2) continue;
+      const { code, stderr } = await runSvc(args, { env });
+      assert.deepEqual([code, stderr.includes('not svcd')], [3, true], `${args.join(' ')}, ${answer}: ${stderr}`);
+    }
+    const shown = await runSvc(['agents', 'list'], { env });
+    assert.deepEqual([shown.code, /TypeError|undefined$/.test(shown.stderr)], [3, false], shown.stderr);
+  }
+});
+
+test('an address or a token that cannot be one is wrong usage, and says so', async () => {
+  for (const api of ['ftp://127.0.0.1', 'ws://x', 'http://']) {
+    const { code, stderr } = await runSvc(['--api', api, 'status']);
+    assert.deepEqual([code, /is a URL such as http/.test(stderr)], [2, true], `${api}: ${stderr}`);
+  }
+  assert.match((await runSvc(['--api', 'HTTP://127.0.0.1:1', 'status'])).stderr, /at http:\/\/127\.0\.0\.1:1 /);
+  const { code, stderr } = await runSvc(['status'], { env: { SVC_API: '127.0.0.1:1', SVC_TOKEN: 'a\nb' } });
+  assert.deepEqual([code, /The API token holds/.test(stderr)], [2, true], stderr);
+  assert.equal((await runSvc(['status'], { env: { SVC_API: '127.0.0.1:1', SVC_TOKEN: 'a\n' } })).code, 3);
+});
+
+test('a label that is replaced is named', async (t) => {
+  const answers: Answers = {
+    'GET /node/address-book': [200, { aliases: { [aid]: 'bob' }, favorites: [] }],
+    'PUT /node/address-book': [200, { aliases: { [aid]: 'bob2' }, favorites: [] }],
+  };
+  const { stderr } = await answered(t, answers, 'alias', 'add', 'bob2', aid);
+  assert.equal(stderr, `The label "bob" of ${aid} is replaced by "bob2": an agent has one label.\n`);
+  const { stdout } = await answered(t, answers, 'alias', 'add', 'bob2', aid, '--json');
+  assert.deepEqual(JSON.parse(stdout), { ok: true, label: 'bob2', aid, replaced: 'bob' });
+});
+
+test('"-" is no file to write or read a secret', async () => {
+  for (const args of [
+    ['restore', '-'],
+    ['agents', 'import', '-'],
+    ['register', '--save-master', '-'],
+  ]) {
+    const { code } = await runSvc(args, { env: { SVC_API: '127.0.0.1:1' } });
+    assert.ok(code === 2 || code === 3, args.join(' '));
+  }
+  const { code, stderr } = await runSvc(['backup', '-'], { terminal: true });
+  assert.deepEqual([code, /not text/.test(stderr)], [2, true], stderr);
+});
+
+test('a log is followed over a restart of the daemon, each line once', async (t) => {
+  const line = (seq: number, at: string) => ({
+    seq,
+    at,
+    level: 'info',
+    component: null,
+    message: `${at} ${seq}`,
+    fields: {},
+  });
+  const old = [1, 2, 3].map((seq) => line(seq, LONG_AGO));
+  const fresh = [1, 2, 3, 4].map((seq) => line(seq, NEVER));
+  let asked = 0;
+  const server = createServer((request, response) => {
+    asked++;
+    const after = Number(new URL(request.url ?? '', 'http://x').searchParams.get('after_seq') ?? 0);
+    // The old process has three lines, then it is gone, then a new one has four.
+    if (asked === 3) return response.destroy();
+    const all = asked < 3 ? old.slice(0, asked + 1) : fresh;
+    const lines = all.filter(({ seq }) => seq > after);
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ lines, last_seq: all.length }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const printed: string[] = [];
+  // Takes seven lines and is gone, as head is.
+  const stdout = new Writable({
+    decodeStrings: false,
+    write: (chunk: unknown, _encoding, done) => {
+      if (printed.length === 7) return done(Object.assign(new Error(), { code: 'EPIPE' }));
+      printed.push(String(chunk).trim());
+      done();
+      if (printed.length === 7) stdout.destroy(Object.assign(new Error(), { code: 'EPIPE' }));
+    },
+  });
+  const env = { SVC_API: `127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const { code, stderr } = await runSvc(['logs', '-f', '--json'], { env, stdout });
+  assert.equal(code, 0);
+  assert.match(stderr, /^$/);
+  const seen = printed.map((text) => (JSON.parse(text) as { message: string }).message);
+  assert.deepEqual(
+    seen,
+    [...old, ...fresh].map(({ message }) => message),
+  );
 });

@@ -7,11 +7,20 @@ import { formatTable, safeLine } from '../text.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Gives an agent a label of the user's own, in place of an earlier one. */
-export async function setLabel(context: CliContext, aid: string, label: string): Promise<void> {
+/**
+ * Gives an agent a label of the user's own. The address book holds one for each agent: an earlier one is replaced, and that is said.
+ * @returns the earlier label; null if there was none
+ */
+export async function setLabel(context: CliContext, aid: string, label: string): Promise<string | null> {
+  const earlier: string[] = [];
   await change(context, (aliases) => {
+    earlier.splice(0, 1, ...[aliases[aid] ?? []].flat());
     aliases[aid] = label;
   });
+  const before = earlier[0] ?? null;
+  if (before === null || before === label) return null;
+  context.note(`The label "${before}" of ${aid} is replaced by "${label}": an agent has one label.`);
+  return before;
 }
 
 /** Refuses a label that another agent has, before anything is done for it. @throws SvcError `invalid_request` */
@@ -45,8 +54,7 @@ export function aliasCommands(svc: CommandGroup): void {
     examples: ['svc alias add bob aid1… && svc get bob /health'],
     run: async (context, { label, aid: text }) => {
       const aid = await context.aid(text);
-      await setLabel(context, aid, label);
-      return { ok: true, label, aid };
+      return { ok: true, label, aid, replaced: await setLabel(context, aid, label) };
     },
     aids: 'whole',
     text: ({ label, aid }) => `${label} is ${aid}.`,

@@ -7,6 +7,7 @@ import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
+import { deliver } from '../output.ts';
 import { newPassword } from '../password.ts';
 import type { Typed } from '../takes.ts';
 
@@ -29,7 +30,14 @@ const RESTORE = {
 
 const CLEAR_WARNING = 'The file holds every key of this node in clear: whoever reads it can act as all of its agents.';
 
+/** What stands for standard output in the place of a file. */
+const STANDARD_OUTPUT = '-';
+
 const OBJECTS_REMARK = 'Objects below files_root are not part of it: copy that folder as well.';
+
+function remarks(sealed: boolean): string {
+  return `${sealed ? '' : `${CLEAR_WARNING}\n`}${OBJECTS_REMARK}`;
+}
 
 /** @throws SvcError `local_only` */
 function refuseRemote({ options }: CliContext): void {
@@ -52,7 +60,10 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
     import('../../../foundation/moving/node-archive.ts'),
   ]);
   const { file } = options;
-  refuseExisting(file);
+  const isPiped = file === STANDARD_OUTPUT;
+  if (isPiped && context.io.stdout.isTTY === true)
+    throw new SvcError('invalid_request', { message: 'A backup is not text: name a file, or pipe it to a program.' });
+  if (!isPiped) refuseExisting(file);
   const dataDir = await dataDirOf(context, options.data_dir);
   const password = options.password ? await newPassword(context, options) : null;
   const keyDir = options.key_dir === undefined ? undefined : resolve(options.key_dir);
@@ -62,6 +73,11 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
     const createdAt = isoTime(systemClock.now());
     const archive = writeArchive(snapshot.files, { svcdVersion: version, createdAt, agents });
     const content = password === null ? archive : seal('node', password, archive);
+    if (isPiped) {
+      for await (const piece of content) await deliver(context.io.stdout, piece);
+      context.note(remarks(password !== null));
+      return undefined;
+    }
     const size = await context.progress('Backing up', writeNewFile(file, content));
     return { file, size, agents, data_dir: dataDir, created_at: createdAt, sealed: password !== null };
   } finally {
@@ -81,13 +97,17 @@ async function restore(context: CliContext, options: Typed<'<file>', typeof REST
 }
 
 export function backupCommands(svc: CommandGroup, version: string): void {
-  svc.run('backup <file>', 'write the whole node to a sealed file, while the daemon runs or not', {
-    examples: ['svc backup node.svcd', 'svc backup node.svcd --password-file /root/backup.password'],
-    takes: BACKUP,
+  svc.run('backup', 'write the whole node to a sealed file, while the daemon runs or not', {
+    examples: [
+      'svc backup node.svcd',
+      'svc backup node.svcd --password-file /root/backup.password',
+      "svc backup - --password-file /root/backup.password | ssh box 'cat > node.svcd'",
+    ],
+    takes: { '<file>': 'a new file of mode 0600; "-" is standard output', ...BACKUP },
     run: (context, typed) => backup(context, typed, version),
     text: (b) => `${b.data_dir} with ${counted(b.agents, 'agent')} is in ${b.file}, ${b.size} bytes.`,
     quiet: ({ file }) => file,
-    remark: ({ sealed }) => `${sealed ? '' : `${CLEAR_WARNING}\n`}${OBJECTS_REMARK}`,
+    remark: ({ sealed }) => remarks(sealed),
   });
   svc.run('restore <file>', 'put a node back from a backup, all of it or nothing; no daemon may run there', {
     examples: ['svc restore node.svcd', 'svc restore node.svcd --data-dir ./second'],

@@ -1,10 +1,11 @@
 /** `svc logs`, `svc stop`, `svc restart`: the process of the daemon. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { SvcError } from '../../../foundation/errors.ts';
+import { type ErrorCode, SvcError } from '../../../foundation/errors.ts';
 import { memberOf } from '../../../foundation/json.ts';
 import { LOG_LEVELS } from '../../../foundation/log.ts';
 import { textLine } from '../../../foundation/log-text.ts';
+import { MAX_LOG_LINES } from '../../../foundation/recent-log.ts';
 import { LOG_LINES } from '../../../operations/process.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -21,7 +22,7 @@ const END_LIMIT_MS = 30_000;
 const LOG_FILE = join('Library', 'Logs', 'svcd.log');
 
 const LOGS = {
-  '-f, --follow': 'go on until interrupted',
+  '-f, --follow': 'go on until interrupted, over restarts of the daemon too',
   '-n, --lines <n>': integer(`so many of the newest lines; ${LOG_LINES} where it is left out`),
   '--level <level>': { ...choice(...LOG_LEVELS), about: 'nothing less important' },
 } as const;
@@ -52,37 +53,64 @@ function leftLines({ io }: CliContext, lines: number, failure: SvcError): string
   return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).map(safeLine).join('\n');
 }
 
-async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }: Typed<'', typeof LOGS>) {
-  const { client, io, options } = context;
+type Logs = Typed<'', typeof LOGS>;
+type Asked = Partial<Pick<Logs, 'level'>>;
+
+async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }: Logs) {
   const asked = level === undefined ? {} : { level };
   try {
-    const first = await client.nodeLog({ limit: lines, ...asked });
+    const first = await context.client.nodeLog({ limit: lines, ...asked });
     if (follow !== true) return first;
-    const print = (all: readonly Line[]): void => {
-      for (const one of all)
-        io.stdout.write(
-          `${options.json === true ? safeJson(one) : options.quiet === true ? one.message : lineText(one)}\n`,
-        );
-    };
-    print(first.lines);
-    for (let after_seq = first.last_seq; io.signal?.aborted !== true; ) {
-      await pause(QUESTION_MS, io.signal);
-      const next = await client.nodeLog({ limit: lines, after_seq, ...asked });
-      // The daemon was started anew.
-      if (next.last_seq < after_seq) {
-        after_seq = 0;
-        continue;
-      }
-      print(next.lines);
-      after_seq = next.last_seq;
-    }
+    printLines(context, first.lines);
+    await followLog(context, first.lines.at(-1), asked);
     return undefined;
   } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    io.stdout.write(`${leftLines(context, lines, error)}\n`);
+    if (!(error instanceof SvcError) || follow === true) throw error;
+    context.io.stdout.write(`${leftLines(context, lines, error)}\n`);
     context.note('The daemon does not answer; this is what its service wrote.');
     return undefined;
   }
+}
+
+function printLines({ io, options }: CliContext, lines: readonly Line[]): void {
+  for (const one of lines)
+    io.stdout.write(
+      `${options.json === true ? safeJson(one) : options.quiet === true ? one.message : lineText(one)}\n`,
+    );
+}
+
+/** Failures after which the daemon may come back. */
+const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['daemon_unreachable', 'timeout', 'rate_limited']);
+
+/** Prints what comes, over restarts of the daemon too, until the command is interrupted. @throws SvcError what the daemon answers */
+async function followLog(context: CliContext, first: Line | undefined, asked: Asked): Promise<void> {
+  const { signal } = context.io;
+  let last = first;
+  let isWaiting = false;
+  while (signal?.aborted !== true) {
+    await pause(QUESTION_MS, signal);
+    try {
+      const lines = await linesBehind(context, last, asked);
+      printLines(context, lines);
+      last = lines.at(-1) ?? last;
+      isWaiting = false;
+    } catch (error) {
+      if (!(error instanceof SvcError) || !PASSING.has(error.code)) throw error;
+      if (!isWaiting) context.note(`${error.message} Trying again.`);
+      isWaiting = true;
+    }
+  }
+}
+
+/** The lines behind the last one that was shown. Numbers begin again with each start of the daemon, so its line is compared. */
+async function linesBehind({ client }: CliContext, last: Line | undefined, asked: Asked) {
+  const all = { limit: MAX_LOG_LINES, ...asked };
+  if (last === undefined) return (await client.nodeLog(all)).lines;
+  const { lines } = await client.nodeLog({ ...all, after_seq: last.seq - 1 });
+  const [same] = lines;
+  if (same !== undefined && same.seq === last.seq && same.at === last.at && same.message === last.message)
+    return lines.slice(1);
+  return (await client.nodeLog(all)).lines;
 }
 
 /** Waits until something is so of the daemon. @throws SvcError `timeout` */
