@@ -300,7 +300,7 @@ test('a log is followed over a restart of the daemon, each line once', async (t)
     asked++;
     const after = Number(new URL(request.url ?? '', 'http://x').searchParams.get('after_seq') ?? 0);
     // The old process has three lines, then it is gone, then a new one has four.
-    if (asked === 3) return response.destroy();
+    if (asked === 3) return void response.destroy();
     const all = asked < 3 ? old.slice(0, asked + 1) : fresh;
     const lines = all.filter(({ seq }) => seq > after);
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ lines, last_seq: all.length }));
