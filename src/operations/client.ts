@@ -154,20 +154,6 @@ function notSvcd(base: string, why: string, cause?: unknown): SvcError {
   });
 }
 
-/**
- * An answer that svcd may have given: an object with one required member at least. Others are judged no closer, since
- * daemons of other versions give other members.
- * @throws SvcError `daemon_unreachable`
- */
-function plausible(base: string, { output }: Declaration, body: unknown): unknown {
-  if (Reflect.get(output, 'type') !== 'object') return body;
-  const required: unknown = Reflect.get(output, 'required');
-  const members = Array.isArray(required) ? required.map(String) : [];
-  const isPlausible = isObject(body) && (members.length === 0 || members.some((key) => Object.hasOwn(body, key)));
-  if (isPlausible) return body;
-  throw notSvcd(base, 'its answer is none that svcd gives');
-}
-
 /** What a failed `fetch` means: given up by the caller, by the clock, or nobody there. */
 export function failureOf(error: unknown, base: string, options: CallOptions): SvcError {
   if (options.signal?.aborted === true) return new SvcError('cancelled', { cause: error });
@@ -210,9 +196,9 @@ export function headersFor({ headers, token }: ClientOptions, accept: string): R
 export function authorization(token: string = ''): { readonly authorization?: string } {
   const sent = token.trim();
   if (sent === '') return {};
-  if (/^[\x21-\x7e]+$/.test(sent)) return { authorization: `Bearer ${sent}` };
+  if (/^[\x20-\x7e]+$/.test(sent)) return { authorization: `Bearer ${sent}` };
   throw new SvcError('invalid_request', {
-    message: 'The API token holds a blank, a line break or a character that is not ASCII. Check SVC_TOKEN or --token.',
+    message: 'The API token holds a line break or a character that is not ASCII. Check SVC_TOKEN or --token.',
   });
 }
 
@@ -258,6 +244,8 @@ async function send(
     throw errorOf(status, undefined);
   }
   if (status < 200 || status > 299) throw errorOf(status, body);
+  // Every answer of svcd is an object. Members may differ from version to version.
+  if (!isObject(body)) throw notSvcd(base, 'its answer is none that svcd gives');
   if (etag !== null) options.onVersion?.(etag);
   return body;
 }
@@ -274,7 +262,7 @@ export function createClient<T extends Declarations>(options: ClientOptions, dec
   const methods = Object.entries(declarations).map(([name, declaration]) => [
     name,
     async (input: Input = {}, call: CallOptions = {}) =>
-      plausible(base, declaration, await send(base, wireRequest(base, declaration, input), options, call)),
+      send(base, wireRequest(base, declaration, input), options, call),
   ]);
   return Object.fromEntries(methods) as Client<T>;
 }

@@ -162,7 +162,7 @@ async function runCommand(
     }
     // Answers are not validated one by one: another version, or another server, may lack what a command shows.
     if (error instanceof TypeError) {
-      const message = `The answer cannot be shown (${error.message}). Another server or another version of svcd answers there.`;
+      const message = `What answers there is not svcd, or another version of it: its answer cannot be shown (${error.message}).`;
       report(io, new SvcError('daemon_unreachable', { message, cause: error }), json);
       return EXIT.unreachable;
     }

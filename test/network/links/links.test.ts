@@ -188,6 +188,12 @@ test('who takes a purpose refuses links that were permitted, here and from elsew
     throw new SvcError('access_denied');
   };
   await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), withCode('access_denied'));
+  await assert.rejects(a.links.open(caller.aid, called.aid, 'tcp'), /pass access_token/);
+  for (const from of [a, b])
+    await assert.rejects(
+      from.links.open(from === a ? caller.aid : called.aid, called.aid, 'tcp', { accessToken: 'wrong' }),
+      /the access token was not accepted/,
+    );
   assert.equal(asked.length, 7);
 });
 

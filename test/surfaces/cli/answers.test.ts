@@ -240,7 +240,8 @@ test('whatever else answers at the address of svcd is said to be no svcd', async
       ['alias', 'list'],
       ['tunnel', 'status'],
     ]) {
-      if (answer === '{"agents":1}' && args[0] === 'agents' && args.length === 2) continue;
+      // Programs get an object as it is: another version may have other members.
+      if (args.includes('--json') && answer.startsWith('{')) continue;
       const { code, stderr } = await runSvc(args, { env });
       assert.deepEqual([code, stderr.includes('not svcd')], [3, true], `${args.join(' ')}, ${answer}: ${stderr}`);
     }

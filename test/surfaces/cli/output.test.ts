@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -159,4 +159,32 @@ test('a file as output is written whole, a closed and the null device refuse wha
     closeSync(full);
   }
   assert.ok(!daemon.asked.includes('POST /agents'), daemon.asked.join(', '));
+});
+
+test('the daemon of this machine is asked without the proxy of the environment', async (t) => {
+  const daemon = await AnsweringDaemon.start(t, () => [
+    200,
+    { object_id: 'ab', size: 1, url: 'svc://x', files_root: '' },
+  ]);
+  const file = join(temporaryDirectory(t), 'file');
+  writeFileSync(file, '1');
+  const proxy = 'http://127.0.0.1:9';
+  const env = { ...process.env, SVC_API: daemon.api, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, http_proxy: proxy };
+  // The second one sends a stream.
+  for (const args of [
+    ['config', 'get'],
+    ['object', 'put', file, '--aid', aid],
+  ]) {
+    const child = spawn(process.execPath, ['bin/svc', '--json', ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    const stderr = await text(child.stderr);
+    assert.equal(stderr, '', args.join(' '));
+  }
+  assert.ok(
+    daemon.asked.some((line) => line.startsWith('GET /config')),
+    daemon.asked.join(', '),
+  );
+  assert.ok(
+    daemon.asked.some((line) => /^POST .*\/cas\?/.test(line)),
+    daemon.asked.join(', '),
+  );
 });

@@ -54,7 +54,7 @@ test('ssh is run with this command as its way, and what it says counts', async (
     assert.deepEqual([failed.code, failed.stderr], [code, '']);
   }
   assert.equal((await runSvc(['ssh', 'home', '--', '-p', '22', 'ls'], { env })).code, 0);
-  assert.deepEqual(readFileSync(said, 'utf8').trimEnd().split('\n').slice(-4), [`${aid}`, '-p', '22', 'ls']);
+  assert.deepEqual(readFileSync(said, 'utf8').trimEnd().split('\n').slice(-4), [String(aid), '-p', '22', 'ls']);
   assert.equal((await runSvc(['ssh', '--', '-p', '22', 'home'], { env })).code, 2);
   assert.equal((await runSvc(['ssh', 'home'], { env: { ...env, PATH: '/nonexistent' } })).code, 5);
 });

@@ -87,7 +87,8 @@ async function followLog(context: CliContext, first: Line | undefined, asked: As
   const { signal } = context.io;
   let last = first;
   let isWaiting = false;
-  while (signal?.aborted !== true) {
+  const isOver = (): boolean => signal?.aborted === true;
+  while (!isOver()) {
     await pause(QUESTION_MS, signal);
     try {
       const lines = await linesBehind(context, last, asked);
