@@ -15,6 +15,7 @@ import {
   isUnguessable,
   TOKEN_CHALLENGE_HEADER,
   tokenProofKey,
+  UNGUESSABLE_TOKEN_CHARS,
 } from '../foundation/daemon-proof.ts';
 import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
 import { detach } from '../foundation/detached.ts';
@@ -34,8 +35,7 @@ export interface DaemonSecrets {
   readonly dataDir?: string | null;
 }
 
-const SHORT_TOKEN =
-  'with a token of fewer than 22 characters this takes its data directory: set SVCD_DATA_DIR, or choose a longer api_token';
+const SHORT_TOKEN = `with a token of fewer than ${UNGUESSABLE_TOKEN_CHARS} characters this takes its data directory: set SVCD_DATA_DIR, or choose a longer api_token`;
 
 interface ProofKey {
   readonly key: Uint8Array;
