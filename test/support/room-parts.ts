@@ -48,7 +48,7 @@ export class RoomParts {
   /** Every entry that is here of an agent's room, in the order in which they came. */
   log(aid: Aid, groupId: string): Entry[] {
     const { rid } = this.replicas.row(aid, groupId);
-    return this.entries.bytesAfter(rid, 0, 1000).map(({ bytes }) => decodeEntry(bytes));
+    return this.entries.bytesAfter(rid, 0, 1000).flatMap(({ bytes }) => (bytes === null ? [] : decodeEntry(bytes)));
   }
 
   kinds(aid: Aid, groupId: string): string[] {

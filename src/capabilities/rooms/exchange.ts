@@ -21,6 +21,8 @@ import {
 } from './wire.ts';
 import type { RoomWriter } from './writer.ts';
 
+const NOTHING = new Uint8Array();
+
 /** Milliseconds that the other side may take for one message. */
 const MESSAGE_TIMEOUT_MS = 15_000;
 /** Entries behind the cursor up to which they are fetched without asking for their ids first. */
@@ -168,8 +170,10 @@ export class RoomExchange {
 
   #sendBehind(link: LinkStream, replica: Replica, after: number): void {
     const page = this.#deps.entries.bytesAfter(replica.rid, after, MAX_BATCH_ENTRIES);
-    const fitting = page.slice(0, fit(page.map(({ bytes }) => bytes)));
-    send(link, { type: 'entries', upTo: fitting.at(-1)?.seq ?? after, entries: fitting.map(({ bytes }) => bytes) });
+    // A damaged one is left out: the peer asks other members for it.
+    const fitting = page.slice(0, fit(page.map(({ bytes }) => bytes ?? NOTHING)));
+    const entries = fitting.flatMap(({ bytes }) => bytes ?? []);
+    send(link, { type: 'entries', upTo: fitting.at(-1)?.seq ?? after, entries });
   }
 
   #sendNamed(link: LinkStream, replica: Replica, ids: readonly string[]): void {

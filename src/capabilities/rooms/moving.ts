@@ -68,10 +68,11 @@ function wholeReplica(entries: RoomEntryStore, { rid }: RoomRow, max: number) {
   for (let after = 0; ; ) {
     const page = entries.bytesAfter(rid, after, BATCH);
     for (const one of page) {
+      after = one.seq;
+      if (one.bytes === null) continue;
       bytes += one.bytes.length;
       if (bytes > max) return null;
       encoded.push(toBase64(one.bytes));
-      after = one.seq;
     }
     if (page.length < BATCH) return { encoded, bytes };
   }

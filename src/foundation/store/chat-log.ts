@@ -1,5 +1,6 @@
 /** The logs of conversations, and the queues of what has not arrived yet. Times are Unix milliseconds. */
 import { ENTRY_STATUSES } from '../domain/chat.ts';
+import { MAX_UNIX_MS } from '../domain/time.ts';
 import type { PairRow, ReadState } from './chat.ts';
 import { blobOf, flagOf, integerOf, orNull, orZero, textOf, within } from './row.ts';
 import { rowSum } from './row-sum.ts';
@@ -28,6 +29,9 @@ export interface ChatContent {
 }
 
 export type ChatEntry = ChatContent & Readonly<ReturnType<typeof entryOf>>;
+
+/** Sent in place of an entry that the disk has damaged: without one, those behind it would not be sent. */
+export const DAMAGED_TEXT = '[This message was damaged on the disk of its sender before it was sent.]';
 
 /** What keeping an entry costs beside its texts, bytes. */
 const ROW_OVERHEAD_BYTES = 128;
@@ -136,7 +140,12 @@ export class ChatLog {
   queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
-    return within(rows, 'bytes', maxBytes).map(entryOf);
+    return within(rows, 'bytes', maxBytes).map((row) => {
+      const entry = entryOf(row);
+      return this.#isIntact(pair, row, entry)
+        ? entry
+        : { ...entry, at: Math.min(Math.max(0, entry.at), MAX_UNIX_MS), text: DAMAGED_TEXT, file: null };
+    });
   }
 
   /**
@@ -201,12 +210,18 @@ export class ChatLog {
 
   /** The entries whose content is what was written. */
   #intact(pair: number, rows: readonly Row[]): ChatEntry[] {
-    return rows.map(entryOf).filter((entry, i) => {
-      const sum = orNull(integerOf, rows[i], 'sum');
-      if (sum === null || sum === sumOf(entry)) return true;
-      this.#store.reportDamage(`chat_entries ${pair} ${entry.seq}`);
-      return false;
+    return rows.flatMap((row) => {
+      const entry = entryOf(row);
+      return this.#isIntact(pair, row, entry) ? [entry] : [];
     });
+  }
+
+  /** False, and told of, if the disk has changed it. */
+  #isIntact(pair: number, row: Row, entry: ChatEntry): boolean {
+    const sum = orNull(integerOf, row, 'sum');
+    if (sum === null || sum === sumOf(entry)) return true;
+    this.#store.reportDamage(`chat_entries ${pair} ${entry.seq}`);
+    return false;
   }
 
   /** Moves the reader's mark forward, never back; what is behind it counts as read. */

@@ -1,6 +1,7 @@
 /** The entries of rooms. Ids are lower-case hex outside and 32 bytes inside; times are Unix milliseconds. */
 import { toHex } from '../bytes.ts';
 import { HASH_BYTES } from '../domain/rooms.ts';
+import { SvcError } from '../errors.ts';
 import type { Aid } from '../identity/aid.ts';
 import { hexToBlob } from './rooms.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull } from './row.ts';
@@ -115,9 +116,13 @@ export class RoomEntryStore {
     return this.#store.one`SELECT 1 FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}` !== undefined;
   }
 
+  /** Null also for an entry that the disk has damaged. */
   bytes(rid: number, id: string): Uint8Array | null {
-    const row = this.#store.one`SELECT bytes FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`;
-    return orNull(blobOf, row, 'bytes');
+    return this.#intact(
+      rid,
+      this.#store.one`
+        SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}`,
+    );
   }
 
   parents(rid: number, id: string): string[] {
@@ -139,17 +144,30 @@ export class RoomEntryStore {
     return rows.map((row) => toHex(blobOf(row, 'entry_id')));
   }
 
-  /** The control entries in order of arrival. */
+  /**
+   * The control entries in order of arrival.
+   * @throws SvcError `store_corrupt` if one is damaged: without it, others would have roles that they were not given
+   */
   control(rid: number): { bytes: Uint8Array; frontier: number[] }[] {
     const rows = this.#store.all`
-      SELECT bytes, frontier FROM room_entries WHERE rid = ${rid} AND control_no IS NOT NULL ORDER BY control_no`;
-    return rows.map((row) => ({ bytes: blobOf(row, 'bytes'), frontier: unpackFrontier(blobOf(row, 'frontier')) }));
+      SELECT seq, entry_id, bytes, sum, frontier FROM room_entries
+      WHERE rid = ${rid} AND control_no IS NOT NULL ORDER BY control_no`;
+    return rows.map((row) => {
+      const bytes = this.#intact(rid, row);
+      if (bytes === null)
+        throw new SvcError('store_corrupt', {
+          message: 'The members of this group cannot be read: an entry is damaged on the disk. Restore a backup.',
+        });
+      return { bytes, frontier: unpackFrontier(blobOf(row, 'frontier')) };
+    });
   }
 
   /** The control entry at a place. */
   controlAt(rid: number, place: number): Uint8Array | null {
-    const row = this.#store.one`SELECT bytes FROM room_entries WHERE rid = ${rid} AND control_no = ${place}`;
-    return orNull(blobOf, row, 'bytes');
+    return this.#intact(
+      rid,
+      this.#store.one`SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND control_no = ${place}`,
+    );
   }
 
   /** Ids in order of arrival. */
@@ -159,11 +177,11 @@ export class RoomEntryStore {
     return rows.map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
   }
 
-  /** Whole entries in order of arrival. */
-  bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array }[] {
+  /** Whole entries in order of arrival; the bytes of a damaged one are null. */
+  bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array | null }[] {
     const rows = this.#store.all`
-      SELECT seq, bytes FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
-    return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: blobOf(row, 'bytes') }));
+      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
+    return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: this.#intact(rid, row) }));
   }
 
   /** The newest entries before `before`, newest first, with what a walk over them needs. */
@@ -239,9 +257,9 @@ export class RoomEntryStore {
   /** The newest title that counts, as an entry; null where nobody changed it. */
   lastTitle(rid: number): Uint8Array | null {
     const row = this.#store.one`
-      SELECT bytes FROM room_entries WHERE rid = ${rid} AND kind = 'title' AND void = 0
+      SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND kind = 'title' AND void = 0
       ORDER BY depth DESC, entry_id DESC LIMIT 1`;
-    return orNull(blobOf, row, 'bytes');
+    return this.#intact(rid, row);
   }
 
   entry(rid: number, id: string): StoredEntry | null {
@@ -268,20 +286,35 @@ export class RoomEntryStore {
 
   #checked(rid: number, row: Row): StoredEntry {
     const stored = storedOf(row);
-    if (stored.isDamaged) this.#store.reportDamage(`room_entries ${rid} ${stored.seq}`);
+    if (stored.isDamaged) this.#tell(rid, row);
     return stored;
+  }
+
+  /** The bytes of an entry; null if there is none, or a damaged one. */
+  #intact(rid: number, row: Row | undefined): Uint8Array | null {
+    if (row === undefined) return null;
+    if (!isDamaged(row)) return blobOf(row, 'bytes');
+    this.#tell(rid, row);
+    return null;
+  }
+
+  #tell(rid: number, row: Row): void {
+    this.#store.reportDamage(`room_entries ${rid} ${integerOf(row, 'seq')}`);
   }
 }
 
-function storedOf(row: Row) {
-  const bytes = blobOf(row, 'bytes');
+function isDamaged(row: Row): boolean {
   const sum = orNull(integerOf, row, 'sum');
+  return sum !== null && sum !== rowSum(blobOf(row, 'entry_id'), blobOf(row, 'bytes'));
+}
+
+function storedOf(row: Row) {
   return {
     seq: integerOf(row, 'seq'),
-    bytes,
+    bytes: blobOf(row, 'bytes'),
     retracted: flagOf(row, 'retracted'),
     /** The disk has changed it: nothing in it may be shown. */
-    isDamaged: sum !== null && sum !== rowSum(blobOf(row, 'entry_id'), bytes),
+    isDamaged: isDamaged(row),
   };
 }
 

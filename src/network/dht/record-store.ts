@@ -34,8 +34,10 @@ const PAGE_ROWS = 256;
 const MAX_EVICTIONS = 256;
 /** What has to be known of a row that goes. */
 const REMOVABLE = 'id, key, type, publisher, size';
+/** What has to be known of a row whose encoding is read. */
+const READABLE = `${REMOVABLE}, digest, encoded`;
 /** What the record in the place of another is compared by. */
-const COMPARABLE = 'issued_at, seq, timestamp, encoded';
+const COMPARABLE = 'issued_at, seq, timestamp';
 
 export interface Page {
   readonly records: readonly Uint8Array[];
@@ -89,6 +91,9 @@ export class RecordStore {
       ),
     );
     this.#open = store;
+    store.onDamage((row) =>
+      log.warn({ row }, 'a record kept for others is damaged and was removed: other nodes have copies of it'),
+    );
     this.#journal = Journal.open(options.file, false);
     this.#clock = clock;
     this.#maxBytes = options.maxBytes;
@@ -152,10 +157,20 @@ export class RecordStore {
   }
 
   #heldFor(key: Uint8Array, record: SignedRecord): Row | undefined {
-    return this.#store.one(
-      `SELECT ${REMOVABLE}, ${COMPARABLE} FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?`,
-      ...slotOf(key, record),
+    return this.#intact(
+      this.#store.one(
+        `SELECT ${READABLE}, ${COMPARABLE} FROM records WHERE key = ? AND type = ? AND aid = ? AND note = ?`,
+        ...slotOf(key, record),
+      ),
     );
+  }
+
+  /** The row, unless the disk has changed its encoding: then it is removed, and other nodes give their copies. */
+  #intact(row: Row | undefined): Row | undefined {
+    if (row === undefined || equalBytes(recordDigest(blobOf(row, 'encoded')), blobOf(row, 'digest'))) return row;
+    this.#store.reportDamage(`records ${integerOf(row, 'id')}`);
+    this.#change(() => this.#remove(row));
+    return undefined;
   }
 
   #newer(key: Uint8Array, record: SignedRecord, held: Row | undefined, order: number): NewerOffer | null {
@@ -250,7 +265,7 @@ export class RecordStore {
   /** The encoding of a record that `find` returned; a short one is read once for as long as its row is in memory. */
   encoded(found: StoredRecord & Pick<KeyRow, 'encoded'>): Uint8Array | null {
     if (found.encoded !== undefined) return found.encoded;
-    const row = this.#store.one('SELECT encoded FROM records WHERE id = ?', found.id);
+    const row = this.#intact(this.#store.one(`SELECT ${READABLE} FROM records WHERE id = ?`, found.id));
     if (row === undefined) return null;
     const encoded = blobOf(row, 'encoded');
     if (isKept(found)) found.encoded = encoded;
@@ -288,11 +303,13 @@ export class RecordStore {
   }
 
   #removeNote(key: Uint8Array, { digest, token }: NoteRemoval): boolean {
-    const row = this.#store.one(
-      `SELECT ${REMOVABLE}, expires_at, encoded FROM records WHERE key = ? AND type = ? AND digest = ?`,
-      key,
-      RECORD.note,
-      digest,
+    const row = this.#intact(
+      this.#store.one(
+        `SELECT ${READABLE}, expires_at FROM records WHERE key = ? AND type = ? AND digest = ?`,
+        key,
+        RECORD.note,
+        digest,
+      ),
     );
     if (row === undefined) return false;
     const payload = decodeNotePayload(decodeRecord(blobOf(row, 'encoded')).payload);

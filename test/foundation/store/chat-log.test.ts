@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ChatStore } from '../../../src/foundation/store/chat.ts';
-import { type ChatContent, type ChatEntry, ChatLog, entryBytes } from '../../../src/foundation/store/chat-log.ts';
+import {
+  type ChatContent,
+  type ChatEntry,
+  ChatLog,
+  DAMAGED_TEXT,
+  entryBytes,
+} from '../../../src/foundation/store/chat-log.ts';
 import { testAid } from '../../support/agents.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
@@ -161,5 +167,11 @@ test('an entry that the disk has changed is left out and told once; the others, 
   assert.deepEqual(seqs(log.newest(id, 2)), [4, 3]);
   assert.equal(log.entry(id, 2), null);
   assert.deepEqual(log.page(id, 0, 2, 1e6).more, true);
+  const shown = log.queued(id, 0, 9, 1e6).map(({ seq, text, file }) => [seq, text === DAMAGED_TEXT, file === null]);
+  assert.deepEqual(shown, [
+    [1, false, false],
+    [2, true, true],
+    [3, false, false],
+  ]);
   assert.deepEqual(told, [`chat_entries ${id} 2`]);
 });

@@ -249,5 +249,18 @@ test('an entry that the disk has changed is marked and told once; one without a 
     damaged,
   );
   assert.equal(entries.entry(ROOM, entryId(2)), null);
+  assert.deepEqual(
+    entries.bytesAfter(ROOM, 0, 9).map(({ seq, bytes }) => [seq, bytes === null]),
+    [
+      [1, false],
+      [2, true],
+      [3, false],
+    ],
+    'those that are sent to other members',
+  );
+  assert.equal(entries.bytes(ROOM, entryId(2)), null);
   assert.deepEqual(told, [`room_entries ${ROOM} 2`]);
+  store.run`UPDATE room_entries SET control_no = seq WHERE rid = ${ROOM}`;
+  assert.equal(entries.controlAt(ROOM, 2), null);
+  assert.throws(() => entries.control(ROOM), { code: 'store_corrupt' });
 });

@@ -284,3 +284,37 @@ test('damaged records are set aside, and others are collected anew', (t) => {
   newer.close();
   assert.throws(() => new RecordStore({ file, maxBytes: MIB }, { clock, log }), { code: 'store_corrupt' });
 });
+
+test('a record that the disk has changed is removed, and taken again', (t) => {
+  const clock = new TestClock();
+  const file = join(temporaryDirectory(t), 'records.db');
+  const said: string[] = [];
+  const log = { ...silentLog, warn: (_fields: object, message: string) => void said.push(message) };
+  const open = () => new RecordStore({ file, maxBytes: MIB }, { clock, log });
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
+  const ways: readonly ((store: RecordStore) => void)[] = [
+    (store) => {
+      const [row] = store.find(key, ALL, 9);
+      assert.ok(row);
+      assert.equal(store.encoded(row), null);
+    },
+    (store) => assert.deepEqual(store.page(key, ALL, 0, MIB).records, []),
+    (store) => assert.equal(store.newer(key, record), null),
+  ];
+  for (const read of ways) {
+    const first = open();
+    assert.deepEqual(first.offer(key, record, 'a'), { code: 'kept' });
+    first.close();
+    const database = Store.open(file, RECORD_STORE_MIGRATIONS);
+    database.run`UPDATE records SET encoded = zeroblob(length(encoded))`;
+    database.close();
+    const store = open();
+    read(store);
+    assert.deepEqual([store.find(key, ALL, 9).length, store.usage().records, said.splice(0).length], [0, 0, 1]);
+    assert.deepEqual(store.offer(key, record, 'a'), { code: 'kept' });
+    const [row] = store.find(key, ALL, 9);
+    assert.ok(row);
+    assert.deepEqual(Buffer.from(store.encoded(row) ?? []), Buffer.from(record.encoded));
+    store.close();
+  }
+});
