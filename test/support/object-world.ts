@@ -88,6 +88,7 @@ export class ObjectWorld {
     const authorize = (request: AccessRequest): void | Promise<void> => this.access(request);
     node.authorize = authorize;
     const server = new ObjectServer({
+      isNamed: () => false,
       links: node.links,
       objects: own.objects,
       clock,

@@ -12,7 +12,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
-import { linkHttpServer, StreamsPerNode } from '../../network/links/http-server.ts';
+import { LinkPlaces, linkHttpServer } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
 import { CallConnection } from './call-connection.ts';
@@ -62,18 +62,20 @@ export class CallServer implements Component {
   readonly #limits = new CallerLimits();
   readonly #eventStreams: StreamPlaces;
   readonly #connections = new Map<Duplex, CallConnection>();
-  readonly #streams = new StreamsPerNode(MAX_STREAMS_PER_NODE);
+  readonly #streams: LinkPlaces;
   #stopped = false;
 
   constructor(dependencies: CallServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('calls');
     this.#eventStreams = new StreamPlaces(dependencies);
+    this.#streams = new LinkPlaces(MAX_STREAMS_PER_NODE, dependencies.isNamed);
     this.#upstreams = new Upstreams({ clock: dependencies.clock, watch: dependencies.watch });
     // It would drop what is over its limit of headers without a word; checkForm refuses that.
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HTTP_HEADER_BYTES,
       maxHeaderCount: 0,
+      isNamed: dependencies.isNamed,
       serve: (request, response) => detach(this.#serve(request, response)),
     });
     this.#server.on('upgrade', (request, stream, head) => detach(this.#switch(request, stream, head)));

@@ -10,7 +10,13 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
-import { ERROR_HEADER, linkHttpServer, NEXT_REQUEST_MS, StreamsPerNode } from '../../network/links/http-server.ts';
+import {
+  ERROR_HEADER,
+  type IsNamed,
+  LinkPlaces,
+  linkHttpServer,
+  NEXT_REQUEST_MS,
+} from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { answerObject } from './object-answer.ts';
 import { ReaderLimits } from './reader-limits.ts';
@@ -38,6 +44,7 @@ export interface ObjectServerDependencies {
   readonly authorize: (request: AccessRequest, objectId: string | null) => void | Promise<void>;
   /** Who is told up to which byte an object is read; null where nobody wants to know. */
   readonly reading?: (request: AccessRequest, objectId: string) => ((bytes: number) => void) | null;
+  readonly isNamed: IsNamed;
   /** Is told who was served, and who was refused. */
   readonly callers: CallerNotes;
 }
@@ -56,16 +63,18 @@ export class ObjectServer implements Component {
   readonly #server: Server;
   readonly #limits: ReaderLimits;
   readonly #connections = new Map<Duplex, Connection>();
-  readonly #links = new StreamsPerNode(MAX_LINKS_PER_NODE);
+  readonly #links: LinkPlaces;
   #stopped = false;
 
   constructor(dependencies: ObjectServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('objects');
-    this.#limits = new ReaderLimits(dependencies.clock);
+    this.#limits = new ReaderLimits(dependencies);
+    this.#links = new LinkPlaces(MAX_LINKS_PER_NODE, dependencies.isNamed);
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HEADER_BYTES,
       maxHeaderCount: MAX_HEADER_COUNT,
+      isNamed: dependencies.isNamed,
       serve: (request, response) => detach(this.#serve(request, response)),
     });
     this.#server.on('upgrade', (_request, stream) => stream.destroy());
@@ -119,7 +128,7 @@ export class ObjectServer implements Component {
       const objectId = objectAsked(request);
       connection.objectId = objectId;
       await this.#deps.authorize(accessRequestOf(link), objectId);
-      leave = this.#limits.enter(link);
+      leave = this.#limits.enter(link, () => link.destroy());
       this.#deps.callers.entered(accessRequestOf(link));
       const object = await this.#deps.objects.open(link.called, objectId);
       // On the same daemon the reader gets the very memory that is written.

@@ -1,16 +1,23 @@
 /** How much of the objects here other agents may read at once, and how often they may ask. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
+import { Quota } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { Tally } from '../../foundation/tally.ts';
-import type { LinkStream } from '../../network/links/types.ts';
+import { type LinkEnds, pairHolder } from '../../network/links/holder.ts';
+import type { IsNamed } from '../../network/links/http-server.ts';
 
 /** Objects that one calling agent reads at once. */
 export const MAX_READS_PER_CALLER = 8;
 /** Objects that all agents of one node read at once. */
 export const MAX_READS_PER_NODE = 32;
+/** Objects that the strangers on one IPv4 address or IPv6 /64 read at once. */
+export const MAX_READS_PER_SOURCE = 64;
+/** Objects that those in one IPv4 /24 or IPv6 /48 read at once. */
+export const MAX_READS_PER_NETWORK = 96;
 /** Objects that are read at once. */
 export const MAX_READS = 256;
+/** Of these, the ones that only callers let in by name may read. */
+export const RESERVED_READS = 64;
 /** Requests of one node at once, and in the long run. */
 const REQUEST_BURST = 400;
 const REQUESTS_PER_S = 100;
@@ -20,11 +27,19 @@ const MAX_NODES = 10_000;
 const BUSY_RETRY_S = 2;
 
 export class ReaderLimits {
-  readonly #ofCaller = new Tally();
-  readonly #ofNode = new Tally();
+  readonly #isNamed: IsNamed;
+  readonly #reads = new Quota({
+    perKey: MAX_READS_PER_CALLER,
+    perNode: MAX_READS_PER_NODE,
+    perSource: MAX_READS_PER_SOURCE,
+    perNetwork: MAX_READS_PER_NETWORK,
+    total: MAX_READS,
+    reserved: RESERVED_READS,
+  });
   readonly #requests: RateLimiter;
 
-  constructor(clock: Clock) {
+  constructor({ clock, isNamed }: { readonly clock: Clock; readonly isNamed: IsNamed }) {
+    this.#isNamed = isNamed;
     this.#requests = new RateLimiter(
       { perSecond: REQUESTS_PER_S, burst: REQUEST_BURST, maxKeys: MAX_NODES },
       { clock },
@@ -33,23 +48,15 @@ export class ReaderLimits {
 
   /**
    * Counts a request in; returns how to count it out.
+   * @param cut ends it; called if it has to make room
    * @throws SvcError `rate_limited`
    */
-  enter(link: Pick<LinkStream, 'caller' | 'nodeKey'>): () => void {
-    const node = link.nodeKey === null ? 'here' : Buffer.from(link.nodeKey).toString('hex');
-    if (!this.#requests.take(node)) throw busy(Math.ceil(this.#requests.retryAfterMs(node) / 1000));
-    if (
-      this.#ofCaller.of(link.caller) >= MAX_READS_PER_CALLER ||
-      this.#ofNode.of(node) >= MAX_READS_PER_NODE ||
-      this.#ofNode.total >= MAX_READS
-    )
-      throw busy(BUSY_RETRY_S);
-    this.#ofCaller.add(link.caller);
-    this.#ofNode.add(node);
-    return () => {
-      this.#ofCaller.add(link.caller, -1);
-      this.#ofNode.add(node, -1);
-    };
+  enter(link: LinkEnds, cut: () => void): () => void {
+    const pair = pairHolder(link, this.#isNamed(link));
+    if (!this.#requests.take(pair.node)) throw busy(Math.ceil(this.#requests.retryAfterMs(pair.node) / 1000));
+    const share = this.#reads.take({ ...pair, key: link.caller }, { onEvict: cut });
+    if (share === null) throw busy(BUSY_RETRY_S);
+    return () => share.release();
   }
 }
 

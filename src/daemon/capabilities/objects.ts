@@ -16,7 +16,7 @@ import type { Offered } from './file-offers.ts';
 export function buildObjects(
   { life, clock, log, store, config, configuration, dataDir, keyDirectory }: Foundation,
   { onDeleted }: Agents,
-  { callers, keepChecked }: Access,
+  { access, callers, keepChecked }: Access,
   { offered, authorizeObject }: Offered,
   links: AgentLinks,
 ) {
@@ -35,6 +35,7 @@ export function buildObjects(
     log,
     callers,
     authorize: authorizeObject,
+    isNamed: ({ caller, called }) => access.names(called, caller),
     reading: (request, objectId) => offered.reading(request, objectId),
   });
   life.add('answering', objectServer);

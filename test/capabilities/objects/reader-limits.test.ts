@@ -5,19 +5,27 @@ import {
   MAX_READS,
   MAX_READS_PER_CALLER,
   MAX_READS_PER_NODE,
+  MAX_READS_PER_SOURCE,
+  RESERVED_READS,
   ReaderLimits,
 } from '../../../src/capabilities/objects/reader-limits.ts';
+import { plainPath } from '../../../src/network/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
+const FRIEND = testAid(250);
 const BUSY = { code: 'rate_limited', details: { retry_after_s: 2 } };
 
 /** Reads of as many callers as it takes; the callers of one node follow each other. */
 function reader() {
   const clock = new TestClock();
-  const limits = new ReaderLimits(clock);
-  const enter = (caller: number, node: number | null) =>
-    limits.enter({ caller: testAid(caller), nodeKey: node === null ? null : new Uint8Array(32).fill(node) });
+  const limits = new ReaderLimits({ clock, isNamed: ({ caller }) => caller === FRIEND });
+  /** Each node is in a network of its own, unless told otherwise. */
+  const enter = (caller: number, node: number | null, host = `10.${node ?? 0}.0.1`, cut = (): void => {}) => {
+    const path = { ...plainPath('direct', { host, port: 1 }), rttMs: 0 };
+    const nodeKey = node === null ? null : new Uint8Array(32).fill(node);
+    return limits.enter({ caller: testAid(caller), called: testAid(1), nodeKey, path: () => path }, cut);
+  };
   const fill = (count: number): (() => void)[] =>
     Array.from({ length: count }, (_, i) =>
       enter(1 + Math.floor(i / MAX_READS_PER_CALLER), Math.floor(i / MAX_READS_PER_NODE)),
@@ -25,14 +33,24 @@ function reader() {
   return { clock, enter, fill };
 }
 
-test('all agents together read so many objects at once, and one that is done makes room', () => {
+test('strangers that read too much together make room for others, and leave the reserved part to callers let in by name', () => {
   const { enter, fill } = reader();
-  const [leave] = fill(MAX_READS);
-  assert.throws(() => enter(200, 200), BUSY);
-  assert.throws(() => enter(200, null), BUSY);
-  leave?.();
-  enter(200, 200);
-  assert.throws(() => enter(201, 201), BUSY);
+  fill(MAX_READS - RESERVED_READS);
+  for (let i = 0; i < RESERVED_READS; i++) enter(250, null, '', () => assert.fail('a named caller is never cut'))();
+  enter(250, 200);
+  let cut = 0;
+  enter(200, 201, '10.201.0.1', () => cut++);
+  assert.throws(() => enter(1, 0), BUSY, 'it holds most');
+  assert.equal(cut, 0);
+});
+
+test('many node keys of one source read so many at once', () => {
+  const { enter } = reader();
+  const one = '192.0.2.1';
+  for (let i = 0; i < MAX_READS_PER_SOURCE; i++) enter(i, i, one);
+  assert.throws(() => enter(200, 200, one), BUSY);
+  enter(200, 200, '198.51.100.1');
+  enter(250, 201, one);
 });
 
 test('the agents of one node read so many at once, and one agent fewer, whatever node it is on', () => {

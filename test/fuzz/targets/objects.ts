@@ -44,6 +44,7 @@ const requests: FuzzTarget = {
     const failures: unknown[] = [];
     const keep = (fields: object): void => void failures.push(fields);
     const server = new ObjectServer({
+      isNamed: () => false,
       links,
       clock: systemClock,
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },

@@ -4,19 +4,25 @@ import { once } from 'node:events';
 import { Duplex, PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { freeMemory } from '../../../src/foundation/bytes.ts';
-import { linkHttpServer, StreamsPerNode } from '../../../src/network/links/http-server.ts';
+import {
+  HEAD_COPIES,
+  LinkPlaces,
+  linkHttpServer,
+  MAX_HEADS_PER_NODE_BYTES,
+} from '../../../src/network/links/http-server.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
 
-const OPTIONS = { maxHeaderBytes: 16_384, maxHeaderCount: 0 };
+const isNamed = (): boolean => false;
+const OPTIONS = { maxHeaderBytes: 16_384, maxHeaderCount: 0, isNamed };
 
-function linkOf(stream: Duplex, node = 1): LinkStream {
+function linkOf(stream: Duplex, node = 1, host = '192.0.2.1'): LinkStream {
   const nodeKey = new Uint8Array(32).fill(node);
   const names = { caller: testAid(2), called: testAid(1), purpose: 'http', accessToken: undefined, nodeKey } as const;
-  return asLink(stream, names, () => ({ ...plainPath('direct', { host: '192.0.2.1', port: 1 }), rttMs: 0 }));
+  return asLink(stream, names, () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }));
 }
 
 /** A chunk that has its memory to itself, as those of a link. */
@@ -27,9 +33,9 @@ function chunkOf(text: string): Buffer {
 }
 
 /** A link whose other side is the test, and which frees what it is told to. */
-function freeing(): LinkStream {
+function freeing(node = 1, host = '192.0.2.1'): LinkStream {
   const stream = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
-  return Object.assign(linkOf(stream), { release: freeMemory });
+  return Object.assign(linkOf(stream, node, host), { release: freeMemory });
 }
 
 test('the chunks of a body are freed, and the body is whole', async () => {
@@ -74,7 +80,7 @@ test('what follows the head of a switch belongs to whoever takes the link', asyn
 });
 
 test('a stream that something else counts gives its place back, and takes one again where there is one', async () => {
-  const streams = new StreamsPerNode(2);
+  const streams = new LinkPlaces(2, isNamed);
   const [first, second, third] = [1, 1, 1].map((node) => linkOf(new PassThrough(), node));
   assert.ok(first && second && third);
   assert.deepEqual(
@@ -90,4 +96,41 @@ test('a stream that something else counts gives its place back, and takes one ag
   await once(third.destroy(), 'close');
   assert.equal(streams.enter(first), true);
   assert.equal(streams.enter(linkOf(new PassThrough())), false);
+});
+
+test('links of many node keys of one source leave room for others, and for callers let in by name', () => {
+  const named = testAid(3);
+  const places = new LinkPlaces(4, ({ caller }) => caller === named);
+  const entered = Array.from({ length: 40 }, (_, i) => places.enter(linkOf(new PassThrough(), i)));
+  assert.equal(entered.filter(Boolean).length, 6);
+  for (let i = 0; i < 40; i++) places.enter(linkOf(new PassThrough(), 50 + i, `10.${i}.0.1`));
+  assert.equal(places.enter(linkOf(new PassThrough(), 99, '10.250.0.1')), false, 'strangers leave the reserved part');
+  const friend = Object.assign(linkOf(new PassThrough(), 100), { caller: named });
+  assert.equal(places.enter(friend), true);
+});
+
+test('half-sent heads have a budget, and one that is whole gives its part back', async () => {
+  const served: string[] = [];
+  const server = linkHttpServer({
+    ...OPTIONS,
+    serve: (request, response) => {
+      served.push(request.url ?? '');
+      response.end();
+    },
+  });
+  const half = `GET /half HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(15_000)}`;
+  const open = (node: number, host?: string): LinkStream => {
+    const link = freeing(node, host);
+    server.emit('connection', link);
+    link.push(chunkOf(half));
+    return link;
+  };
+  const count = 2 * Math.ceil(MAX_HEADS_PER_NODE_BYTES / (HEAD_COPIES * half.length));
+  const links = Array.from({ length: count }, () => open(1));
+  await eventually('the first are cut', () => links.filter(({ destroyed }) => destroyed).length >= count / 2);
+  const alive = links.filter(({ destroyed }) => !destroyed);
+  assert.ok(alive.length > count / 3 && links[0]?.destroyed === true);
+  const other = open(2, '198.51.100.1');
+  for (const link of [other, alive.at(-1)]) link?.push(chunkOf('\r\n\r\n'));
+  await eventually('both are served', () => served.length === 2);
 });
