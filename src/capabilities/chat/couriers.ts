@@ -64,7 +64,7 @@ export const CONTROL_RATES: RateQuotaLimits = {
   perNetwork: { perSecond: 20, burst: 600 },
   strangers: { perSecond: 50, burst: 1000 },
 };
-const CONTROL_FRAMES: ReadonlySet<Frame['kind']> = new Set(['request', 'accept', 'gone']);
+const CONTROL_FRAMES: ReadonlySet<Frame['kind']> = new Set<Frame['kind']>(CONTROLS);
 
 interface CouriersDependencies extends ChatExchangeDependencies {
   readonly links: Links;

@@ -47,13 +47,13 @@ export type NoteHandler = (recipient: Aid, note: Note) => void;
  * What became of a note whose type has a taker. `full`: there is no room for it now; its copies stay on the network.
  * `dropped`: it changed nothing and never will. Its sender hears `kept`, and its id is not remembered: ids are free.
  */
-export type Taken = 'kept' | 'full' | 'dropped';
+export type NoteOutcome = 'kept' | 'full' | 'dropped';
 
 /**
  * Takes the notes of one type in place of the mailbox, in the transaction that remembers their ids. Where it throws, the
  * note is refused.
  */
-export type NoteTaker = (recipient: Aid, note: Note) => Taken;
+export type NoteTaker = (recipient: Aid, note: Note) => NoteOutcome;
 
 /** How sending went. */
 export interface SendResult {

@@ -11,7 +11,7 @@ export const RELEASE_KEYS: readonly string[] = [];
 
 const DOMAIN = 'svcd/release/v1';
 /** Signatures of one release: more than one only while a key is replaced. */
-const MAX_SIGNATURES = 8;
+const MAX_RELEASE_SIGNATURES = 8;
 
 /** The member `svcd` of a version in the registry. */
 export const ReleaseProof = Type.Object({
@@ -22,7 +22,7 @@ export const ReleaseProof = Type.Object({
       /** The 64 bytes of the signature in base64. */
       signature: Type.String({ maxLength: 88 }),
     }),
-    { maxItems: MAX_SIGNATURES },
+    { maxItems: MAX_RELEASE_SIGNATURES },
   ),
 });
 export type ReleaseProof = Static<typeof ReleaseProof>;

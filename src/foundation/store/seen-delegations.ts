@@ -18,7 +18,7 @@ import type { Store } from './store.ts';
 /** Agents that are remembered besides the named ones. */
 export const MAX_REMEMBERED_AGENTS = 20_000;
 /** Agents that are written between two looks at which to forget: each time all are compared, and the event loop waits meanwhile. */
-const FORGET_TOGETHER = 10_000;
+const TRIM_AFTER_AGENTS = 10_000;
 /** Agents that may wait for a disk that refuses. */
 const MAX_UNWRITTEN = 100_000;
 /** Agents whose delegation is cached: every link that is opened asks for both of its own. */
@@ -81,7 +81,7 @@ export class SeenDelegations implements Component {
   readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
   readonly #flush: Repeating;
   /** Since agents were last forgotten; how many were written before the start is not known. */
-  #written = FORGET_TOGETHER;
+  #written = TRIM_AFTER_AGENTS;
 
   constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
     this.#store = dependencies.store;
@@ -136,7 +136,7 @@ export class SeenDelegations implements Component {
   #write(): void {
     if (this.#unwritten.size === 0) return;
     const now = this.#clock.now();
-    const isCrowded = this.#written + this.#unwritten.size >= FORGET_TOGETHER;
+    const isCrowded = this.#written + this.#unwritten.size >= TRIM_AFTER_AGENTS;
     this.#store.transaction(() => {
       for (const [aid, { issuedAt, source, network, rotated }] of this.#unwritten)
         this.#store.run`

@@ -16,7 +16,7 @@ export const MAX_LINGERING = 2048;
 /** Of these, the ones that only known nodes may have. */
 export const RESERVED_LINGERING = 512;
 
-export class Lingering {
+export class RefusedStreams {
   readonly #quota = new Quota(
     {
       perNode: MAX_LINGERING_PER_NODE,

@@ -14,7 +14,7 @@ import { patience } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { sessionHolder } from './holder.ts';
-import { Lingering } from './lingering.ts';
+import { RefusedStreams } from './lingering.ts';
 import type { NodeSession } from './node-session.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { endWith, readExactly } from './wire.ts';
@@ -81,7 +81,7 @@ export class StreamDispatcher {
     total: MAX_WAITING,
     reserved: RESERVED_WAITING,
   });
-  readonly #lingering = new Lingering();
+  readonly #lingering = new RefusedStreams();
 
   constructor(dependencies: GateDependencies) {
     this.#deps = dependencies;
@@ -124,7 +124,7 @@ export class StreamDispatcher {
     if (share === null) return this.#tooFast(stream, session, holder);
     const served = (): void => {
       share.release();
-      this.#noteLingering(stream, holder);
+      this.#noteRefusedStreams(stream, holder);
     };
     if (this.#opens.take(holder)) return detach(this.#serve(stream, session).finally(served));
     share.release();
@@ -132,7 +132,7 @@ export class StreamDispatcher {
   }
 
   /** A stream on which we have said all waits for the other side's end. */
-  #noteLingering(stream: QuicStream, holder: QuotaHolder): void {
+  #noteRefusedStreams(stream: QuicStream, holder: QuotaHolder): void {
     if (stream.writableEnded && !stream.destroyed) this.#lingering.count(stream, holder);
   }
 
@@ -146,7 +146,7 @@ export class StreamDispatcher {
   #tooFast(stream: QuicStream, session: NodeSession, holder: QuotaHolder): void {
     if (this.#haste.take(session.nodeId)) {
       endWith(stream, STATUS.rateLimited, this.#deps.clock);
-      return this.#noteLingering(stream, holder);
+      return this.#noteRefusedStreams(stream, holder);
     }
     this.#deps.log.warn({ node: session.nodeId }, 'cut off a node that opens streams without end');
     stream.destroy();

@@ -13,7 +13,7 @@ const NAME_LENGTH = 16;
 /** Longest TXT entry that is looked at, bytes. */
 const MAX_ENTRY_BYTES = 100;
 /** Most TXT entries that are looked at. */
-const MAX_ENTRIES = 32;
+const MAX_TXT_ENTRIES = 32;
 /** The first label of our service, as every packet about it contains it. */
 const SERVICE_LABEL = Buffer.from('\u0005_svcd', 'latin1');
 
@@ -62,7 +62,7 @@ export function asksForService({ isResponse, questions }: MdnsPacket): boolean {
 function readEntries(data: Uint8Array): ReadonlyMap<string, string> {
   const entries = new Map<string, string>();
   let at = 0;
-  for (let i = 0; i < MAX_ENTRIES && at < data.length; i++) {
+  for (let i = 0; i < MAX_TXT_ENTRIES && at < data.length; i++) {
     const length = data[at] ?? 0;
     const entry = Buffer.from(data.subarray(at + 1, at + 1 + length));
     at += length + 1;

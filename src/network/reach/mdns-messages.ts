@@ -9,7 +9,7 @@ const MAX_PACKET_BYTES = 1500;
 /** Questions and records of one packet; a packet with more is ignored. */
 const MAX_RECORDS = 32;
 /** Longest name, bytes (RFC 1035, section 3.1). */
-const MAX_NAME_BYTES = 255;
+const MAX_DNS_NAME_BYTES = 255;
 /** Compression pointers that are followed for one name. */
 const MAX_POINTERS = 8;
 
@@ -56,7 +56,7 @@ function readName(bytes: Uint8Array, start: number): { readonly name: string; re
       continue;
     }
     size += length + 1;
-    if (length >= 0x40 || size > MAX_NAME_BYTES || at + 1 + length > bytes.length) return null;
+    if (length >= 0x40 || size > MAX_DNS_NAME_BYTES || at + 1 + length > bytes.length) return null;
     labels.push(Buffer.from(bytes.subarray(at + 1, at + 1 + length)).toString('latin1'));
     at += length + 1;
   }

@@ -104,7 +104,9 @@ export class Relay {
       [`network ${network}`, this.#useOf(`network ${network}`, SOURCES_PER_NETWORK)],
     ] as const;
     if (this.#all.isUsedUp || uses.some(([, { budget }]) => budget.isUsedUp)) return null;
-    const onEvict = (): void => void (kept !== null && this.#end(kept));
+    const onEvict = (): void => {
+      if (kept !== null) this.#end(kept);
+    };
     let kept: Kept | null = null;
     const share = this.#quota.take({ node: source, source: callerHost, named: false }, { onEvict });
     if (share === null) return null;
