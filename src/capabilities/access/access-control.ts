@@ -6,7 +6,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import type { AccessDecision } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { type AccessRequest, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
+import { type AccessRequest, type LinkAsk, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { AccessLists } from './access-lists.ts';
 import type { DeriveSecret } from './derivations.ts';
 import { decide, isNamed, opens } from './rules.ts';
@@ -48,7 +48,7 @@ export class AccessControl {
   }
 
   /** False for a caller that the access list shuts out, though links of such a purpose have rules of their own and pass. */
-  admits({ called, caller, purpose }: Pick<AccessRequest, 'called' | 'caller' | 'purpose'>): boolean {
+  admits({ called, caller, purpose }: LinkAsk): boolean {
     return purpose === 'admin' || GOVERNED.has(purpose) || this.decide(called, caller) === 'allow';
   }
 

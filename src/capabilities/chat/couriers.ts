@@ -5,6 +5,7 @@
 
 import { backoff } from '../../foundation/backoff.ts';
 import { detach } from '../../foundation/detached.ts';
+import { CONTROLS } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';

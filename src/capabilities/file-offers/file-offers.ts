@@ -12,7 +12,7 @@ import {
   MAX_OPEN_OFFERS_OF_STRANGERS,
   MAX_OPEN_OFFERS_PER_SENDER,
 } from '../../foundation/domain/file-offers.ts';
-import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import { receivedName } from '../../foundation/file-name.ts';
@@ -220,7 +220,7 @@ export class FileOffers implements Component {
   }
 
   /** Takes in an offer of another agent; in a transaction. What is not kept is not said: nobody learns who is shut out. */
-  #offered(aid: Aid, { sender, body, sentAt }: OfferNote): 'kept' | 'full' | 'dropped' {
+  #offered(aid: Aid, { sender, body, sentAt }: OfferNote): NoteOutcome {
     const { store, events, isHere, isBlocked, isKnown } = this.#deps;
     if (!isHere(aid)) return 'full';
     const file = decodeOffer(body);
@@ -245,7 +245,7 @@ export class FileOffers implements Component {
   }
 
   /** Takes in how an offer ended at the other end; in a transaction. */
-  #told(aid: Aid, { sender, body }: OfferNote): 'kept' | 'dropped' {
+  #told(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
     const { store, events, clock, isKnown } = this.#deps;
     const news = decodeNews(body);
     const row = news === null ? null : store.get(aid, news.id);

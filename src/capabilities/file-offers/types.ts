@@ -1,4 +1,6 @@
 /** What offers of files need from others, and what others see of them. */
+
+import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { FileOfferRow } from '../../foundation/store/file-offers.ts';
 
@@ -30,7 +32,7 @@ export interface OfferNote {
 
 /** The notes that carry offers. */
 export interface OfferNotes {
-  claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'): void;
+  claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => NoteOutcome): void;
   /** There is room again for what was `full`. */
   roomAgain(aid: Aid): void;
   send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;

@@ -1,4 +1,5 @@
 /** What notes need from others, and what others see of them. */
+import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordNetwork } from '../../network/dht/types.ts';
@@ -42,12 +43,6 @@ export interface Note {
  * database is kept with the note or not at all. Where it throws, the note is kept without it.
  */
 export type NoteHandler = (recipient: Aid, note: Note) => void;
-
-/**
- * What became of a note whose type has a taker. `full`: there is no room for it now; its copies stay on the network.
- * `dropped`: it changed nothing and never will. Its sender hears `kept`, and its id is not remembered: ids are free.
- */
-export type NoteOutcome = 'kept' | 'full' | 'dropped';
 
 /**
  * Takes the notes of one type in place of the mailbox, in the transaction that remembers their ids. Where it throws, the

@@ -7,7 +7,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { Lingering } from '../../network/links/lingering.ts';
+import { RefusedStreams } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
@@ -55,7 +55,7 @@ export class TunnelInbound {
   readonly #lasting: LastingCalled;
   readonly #wide: WideCalled;
   readonly #places: InboundPlaces;
-  readonly #lingering = new Lingering();
+  readonly #lingering = new RefusedStreams();
 
   constructor(dependencies: TunnelInboundDependencies) {
     this.#deps = dependencies;

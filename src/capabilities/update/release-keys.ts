@@ -13,14 +13,19 @@ const DOMAIN = 'svcd/release/v1';
 /** Signatures of one release: more than one only while a key is replaced. */
 const MAX_RELEASE_SIGNATURES = 8;
 
+/** 32 bytes in hex. */
+const KEY_HEX_CHARS = 64;
+/** 64 bytes in base64. */
+const SIGNATURE_BASE64_CHARS = 88;
+
 /** The member `svcd` of a version in the registry. */
 export const ReleaseProof = Type.Object({
   signatures: Type.Array(
     Type.Object({
       /** The public key in hex. */
-      key: Type.String({ maxLength: 64 }),
+      key: Type.String({ maxLength: KEY_HEX_CHARS }),
       /** The 64 bytes of the signature in base64. */
-      signature: Type.String({ maxLength: 88 }),
+      signature: Type.String({ maxLength: SIGNATURE_BASE64_CHARS }),
     }),
     { maxItems: MAX_RELEASE_SIGNATURES },
   ),

@@ -14,7 +14,7 @@ import { memberOf } from '../../foundation/json.ts';
 const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 
 /** Files and folders of one release. */
-const MAX_ENTRIES = 20_000;
+const MAX_RELEASE_FILES = 20_000;
 
 /** Where a release carries the lock that its dependencies are installed by; npm keeps none under its own name. */
 export const LOCK_IN_PACKAGE = join('dist', 'package-lock.json');
@@ -74,7 +74,7 @@ export async function unpack(tarball: Buffer, directory: string): Promise<void> 
   const { extract } = await import('tar');
   let entries = 0;
   const filter = (_path: string, entry: object): boolean =>
-    ++entries <= MAX_ENTRIES && 'type' in entry && (entry.type === 'File' || entry.type === 'Directory');
+    ++entries <= MAX_RELEASE_FILES && 'type' in entry && (entry.type === 'File' || entry.type === 'Directory');
   try {
     const target = extract({ cwd: directory, strip: 1, strict: true, preserveOwner: false, filter });
     await pipeline(Readable.from([content]), target);
@@ -82,7 +82,7 @@ export async function unpack(tarball: Buffer, directory: string): Promise<void> 
     if (memberOf(error, 'syscall') !== undefined) throw error;
     throw new SvcError('protocol_error', { message: 'The tarball of the release cannot be unpacked.', cause: error });
   }
-  if (entries > MAX_ENTRIES) throw untrusted(`it has more than ${MAX_ENTRIES} files`);
+  if (entries > MAX_RELEASE_FILES) throw untrusted(`it has more than ${MAX_RELEASE_FILES} files`);
 }
 
 function readJson(file: string, what: string): unknown {

@@ -22,3 +22,9 @@ export const X25519_PRIVATE_KEY_BYTES = 32;
 
 /** Notes of one agent that are queued because no other node has them yet. */
 export const MAX_QUEUED_NOTES = 1000;
+
+/**
+ * What became of a note whose type has a taker. `full`: there is no room for it now; its copies stay on the network.
+ * `dropped`: it changed nothing and never will. Its sender hears `kept`, and its id is not remembered: ids are free.
+ */
+export type NoteOutcome = 'kept' | 'full' | 'dropped';

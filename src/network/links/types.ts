@@ -90,6 +90,9 @@ export interface LocateOptions {
   readonly onLikely?: (place: AgentLocation) => void;
 }
 
+/** Who would speak to whom, and why. */
+export type LinkAsk = Pick<LinkNames, 'caller' | 'called' | 'purpose'>;
+
 export interface LinksDependencies {
   /** The identity of an agent (or of the node itself) on this daemon; null where it is not here. */
   identity(aid: Aid): LocalIdentity | null;
@@ -107,7 +110,7 @@ export interface LinksDependencies {
   /** True if the owner of a called agent let a caller in by its AID: strangers make room for the caller's node. */
   isNamed?(names: Pick<LinkNames, 'caller' | 'called'>): boolean;
   /** False if the access list of a called agent shuts a caller out, whose link another rule let pass. */
-  isAdmitted?(names: Pick<LinkNames, 'caller' | 'called' | 'purpose'>): boolean;
+  isAdmitted?(ask: LinkAsk): boolean;
   /**
    * Keeps the newest delegation seen of an agent for longer than this process lives. Unix seconds. `source`: the IP address
    * of a caller that was let in; null if this node called the agent.

@@ -4,14 +4,14 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
-  Lingering,
   MAX_LINGERING,
   MAX_LINGERING_PER_NODE,
   MAX_LINGERING_PER_SOURCE,
   RESERVED_LINGERING,
+  RefusedStreams,
 } from '../../../src/network/links/lingering.ts';
 
-function fill(lingering: Lingering, count: number, holder: (i: number) => { node: string; source: string }) {
+function fill(lingering: RefusedStreams, count: number, holder: (i: number) => { node: string; source: string }) {
   return Array.from({ length: count }, (_, i) => {
     const stream = new PassThrough();
     lingering.count(stream, { ...holder(i), named: false });
@@ -20,7 +20,7 @@ function fill(lingering: Lingering, count: number, holder: (i: number) => { node
 }
 
 test('the oldest lingering stream of a node is cut off for its newest', async () => {
-  const lingering = new Lingering();
+  const lingering = new RefusedStreams();
   const streams = fill(lingering, MAX_LINGERING_PER_NODE + 1, () => ({ node: 'a', source: '192.0.2.1' }));
   assert.deepEqual([streams[0]?.destroyed, streams[1]?.destroyed, streams.at(-1)?.destroyed], [true, false, false]);
   assert.equal(lingering.size, MAX_LINGERING_PER_NODE);
@@ -31,7 +31,7 @@ test('the oldest lingering stream of a node is cut off for its newest', async ()
 });
 
 test('free node keys of one source, or of many sources, leave room for known nodes', () => {
-  const lingering = new Lingering();
+  const lingering = new RefusedStreams();
   fill(lingering, 2 * MAX_LINGERING_PER_SOURCE, (i) => ({ node: `node ${i}`, source: '192.0.2.1' }));
   assert.equal(lingering.size, MAX_LINGERING_PER_SOURCE);
   fill(lingering, 2 * MAX_LINGERING, (i) => ({ node: `node ${i}`, source: `10.0.${i >> 8}.${i & 255}` }));

@@ -32,13 +32,13 @@ type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
 /** What is known of a new agent before it is registered. */
-export interface NewAgent {
+export interface MadeAgent {
   readonly aid: string;
   readonly label?: string | undefined;
   readonly master_private_key_hex?: string | undefined;
 }
 
-interface Registered extends NewAgent, Partial<PublishAttempt> {
+interface Registered extends MadeAgent, Partial<PublishAttempt> {
   readonly master_file?: string | undefined;
 }
 
@@ -79,7 +79,7 @@ async function labelled(context: CliContext, aid: string, label: string): Promis
  * Writes the master key of a new agent before the agent is made, in the form that the command has for its answer.
  * @throws SvcError `not_writable`
  */
-export type ShowKey = (agent: NewAgent, made: string) => Promise<void>;
+export type ShowKey = (agent: MadeAgent, made: string) => Promise<void>;
 
 /**
  * Makes an identity, saves or shows its master key, and only then registers and publishes it.

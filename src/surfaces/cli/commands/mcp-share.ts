@@ -12,7 +12,7 @@ import { bindShare, closeToOthers, type ShareAgent, shareAgent, unbindShare } fr
 import { type Shown, show, showBeginning } from '../shown.ts';
 import { repeated, type Typed } from '../takes.ts';
 import { formatFields, safeText } from '../text.ts';
-import { MASTER_WARNING, masterText, type NewAgent } from './identity.ts';
+import { MASTER_WARNING, type MadeAgent, masterText } from './identity.ts';
 
 const TAKES = {
   '<server...>': 'the command that starts the server, behind "--", or the address of one that runs',
@@ -112,7 +112,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   return undefined;
 }
 
-const SHARED: Shown<Partial<Shared> & NewAgent, unknown> = {
+const SHARED: Shown<Partial<Shared> & MadeAgent, unknown> = {
   aids: 'told',
   text: (one, _, names) => {
     const { master_private_key_hex: key, allowed, tools } = one;

@@ -75,7 +75,9 @@ const SIGNALLED = 128;
  */
 async function ended(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   // Before the start: a signal that comes during it is handled once there is a child to pass it to.
-  const pass = (signal: NodeJS.Signals): void => void child.kill(signal);
+  const pass = (signal: NodeJS.Signals): void => {
+    child.kill(signal);
+  };
   for (const one of SIGNALS) process.on(one, pass);
   const child = spawn(program, args, { stdio: 'inherit', env });
   try {
