@@ -117,7 +117,11 @@ export class NativeQuicEndpoint implements QuicEndpoint {
     this.#kindOf = dependencies.kindOf ?? kindByScope;
     this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
     this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies);
-    this.#heldBack = new ReceiveBudget(() => this.#connections(), { log: this.#log, clock: this.#clock });
+    this.#heldBack = new ReceiveBudget(() => this.#connections(), {
+      log: this.#log,
+      clock: this.#clock,
+      isKnown: dependencies.isKnown,
+    });
   }
 
   /** @throws SvcError `address_in_use`, `config_invalid` where the address is not one of this machine */

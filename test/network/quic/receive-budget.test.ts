@@ -6,6 +6,7 @@ import {
   type Holder,
   MAX_HELD_BACK_BYTES,
   MAX_HELD_BACK_PER_NODE_BYTES,
+  MAX_HELD_BACK_PER_SOURCE_BYTES,
   ReceiveBudget,
 } from '../../../src/network/quic/receive-budget.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -13,8 +14,10 @@ import { TestClock } from '../../support/test-clock.ts';
 class Connection implements Holder {
   readonly remoteKey: Uint8Array;
   readonly bytes: number;
+  readonly path: { readonly source: string };
   closed = false;
-  constructor(bytes: number, node: number) {
+  constructor(bytes: number, node: number, source = `10.${node}.0.1`) {
+    this.path = { source };
     this.bytes = bytes;
     this.remoteKey = Uint8Array.of(node);
   }
@@ -26,9 +29,12 @@ class Connection implements Holder {
   }
 }
 
+const KNOWN = 200;
+
 function closedAmong(connections: readonly Connection[]): boolean[] {
   const clock = new TestClock();
-  const guard = new ReceiveBudget(() => connections, { clock, log: silentLog });
+  const isKnown = ([node]: Uint8Array): boolean => node === KNOWN;
+  const guard = new ReceiveBudget(() => connections, { clock, log: silentLog, isKnown });
   guard.start();
   clock.advance(HELD_BACK_INTERVAL_MS);
   guard.stop();
@@ -88,4 +94,13 @@ test('after stop it looks no more', () => {
   guard.stop();
   clock.advance(2 * HELD_BACK_INTERVAL_MS);
   assert.equal(connection.closed, false);
+});
+
+test('many node keys of one source may hold no more than its share, and known nodes go last', () => {
+  const part = MAX_HELD_BACK_PER_SOURCE_BYTES / 2;
+  const [first, second, third] = [1, 2, 3].map((node) => new Connection(part, node, '192.0.2.1'));
+  assert.ok(first && second && third);
+  assert.deepEqual(closedAmong([first, second, third]), [true, false, false]);
+  const known = new Connection(MAX_HELD_BACK_PER_NODE_BYTES, KNOWN, '192.0.2.1');
+  assert.deepEqual(closedAmong([known, ...ofAll(0.3, 0.3)]), [false, true, false]);
 });
