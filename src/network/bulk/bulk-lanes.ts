@@ -11,8 +11,8 @@ import { abortable } from '../../foundation/deadline.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
+import { Quota } from '../../foundation/quota.ts';
 import { patience } from '../../foundation/stall.ts';
-import { Tally } from '../../foundation/tally.ts';
 import type { Path } from '../path.ts';
 import { BulkLane } from './bulk-lane.ts';
 import { LaneEntrance } from './lane-entrance.ts';
@@ -21,6 +21,9 @@ import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
 /** Lanes of this node at one time, and of those the ones to or from one source. */
 export const MAX_BULK_LANES = 128;
 export const MAX_BULK_LANES_PER_SOURCE = 32;
+/** Of those that strangers asked for: the ones of one IPv4 /24 or IPv6 /48, and what they leave to lanes that this node asks for. */
+export const MAX_BULK_LANES_PER_NETWORK = 48;
+export const RESERVED_BULK_LANES = 32;
 /** Time for a lane to come about, milliseconds. */
 export const LANE_TIMEOUT_MS = 5_000;
 /** Ports below this one belong to services that expect no packets of ours. */
@@ -79,8 +82,16 @@ export class BulkLanes implements Component {
   readonly #deps: BulkLanesDependencies;
   readonly #entrance: LaneEntrance;
   readonly #lanes = new Set<BulkLane>();
-  /** By source. */
-  readonly #ends = new Tally();
+  readonly #ends = new Quota(
+    {
+      perNode: MAX_BULK_LANES_PER_SOURCE,
+      perSource: MAX_BULK_LANES_PER_SOURCE,
+      perNetwork: MAX_BULK_LANES_PER_NETWORK,
+      total: MAX_BULK_LANES,
+      reserved: RESERVED_BULK_LANES,
+    },
+    { countLoopback: true },
+  );
   #ended = { sent: 0, received: 0 };
   #ipv6: DHT.Socket | null = null;
   #stopped = false;
@@ -118,7 +129,7 @@ export class BulkLanes implements Component {
 
   /** Offers a lane to the node at the other end of a path; null where there is no room, or a third node carries the packets. */
   offer(path: Path): OfferedLane | null {
-    const end = this.#open(path);
+    const end = this.#open(path, 'offered');
     if (end === null) return null;
     const secret = new Uint8Array(randomBytes(BULK_SECRET_BYTES));
     return {
@@ -133,7 +144,7 @@ export class BulkLanes implements Component {
    * @returns the answer, and the lane once both ends have heard each other; it rejects as `OfferedLane.answered`
    */
   take(offer: LaneOffer, path: Path, signal: AbortSignal): { answer: LaneAnswer; lane: Promise<BulkLane> } | null {
-    const end = this.#open(path);
+    const end = this.#open(path, 'took');
     if (end === null) return null;
     const { id, port } = end;
     return { answer: { id, port }, lane: this.#meet(end, end.lane(offer.secret, false), offer, 'took', signal) };
@@ -161,10 +172,12 @@ export class BulkLanes implements Component {
     }
   }
 
-  #open({ kind, remote: { host }, source }: Path): End | null {
+  #open({ kind, remote: { host }, source }: Path, role: Role): End | null {
     const { clock, outerPort } = this.#deps;
-    const isFull = this.#ends.total >= MAX_BULK_LANES || this.#ends.of(source) >= MAX_BULK_LANES_PER_SOURCE;
-    if (this.#stopped || isFull || isRelayed(kind)) return null;
+    if (this.#stopped || isRelayed(kind)) return null;
+    // An offer of ours is for a peer that we use.
+    const share = this.#ends.take({ node: source, source, named: role === 'offered' });
+    if (share === null) return null;
     const socket = this.#socketTo(host);
     const port = kind === 'lan' || isIPv6(host) ? (socket.address()?.port ?? 0) : outerPort();
     const id = randomInt(1, MAX_ID);
@@ -181,7 +194,7 @@ export class BulkLanes implements Component {
       return true;
     };
     const stream = this.#entrance.stream(id, { socket, host, source, arrived });
-    const leave = this.#enter(source);
+    const leave = (): void => share.release();
     return {
       id,
       port,
@@ -199,16 +212,6 @@ export class BulkLanes implements Component {
         stream.destroy();
         leave();
       },
-    };
-  }
-
-  /** Counts one more end. Returns what counts it no more. */
-  #enter(source: string): () => void {
-    let isHere = true;
-    this.#ends.add(source);
-    return () => {
-      if (isHere) this.#ends.add(source, -1);
-      isHere = false;
     };
   }
 

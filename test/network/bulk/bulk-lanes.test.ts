@@ -2,14 +2,18 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { SvcError } from '../../../src/foundation/errors.ts';
 import type { BulkLane } from '../../../src/network/bulk/bulk-lane.ts';
 import {
   type LaneAnswer,
   type LaneOffer,
   MAX_BULK_LANES,
+  MAX_BULK_LANES_PER_NETWORK,
   MAX_BULK_LANES_PER_SOURCE,
+  RESERVED_BULK_LANES,
 } from '../../../src/network/bulk/bulk-lanes.ts';
 import { MAX_PACKETS_AHEAD } from '../../../src/network/bulk/packet-window.ts';
+import { BULK_SECRET_BYTES } from '../../../src/network/bulk/records.ts';
 import { type Path, plainPath } from '../../../src/network/path.ts';
 import { TestLanes } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -202,6 +206,25 @@ test('nobody sends over a third node, and there are so many lanes in all and for
   offers[0]?.cancel();
   assert(lanes.offer(HERE) !== null);
   assert.equal(lanes.offer(HERE), null);
+});
+
+test('lanes that strangers ask for leave room for other networks, and for lanes that this node asks for', async (t) => {
+  const { lanes } = await side(t);
+  const offer = { id: 1, port: 4000, secret: new Uint8Array(BULK_SECRET_BYTES) };
+  const stop = new AbortController();
+  const take = (source: string): boolean => {
+    const taken = lanes.take(offer, { ...HERE, source }, stop.signal);
+    taken?.lane.catch(() => {});
+    return taken !== null;
+  };
+  const ofNetwork = Array.from({ length: MAX_BULK_LANES }, (_, i) => take(`192.0.2.${i}`));
+  assert.equal(ofNetwork.filter(Boolean).length, MAX_BULK_LANES_PER_NETWORK);
+  const all = Array.from({ length: MAX_BULK_LANES }, (_, i) => take(`10.${i}.0.1`));
+  assert.equal(all.filter(Boolean).length, MAX_BULK_LANES - RESERVED_BULK_LANES - MAX_BULK_LANES_PER_NETWORK);
+  const own = lanes.offer({ ...HERE, source: '192.0.2.1' });
+  assert(own !== null);
+  own.cancel();
+  stop.abort(new SvcError('cancelled'));
 });
 
 test('a stop ends every lane', async (t) => {
