@@ -67,12 +67,17 @@ export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot 
   }
 }
 
+/** SQLite's code for a disk or database that is full. */
+const SQLITE_FULL = 13;
+
 /** The end of a sentence on why a copy cannot be made. */
 function troubleOf(error: unknown, database: string): string {
   if (error instanceof Error && 'syscall' in error) {
     const path = 'path' in error ? `: ${String(error.path)}` : '';
     return `${path}${diskTrouble(error)}`;
   }
+  if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL)
+    return ': the disk is full, free some room.';
   const said = error instanceof Error ? ` (${error.message}).` : '.';
   return openingTrouble(database) ?? said;
 }
