@@ -102,10 +102,13 @@ const PREPARATIONS: Readonly<Record<string, Preparation>> = {
   'ssh-home.md': sshd,
 };
 
-/** Takes back who may call the agent at home, as each guide begins with one that has no entries. */
-const FRESH_ACCESS = `
+/** Unbinds the agent at home and takes back who may call it, as each guide begins with one that has neither. */
+const FRESH_AGENT = `
   const api = 'http://127.0.0.1:2121';
   const { agents: [{ aid }] } = await (await fetch(api + '/agents')).json();
+  const unbind = { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ service_tcp: '' }) };
+  const unbound = await fetch(api + '/agents/' + aid, unbind);
+  if (!unbound.ok) throw new Error(await unbound.text());
   const acl = api + '/agents/' + aid + '/acl';
   const lists = await (await fetch(acl)).json();
   for (const list of ['allow', 'deny'])
@@ -144,7 +147,7 @@ test('each guide does what it says', async (t) => {
     const missing = await PREPARATIONS[guide]?.({ home, laptop });
     if (missing === undefined) assert.fail(`${guide} is tried by nobody`);
     if (missing !== null) return t.skip(missing);
-    await home.type(`'${process.execPath}' --input-type=module -e "${FRESH_ACCESS}"`);
+    await home.type(`'${process.execPath}' --input-type=module -e "${FRESH_AGENT}"`);
     const steps = stepsOf(guide);
     assert.ok(steps.length > 0, 'it has no step');
     for (const step of steps) {

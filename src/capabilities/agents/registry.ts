@@ -12,12 +12,17 @@ import { parsePrivateKey } from '../../foundation/identity/keys.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
+import {
+  type OwnApi,
+  parseServiceAddress,
+  refuseOwnApi,
+  refuseOwnLocalAddress,
+} from '../../foundation/service-address.ts';
 import type { AgentRow, AgentStore, ListedAgent } from '../../foundation/store/agents.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
 import { Keyring, keyName } from './keyring.ts';
-import { type OwnApi, parseServiceAddress, refuseOwnApi, refuseOwnLocalAddress } from './service-address.ts';
 import { ServiceMonitor, type ServiceState } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 

@@ -1,8 +1,8 @@
 /** What each call asks of the agents here, remembered until one of them changes. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { parseServiceAddress, type ServiceAddress } from '../../foundation/service-address.ts';
 import type { AgentRegistry } from './registry.ts';
-import { parseServiceAddress, type ServiceAddress } from './service-address.ts';
 
 /** Agents whose services are remembered. */
 const MAX_SERVICES = 1024;

@@ -7,8 +7,8 @@ import type { Clock } from '../../foundation/clock.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
+import { parseServiceAddress, placesOf } from '../../foundation/service-address.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
-import { parseServiceAddress, placesOf } from './service-address.ts';
 import type { TcpCheck } from './types.ts';
 
 /** Milliseconds between the end of a round and the next one. */

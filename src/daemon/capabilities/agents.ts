@@ -2,11 +2,11 @@
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { RememberedAgents } from '../../capabilities/agents/remembered.ts';
-import { placesOf } from '../../capabilities/agents/service-address.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { placesOf } from '../../foundation/service-address.ts';
 import { ServiceSockets } from '../../foundation/service-sockets.ts';
 import { AgentStore } from '../../foundation/store/agents.ts';
 import { OriginStore } from '../../foundation/store/origins.ts';

@@ -1,5 +1,5 @@
 /** Cards of agents: those of agents here, and what is let in of others. */
-import { parseServiceAddress } from '../../capabilities/agents/service-address.ts';
+
 import { CardAdmission } from '../../capabilities/cards/admission.ts';
 import { OwnCards } from '../../capabilities/cards/own-cards.ts';
 import { RemoteCards } from '../../capabilities/cards/remote-cards.ts';
@@ -12,6 +12,7 @@ import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { compareFreshness } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
+import { parseServiceAddress } from '../../foundation/service-address.ts';
 import { CardStore } from '../../foundation/store/cards.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';

@@ -1,5 +1,5 @@
 /** Addresses, headers and other texts that strangers write. */
-import { parseServiceAddress } from '../../../src/capabilities/agents/service-address.ts';
+
 import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-name.ts';
 import { namesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
@@ -10,6 +10,7 @@ import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { formatInvitation, parseInvitation } from '../../../src/foundation/invitation.ts';
 import { canonicalIp, inIpv4Network, ipScope, subscriberOf } from '../../../src/foundation/ip.ts';
 import { escapeUnsafe, UNSAFE } from '../../../src/foundation/log-text.ts';
+import { parseServiceAddress } from '../../../src/foundation/service-address.ts';
 import { fence } from '../../../src/surfaces/mcp/foreign-text.ts';
 import { hostOf, isSameSite } from '../../../src/surfaces/rest/host.ts';
 import { isPeerPath } from '../../../src/surfaces/rest/peer-path.ts';

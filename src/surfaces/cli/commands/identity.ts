@@ -1,5 +1,7 @@
 /** `svc register`, `svc identity`: new identities. */
+
 import { SvcError } from '../../../foundation/errors.ts';
+import { parseServiceAddress } from '../../../foundation/service-address.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import type { Laid } from '../laid.ts';
@@ -86,7 +88,9 @@ export type ShowKey = (agent: MadeAgent, made: string) => Promise<void>;
  * @throws SvcError `not_writable` if the key can be neither saved nor shown: nothing is registered then
  */
 export async function register(context: CliContext, options: RegisterOptions, showKey: ShowKey, kind?: WalletKind) {
-  const { save_master: file, label } = options;
+  const { save_master: file, label, service_tcp } = options;
+  // A service that no daemon binds is refused before a key is shown that would belong to no agent.
+  if (service_tcp !== undefined) parseServiceAddress(service_tcp);
   const identity = await newIdentity(context, options, kind);
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;
   // A key file of an identity that no daemon takes would only be in the way of the next try.

@@ -1,9 +1,9 @@
 /** Addresses of bound services: what `service_tcp` may hold. */
-import { type Address, isLoopbackHost, mayBeThisMachine, parseAddress } from '../../foundation/address.ts';
-import { MAX_SERVICE_ADDRESS_CHARS } from '../../foundation/domain/agents.ts';
-import { SvcError } from '../../foundation/errors.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
-import { canonicalIp } from '../../foundation/ip.ts';
+import { type Address, isLoopbackHost, mayBeThisMachine, parseAddress } from './address.ts';
+import { MAX_SERVICE_ADDRESS_CHARS } from './domain/agents.ts';
+import { SvcError } from './errors.ts';
+import type { Aid } from './identity/aid.ts';
+import { canonicalIp } from './ip.ts';
 
 export interface ServiceAddress extends Address {
   readonly scheme: 'tcp' | 'http' | 'https';

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { SvcError } from '../../src/foundation/errors.ts';
 import {
   type OwnApi,
   parseServiceAddress,
   placesOf,
   refuseOwnApi,
   refuseOwnLocalAddress,
-} from '../../../src/capabilities/agents/service-address.ts';
-import { SvcError } from '../../../src/foundation/errors.ts';
-import { newIdentity } from '../../support/identities.ts';
+} from '../../src/foundation/service-address.ts';
+import { newIdentity } from '../support/identities.ts';
 
 function isRefused(error: unknown): boolean {
   return error instanceof SvcError && error.code === 'bad_service_address' && error.status === 400;
