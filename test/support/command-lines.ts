@@ -14,6 +14,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'open',
   'ssh',
   'nc',
+  // It waits for another process in the place of the daemon.
+  'restart',
 ]);
 
 /** An argument of each kind that stands for itself. */
@@ -42,6 +44,7 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   'inbound bind': ['--addr', '127.0.0.1:1'],
   'agents acl allow': ['--generate'],
   'admin allow': ['--generate'],
+  ping: ['--count', '1'],
 };
 
 /** Every command with what it must be given, and agreed to. */
