@@ -159,16 +159,19 @@ export class RoomLinks {
   async #answer(link: LinkStream): Promise<void> {
     link.on('error', () => {});
     const { rooms, isKnown, log } = this.#deps;
-    const holder = pairHolder(link, isKnown(link.called, link.caller) || rooms.hasMet(link.called, link.caller));
-    if (!this.#talks.take(holder)) return void link.destroy();
-    const place = this.#door.take(holder, { onEvict: () => link.destroy() });
-    if (place === null) return void link.destroy();
+    let place: QuotaShare | null = null;
     try {
-      await this.#talk(link, (open) => this.#converse(open, place));
+      const holder = pairHolder(link, isKnown(link.called, link.caller) || rooms.hasMet(link.called, link.caller));
+      if (!this.#talks.take(holder)) return void link.destroy();
+      const atDoor = this.#door.take(holder, { onEvict: () => link.destroy() });
+      if (atDoor === null) return void link.destroy();
+      place = atDoor;
+      await this.#talk(link, (open) => this.#converse(open, atDoor));
     } catch (error) {
       log.debug({ caller: link.caller, error }, 'a talk about a room failed');
+      link.destroy();
     } finally {
-      place.release();
+      place?.release();
     }
   }
 

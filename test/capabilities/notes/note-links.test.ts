@@ -17,7 +17,7 @@ const [CALLED, FRIEND] = [testAid(1), testAid(2)];
 function setUp() {
   const handlers: ((link: LinkStream) => void)[] = [];
   const clock = new TestClock();
-  new NoteLinks({
+  const serving = new NoteLinks({
     links: {
       open: () => assert.fail(),
       accept: (_, handler) => void handlers.push(handler),
@@ -29,6 +29,7 @@ function setUp() {
     log: silentLog,
     isKnown: (_, peer) => peer === FRIEND,
   });
+  assert.ok(serving);
   return async (caller: Aid, source: string) => {
     const [near, far] = localPair();
     const names = {
