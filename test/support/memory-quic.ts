@@ -183,7 +183,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   }
 }
 
-class MemoryConnection implements QuicConnection {
+export class MemoryConnection implements QuicConnection {
   readonly closed: Promise<void>;
   #settleClosed: () => void = () => {};
   #peer: MemoryConnection | undefined;
@@ -198,6 +198,8 @@ class MemoryConnection implements QuicConnection {
   bytesSent = 0;
   /** Acknowledgements: without them a long transfer in one direction would look like a dead path to its sender. */
   bytesOfReceipts = 0;
+  /** What is sent from here is not acknowledged, as on a path that no longer leads there. */
+  isUnacknowledged = false;
   readonly remoteKey: Uint8Array;
   readonly path: Path;
   readonly outbound: boolean;
@@ -362,7 +364,7 @@ class MemoryStream extends Duplex implements QuicStream {
         callback(new StreamError(peer?.connection.ended === true ? 'connection_lost' : 'stream_reset'));
         return;
       }
-      this.connection.bytesOfReceipts += RECEIPT_BYTES;
+      if (!this.connection.isUnacknowledged) this.connection.bytesOfReceipts += RECEIPT_BYTES;
       peer.#received.push(copy);
       peer.#receivedBytes += copy.length;
       peer.#blocked = callback;

@@ -121,7 +121,7 @@ test('what is no such message is none', () => {
   assert.equal(decodeSeveralRequest(encodeSeveralRequest([{ encoded: new Uint8Array(1001) }])), null);
   assert.equal(decodeSeveralReply(encodeSeveralReply([])), null);
   assert.equal(decodeSeveralReply(encodeSeveralReply(['kept', 'kept', 'kept', 'kept', 'kept'])), null);
-  assert.equal(decodeSeveralReply(Uint8Array.of(0xa1, 0x61, 0x63, 0x41, 8)), null, 'a code that is none');
+  assert.equal(decodeSeveralReply(Uint8Array.of(0xa1, 0x61, 0x63, 0x41, 9)), null, 'a code that is none');
   assert.deepEqual(decodeSeveralReply(Uint8Array.of(0xa1, 0x61, 0x63, 0x42, 0, 1)), ['kept', 'newer']);
   assert.deepEqual(Buffer.from(encodeSeveralRequest([record])).toString('hex'), 'a161728145' + '00'.repeat(5));
 });
