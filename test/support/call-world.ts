@@ -50,6 +50,7 @@ export interface CallWorld {
 
 export async function callWorld(t: TestContext, clock: Clock = systemClock): Promise<CallWorld> {
   const links = new LinkWorld(clock);
+  links.network.acknowledges = true;
   const near = await links.node();
   const far = await links.node();
   const local = near.host().aid;

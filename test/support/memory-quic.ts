@@ -44,6 +44,8 @@ export class MemoryQuicNetwork {
   readonly #endpoints = new Map<string, MemoryQuicEndpoint>();
   readonly #silent = new Set<string>();
   readonly #clock: Clock;
+  /** Bytes are acknowledged: a long transfer in one direction does not look like a dead path to its sender. */
+  acknowledges = false;
   #nextPort = FIRST_PORT;
 
   constructor(clock: Clock = systemClock) {
@@ -143,7 +145,8 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   #connection(key: Uint8Array, address: Address, outbound: boolean, way?: Way): MemoryConnection {
     const path = way === undefined ? plainPath(kindByScope(address), address) : wayPath(way, { address, key });
     const streams = this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION;
-    return new MemoryConnection(key, path, outbound, this.#clock, streams);
+    const receiptBytes = this.#network.acknowledges ? RECEIPT_BYTES : 0;
+    return new MemoryConnection(key, path, outbound, { clock: this.#clock, streams, receiptBytes });
   }
 
   async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
@@ -183,7 +186,14 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   }
 }
 
-export class MemoryConnection implements QuicConnection {
+interface ConnectionParts {
+  readonly clock: Clock;
+  readonly streams: number;
+  /** Bytes by which each piece is acknowledged; 0: it is not. */
+  readonly receiptBytes: number;
+}
+
+class MemoryConnection implements QuicConnection {
   readonly closed: Promise<void>;
   #settleClosed: () => void = () => {};
   #peer: MemoryConnection | undefined;
@@ -196,10 +206,9 @@ export class MemoryConnection implements QuicConnection {
   #opened = 0;
   readonly #waiting: (() => void)[] = [];
   bytesSent = 0;
-  /** Acknowledgements: without them a long transfer in one direction would look like a dead path to its sender. */
+  /** Bytes of acknowledgements that came. */
   bytesOfReceipts = 0;
-  /** What is sent from here is not acknowledged, as on a path that no longer leads there. */
-  isUnacknowledged = false;
+  readonly receiptBytes: number;
   readonly remoteKey: Uint8Array;
   readonly path: Path;
   readonly outbound: boolean;
@@ -207,12 +216,13 @@ export class MemoryConnection implements QuicConnection {
   /** Streams that the peer may have open. */
   readonly #maxStreams: number;
 
-  constructor(remoteKey: Uint8Array, path: Path, outbound: boolean, clock: Clock, maxStreams: number) {
+  constructor(remoteKey: Uint8Array, path: Path, outbound: boolean, { clock, streams, receiptBytes }: ConnectionParts) {
     this.remoteKey = remoteKey;
     this.path = path;
     this.outbound = outbound;
     this.#clock = clock;
-    this.#maxStreams = maxStreams;
+    this.#maxStreams = streams;
+    this.receiptBytes = receiptBytes;
     this.closed = new Promise((resolve) => {
       this.#settleClosed = resolve;
     });
@@ -364,7 +374,7 @@ class MemoryStream extends Duplex implements QuicStream {
         callback(new StreamError(peer?.connection.ended === true ? 'connection_lost' : 'stream_reset'));
         return;
       }
-      if (!this.connection.isUnacknowledged) this.connection.bytesOfReceipts += RECEIPT_BYTES;
+      this.connection.bytesOfReceipts += this.connection.receiptBytes;
       peer.#received.push(copy);
       peer.#receivedBytes += copy.length;
       peer.#blocked = callback;
