@@ -1,5 +1,7 @@
 /** The daemon as the supervisor's child process. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
+import { Agent, get } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { isReady, isRestart, isSwitch, MANAGED_VARIABLE, STOP_MESSAGE } from './managed.ts';
 
@@ -67,9 +69,8 @@ export class DaemonChild {
   /** True where the API answers: that it asks for a token is an answer. */
   async answers(address: string): Promise<boolean> {
     try {
-      const response = await fetch(`http://${address}/health`, { signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
-      await response.body?.cancel();
-      return this.isRunning && (response.ok || response.status === 401);
+      const status = await statusOf(`http://${address}/health`);
+      return this.isRunning && (status === 200 || status === 401);
     } catch {
       return false;
     }
@@ -87,4 +88,16 @@ export class DaemonChild {
     timer.cancel();
     return code;
   }
+}
+
+/** Unlike the global agent, this one ignores the proxy of the environment (NODE_USE_ENV_PROXY): the daemon is on this machine. */
+const direct = new Agent();
+
+function statusOf(url: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent: direct, signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    }).on('error', reject);
+  });
 }

@@ -106,7 +106,7 @@ export class DhtEngine {
   #dht: DHT | null = null;
   #createSockets: (() => SocketPair) | null = null;
   #own: Address | null = null;
-  #lastHeardAt = Number.NEGATIVE_INFINITY;
+  #lastAnswerAt = Number.NEGATIVE_INFINITY;
   /** Requests without an answer since the last one that was answered, and when that was; 0 if none was. */
   #silentRequests = 0;
   #answeredAt = 0;
@@ -145,7 +145,8 @@ export class DhtEngine {
       queue: (from, answer) => backlog.add(hostKeyOf(from), answer),
       onDatagram: (from, isRequest, socket) => {
         health.heard(from);
-        this.#lastHeardAt = clock.now();
+        // What others send on their own reaches this node even if nothing that it sends gets out.
+        if (!isRequest) this.#lastAnswerAt = clock.now();
         this.#clients.heard(from);
         if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
       },
@@ -215,9 +216,9 @@ export class DhtEngine {
     return this.#dht?.nodes.length ?? 0;
   }
 
-  /** When the last datagram of another node came, Unix milliseconds. */
-  get lastHeardAt(): number {
-    return this.#lastHeardAt;
+  /** When another node last answered, Unix milliseconds. */
+  get lastAnswerAt(): number {
+    return this.#lastAnswerAt;
   }
 
   /** Nodes that use this one and stand in no routing table. */

@@ -234,8 +234,8 @@ export class RecordDht implements RecordNetwork {
   }
 
   /** When another node was heard last, Unix milliseconds. */
-  get lastHeardAt(): number {
-    return this.#parts.engine.lastHeardAt;
+  get lastAnswerAt(): number {
+    return this.#parts.engine.lastAnswerAt;
   }
 
   /** Addresses to begin at: those of the contacts, of nodes that were found on the LAN, and of those known before. */

@@ -10,7 +10,7 @@ import { TestClock } from '../../support/test-clock.ts';
 function world(places: readonly Address[], interfaces: readonly string[] = ['192.0.2.1']) {
   const clock = new TestClock();
   const known = {
-    lastHeardAt: Number.NEGATIVE_INFINITY,
+    lastAnswerAt: Number.NEGATIVE_INFINITY,
     offsetMs: null as number | null,
     state: 'silent' as 'silent' | 'unresolved',
     contacts: true,
@@ -19,8 +19,8 @@ function world(places: readonly Address[], interfaces: readonly string[] = ['192
   const trouble = new NetworkTrouble({
     clock,
     records: {
-      get lastHeardAt() {
-        return known.lastHeardAt;
+      get lastAnswerAt() {
+        return known.lastAnswerAt;
       },
       clocks: () => ({ offsetMs: known.offsetMs, peers: known.offsetMs === null ? 0 : 3 }),
       peers: () => [],
@@ -69,9 +69,9 @@ test('a node that nobody answers says so, with the likely cause', async (t) => {
 
 test('what other nodes say is no trouble, and no more is a network of one node', async () => {
   const { clock, known, trouble, why } = world([]);
-  known.lastHeardAt = clock.now() + 120_000;
+  known.lastAnswerAt = clock.now() + 120_000;
   assert.equal(await why(), null);
-  known.lastHeardAt = clock.now();
+  known.lastAnswerAt = clock.now();
   assert.equal((await why())?.code, 'network_unavailable');
   known.contacts = false;
   assert.equal(await why(), null, 'it never had another node to reach');
@@ -80,7 +80,7 @@ test('what other nodes say is no trouble, and no more is a network of one node',
 
 test('a clock that other nodes contradict is said to be wrong', async () => {
   const { clock, known, trouble, why } = world([]);
-  known.lastHeardAt = clock.now() + 600_000;
+  known.lastAnswerAt = clock.now() + 600_000;
   known.offsetMs = -2 * 86_400_000;
   const error = await why();
   assert.equal(error?.code, 'clock_wrong');
