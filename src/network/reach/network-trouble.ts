@@ -39,7 +39,7 @@ export interface ClockOffset {
 
 interface NetworkTroubleDependencies {
   readonly clock: Clock;
-  readonly records: Pick<RecordDht, 'clocks' | 'lastHeardAt' | 'contacts' | 'peers' | 'places'>;
+  readonly records: Pick<RecordDht, 'clocks' | 'lastAnswerAt' | 'contacts' | 'peers' | 'places'>;
   /** IP addresses of this machine. */
   readonly interfaces: () => readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -73,7 +73,7 @@ export class NetworkTrouble {
    */
   async why(since: number): Promise<SvcError | null> {
     const { records } = this.#deps;
-    if (records.lastHeardAt >= since) {
+    if (records.lastAnswerAt >= since) {
       const offset = this.clockOffset();
       return offset !== null && Math.abs(offset.offsetMs) > CLOCK_SKEW_S * 1000 ? clockWrong(offset) : null;
     }
