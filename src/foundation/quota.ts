@@ -65,24 +65,25 @@ const MAX_REMEMBERED_SOURCES = 1024;
 /** Network of every source whose address is unknown: such names are free. */
 const UNKNOWN = 'unknown';
 /** Source and network of the nodes on this machine. They have no limit there, since all its programs are one person's. */
-const HERE = 'here';
+export const HERE = 'here';
 
-interface Place {
+/** Where strangers are counted. */
+export interface SourceGroup {
   readonly source: string;
   readonly network: string;
 }
 
-const places = new LruCache<string, Place>({ maxEntries: MAX_REMEMBERED_SOURCES });
+const sourceGroups = new LruCache<string, SourceGroup>({ maxEntries: MAX_REMEMBERED_SOURCES });
 
-/** The subscriber and the network of a source. */
-function placeOf(source: string): Place {
-  const known = places.get(source);
+/** The subscriber and the network of a source; `HERE` for both on this machine. */
+export function sourceGroupOf(source: string): SourceGroup {
+  const known = sourceGroups.get(source);
   if (known !== undefined) return known;
   const place =
     ipScope(source) === IP_SCOPE.loopback
       ? { source: HERE, network: HERE }
       : { source: subscriberOf(source), network: networkOf(source) ?? UNKNOWN };
-  places.set(source, place);
+  sourceGroups.set(source, place);
   return place;
 }
 
@@ -298,7 +299,7 @@ function keyOf({ key, node }: QuotaHolder): string {
 
 function positionOf({ node, source, named }: QuotaHolder): Position | null {
   if (named || source === null) return null;
-  const place = placeOf(source);
+  const place = sourceGroupOf(source);
   return [place.network, place.source, node];
 }
 

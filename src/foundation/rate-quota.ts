@@ -1,7 +1,6 @@
 /** A rate that strangers share by key, source and network, as `Quota` does for what is held. */
 import type { Clock } from './clock.ts';
-import { IP_SCOPE, ipScope, networkOf, subscriberOf } from './ip.ts';
-import type { QuotaHolder } from './quota.ts';
+import { HERE, type QuotaHolder, sourceGroupOf } from './quota.ts';
 import { RateLimiter } from './rate-limit.ts';
 
 /** Tokens a second, and at once. */
@@ -56,9 +55,9 @@ export class RateQuota {
     const own = [this.#keys, key ?? node] as const;
     if (named || source === null) return [own];
     const all = [this.#strangers, ALL] as const;
-    if (ipScope(source) === IP_SCOPE.loopback) return [own, all];
-    const ofSource = [this.#sources, subscriberOf(source)] as const;
-    if (this.#networks === null) return [own, ofSource, all];
-    return [own, ofSource, [this.#networks, networkOf(source) ?? source], all];
+    const group = sourceGroupOf(source);
+    if (group.network === HERE) return [own, all];
+    const ofSource = [this.#sources, group.source] as const;
+    return this.#networks === null ? [own, ofSource, all] : [own, ofSource, [this.#networks, group.network], all];
   }
 }

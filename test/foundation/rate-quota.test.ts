@@ -53,3 +53,10 @@ test('a refusal spends nothing, and says when to come again', () => {
   assert.equal(rate.take(stranger('n1', '192.0.2.1')), true);
   assert.equal(rate.retryAfterMs(stranger('n9', '203.0.113.1'), 3), Number.POSITIVE_INFINITY);
 });
+
+test('nodes without a known address share the rate of one network: their names are free', () => {
+  const rate = new RateQuota(LIMITS, { clock: new TestClock() });
+  let taken = 0;
+  for (let i = 0; i < 20; i++) taken += takes(rate, stranger(`n${i}`, `node ${i}`));
+  assert.equal(taken, LIMITS.perNetwork.burst);
+});

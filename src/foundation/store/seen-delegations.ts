@@ -7,10 +7,10 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Aid } from '../identity/aid.ts';
-import { IP_SCOPE, ipScope, networkOf, subscriberOf } from '../ip.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
 import { LruCache } from '../lru-cache.ts';
+import { type SourceGroup, sourceGroupOf } from '../quota.ts';
 import { every, type Repeating, UNTIL_HURRIED } from '../repeat.ts';
 import { orZero } from './row.ts';
 import type { Store } from './store.ts';
@@ -56,23 +56,13 @@ const FORGET = `
     ORDER BY network = '' DESC, in_network, rotated DESC, seen_at DESC LIMIT -1 OFFSET ?)`;
 
 /** What waits to be written of an agent. */
-interface Met {
+interface Met extends SourceGroup {
   readonly issuedAt: number;
-  readonly source: string;
-  readonly network: string;
   readonly rotated: boolean;
 }
 
-const CHOSEN = { source: '', network: '' };
-/** Source and network of the programs on this machine. */
-const HERE = 'here';
-
-function placeOf(source: string | null): Pick<Met, 'source' | 'network'> {
-  if (source === null) return CHOSEN;
-  if (ipScope(source) === IP_SCOPE.loopback) return { source: HERE, network: HERE };
-  return { source: subscriberOf(source), network: networkOf(source) ?? 'unknown' };
-}
-
+/** Of agents that this node chose. */
+const CHOSEN: SourceGroup = { source: '', network: '' };
 export class SeenDelegations implements Component {
   readonly #store: Store;
   readonly #clock: Clock;
@@ -120,7 +110,7 @@ export class SeenDelegations implements Component {
     const waiting = this.#unwritten.get(aid);
     if (waiting !== undefined && issuedAt <= waiting.issuedAt) return;
     if (this.#unwritten.size === 0) this.#flush.soon(WRITE_PAUSE_MS);
-    const place = waiting?.source === '' ? CHOSEN : placeOf(source);
+    const place = waiting?.source === '' || source === null ? CHOSEN : sourceGroupOf(source);
     this.#unwritten.set(aid, { ...place, issuedAt, rotated: waiting !== undefined });
   }
 

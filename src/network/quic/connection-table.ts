@@ -4,7 +4,7 @@ import { Quota, type QuotaLevel, type QuotaShare } from '../../foundation/quota.
 import type { ConnectionLimits } from './limits.ts';
 import type { QuicConnection } from './types.ts';
 
-/** Known nodes keep at most this part of all connections to themselves: a quarter. */
+/** Known nodes have at most one connection in this many to themselves. */
 const MAX_RESERVE_DIVISOR = 4;
 
 interface ConnectionTableDependencies {
@@ -41,14 +41,13 @@ export class ConnectionTable<C extends QuicConnection> {
   admit(connection: C): QuotaLevel | null {
     const { remoteKey, path } = connection;
     const holder = { node: toHex(remoteKey), source: path.source, named: this.#isKnown(remoteKey) };
-    const lacking = this.#quota.lacking(holder);
     const share = this.#quota.take(holder, {
       onEvict: () => {
         this.#shares.delete(connection);
         connection.close();
       },
     });
-    if (share === null) return lacking;
+    if (share === null) return this.#quota.lacking(holder);
     this.#shares.set(connection, share);
     return null;
   }
