@@ -177,9 +177,10 @@ export function subscriberOf(text: string, bits: number = SUBSCRIBER_BITS): stri
 /** Bits of the IPv6 network that one customer of a provider gets at most. */
 const NETWORK_BITS = 48;
 
-/** The IPv4 /24 or IPv6 /48 that an address is in; null for any other text. */
+/** The IPv4 /24 or IPv6 /48 that an address, or a network as `subscriberOf` names it, is in; null for any other text. */
 export function networkOf(text: string): string | null {
-  const network = subscriberOf(text, NETWORK_BITS);
+  const [address = ''] = text.split('/', 1);
+  const network = subscriberOf(address, NETWORK_BITS);
   const ipv4 = ipv4Number(network);
   if (ipv4 >= 0) return `${ipv4Text(ipv4 - (ipv4 % 256))}/24`;
   return network.endsWith(`::/${NETWORK_BITS}`) ? network : null;

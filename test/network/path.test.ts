@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isRelayed, LINK_PATH_KINDS } from '../../src/foundation/domain/tunnels.ts';
-import { shareOf } from '../../src/network/links/source.ts';
+import { sourceGroupOf } from '../../src/foundation/quota.ts';
 import { kindByScope, plainPath, wayPath } from '../../src/network/path.ts';
 
 const KEY = new Uint8Array(32).fill(5);
@@ -42,6 +42,6 @@ test('nobody who comes another way has the share of this machine, whatever its s
       const way = source === undefined ? { kind } : { kind, source };
       const path = wayPath(way, { address: LOCAL, key: KEY });
       assert.equal(path.source, BY_KEY, `${kind} ${source}`);
-      assert.equal(shareOf(path.source), BY_KEY);
+      assert.equal(sourceGroupOf(path.source).source, BY_KEY);
     }
 });

@@ -8,10 +8,11 @@ import type { Clock } from '../../foundation/clock.ts';
 import { STREAM_ID_BYTES } from '../../foundation/domain/chat.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
+import { HERE, sourceGroupOf } from '../../foundation/quota.ts';
+import { SourceTally } from '../../foundation/source-tally.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Durability } from '../../foundation/store/store.ts';
-import { sourceOfLink } from '../../network/links/source.ts';
 import {
   type Answer,
   type Answered,
@@ -30,8 +31,10 @@ import type { Frame, MessageFrame } from './wire.ts';
 export const MAX_INVITES = 100;
 /** Open incoming requests of one agent above which only agents that its owner knows may send more. */
 export const MAX_INVITES_OF_STRANGERS = 80;
-/** Open incoming requests of one agent that came from one network. */
+/** Open incoming requests of one agent from the strangers on one IPv4 address or IPv6 /64. */
 export const MAX_INVITES_PER_SOURCE = 20;
+/** The same from those in one IPv4 /24 or IPv6 /48. */
+export const MAX_INVITES_PER_NETWORK = 40;
 /** Unread entries of one conversation: above it the peer keeps what it has. */
 export const MAX_UNREAD = 250_000;
 /** Bytes of unread entries of one conversation. */
@@ -81,6 +84,12 @@ export function applyChange(
   if (next !== pair) store.relate(pair.id, next);
   if (dropsQueue) entries.drop(pair.id);
   return store.byId(pair.id) ?? pair;
+}
+
+/** The source that a request counts for; null for an agent on this machine. */
+function originOf(source: string | null): string | null {
+  const group = source === null ? HERE : sourceGroupOf(source).source;
+  return group === HERE ? null : group;
 }
 
 /** Where the power takes back a receipt, what it was for is sent again, and the peer knows it by its id. */
@@ -152,7 +161,7 @@ class Step {
   #request(stream: Uint8Array, note: string, now: number): Answer {
     const { store } = this.#deps;
     const { local, peer, link } = this.#session;
-    const origin = sourceOfLink(link);
+    const origin = originOf(link.path().source);
     const hasRoom = this.#hasRoom(local, peer, origin);
     if (this.#pair === null && !hasRoom) return 'busy';
     this.#pair ??= store.open(local, peer, now);
@@ -168,7 +177,10 @@ class Step {
     const open = store.count(local, 'in_pending');
     if (isKnown(local, peer)) return open < MAX_INVITES;
     if (open >= MAX_INVITES_OF_STRANGERS) return false;
-    return origin === null || store.invitesFrom(local, origin) < MAX_INVITES_PER_SOURCE;
+    if (origin === null) return true;
+    const origins = new SourceTally();
+    for (const each of store.inviteOrigins(local)) origins.add(each);
+    return origins.of(origin) < MAX_INVITES_PER_SOURCE && origins.ofNetwork(origin) < MAX_INVITES_PER_NETWORK;
   }
 
   #gone(theirs: Uint8Array | null, ours: Uint8Array | null, now: number): Answer {

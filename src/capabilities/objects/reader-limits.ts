@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota } from '../../foundation/quota.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { type LinkEnds, pairHolder } from '../../network/links/holder.ts';
 import type { IsNamed } from '../../network/links/http-server.ts';
 
@@ -18,11 +18,14 @@ export const MAX_READS_PER_NETWORK = 96;
 export const MAX_READS = 256;
 /** Of these, the ones that only callers let in by name may read. */
 export const RESERVED_READS = 64;
-/** Requests of one node at once, and in the long run. */
-const REQUEST_BURST = 400;
-const REQUESTS_PER_S = 100;
-/** Nodes that are counted at a time. */
-const MAX_NODES = 10_000;
+/** Requests of one node. */
+const REQUEST_RATE: Rate = { perSecond: 100, burst: 400 };
+/** Requests of the strangers on one IPv4 address or IPv6 /64. */
+export const REQUEST_RATE_PER_SOURCE: Rate = { perSecond: 200, burst: 800 };
+/** Requests of those in one IPv4 /24 or IPv6 /48. */
+export const REQUEST_RATE_PER_NETWORK: Rate = { perSecond: 300, burst: 1200 };
+/** Requests of all strangers. */
+const REQUEST_RATE_OF_STRANGERS: Rate = { perSecond: 1000, burst: 4000 };
 /** What a refused caller is told to wait where too much is read at once, seconds. */
 const BUSY_RETRY_S = 2;
 
@@ -36,12 +39,17 @@ export class ReaderLimits {
     total: MAX_READS,
     reserved: RESERVED_READS,
   });
-  readonly #requests: RateLimiter;
+  readonly #requests: RateQuota;
 
   constructor({ clock, isNamed }: { readonly clock: Clock; readonly isNamed: IsNamed }) {
     this.#isNamed = isNamed;
-    this.#requests = new RateLimiter(
-      { perSecond: REQUESTS_PER_S, burst: REQUEST_BURST, maxKeys: MAX_NODES },
+    this.#requests = new RateQuota(
+      {
+        perKey: REQUEST_RATE,
+        perSource: REQUEST_RATE_PER_SOURCE,
+        perNetwork: REQUEST_RATE_PER_NETWORK,
+        strangers: REQUEST_RATE_OF_STRANGERS,
+      },
       { clock },
     );
   }
@@ -53,7 +61,8 @@ export class ReaderLimits {
    */
   enter(link: LinkEnds, cut: () => void): () => void {
     const pair = pairHolder(link, this.#isNamed(link));
-    if (!this.#requests.take(pair.node)) throw busy(Math.ceil(this.#requests.retryAfterMs(pair.node) / 1000));
+    const node = { ...pair, key: pair.node };
+    if (!this.#requests.take(node)) throw busy(Math.ceil(this.#requests.retryAfterMs(node) / 1000));
     const share = this.#reads.take({ ...pair, key: link.caller }, { onEvict: cut });
     if (share === null) throw busy(BUSY_RETRY_S);
     return () => share.release();

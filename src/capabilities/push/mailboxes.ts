@@ -24,7 +24,7 @@ import { SingleFlight } from '../../foundation/single-flight.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { PushBoxRow, PushBoxStore } from '../../foundation/store/push-boxes.ts';
-import { letGo } from '../../network/links/source.ts';
+import { letGo } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';

@@ -22,7 +22,7 @@ import { every, type Repeating } from '../../foundation/repeat.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { NewNotification, WebhookRow, WebhookStore } from '../../foundation/store/webhooks.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { letGo } from '../../network/links/source.ts';
+import { letGo } from '../../network/links/lingering.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';
 import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_TIDY_MS } from './limits.ts';

@@ -7,7 +7,7 @@ import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
 import { wakingClock } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { letGo } from '../../network/links/source.ts';
+import { letGo } from '../../network/links/lingering.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { RoomExchange, type RoomExchangeDependencies } from './exchange.ts';

@@ -138,11 +138,11 @@ export class ChatStore {
     return orZero(row, 'n');
   }
 
-  /** Open incoming requests of an agent that came from one network. */
-  invitesFrom(aid: Aid, origin: string): number {
-    const row = this.#store.one`
-      SELECT count(*) AS n FROM chat_pairs WHERE aid = ${aid} AND origin = ${origin} AND state = 'in_pending'`;
-    return orZero(row, 'n');
+  /** The sources of the open incoming requests of an agent, one for each request; those from this machine have none. */
+  inviteOrigins(aid: Aid): string[] {
+    const rows = this.#store.all`
+      SELECT origin FROM chat_pairs WHERE aid = ${aid} AND origin IS NOT NULL AND state = 'in_pending'`;
+    return rows.map((row) => textOf(row, 'origin'));
   }
 
   /** Who has sent an agent a request that is open, oldest first. */

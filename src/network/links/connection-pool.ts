@@ -108,7 +108,7 @@ export class ConnectionPool implements Component {
     const greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
     this.#greeter = greeter;
     this.#relayDisabled = () => dependencies.relayDisabled?.() === true;
-    this.handle(KIND.probe, probeAnswers({ clock }));
+    this.handle(KIND.probe, probeAnswers({ clock, known: this.known }));
     const onReady = ({ nodeId: node, there }: NodeSession): void => {
       this.#log.debug({ node }, 'new links to a neighbour go over TCP');
       this.nearer.tell(there.nodeKey);

@@ -1,8 +1,9 @@
 /**
- * Streams that linger after our last word until the other side has read it, such as refused ones. Each costs some 13 KiB
+ * Streams that linger after our last word until the other side has read it: refused ones, and links that are let go. Each costs some 13 KiB
  * and a stranger nothing, so a quota bounds them: its holder's oldest is cut off to make room.
  */
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../../foundation/clock.ts';
 import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
 
 /** Lingering streams of one node. */
@@ -16,6 +17,23 @@ export const MAX_LINGERING = 2048;
 /** Of these, the ones that only known nodes may have. */
 export const RESERVED_LINGERING = 512;
 
+/** Time for the other side to end its half of a stream that is done with, milliseconds. */
+const LET_GO_MS = 5000;
+
+/** A stream that counts itself while it lingers, as links do that another node opened. */
+interface Lingering extends Duplex {
+  lingers?(): void;
+}
+
+/** Lets go of a link whose own half has ended: discards the rest of it, and destroys it if the other side does not end it in time. */
+export function letGo(link: Lingering, clock: Clock): void {
+  if (link.destroyed) return;
+  const timer = clock.after(LET_GO_MS, () => link.destroy());
+  link.once('close', () => timer.cancel());
+  link.resume();
+  link.lingers?.();
+}
+
 export class RefusedStreams {
   readonly #quota = new Quota(
     {
@@ -27,13 +45,16 @@ export class RefusedStreams {
     },
     { ownYields: true },
   );
+  readonly #counted = new WeakSet<Duplex>();
 
   get size(): number {
     return this.#quota.taken;
   }
 
-  /** Counts a stream until it closes; one without room is cut off at once. */
+  /** Counts a stream once, until it closes; one without room is cut off at once. */
   count(stream: Duplex, holder: QuotaHolder): void {
+    if (stream.destroyed || this.#counted.has(stream)) return;
+    this.#counted.add(stream);
     const share = this.#quota.take(holder, { onEvict: () => stream.destroy() });
     if (share === null) stream.destroy();
     else stream.once('close', () => share.release());

@@ -38,6 +38,8 @@ interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'au
   readonly standing: OpenLinks;
   readonly met: MetAgents;
   readonly known: KnownNodes;
+  /** Counts a stream that lingers once its purpose is served. */
+  readonly lingers: (stream: QuicStream, session: NodeSession) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -88,7 +90,8 @@ export class LinkResponder {
     const isNamed = this.#dependencies.isNamed?.({ caller, called }) === true;
     if (isNamed) this.#dependencies.known.note(nodeKey);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
-    const link = asQuicLink(stream, names, session.beside);
+    const lingers = (): void => this.#dependencies.lingers(stream, session);
+    const link = Object.assign(asQuicLink(stream, names, session.beside), { lingers });
     this.held.watch(link, pairHolder(link, isNamed));
     this.deliver(link);
   }

@@ -88,6 +88,7 @@ export class AgentLinks implements Links, LinkPaths {
       standing,
       met: this.#met,
       known: pool.known,
+      lingers: (stream, session) => pool.gate.lingers(stream, session),
       log: dependencies.log.child('links'),
     });
     pool.handle(KIND.link, (stream, session, signal) => this.#answering.answer(stream, session, signal));

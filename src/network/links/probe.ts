@@ -1,21 +1,27 @@
 /** "Are you there?" over a connection that stands: one stream, answered with one byte by any node that is. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { patience } from '../../foundation/stall.ts';
+import type { KnownNodes } from '../known-nodes.ts';
 import type { Path } from '../path.ts';
 import type { QuicStream } from '../quic/types.ts';
+import { sessionHolder } from './holder.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
-import { shareOf } from './source.ts';
 import { STATUS } from './status.ts';
-import { KIND, MAX_LIMITED_NODES, type StreamHandler } from './stream-dispatcher.ts';
+import { KIND, type StreamHandler } from './stream-dispatcher.ts';
 import { endWith, readExactly } from './wire.ts';
 
 /** Time for the answer to a probe, milliseconds. */
 export const ANSWERED_MS = 5_000;
-/** Probes of one source that are answered a second, and at once; more are refused, which is an answer too. */
-export const PROBES_PER_S = 20;
-export const PROBES_BURST = 100;
+/** Probes of one node that are answered; more are refused, which is an answer too. */
+export const PROBE_RATE: Rate = { perSecond: 20, burst: 100 };
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+export const PROBE_RATE_PER_SOURCE: Rate = { perSecond: 40, burst: 200 };
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+export const PROBE_RATE_PER_NETWORK: Rate = { perSecond: 80, burst: 400 };
+/** The same of all strangers. */
+export const PROBE_RATE_OF_STRANGERS: Rate = { perSecond: 500, burst: 2000 };
 
 /** What came back. */
 export interface Probed {
@@ -47,12 +53,24 @@ export async function probe(session: NodeSession, clock: Clock, signal?: AbortSi
   }
 }
 
-/** Answers the probes of other nodes, within limits: by their source, since a node key costs nothing. */
-export function probeAnswers({ clock }: { readonly clock: Clock }): StreamHandler {
-  const rate = new RateLimiter({ perSecond: PROBES_PER_S, burst: PROBES_BURST, maxKeys: MAX_LIMITED_NODES }, { clock });
-  return async (stream: QuicStream, { connection }) => {
-    const source = shareOf(connection.path.source);
-    if (source !== null && !rate.take(source)) throw new SvcError('rate_limited');
+interface ProbeAnswersDependencies {
+  readonly clock: Clock;
+  readonly known: Pick<KnownNodes, 'has'>;
+}
+
+/** Answers the probes of other nodes, within limits. */
+export function probeAnswers({ clock, known }: ProbeAnswersDependencies): StreamHandler {
+  const rate = new RateQuota(
+    {
+      perKey: PROBE_RATE,
+      perSource: PROBE_RATE_PER_SOURCE,
+      perNetwork: PROBE_RATE_PER_NETWORK,
+      strangers: PROBE_RATE_OF_STRANGERS,
+    },
+    { clock },
+  );
+  return async (stream: QuicStream, session) => {
+    if (!rate.take(sessionHolder(session, known))) throw new SvcError('rate_limited');
     endWith(stream, STATUS.ok, clock);
   };
 }

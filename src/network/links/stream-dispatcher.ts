@@ -136,6 +136,11 @@ export class StreamDispatcher {
     if (stream.writableEnded && !stream.destroyed) this.#lingering.count(stream, holder);
   }
 
+  /** Counts a stream whose purpose is served, until the other side has ended it or its time is over. */
+  lingers(stream: QuicStream, session: NodeSession): void {
+    this.#lingering.count(stream, sessionHolder(session, this.#deps.known));
+  }
+
   /** Counts a breach of the protocol; cuts the node off after too many. */
   #offence(session: NodeSession, reason: string): void {
     if (this.#offences.take(session.nodeId)) return;

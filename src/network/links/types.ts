@@ -65,6 +65,8 @@ export interface LinkStream extends Duplex, LinkNames {
   isOutdated?(): boolean;
   /** As `QuicStream.release`; missing on the same daemon, where both ends share their chunks. */
   release?(chunk: Buffer): void;
+  /** Counts the link among the streams that linger, until it closes; missing if an agent here opened it. */
+  lingers?(): void;
 }
 
 /** An identity of this daemon that may open and accept links. */

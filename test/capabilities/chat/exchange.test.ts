@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import {
   MAX_INVITES,
   MAX_INVITES_OF_STRANGERS,
+  MAX_INVITES_PER_NETWORK,
   MAX_INVITES_PER_SOURCE,
   MAX_UNREAD,
   MAX_UNREAD_BYTES,
@@ -125,6 +126,31 @@ test('so many requests are open, of all and of one network, and strangers leave 
   assert.equal(ask('203.0.113.1', true), 'busy');
   assert.equal(store.count(aid, 'in_pending'), MAX_INVITES);
   assert.equal(told.length, MAX_INVITES);
+});
+
+test('a network has few open requests, however many addresses and node keys it has', () => {
+  const { known, sessionOf, take } = setUp();
+  const ask = (peer: Aid, host: string): Answer | undefined => {
+    const [reply] = take(sessionOf(peer, host), { kind: 'request', n: 1, stream: THEIRS, note: '' }).replies;
+    return reply?.kind === 'heard' ? reply.answer : undefined;
+  };
+  const flood = (host: (i: number) => string): number =>
+    Array.from({ length: MAX_INVITES_OF_STRANGERS }, (_, i) => ask(newIdentity().aid, host(i))).filter(
+      (answer) => answer === 'ok',
+    ).length;
+  assert.equal(
+    flood((i) => `198.51.100.${i}`),
+    MAX_INVITES_PER_NETWORK,
+  );
+  const friend = newIdentity().aid;
+  known.add(friend);
+  assert.equal(ask(friend, '198.51.100.1'), 'ok');
+  assert.equal(ask(newIdentity().aid, '203.0.113.1'), 'ok');
+  // Those that come over a relay have no address, and one network together.
+  assert.equal(
+    flood((i) => `node ${i}`),
+    MAX_INVITES_OF_STRANGERS - MAX_INVITES_PER_NETWORK - 2,
+  );
 });
 
 test('entries are taken in of a friend only, each stream by itself, up to what may be unread', () => {

@@ -6,6 +6,8 @@ import {
   MAX_READS_PER_CALLER,
   MAX_READS_PER_NODE,
   MAX_READS_PER_SOURCE,
+  REQUEST_RATE_PER_NETWORK,
+  REQUEST_RATE_PER_SOURCE,
   RESERVED_READS,
   ReaderLimits,
 } from '../../../src/capabilities/objects/reader-limits.ts';
@@ -71,4 +73,16 @@ test('a node asks so often at once, and is told when it may ask again', () => {
   clock.advance(10);
   enter(2, 0)();
   assert.throws(() => enter(2, 0), { code: 'rate_limited' });
+});
+
+test('free node keys of one source or network share a rate of requests, which callers let in by name do not use', () => {
+  const { enter } = reader();
+  const refused = { code: 'rate_limited', details: { retry_after_s: 1 } };
+  for (let i = 0; i < REQUEST_RATE_PER_SOURCE.burst; i++) enter(i % 200, i % 200, '192.0.2.1')();
+  assert.throws(() => enter(201, 201, '192.0.2.1'), refused);
+  for (let i = REQUEST_RATE_PER_SOURCE.burst; i < REQUEST_RATE_PER_NETWORK.burst; i++)
+    enter(202, 202 + (i % 2), '192.0.2.2')();
+  assert.throws(() => enter(204, 204, '192.0.2.3'), refused);
+  enter(250, 205, '192.0.2.1')();
+  enter(206, 206, '198.51.100.1')();
 });

@@ -77,7 +77,7 @@ test('no query on a log of 100,000 entries reads more of it than it returns', ()
   chat.withWork(0, 10);
   chat.inState(aid, 'friends');
   chat.count(aid, 'in_pending');
-  chat.invitesFrom(aid, 'x');
+  chat.inviteOrigins(aid);
   chat.inviters(aid, 10);
   chat.recentFriends(0, 10);
   chat.overdue(1, 10);

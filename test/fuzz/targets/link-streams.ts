@@ -63,6 +63,7 @@ const streams: FuzzTarget = {
       met: new MetAgents({ clock }),
       clock,
       log,
+      lingers: () => {},
       identity: (aid) => (aid === ALICE.aid ? identity : null),
       authorize: () => {},
     });

@@ -4,12 +4,16 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
+  letGo,
   MAX_LINGERING,
   MAX_LINGERING_PER_NODE,
   MAX_LINGERING_PER_SOURCE,
   RESERVED_LINGERING,
   RefusedStreams,
 } from '../../../src/network/links/lingering.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { LinkWorld } from '../../support/link-world.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 function fill(lingering: RefusedStreams, count: number, holder: (i: number) => { node: string; source: string }) {
   return Array.from({ length: count }, (_, i) => {
@@ -39,4 +43,30 @@ test('free node keys of one source, or of many sources, leave room for known nod
   const known = new PassThrough();
   lingering.count(known, { node: 'known', source: '192.0.2.1', named: true });
   assert.equal(known.destroyed, false);
+});
+
+test('links that are let go count as lingering, once each, and the oldest of a node gives way', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [near, far] = [await world.node(), await world.node()];
+  const [caller, called] = [near.host(), far.host()];
+  const links: LinkStream[] = [];
+  far.links.accept('note', (link) => {
+    links.push(link);
+    link.on('error', () => {});
+    link.end();
+    letGo(link, clock);
+    letGo(link, clock);
+  });
+  // The caller never ends its half.
+  const open = async (): Promise<void> => {
+    const link = await near.links.open(caller.aid, called.aid, 'note');
+    link.on('error', () => {});
+  };
+  for (let i = 0; i < MAX_LINGERING_PER_NODE; i++) await open();
+  assert.equal(far.pool.gate.lingering, MAX_LINGERING_PER_NODE);
+  assert.equal(links[0]?.destroyed, false);
+  await open();
+  assert.equal(far.pool.gate.lingering, MAX_LINGERING_PER_NODE);
+  assert.deepEqual([links[0]?.destroyed, links[1]?.destroyed, links.at(-1)?.destroyed], [true, false, false]);
 });

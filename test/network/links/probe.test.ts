@@ -3,12 +3,17 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { UNHELPED } from '../../../src/network/links/dial.ts';
-import { ANSWERED_MS, PROBES_BURST } from '../../../src/network/links/probe.ts';
+import {
+  ANSWERED_MS,
+  PROBE_RATE,
+  PROBE_RATE_PER_NETWORK,
+  PROBE_RATE_PER_SOURCE,
+} from '../../../src/network/links/probe.ts';
 import { STATUS } from '../../../src/network/links/status.ts';
 import { KIND } from '../../../src/network/links/stream-dispatcher.ts';
 import { NativeNode } from '../../support/link-process.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
-import { RawPeer, statusOn } from '../../support/raw-peer.ts';
+import { RawPeer, type RawSession, statusOn } from '../../support/raw-peer.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const never = new AbortController().signal;
@@ -35,7 +40,7 @@ test('over the native engine both ends may ask, many times at once', async () =>
   await Promise.all([a.start(), b.start()]);
   try {
     const key = await connected(a, b);
-    const asked = await Promise.all(Array.from({ length: PROBES_BURST }, () => a.pool.probe(key)));
+    const asked = await Promise.all(Array.from({ length: PROBE_RATE.burst }, () => a.pool.probe(key)));
     assert.ok(asked.every(({ rttMs, path }) => rttMs > 0 && path.kind === 'lan'));
     assert.equal((await b.pool.probe(a.key.publicKey)).path.remote.host, '127.0.0.1');
     assert.equal(a.pool.stats().connections, 1);
@@ -87,20 +92,30 @@ test('who does not answer has so long, without our own stalls, and no longer tha
   await cut;
 });
 
-test('a stranger who asks without end is refused, from one address together, and others are not', async () => {
+test('probes of strangers have a rate by node, source and network, which nodes in use do not share', async () => {
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const node = await world.node();
-  const [one, sameHost, other] = await Promise.all(
-    ['198.51.100.1', '198.51.100.1', '198.51.100.2'].map(async (host) => (await RawPeer.in(world, host)).connect(node)),
-  );
-  const ask = async (peer = one): Promise<number | undefined> =>
+  const peers = async (...hosts: string[]) =>
+    await Promise.all(hosts.map(async (host) => await (await RawPeer.in(world, host)).connect(node)));
+  const ask = async (peer: RawSession | undefined): Promise<number | undefined> =>
     await statusOn((await peer?.send(Uint8Array.of(KIND.probe))) ?? assert.fail());
-  for (let i = 0; i < PROBES_BURST; i++) assert.equal(await ask(), STATUS.ok);
-  assert.deepEqual(
-    [await ask(), await ask(sameHost), await ask(other)],
-    [STATUS.rateLimited, STATUS.rateLimited, STATUS.ok],
-  );
+  const flood = async (peer: RawSession | undefined, times: number): Promise<void> => {
+    for (let i = 0; i < times; i++) assert.equal(await ask(peer), STATUS.ok);
+    assert.equal(await ask(peer), STATUS.rateLimited);
+  };
+  const [one, two, third, fourth] = await peers('198.51.100.1', '198.51.100.1', '198.51.100.1', '198.51.100.2');
+  await flood(one, PROBE_RATE.burst);
+  await flood(two, PROBE_RATE_PER_SOURCE.burst - PROBE_RATE.burst);
+  assert.equal(await ask(third), STATUS.rateLimited, 'another key of the same source');
+  await flood(fourth, PROBE_RATE.burst);
+  const [fifth, sixth, other] = await peers('198.51.100.3', '198.51.100.4', '203.0.113.1');
+  await flood(fifth, PROBE_RATE_PER_NETWORK.burst - PROBE_RATE_PER_SOURCE.burst - PROBE_RATE.burst);
+  assert.equal(await ask(sixth), STATUS.rateLimited, 'another source of the same network');
+  assert.equal(await ask(other), STATUS.ok);
+  const used = await RawPeer.in(world, '198.51.100.1');
+  node.pool.known.note(used.key.publicKey);
+  assert.equal(await ask(await used.connect(node)), STATUS.ok, 'a node that is used');
   clock.advance(1000);
-  assert.equal(await ask(), STATUS.ok);
+  assert.equal(await ask(one), STATUS.ok);
 });

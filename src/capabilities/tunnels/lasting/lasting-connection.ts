@@ -6,7 +6,7 @@
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { resetSocket } from '../../../foundation/reset-socket.ts';
-import { letGo } from '../../../network/links/source.ts';
+import { letGo } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import { outcomeOf } from '../preamble.ts';

@@ -3,7 +3,7 @@ import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { patience } from '../../../foundation/stall.ts';
 import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
-import { letGo } from '../../../network/links/source.ts';
+import { letGo } from '../../../network/links/lingering.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import type { LastingCalled } from '../lasting/called.ts';
 import { answerForLane } from './lane-talk.ts';

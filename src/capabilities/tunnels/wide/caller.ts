@@ -4,7 +4,7 @@ import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { patience } from '../../../foundation/stall.ts';
 import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
-import { letGo } from '../../../network/links/source.ts';
+import { letGo } from '../../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
 import type { Carrier } from '../carrier.ts';

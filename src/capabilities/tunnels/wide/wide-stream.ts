@@ -5,7 +5,7 @@
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
-import { letGo } from '../../../network/links/source.ts';
+import { letGo } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { BUFFERED } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
