@@ -37,7 +37,7 @@ function periodStart(aid: Aid, now: number): number {
   return Math.max(0, Math.floor((now + offset) / PERIOD_S) * PERIOD_S - offset);
 }
 
-/** The encryption key of an agent's period, as docs/protocol-messages.md says it follows. */
+/** The encryption key of an agent's period, as docs/protocol-notes.md says it follows. */
 function noteKey(aid: Aid, operational: KeyPair, start: number) {
   const domain = Buffer.from('svcd/note-key/v1\0');
   const secret = operational.sign(Buffer.concat([domain, aidToBytes(aid), u64(start)]));

@@ -28,7 +28,7 @@ export function callerKey(nodeSeed: Uint8Array, called: Aid): Uint8Array {
   );
 }
 
-/** Value of the header: `t=<Unix seconds>,v1=<HMAC-SHA-256 in hex>`. See docs/protocol-calls.md, "What the service sees". */
+/** Value of the header: `t=<Unix seconds>,v1=<HMAC-SHA-256 in hex>`. See docs/protocol-calls.md, "The proof of a call". */
 export function callerProof(key: Uint8Array, { caller, called, method, target, at }: ProvenCall): string {
   const text = ['v1', at, caller, called, method, target].join('\n');
   return `t=${at},v1=${createHmac('sha256', key).update(text).digest('hex')}`;

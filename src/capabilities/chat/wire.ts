@@ -1,6 +1,6 @@
 /**
  * What is said on a link of purpose `chat`, in both directions: one byte for the version, then
- * frames, each a length of four bytes and a CBOR map. Format: docs/protocol-messages.md, "Chat links".
+ * frames, each a length of four bytes and a CBOR map. Format: docs/protocol-chat.md, steps 1 and 2.
  */
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import {

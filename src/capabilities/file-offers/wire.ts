@@ -1,6 +1,6 @@
 /**
- * The bodies of the two notes about files: an offer, and word of how it ended. Formats: docs/protocol-messages.md,
- * "Offered files".
+ * The bodies of the two notes about files: an offer, and word of how it ended. Formats: docs/protocol-notes.md,
+ * steps 14 to 16.
  */
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';

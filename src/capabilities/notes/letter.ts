@@ -1,7 +1,7 @@
 /**
  * What stands inside a sealed note: the sender with its proof, the body, and the sender's signature
  * over all of it, the recipient and the key that it is sealed to included, so that nobody can hand
- * it on as if it had been written to another one. Format: docs/protocol-messages.md, "Letters".
+ * it on as if it had been written to another one. Format: docs/protocol-notes.md, step 3.
  */
 import { createHash } from 'node:crypto';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';

@@ -1,6 +1,6 @@
 /**
  * Seals letters to a recipient's encryption key with HPKE (RFC 9180, base mode): what a storing
- * node sees is the mailbox key and noise. Format: docs/protocol-messages.md, "Sealed notes".
+ * node sees is the mailbox key and noise. Format: docs/protocol-notes.md, step 4.
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';

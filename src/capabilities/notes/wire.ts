@@ -1,6 +1,6 @@
 /**
  * What is said on a link of purpose `note`: the caller hands over a note record, or asks for the
- * encryption keys of the agent that it called. Format: docs/protocol-messages.md, "Note links".
+ * encryption keys of the agent that it called. Format: docs/protocol-notes.md, "Note links".
  */
 import { MAX_DATAGRAM_RECORD_BYTES, MAX_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { LinkStream } from '../../network/links/types.ts';

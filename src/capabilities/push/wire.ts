@@ -1,7 +1,6 @@
 /**
  * What is said on links of the purposes `push-box` and `push`: a caller asks for the address at which a server of the
- * called agent can reach its webhooks, and the called agent hands notifications over. Format: docs/protocol-messages.md,
- * "Push links".
+ * called agent can reach its webhooks, and the called agent hands notifications over. Format: docs/protocol-push.md.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { fromHex, toHex } from '../../foundation/bytes.ts';

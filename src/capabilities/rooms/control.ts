@@ -1,7 +1,7 @@
 /**
  * Who belongs to a room, at any point of its history. Everything here is a function of the control
  * entries that an entry has among its ancestors (its "view"), never of the order of arrival, so
- * that all replicas come to the same result. Rules: docs/protocol-rooms.md, "Membership".
+ * that all replicas come to the same result. Rules: docs/protocol-groups.md, "Membership".
  */
 import type { Role } from '../../foundation/domain/rooms.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';

@@ -1,4 +1,4 @@
-/** Entries of a room: their one encoding, their signature and their name. Format: docs/protocol-rooms.md. */
+/** Entries of a room: their one encoding, their signature and their name. Format: docs/protocol-groups.md. */
 import { createHash } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';

@@ -1,4 +1,4 @@
-/** What is said on a link of purpose `room`. Format: docs/protocol-rooms.md, "Room links". */
+/** What is said on a link of purpose `room`. Format: docs/protocol-groups.md, "Links". */
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/rooms.ts';

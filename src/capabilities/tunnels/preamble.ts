@@ -1,6 +1,6 @@
 /**
  * What the called side says before the bytes of a tunnel: one byte, whether the bound service has
- * accepted. A caller need not wait for it with its own bytes. See docs/protocol-links.md, "Tunnels".
+ * accepted. A caller need not wait for it with its own bytes. See docs/protocol-tunnels.md, step 2.
  */
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';

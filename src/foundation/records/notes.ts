@@ -1,6 +1,6 @@
 /**
  * What a note record shows to everybody: whose mailbox it is for, which key opens it, and a
- * commitment to what removes it. Format: docs/protocol-messages.md, "Sealed notes".
+ * commitment to what removes it. Format: docs/protocol-notes.md, step 4.
  */
 import { createHash } from 'node:crypto';
 import { KEY_ID_BYTES, X25519_PUBLIC_KEY_BYTES } from './encryption-keys.ts';

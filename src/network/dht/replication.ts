@@ -2,7 +2,7 @@
  * Replication: keeps long-lived records where they are looked for while nodes come and go, as Kademlia does: who
  * meets a new node near a key hands it what is kept there, and now and then each record is looked
  * after: the nodes that should have it are asked, and those that lack it are given it. What is given
- * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, "Replication".
+ * counts for us at the receiver, as any record that we hand over. See docs/protocol-dht.md, steps 14 to 19.
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Address, formatAddress } from '../../foundation/address.ts';

@@ -1,7 +1,7 @@
 /**
  * Proofs that an agent stands behind one end of a connection: its delegation, and a signature by
  * the operational key over this end, the other end and this very connection. What is signed, and
- * why a proof is worth nothing elsewhere: docs/protocol-links.md, "Agent proofs".
+ * why a proof is worth nothing elsewhere: docs/protocol-links.md, step 12.
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';

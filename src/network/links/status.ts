@@ -1,5 +1,5 @@
 /**
- * The first byte of every reply, whatever the kind of stream: docs/protocol-links.md, "Replies".
+ * The first byte of every reply, whatever the kind of stream: docs/protocol-links.md, "Status".
  * Texts never travel: what a user reads about a refusal is written here.
  */
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';

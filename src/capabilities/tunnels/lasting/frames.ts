@@ -1,5 +1,5 @@
 /**
- * What a lasting tunnel connection carries on each of its links, both ways: docs/protocol-links.md, "Lasting tunnels".
+ * What a lasting tunnel connection carries on each of its links, both ways: docs/protocol-tunnels.md, step 7.
  * Payloads are handed on piece by piece as they come, so that no length makes us keep anything.
  */
 import { SvcError } from '../../../foundation/errors.ts';

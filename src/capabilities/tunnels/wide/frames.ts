@@ -1,6 +1,5 @@
 /**
- * What the lanes of a wide tunnel connection carry, both ways: docs/protocol-links.md, "Wide
- * tunnels". Lengths are checked before anything is kept.
+ * What the lanes of a wide tunnel connection carry, both ways: docs/protocol-tunnels.md, step 12. Lengths are checked before anything is kept.
  */
 import { SvcError } from '../../../foundation/errors.ts';
 

@@ -1,6 +1,6 @@
 /**
- * How the two ends of a wide connection agree on a lane for bulk, on a link of its own: docs/protocol-links.md, "Wide
- * tunnels". The link ends when they have met.
+ * How the two ends of a wide connection agree on a lane for bulk, on a link of its own: docs/protocol-tunnels.md, steps
+ * 16 to 18. The link ends when they have met.
  */
 import { SvcError } from '../../../foundation/errors.ts';
 import type { BulkLane } from '../../../network/bulk/bulk-lane.ts';
