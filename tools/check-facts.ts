@@ -7,6 +7,7 @@
  * comment that no reader sees: `64 KiB<!-- MAX_TEXT_BYTES -->`.
  */
 import { globSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path/posix';
 import { constantsIn, evaluate, unambiguous } from './limits-doc.ts';
 
 export interface Source {
@@ -122,16 +123,16 @@ function listsTwice(sources: readonly Source[]): string[] {
 
 const EXPORTED = /^export (?:abstract )?(?:async )?(?:class|function\*?|interface|type|const|enum) (\w+)/gm;
 
-/** One name, one thing: a reader who finds a name in a call must not have to ask which of two it is. */
+/** Two files of one folder must not export the same name. Different folders may: the import says which is meant. */
 function namesTwice(sources: readonly Source[]): string[] {
   const names = sources.flatMap(({ path, text }) =>
-    [...text.matchAll(EXPORTED)].map(([, name = '']) => ({ name, path })),
+    [...text.matchAll(EXPORTED)].map(([, name = '']) => ({ name, path, key: `${dirname(path)} ${name}` })),
   );
-  return [...grouped(names, ({ name }) => name)]
-    .filter(([, group]) => filesOf(group).length > 1)
+  return [...grouped(names, ({ key }) => key).values()]
+    .filter((group) => filesOf(group).length > 1)
     .map(
-      ([name, group]) =>
-        `one name for several things: ${name} is exported by ${filesOf(group).join(' and ')}. Rename one.`,
+      (group) =>
+        `one name for several things in a folder: ${group[0]?.name} is exported by ${filesOf(group).join(' and ')}. Rename one.`,
     );
 }
 

@@ -92,7 +92,7 @@ test('the sources state no fact twice', () => {
   assert.equal(status, 0, stderr);
 });
 
-test('finds one name that two files export', () => {
+test('finds one name that two files of a folder export', () => {
   const owner = 'export class Session {}\n';
   for (const other of [
     'export interface Session {}\n',
@@ -102,4 +102,5 @@ test('finds one name that two files export', () => {
     assert.match(onlyFinding({ 'a.ts': owner, 'b.ts': other }), /^one name .*Session .*src\/a\.ts and src\/b\.ts/);
   assert.deepEqual(found({ 'a.ts': owner, 'b.ts': 'class Session {}\n// export class Session\n' }), []);
   assert.deepEqual(found({ 'a.ts': 'export const Part = 1;\nexport type Part = typeof Part;\n' }), []);
+  assert.deepEqual(found({ 'calls/a.ts': owner, 'chat/a.ts': owner }), []);
 });
