@@ -100,6 +100,7 @@ export class CallServer implements Component {
 
   /** Asks access control again about all who are connected to an agent, and cuts off whom it now refuses. */
   async recheck(called: Aid): Promise<void> {
+    // protocol-calls.md, step 3
     const connections = this.#connections.values().filter(({ link }) => link.called === called);
     await askAgain(connections, this.#deps.authorize, (connection, error) => connection.cut(known(error)));
   }

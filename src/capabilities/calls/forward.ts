@@ -55,6 +55,7 @@ export interface Forwarding {
  * @throws SvcError `protocol_error`
  */
 export function checkForm(request: IncomingMessage): void {
+  // protocol-calls.md, step 4
   const { url = '', method = '', headers, rawHeaders } = request;
   const encoding = headers['transfer-encoding'];
   const problem =
@@ -75,6 +76,7 @@ export function checkForm(request: IncomingMessage): void {
  * @throws SvcError `loop_detected`
  */
 function serviceHeaders({ request, link, service, clock, callerKey, evidence }: Forwarding): string[] {
+  // protocol-calls.md, step 7
   const kept = filterHeaders(ofCaller(request.rawHeaders), (name) => !REMADE.has(name));
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
@@ -170,6 +172,7 @@ export async function forward(forwarding: Forwarding, response: ServerResponse, 
 }
 
 function relay(message: IncomingMessage, response: ServerResponse, { link, clock }: Forwarding): Promise<void> {
+  // protocol-calls.md, step 9
   return new Promise((resolve) => {
     message.on('error', () => {});
     response.once('close', () => {

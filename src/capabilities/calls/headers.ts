@@ -107,6 +107,7 @@ function isOurs(name: string): boolean {
 
 /** Headers of a caller that may reach a service, in a request and in its trailers. */
 export function withoutForgeries(raw: RawHeaders): string[] {
+  // protocol-calls.md, step 6
   return filterHeaders(endToEnd(raw), (name) => !isOurs(name));
 }
 

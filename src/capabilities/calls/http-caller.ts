@@ -222,6 +222,7 @@ export class HttpCaller {
   }
 
   async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpAnswer> {
+    // protocol-calls.md, step 2
     const options: RequestOptions = { agent, method: call.method, path: call.path };
     const watch = (request: ClientRequest): void => this.#watchUsed(request, open);
     const { body, signal } = call;

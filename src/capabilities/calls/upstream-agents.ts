@@ -31,6 +31,7 @@ export type Watch = (socket: Socket) => void;
  * and use none before it has proven what it has to.
  */
 export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
+  // protocol-calls.md, step 8
   const name = agent.getName.bind(agent);
   const create = agent.createConnection.bind(agent);
   const keep = agent.keepSocketAlive.bind(agent);

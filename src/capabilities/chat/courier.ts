@@ -108,6 +108,7 @@ export class Courier {
   }
 
   #tell(session: ChatSession, pair: PairRow): void {
+    // protocol-chat.md, step 5
     if (pair.control === null || isToldAlready(session, pair)) return;
     const frame = controlFrame(pair, session.nextNumber());
     if (frame === null) return;
@@ -117,6 +118,7 @@ export class Courier {
   }
 
   #deliver(session: ChatSession, pair: PairRow): void {
+    // protocol-chat.md, step 7
     if (pair.state !== 'friends' || pair.outStream === null || pair.queued === 0) return;
     const cursor = cursorOf(session, pair, pair.outStream);
     while (!session.isFull && !session.closed && hasRoom(cursor)) {

@@ -200,6 +200,7 @@ export class Couriers {
   }
 
   #adopt(courier: Courier, link: LinkStream, outbound: boolean, place: QuotaShare | null = null): void {
+    // protocol-chat.md, steps 1 and 3
     const session = new ChatSession(link, outbound, this.#deps.clock, {
       onFrames: (from, frames) => this.#onFrames(courier, from, frames),
       onArrival: (_, upTo) => this.#deps.onSent(courier.aid, courier.peer, upTo),
@@ -340,6 +341,7 @@ export class Couriers {
   }
 
   #look(session: ChatSession, now: number): void {
+    // protocol-chat.md, step 13
     if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
     const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
     if (now - session.lastActivity > idle) session.end();

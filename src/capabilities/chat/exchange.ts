@@ -159,6 +159,7 @@ class Step {
   }
 
   #request(stream: Uint8Array, note: string, now: number): Answer {
+    // protocol-chat.md, step 4
     const { store } = this.#deps;
     const { local, peer, link } = this.#session;
     const origin = originOf(link.path().source);
@@ -214,6 +215,7 @@ class Step {
 
   /** Entries of ours have arrived, or cannot. */
   #receipt(stream: Uint8Array, seq: number, answer: Answer, now: number): void {
+    // protocol-chat.md, step 11
     const { cursor } = this.#session;
     const pair = this.#pair;
     if (pair === null || cursor === null || !equalBytes(cursor.stream, stream)) return;
@@ -239,6 +241,7 @@ class Step {
    * once had beyond that is sent again as well. What it has twice, its ids tell it.
    */
   #beginAnew(pair: PairRow, stream: Uint8Array, upTo: number): void {
+    // protocol-chat.md, step 9
     const change = onUnknownStream(pair, stream, newStream());
     const lost = Math.min(pair.acked - upTo, MAX_RESENT);
     if (change.next !== pair && lost > 0) this.#deps.entries.requeue(pair.id, lost);
@@ -246,6 +249,7 @@ class Step {
   }
 
   #endRun(): void {
+    // protocol-chat.md, steps 8 and 10
     const frames = this.#run;
     this.#run = [];
     const last = frames.at(-1);

@@ -112,6 +112,7 @@ export function block(r: Relationship, now: number): Change {
 
 /** An open request, our word to the peer, or what is remembered of a relationship that is over, has lasted too long. */
 export function expire(r: Relationship, now: number): Change {
+  // protocol-chat.md, step 6
   const isOver = r.expiresAt !== null && r.expiresAt <= now;
   const isTold = r.controlUntil !== null && r.controlUntil <= now;
   if (isOver && (r.state === 'out_pending' || r.state === 'in_pending'))
@@ -198,6 +199,7 @@ export function onRequest(
 
 /** The peer accepts our stream `re`, or introduces itself anew, with its stream `theirs`. */
 export function onAccept(r: Relationship, theirs: Uint8Array, re: Uint8Array, now: number): Answered {
+  // protocol-chat.md, step 4
   if (r.state === 'blocked') return answered('ok', r);
   if (r.state !== 'out_pending' && r.state !== 'friends') return answered('gone', r);
   // Both say that they are friends. Where both have begun anew at once, `re` is out of date.
@@ -210,6 +212,7 @@ export function onAccept(r: Relationship, theirs: Uint8Array, re: Uint8Array, no
 
 /** The peer ends the relationship in which it sent `theirs` and we sent `ours`; either may be unknown. */
 export function onGone(r: Relationship, theirs: Uint8Array | null, ours: Uint8Array | null, now: number): Answered {
+  // protocol-chat.md, step 4
   const meant = isSame(theirs, r.inStream) || isSame(ours, r.outStream);
   if (!meant || r.state === 'blocked' || r.state === 'none') return answered('ok', r);
   return answered('ok', { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS, goneIn: r.inStream }, true);

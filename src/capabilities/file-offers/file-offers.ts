@@ -221,6 +221,7 @@ export class FileOffers implements Component {
 
   /** Takes in an offer of another agent; in a transaction. What is not kept is not said: nobody learns who is shut out. */
   #offered(aid: Aid, { sender, body, sentAt }: OfferNote): NoteOutcome {
+    // protocol-notes.md, step 14
     const { store, events, isHere, isBlocked, isKnown } = this.#deps;
     if (!isHere(aid)) return 'full';
     const file = decodeOffer(body);
@@ -246,6 +247,7 @@ export class FileOffers implements Component {
 
   /** Takes in how an offer ended at the other end; in a transaction. */
   #told(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
+    // protocol-notes.md, step 16
     const { store, events, clock, isKnown } = this.#deps;
     const news = decodeNews(body);
     const row = news === null ? null : store.get(aid, news.id);

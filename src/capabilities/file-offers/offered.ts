@@ -28,6 +28,7 @@ export class OfferedObjects {
    * @param objectId null for a link on which nothing has been asked for yet: each request on it asks again
    */
   mayRead({ purpose, called, caller }: AccessRequest, objectId: string | null): boolean {
+    // protocol-notes.md, step 15
     const { store, clock, isDenied } = this.#deps;
     return purpose === 'object' && !isDenied(called, caller) && store.isOffered(called, caller, objectId, clock.now());
   }

@@ -69,6 +69,7 @@ export class CopyRemovals {
   }
 
   #remove(aid: Aid, notes: readonly Waiting['note'][]): void {
+    // protocol-notes.md, step 13
     const { network, log } = this.#deps;
     network
       .removeNotes(mailboxKey(aid), notes)

@@ -121,6 +121,7 @@ export class Inbox {
 
   /** Opens and verifies; a receipt where that decides already. */
   async #open(aid: Aid, record: SignedRecord): Promise<Opened | Receipt> {
+    // protocol-notes.md, steps 6 to 12
     const { keys, store, clock, log } = this.#deps;
     const sealed = decodeNotePayload(record.payload);
     if (sealed === null || !equalBytes(sealed.mailbox, mailboxKey(aid))) return REFUSED;

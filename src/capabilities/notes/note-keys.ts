@@ -86,6 +86,7 @@ export class NoteKeys {
    * @throws SvcError `not_found` where the agent is not here; `key_damaged`, `not_writable`
    */
   current(aid: Aid): CurrentKey {
+    // protocol-notes.md, step 1
     const identity = this.#deps.identity(aid);
     if (identity === null) throw noSuchAgent(aid);
     const now = unixSeconds(this.#deps.clock);

@@ -204,6 +204,7 @@ export class NoteSender {
    * has worked, the other one gets a moment more; what is handed over and left to be copied needs none.
    */
   async #bothWays(letter: LetterContent, record: SignedRecord, isLast: boolean, signal: AbortSignal) {
+    // protocol-notes.md, step 5
     const outcome: Outcome = { replicas: 0, answer: null };
     const { network, links, clock, log } = this.#deps;
     const { sender, recipient } = letter;

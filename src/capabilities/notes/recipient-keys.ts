@@ -42,6 +42,7 @@ export class RecipientKeys {
    * @throws SvcError `resolve_failed` where the recipient has published none and cannot be asked; `cancelled`
    */
   async find(sender: Aid, recipient: Aid, anew: boolean, signal: AbortSignal): Promise<Uint8Array> {
+    // protocol-notes.md, step 2
     if (this.#deps.identity(recipient) !== null) return this.#deps.keys.current(recipient).publicKey;
     const cached = anew ? undefined : this.#cache.get(recipient);
     if (cached !== undefined) return cached;

@@ -164,6 +164,7 @@ export class Mailboxes implements Component {
   }
 
   async #answerFor({ called, caller }: LinkStream): Promise<BoxAnswer> {
+    // protocol-push.md, step 2
     const { isServedHere, store } = this.#deps;
     if (isServedHere(called) !== true) return 'elsewhere';
     const { port } = await this.#listen();
@@ -219,6 +220,7 @@ export class Mailboxes implements Component {
 
   /** Hands the next notification for a webhook over; false where none waits. What it throws is tried again. */
   async #handOver(lane: string, signal: AbortSignal): Promise<boolean> {
+    // protocol-push.md, step 6
     const { store, clock, log } = this.#deps;
     const [id = '', webhook = ''] = lane.split(' ');
     const box = store.get(id);
@@ -237,6 +239,7 @@ export class Mailboxes implements Component {
   }
 
   async #offer({ called, caller }: PushBoxRow, next: Parameters<typeof offerNotification>[1], signal: AbortSignal) {
+    // protocol-push.md, step 4
     const { links, clock } = this.#deps;
     let link: LinkStream;
     try {

@@ -197,6 +197,7 @@ export class Webhooks implements Component {
   }
 
   #take({ called, caller }: LinkStream, notification: NewNotification): NotificationAnswer {
+    // protocol-push.md, step 5
     const { store, clock, isDenied } = this.#deps;
     const row = store.get(notification.webhook);
     if (row === null || row.localAid !== called || row.remoteAid !== caller || isDenied(called, caller)) return 'gone';

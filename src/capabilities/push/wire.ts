@@ -52,6 +52,7 @@ export function isWebhookName(text: string): boolean {
 
 /** Asks for a mailbox: the link itself says who asks for whose. Rejects as `readFrame`; null where the answer makes no sense. */
 export async function askForBox(link: LinkStream, signal: AbortSignal): Promise<BoxAnswer | null> {
+  // protocol-push.md, steps 1 and 2
   link.end();
   const [number = 255] = await readExactly(link, 1, signal);
   const answer = BOX_ANSWERS[number];

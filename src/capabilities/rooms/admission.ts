@@ -58,6 +58,7 @@ function memberProblem(entry: Entry, control: ControlLog, view: View): string | 
 
 /** Why an entry whose signature was verified is refused; null where it is admitted. */
 export function admissionProblem(entry: Entry, control: ControlLog, place: Place): string | null {
+  // protocol-groups.md, step 4
   const problem = shapeProblem(entry) ?? placeProblem(entry, place);
   if (problem !== null) return problem;
   if (entry.kind === 'create') return control.size === 0 ? null : 'the room has its first entry already';

@@ -89,6 +89,7 @@ export class AntiEntropy {
 
   /** Tells members of new entries: the author of them all of a small room, a receiver only some of a great one. */
   tell(replica: Replica, entries: readonly Entry[], from: Aid | null): void {
+    // protocol-groups.md, step 10
     if (this.#stop.signal.aborted) return;
     const others = this.#deps.replicas.peers(replica).filter((aid) => aid !== from);
     this.#meetJoiners(replica, entries, others.length);
@@ -155,6 +156,7 @@ export class AntiEntropy {
   }
 
   #ask(rid: number, now: number): void {
+    // protocol-groups.md, step 11
     const replica = this.#deps.replicas.byRid(rid);
     if (replica === null) return;
     const isJoining = this.#deps.rooms.byRid(rid)?.state === 'joining';

@@ -18,6 +18,7 @@ interface Room {
 
 /** Sets aside what stands beside a removal, and takes back what removals of a fallen admin had set aside. */
 export function judgeBesides(room: Room, entry: Entry, controlNo: number, seq: number, entries: RoomEntryStore): void {
+  // protocol-groups.md, step 5
   const [subject] = entry.to ?? [];
   if (subject === undefined) return;
   if (entry.kind === 'remove') {

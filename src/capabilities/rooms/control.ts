@@ -269,6 +269,7 @@ export class ControlLog {
   }
 
   #roleOf(view: View, aid: Aid): Role | null {
+    // protocol-groups.md, step 3
     if (this.#isCreator(aid)) return 'creator';
     const exits = this.#exits(view, aid);
     const isIn = this.#of(view, aid, 'join').some(

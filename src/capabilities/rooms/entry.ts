@@ -195,6 +195,7 @@ function optionalFields(map: Readonly<Record<string, unknown>>) {
  * @throws SvcError `bad_record`, `bad_delegation`
  */
 export function decodeEntry(bytes: Uint8Array): Entry {
+  // protocol-groups.md, "Entries"
   let decoded: unknown;
   try {
     decoded = decodeCbor(bytes, MAX_ENTRY_BYTES);

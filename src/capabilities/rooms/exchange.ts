@@ -68,6 +68,7 @@ export class RoomExchange {
 
   /** Fetches what the other side has and we have not. */
   async fetch(link: LinkStream, replica: Replica, peer: Aid, theirs: Have): Promise<void> {
+    // protocol-groups.md, step 8
     const { rooms } = this.#deps;
     if (theirs.maxSeq > MAX_ROOM_ENTRIES) throw broken();
     // With more heads than a message holds they do not say everything.

@@ -112,6 +112,7 @@ export class Invitations {
 }
 
 function encodeInvitation({ groupId, creator, title, secret }: RoomRow): Uint8Array {
+  // protocol-groups.md, step 12
   return encodeCbor({ v: VERSION, g: hashBytes(groupId), c: aidToBytes(creator), t: title, s: secret ?? undefined });
 }
 

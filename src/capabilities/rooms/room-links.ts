@@ -97,6 +97,7 @@ export class RoomLinks {
    * @throws SvcError as `Links.open`; `not_member` where the peer refuses; `protocol_error`, `timeout`
    */
   async sync(replica: Replica, peer: Aid): Promise<void> {
+    // protocol-groups.md, steps 6 and 9
     await this.#call(replica, peer, async (link) => {
       const proof = this.#deps.replicas.proof(replica);
       const have = this.#exchange.have(replica);
@@ -176,6 +177,7 @@ export class RoomLinks {
   }
 
   async #converse(link: LinkStream, atDoor: QuotaShare): Promise<void> {
+    // protocol-groups.md, steps 7 and 9
     const peer = link.caller;
     const first = await this.#exchange.next(link);
     if (first.type !== 'hello' && first.type !== 'push') throw new SvcError('protocol_error');

@@ -70,6 +70,7 @@ export class TunnelInbound {
    *   opens a plain one
    */
   check({ purpose, called, nodeKey }: Pick<AccessRequest, 'purpose' | 'called' | 'nodeKey'>): void {
+    // protocol-tunnels.md, step 1
     // A connection that was joined before the service was unbound may still change its path.
     const code = purpose === 'tcp-resume' ? null : this.#unserved(called);
     if (code !== null) throw new SvcError(code);
@@ -136,6 +137,7 @@ export class TunnelInbound {
   }
 
   async #serve(link: LinkStream, stream: Carrier): Promise<void> {
+    // protocol-tunnels.md, steps 1 and 2
     const service = this.#deps.serviceOf(link.called);
     if (service === null) return this.#refuse(link, stream, 'no_inbound');
     if (!service.takesTunnels) return this.#refuse(link, stream, 'calls_only');

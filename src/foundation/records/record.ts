@@ -132,6 +132,7 @@ export function payloadBudget(type: RecordType, delegation: Delegation): number 
  * @throws SvcError `bad_record`, `bad_delegation`
  */
 export function decodeRecord(encoded: Uint8Array): SignedRecord {
+  // protocol.md, steps 1 and 2
   let decoded: unknown;
   try {
     decoded = decodeCbor(encoded, MAX_RECORD_BYTES);
@@ -167,6 +168,7 @@ export function decodeRecord(encoded: Uint8Array): SignedRecord {
  * @throws SvcError `bad_record` or `bad_delegation` with the reason
  */
 export function checkRecord(record: SignedRecord, now: number): void {
+  // protocol.md, steps 3 to 5
   const { type, payload, encoded, ttl, timestamp, delegation } = record;
   if (payload.length > maxPayloadBytes(type) || encoded.length > maxRecordBytes(type))
     throw bad('it is too large for its type');
@@ -196,6 +198,7 @@ export function badRecordSignature(): SvcError {
  * @returns above 0 where `a` is the newer, below 0 where `b` is, 0 where they are the same
  */
 export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
+  // protocol.md, "Which record wins"
   return (
     a.delegation.issuedAt - b.delegation.issuedAt ||
     a.seq - b.seq ||

@@ -35,6 +35,7 @@ export class RecordVerifier {
    * @throws SvcError `bad_record` or `bad_delegation` with the reason
    */
   verify(record: SignedRecord, now: number): void {
+    // protocol.md, steps 3 to 6
     checkRecord(record, now);
     this.#delegations.verify(record.delegation, now);
     if (isSignedHere(record)) return;

@@ -155,6 +155,7 @@ export class BulkLanes implements Component {
    * know the port of an end, it is that one which goes.
    */
   async #meet(end: End, lane: BulkLane, there: LaneAnswer, role: Role, signal: AbortSignal): Promise<BulkLane> {
+    // protocol-tunnels.md, steps 17 and 18
     const goes = there.port !== 0 && (role === 'offered' || end.port === 0);
     const isWrong =
       there.id === 0 || (there.port !== 0 && there.port < MIN_PORT) || (there.port === 0 && end.port === 0);

@@ -231,6 +231,7 @@ export class Lookup {
   }
 
   #step(): void {
+    // protocol-dht.md, step 9
     if (this.#stopped) return;
     const { parallel } = this.#options;
     const width = this.beyond(this.#options.width);

@@ -254,6 +254,7 @@ export class Membership {
   }
 
   async #join(address: Address): Promise<void> {
+    // protocol-dht.md, step 1
     const { engine, log } = this.#deps;
     const own = engine.ownAddress;
     if (own !== null && formatAddress(own) === formatAddress(address)) return;
@@ -277,6 +278,7 @@ export class Membership {
 
   /** Asks peers to answer to our server socket, where strangers would write. */
   async #probe(): Promise<number> {
+    // protocol-dht.md, steps 2 to 4
     const { engine, bootstrapNodes } = this.#deps;
     if (this.#probing || this.#stopped) return UNTIL_HURRIED;
     const peers = engine.nodes().map(({ node }): Address => node);
@@ -345,6 +347,7 @@ export class Membership {
 
   /** What kind of NAT we are behind: whether peers see one port of ours, and whether a strange port reaches it. */
   async #classifyNat(asked: readonly Address[]): Promise<void> {
+    // protocol-dht.md, step 5
     const { engine, observed } = this.#deps;
     this.#natType = 0;
     if (observed.reporters < 2) return;

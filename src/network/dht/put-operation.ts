@@ -122,6 +122,7 @@ export class PutOperation {
 
   /** Gives the record to every node that has answered and now stands among the closest. */
   advance(lookup: Lookup): void {
+    // protocol-dht.md, step 10
     const { width } = this.#options;
     for (const answer of lookup.within(width)) {
       if (this.#given.size >= 2 * lookup.beyond(width)) return;

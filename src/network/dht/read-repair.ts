@@ -32,6 +32,7 @@ export class ReadRepair {
 
   /** To be called with what was read, and who held it. */
   onRead(key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly LookupAnswer[]): void {
+    // protocol-dht.md, step 13
     const name = `${toHex(key)}.${record.type}`;
     const life = expiresAt(record) - unixSeconds(this.#deps.clock);
     if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))

@@ -182,6 +182,7 @@ export class RecordHost {
   }
 
   async #offer(key: Uint8Array, encoded: Uint8Array, publisher: string): Promise<StoreReply> {
+    // protocol-dht.md, step 6
     const { clock, log, store, verifier, engine } = this.#deps;
     if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
     if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };

@@ -106,6 +106,7 @@ export class RecordReader {
    * @throws SvcError `cancelled`
    */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
+    // protocol-dht.md, step 12
     using limit = patience(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const answers: LookupAnswer[] = [];
     const quorum = this.#newQuorum(key, types);

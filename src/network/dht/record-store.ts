@@ -130,6 +130,7 @@ export class RecordStore {
 
   /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */
   offer(key: Uint8Array, record: SignedRecord, publisher: string): Offer {
+    // protocol-dht.md, step 6
     return this.#change(() => {
       const held = this.#heldFor(key, record);
       const order = held === undefined ? -1 : freshnessOver(held, record);
@@ -214,6 +215,7 @@ export class RecordStore {
 
   /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
   #makeRoomUnderKey(key: Uint8Array, record: SignedRecord, publisher: string): boolean {
+    // protocol-dht.md, step 7
     const { type } = record;
     if (!isOfMany(type)) return true;
     const shares = this.#shares.of(key, type);
@@ -234,6 +236,7 @@ export class RecordStore {
 
   /** Room in all: the largest publisher's soonest to expire go first, the newcomer's own included. */
   #makeRoom(size: number, publisher: string, expires: number): boolean {
+    // protocol-dht.md, step 8
     if (size > this.#maxBytes) return false;
     for (let i = 0; this.#usage.bytes + size > this.#maxBytes; i++) {
       if (i >= MAX_EVICTIONS) return false;

@@ -113,6 +113,7 @@ export class Replication {
 
   /** Does one thing that is due; false where nothing is. */
   async #step(): Promise<boolean> {
+    // protocol-dht.md, step 17
     const { ownAddress, id: own } = this.#deps.engine;
     // Who stands in no table is given nothing to keep, and gives nothing on.
     if (ownAddress === null) return false;
@@ -142,6 +143,7 @@ export class Replication {
 
   /** Gives a new node those of our records that it should have, and that it falls to us to give. */
   async #welcome(newcomer: Address, own: Uint8Array): Promise<void> {
+    // protocol-dht.md, step 14
     const { store, clock, client } = this.#deps;
     const id = nodeId(newcomer);
     for (let after: Uint8Array = new Uint8Array(); ; ) {
@@ -165,6 +167,7 @@ export class Replication {
 
   /** Which records of a key we give to a new node; null where it or we do not belong to the circle of the key. */
   #share(key: Uint8Array, newcomer: Uint8Array, own: Uint8Array): ((row: ReplicationRow) => boolean) | null {
+    // protocol-dht.md, step 15
     const others = this.#deps.engine.closest(key, STORE_WIDTH + 1).map(({ id }) => id);
     const circle = [...others.filter((id) => !equalBytes(id, newcomer)), own]
       .sort((a, b) => compareDistance(key, a, b))
@@ -178,6 +181,7 @@ export class Replication {
 
   /** Asks the nodes that should have what we keep under a key, and gives it to those that lack it. */
   async #lookAfter(key: Uint8Array, own: Uint8Array, now: number): Promise<boolean> {
+    // protocol-dht.md, step 16
     const { store, lookups, random, engine } = this.#deps;
     const rows = store.replicationQueue.under(key, now + MIN_LIFE_LEFT_S, MAX_ROWS);
     const lookup = lookups.forWrite(key, wanting(rows));
@@ -229,6 +233,7 @@ export class Replication {
 
   /** Takes notice of what a node knows better. */
   #learn({ code, newer, token }: StoreVerdict, from: Address, key: Uint8Array, { digest }: ReplicationRow): void {
+    // protocol-dht.md, step 19
     const { store } = this.#deps;
     if (code === 'newer' && newer !== null) store.offer(key, newer, hostKeyOf(from));
     // The store looks whether the token proves it.

@@ -357,6 +357,7 @@ export class ConnectionPool implements Component {
     const session = new NodeSession({ connection, localKey: this.nodeKey, ours, theirs }, { clock: this.#clock });
     if (this.#stopped) session.close();
     // The node has restarted: whatever its former life has left is dead.
+    // protocol-links.md, step 4
     for (const other of [...this.#table.of(session.nodeId)]) if (other.instance !== session.instance) other.close();
     this.#add(session);
     this.#awaited.get(connection)?.(session);

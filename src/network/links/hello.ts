@@ -43,6 +43,7 @@ export async function sayHello(
   network: Uint8Array,
   signal: AbortSignal,
 ): Promise<Hello> {
+  // protocol-links.md, step 2
   const stream = await connection.openStream();
   guard(stream);
   try {
@@ -76,6 +77,7 @@ export async function receiveHello(
 
 /** Answers a hello with our own. */
 export function acceptHello(stream: Duplex, ours: Hello): void {
+  // protocol-links.md, step 3
   stream.end(Buffer.concat([Uint8Array.of(STATUS.ok), ours.nonce, ours.instance]));
   stream.resume();
 }

@@ -155,6 +155,7 @@ export class LinkInitiator {
   }
 
   async #request(session: NodeSession, opening: Opening): Promise<LinkStream> {
+    // protocol-links.md, step 6
     const { caller, names, first, signal } = opening;
     const { proven, standing, clock } = this.#deps;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
@@ -206,6 +207,7 @@ export class LinkInitiator {
     called: Aid,
     signal: AbortSignal,
   ): Promise<ProvenWindow> {
+    // protocol-links.md, step 10
     const { proven, clock } = this.#deps;
     const proof = decodeProof(await readFrame(stream, MAX_PROOF_BYTES, signal));
     if (proof === null) throw new SvcError('protocol_error', { message: "The called agent's proof is malformed." });

@@ -81,6 +81,7 @@ export class LinkResponder {
     const { names, identity } = await this.permit(purpose, { caller, called, accessToken, nodeKey }, source);
     if (stream.destroyed) return;
     // Permission may have waited long: a newer delegation met meanwhile has ended what stood, not what asked.
+    // protocol-links.md, step 9
     if (!this.#dependencies.proven.stands(caller, window, unixSeconds(this.#dependencies.clock)))
       throw new Refusal(STATUS.proofNeeded);
     const proof = header.wantsProof ? encodeProof(makeProof('called', identity, session.here, session.there)) : null;
@@ -106,6 +107,7 @@ export class LinkResponder {
     request: Omit<LinkNames, 'purpose'>,
     source: string | null,
   ): Promise<{ readonly names: LinkNames; readonly identity: LocalIdentity }> {
+    // protocol-links.md, step 8
     const identity = this.#dependencies.identity(request.called);
     if (identity === null) throw new Refusal(STATUS.notHere);
     const taker = isPurpose(purpose) ? this.#takers.get(purpose) : undefined;
@@ -127,6 +129,7 @@ export class LinkResponder {
   }
 
   async #checkCaller({ caller, proof }: LinkHeader, session: NodeSession): Promise<ProvenWindow> {
+    // protocol-links.md, step 7
     const { proven, clock } = this.#dependencies;
     const now = unixSeconds(clock);
     if (proof === null) {

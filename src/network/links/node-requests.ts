@@ -132,6 +132,7 @@ export class PooledNodeRequests implements NodeRequests {
   }
 
   async #answer(desk: Desk, stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
+    // protocol-links.md, steps 15 and 16
     const { handler } = desk;
     if (handler === null) throw new Refusal(STATUS.unknownPurpose);
     const from = { nodeKey: session.there.nodeKey, path: session.connection.path };

@@ -37,6 +37,7 @@ export interface Probed {
  *   have heard it; `protocol_error` where it resets the stream; or the signal's reason
  */
 export async function probe(session: NodeSession, clock: Clock, signal?: AbortSignal): Promise<Probed> {
+  // protocol-links.md, step 17
   using limit = patience(clock, ANSWERED_MS, signal);
   const stream = await openStreamWithin(session, limit.signal);
   try {

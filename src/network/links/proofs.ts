@@ -97,6 +97,7 @@ export async function verifyProof(
   { here, there, oldest, now }: ProofContext,
   verifier: Pick<DelegationVerifier, 'verifyAsync'>,
 ): Promise<ProvenWindow> {
+  // protocol-links.md, step 12
   const delegation = readDelegation(proof.delegation);
   if (delegation.agent !== aid) throw forged('The proof is for another agent.');
   if (delegation.issuedAt < oldest)

@@ -52,6 +52,7 @@ export class ProvenAgents {
 
   /** What an agent of the other node was proven with before; null where it was not, or that no longer counts. */
   find(role: ProofRole, session: NodeSession, aid: Aid, now: number): ProvenWindow | null {
+    // protocol-links.md, step 13
     const window = this.#of(session).theirs[role].get(aid);
     return window !== undefined && this.stands(aid, window, now) ? window : null;
   }

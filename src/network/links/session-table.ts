@@ -115,6 +115,7 @@ export class SessionTable {
    * both must choose the same: the one that the node with the smaller key dialled.
    */
   #wins(current: NodeSession, newer: NodeSession): boolean {
+    // protocol-links.md, step 5
     if (isRelay(current) !== isRelay(newer)) return isRelay(newer);
     if (current.connection.outbound === newer.connection.outbound) return false;
     if (newer.openedAt - current.openedAt > SIMULTANEOUS_MS) return false;

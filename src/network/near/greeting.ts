@@ -68,6 +68,7 @@ export function greet(
   const ours = randomBytes(NEAR_NONCE_BYTES);
   socket.write(Buffer.concat([name, ours]));
   takeFirst(socket, NEAR_NONCE_BYTES + HELLO_BYTES, (first, rest) => {
+    // protocol-lan.md, step 6
     const salt = Buffer.concat([ours, first.subarray(0, NEAR_NONCE_BYTES)]);
     const seals = nearSeals(secret, salt, 'connects');
     if (!isHello(first.subarray(NEAR_NONCE_BYTES), seals)) return void socket.destroy();
@@ -89,6 +90,7 @@ export function awaitGreeting(
 ): void {
   const over = bounded(socket, clock);
   takeFirst(socket, NEAR_NAME_BYTES + NEAR_NONCE_BYTES, (first, behind) => {
+    // protocol-lan.md, step 5
     const secret = at.secretOf(first.subarray(0, NEAR_NAME_BYTES));
     if (secret === null) return void socket.destroy();
     const ours = randomBytes(NEAR_NONCE_BYTES);

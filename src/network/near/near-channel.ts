@@ -136,6 +136,7 @@ export class NearChannel {
   }
 
   #end(stream: NearStream): void {
+    // protocol-lan.md, step 8
     if (this.#stream !== stream || this.#isClosing) return;
     this.#saidEnd = true;
     this.#write('end');
@@ -144,6 +145,7 @@ export class NearChannel {
 
   /** Both sides close a channel on which a stream was given up: what is under way on it is of no more use. */
   #reset(stream: NearStream): void {
+    // protocol-lan.md, step 9
     if (this.#stream !== stream || this.#isClosing) return;
     this.#stream = null;
     this.#isClosing = true;
@@ -161,6 +163,7 @@ export class NearChannel {
   }
 
   #abandon(stream: NearStream): void {
+    // protocol-lan.md, step 10
     if (this.#stream !== stream || this.#isClosing) return;
     this.#discarded = 0;
     this.#startLinger(() => this.#reset(stream));

@@ -169,6 +169,7 @@ export class NearDialer {
   }
 
   #pulse(): void {
+    // protocol-lan.md, step 11
     if (this.#inUse === 0 || this.#awaited !== null || this.#isDoubting) return;
     // The one that has been idle for longest is most like those in use.
     const [channel] = this.#ready;
@@ -205,6 +206,7 @@ export class NearDialer {
    * answers over QUIC, and not a new TCP connection right after that, is behind something that swallows TCP.
    */
   async #doubt(): Promise<void> {
+    // protocol-lan.md, step 12
     const isThere = await this.#options.isThere();
     if (isThere && !this.#isStopped) this.#dial('proof');
     else this.#isDoubting = false;

@@ -119,6 +119,7 @@ export class Near implements Component {
    * @returns null where it is to go on over the QUIC connection
    */
   async answer(request: NearRequest, caller: NearCaller): Promise<NearAnswer | null> {
+    // protocol-lan.md, step 3
     if (this.#isStopped || !isNear(caller.connection, request.host)) return null;
     const { connection } = caller;
     const answer = await this.#listener.admit(request, caller);
@@ -144,6 +145,7 @@ export class Near implements Component {
   }
 
   async #ask(way: Way, { connection, beside, ask, onReady }: NearPeer): Promise<void> {
+    // protocol-lan.md, steps 1 and 2
     const { remote } = connection.path;
     const request = newRequest(remote.host);
     if (this.#isStopped || this.#ways.get(connection) !== way) return;

@@ -128,6 +128,7 @@ export class LanDiscovery implements Component {
   }
 
   #answer(): void {
+    // protocol-dht.md, step 20
     this.#lastAnswer = this.#deps.clock.now();
     const { network, nodeKey } = this.#options;
     this.#socket?.send(encodeAnnouncement({ network, nodeKey, port: this.#deps.dhtPort() }));
@@ -135,6 +136,7 @@ export class LanDiscovery implements Component {
 
   /** The cheapest checks come first: a LAN is full of packets about other services. */
   #onMessage(bytes: Buffer, from: string): void {
+    // protocol-dht.md, step 21
     if (!mentionsService(bytes) || !this.#admits(from)) return;
     const packet = decodePacket(bytes);
     if (packet === null) return;

@@ -107,6 +107,7 @@ class PacketReader {
 
 /** Decodes a packet; null if it is malformed or over a limit. */
 export function decodePacket(bytes: Uint8Array): MdnsPacket | null {
+  // protocol-dht.md, step 22
   if (bytes.length > MAX_PACKET_BYTES || bytes.length < 12) return null;
   const header = new BinaryReader(bytes);
   header.u16();

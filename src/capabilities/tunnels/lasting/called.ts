@@ -59,6 +59,7 @@ export class LastingCalled {
 
   /** Hands a link of purpose `tcp-resume` to the connection that it names; cuts it off where there is none. */
   async resume(link: LinkStream): Promise<void> {
+    // protocol-tunnels.md, step 9
     const connection = this.#known.get(await this.#ticket(link));
     if (connection === undefined || link.destroyed) return void link.destroy();
     link.write(Uint8Array.of(KNOWN));
@@ -90,6 +91,7 @@ export class LastingCalled {
   }
 
   async #ticket(link: LinkStream): Promise<string> {
+    // protocol-tunnels.md, step 6
     using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
     return await readTicket(link, limit.signal);
   }

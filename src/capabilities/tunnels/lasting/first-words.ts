@@ -52,6 +52,7 @@ export class FirstWords implements FirstBytes {
   }
 
   bytes({ instance, isFresh }: FirstPlace): Uint8Array {
+    // protocol-tunnels.md, steps 3 to 5
     this.follow(null);
     if (this.#said.length === 0) this.#attempts = 0;
     if (this.#attempts > 0 && this.#instance !== instance)

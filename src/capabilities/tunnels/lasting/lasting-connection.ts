@@ -152,6 +152,7 @@ export class LastingConnection implements FrameTaker, Resumable {
 
   /** Goes on over another link, on which the other side knows which connection is meant. */
   attach(link: LinkStream): void {
+    // protocol-tunnels.md, step 10
     if (this.#isOver || !this.#keeps) return void link.destroy();
     this.#old?.destroy();
     this.#old = this.#link;
@@ -194,6 +195,7 @@ export class LastingConnection implements FrameTaker, Resumable {
   }
 
   onAck(received: number): void {
+    // protocol-tunnels.md, step 7
     const link = this.#link;
     if (this.#isOver || link === null) return;
     if (received < this.#acked || received > this.#said) return this.destroy();
@@ -357,6 +359,7 @@ export class LastingConnection implements FrameTaker, Resumable {
 
   /** Ends where both sides have said all, and know it. */
   #checkWhole(): void {
+    // protocol-tunnels.md, step 8
     const link = this.#link;
     if (this.#isOver || link === null || !this.#saidEnd || !this.#gotEnd || this.#acked <= this.#sent) return;
     this.#finish();

@@ -140,6 +140,7 @@ export class Resumer {
   }
 
   async #resume(connection: Resumable, standing: Standing): Promise<void> {
+    // protocol-tunnels.md, steps 9 and 11
     const { clock } = this.#deps;
     standing.lostAt = clock.now();
     const until = standing.lostAt + RESUME_MS;

@@ -127,6 +127,7 @@ export class WideCaller {
   }
 
   async #openWide(local: Aid, remote: Aid, options: Terms & { readonly first: FirstWords }): Promise<Opened | null> {
+    // protocol-tunnels.md, step 12
     const share = new WindowShare(this.#budget, remote);
     if (this.#open >= MAX_WIDE || !share.begin(2 * FIRST_WINDOW_BYTES)) return null;
     this.#open++;

@@ -229,6 +229,7 @@ export class WideStream extends Duplex implements Resumable {
   }
 
   #nextFrame(): Buffer | null {
+    // protocol-tunnels.md, step 13
     if (this.#pending.length === 0) {
       if (this.#ending === null || this.#endSent) return null;
       this.#endSent = true;
@@ -351,6 +352,7 @@ export class WideStream extends Duplex implements Resumable {
 
   /** Where the stream has no room, one acknowledgement for all waits: who sends and does not read fills no memory. */
   #acknowledge(lane: Lane): void {
+    // protocol-tunnels.md, step 14
     lane.ackWaits = lane.isStalled;
     if (lane.ackWaits) return;
     this.#reported = this.#arrived.handed;
@@ -386,6 +388,7 @@ export class WideStream extends Duplex implements Resumable {
 
   /** A lane is gone: with its connection, which the others make good, or because the other side has broken off. */
   #closed(lane: Lane, error: unknown): void {
+    // protocol-tunnels.md, step 15
     if (!this.#lanes.delete(lane) || this.destroyed) return;
     const isLost = error instanceof StreamError && error.code === 'connection_lost';
     const wasResuming = lane === this.#resuming;
