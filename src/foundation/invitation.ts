@@ -54,7 +54,7 @@ export function looksLikeInvitation(text: string): boolean {
 
 function damaged(cause?: unknown): SvcError {
   return new SvcError('invalid_request', {
-    message: 'The invitation is damaged: copy the whole line that "svc invite" prints, svc://<aid>/join/<data>.',
+    message: 'The invitation is damaged. Copy the whole line that "svc invite" prints: svc://<aid>/join/<data>.',
     details: { path: '/to' },
     cause,
   });

@@ -37,7 +37,9 @@ function hasPoison(value: unknown): boolean {
  */
 export function parseJson(text: string): unknown {
   if (isTooDeep(text))
-    throw new SvcError('invalid_json', { message: `The JSON is nested more than ${MAX_JSON_DEPTH} deep.` });
+    throw new SvcError('invalid_json', {
+      message: `The JSON is nested more than ${MAX_JSON_DEPTH} levels deep. Send a flatter document.`,
+    });
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -47,7 +49,9 @@ export function parseJson(text: string): unknown {
   }
   // Only a text that spells the key, plainly or with escapes, is worth the walk.
   if ((text.includes('__proto__') || text.includes('\\u')) && hasPoison(value))
-    throw new SvcError('invalid_json', { message: 'The JSON must not have a key named "__proto__".' });
+    throw new SvcError('invalid_json', {
+      message: 'The JSON contains the key "__proto__", which is not allowed. Remove it.',
+    });
   return value;
 }
 

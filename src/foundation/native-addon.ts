@@ -36,7 +36,7 @@ export function keptFile(directory: string, name: string, content: Uint8Array): 
   mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   const stat = lstatSync(directory);
   const isOurs = process.platform === 'win32' || (stat.uid === process.getuid?.() && (stat.mode & OTHERS_MODE) === 0);
-  if (!stat.isDirectory() || !isOurs) throw new Error(`${directory} is not ours alone`);
+  if (!stat.isDirectory() || !isOurs) throw new Error(`${directory} is not a private folder of this user`);
   const hash = createHash('sha256').update(content).digest('hex');
   const file = join(directory, `${name}-${hash}.node`);
   if (holds(file, content)) return file;
@@ -81,7 +81,7 @@ export function loadAddon(name: string, environment: NodeJS.ProcessEnv = process
     return openOnce(name, content);
   } catch (cause) {
     throw new SvcError('not_writable', {
-      message: `The native parts of svcd can be loaded neither from ${directory} nor from ${tmpdir()}. Name a folder that you may write and programs may be run from: XDG_CACHE_HOME=<dir>, or TMPDIR=<dir>.`,
+      message: `The native parts of svcd can be loaded neither from ${directory} nor from ${tmpdir()}. Set XDG_CACHE_HOME=<dir> or TMPDIR=<dir> to a writable folder without the mount option noexec.`,
       cause,
     });
   }

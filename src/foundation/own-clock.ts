@@ -11,7 +11,7 @@ import { timeText } from './quantities.ts';
 export function refuseClockAhead(aheadMs: number): void {
   if (aheadMs <= CLOCK_SKEW_S * 1000) return;
   throw new SvcError('clock_wrong', {
-    message: `The clock of this machine is ${timeText(aheadMs)} ahead of the clocks of other nodes, which take nothing from the future. Set the clock, then try again.`,
+    message: `The clock of this machine is ${timeText(aheadMs)} ahead of the clocks of other nodes, which reject records from the future. Set the clock, then retry.`,
     details: { offset_s: -aheadMs / 1000 },
   });
 }

@@ -23,9 +23,7 @@ export function relativeTime(iso: string, now: number): string {
 /** How many nodes a node knows, and how many reach the network through it. */
 export function networkText(peers: number, clients: number): string {
   const through =
-    clients === 0
-      ? ''
-      : `${counted(clients, 'node')} ${clients === 1 ? 'reaches' : 'reach'} the network through this one`;
+    clients === 0 ? '' : `${counted(clients, 'node')} ${clients === 1 ? 'uses' : 'use'} the network through this one`;
   return [...(peers > 0 || clients === 0 ? [counted(peers, 'peer')] : []), ...(through === '' ? [] : [through])].join(
     ', ',
   );

@@ -54,7 +54,7 @@ export function askForProof(socket: Socket, wanted: ProofWanted, done: Done): vo
     socket.destroy();
     done(error);
   };
-  const over = (): void => end(new UnprovenServer('it hung up'));
+  const over = (): void => end(new UnprovenServer('it closed the connection'));
   const ask = (): void => {
     // Who sees each connection may have cut it.
     if (!socket.destroyed)
@@ -62,7 +62,7 @@ export function askForProof(socket: Socket, wanted: ProofWanted, done: Done): vo
   };
   const take = (chunk: Buffer): void => {
     answer += chunk.toString('latin1');
-    if (answer.length > MAX_PROOF_ANSWER_BYTES) return end(new UnprovenServer('it says too much'));
+    if (answer.length > MAX_PROOF_ANSWER_BYTES) return end(new UnprovenServer('its response is too long'));
     if (!answer.includes(HEAD_END)) return;
     const isProven = holds(answer, proofHeader, accepted(challenge, socket));
     end(isProven ? null : new UnprovenServer('the proof is wrong'));

@@ -24,7 +24,7 @@ export interface ServiceAddress extends Address {
 
 function refused(reason: string): SvcError {
   return new SvcError('bad_service_address', {
-    message: `A bound service is host:port, tcp://host:port, http://host:port, https://host:port or https+insecure://host:port, with +tcp in front of :// where tunnels may lead to a web service too, or ,tcp://host:port behind it where they lead to another port, or http+proven://host:port of a program that proves itself: ${reason}.`,
+    message: `Invalid service address: ${reason}. Use host:port, tcp://host:port, http://host:port, https://host:port or https+insecure://host:port. Write +tcp before :// to allow tunnels to a web service too, or append ,tcp://host:port for tunnels to another port. http+proven://host:port is for programs that prove themselves.`,
     details: { reason },
   });
 }
@@ -44,10 +44,10 @@ export function parseServiceAddress(input: string): ServiceAddress {
   const [first = '', second, ...more] = input.split(',');
   const service = parseOne(first);
   if (second === undefined) return service;
-  if (more.length > 0) throw refused('there are at most two addresses');
+  if (more.length > 0) throw refused('more than two addresses');
   const tunnels = parseOne(second);
   if (service.tunnels !== null || tunnels.takesCalls)
-    throw refused('of two addresses, the first is http:// or https://, and the second tcp://');
+    throw refused('of two addresses, the first must be http:// or https://, and the second tcp://');
   return { ...service, tunnels: tunnels.tunnels, text: `${service.text},${tunnels.text}` };
 }
 
@@ -57,10 +57,10 @@ function parseOne(input: string): ServiceAddress {
   const address = parseAddress(rest);
   if (address === null) throw refused('this is not a host and a port');
   if (address.host === '') throw refused('the host is missing');
-  if (address.port === 0) throw refused('the port is 1 to 65535');
+  if (address.port === 0) throw refused('the port must be 1 to 65535');
   const scheme = web?.toLowerCase();
   const provesItself = more?.toLowerCase() === '+proven';
-  if (provesItself && scheme !== 'http') throw refused('only http+proven:// proves itself');
+  if (provesItself && scheme !== 'http') throw refused('only http+proven:// can be proven');
   const prefix = [tcp, web, more]
     .filter((part) => part !== undefined)
     .join('')
@@ -94,7 +94,7 @@ export interface OwnApi {
 export function refuseOwnLocalAddress(service: ServiceAddress, aid: Aid, own: OwnApi): void {
   const ports = new Set(own.localPorts?.(aid));
   if (placesOf(service).some(({ host, port }) => ports.has(port) && mayBeThisMachine(host)))
-    throw refused('this is a local address of the agent itself, where each call would come back to it');
+    throw refused('this is a local address of the agent itself, so every call would loop');
 }
 
 /**
@@ -120,5 +120,5 @@ async function refuseApiAt(service: Address, own: OwnApi): Promise<void> {
   const isOurs = (host: string): boolean => mayBeThisMachine(host) || local.has(canonicalIp(host));
   const isName = canonicalIp(service.host) === null && !isLoopbackHost(service.host);
   const candidates = isName ? await own.lookup(service.host).catch(() => []) : [service.host];
-  if (candidates.some(isOurs)) throw refused("this is the daemon's own API address");
+  if (candidates.some(isOurs)) throw refused('this is the API address of the daemon');
 }

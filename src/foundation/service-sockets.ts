@@ -38,7 +38,7 @@ export class ServiceSockets {
   /** Watches a socket that is being connected to a service: it is destroyed where it has come to the API. */
   watch<S extends Socket>(socket: S): S {
     socket.prependOnceListener('connect', () => {
-      if (this.#leadsToApi(socket)) return void socket.destroy(new Error("the daemon's own API is no service"));
+      if (this.#leadsToApi(socket)) return void socket.destroy(new Error('the API of the daemon cannot be a service'));
       const { localAddress, localPort, remoteAddress, remotePort } = socket;
       const ends = `${endOf(localAddress, localPort)} ${endOf(remoteAddress, remotePort)}`;
       this.#open.add(ends);

@@ -50,7 +50,7 @@ export class SpareMemory implements Component {
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
     this.#remember();
-    const onError = (error: unknown): void => log.warn({ error }, 'memory could not be given back');
+    const onError = (error: unknown): void => log.warn({ error }, 'memory could not be released');
     this.#looks = every(clock, { periodMs: MEMORY_LOOK_MS, onError }, () => this.#look());
   }
 
@@ -67,7 +67,7 @@ export class SpareMemory implements Component {
     if (isResting && before - this.#left >= WORTH_BYTES) {
       giveBack();
       this.#left = taken.residentBytes();
-      log.debug({ before, left: this.#left }, 'memory was given back');
+      log.debug({ before, left: this.#left }, 'memory released');
     }
     this.#remember();
   }

@@ -19,17 +19,17 @@ const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_fo
 
 const EntryParams = closed({ aid: AidText, id: Id });
 
-/** What a new allow entry is made from: see `ShownAllowBody`. */
+/** Body of a new allow entry. Exactly one of `aid`, `secret` and `generate_secret` is set: see `ShownAllowBody`. */
 export const AllowBody = closed({
   aid: Type.Optional(AidText),
   secret: Type.Optional(
     Type.String({
       minLength: MIN_SECRET_CHARS,
       maxLength: MAX_SECRET_CHARS,
-      description: 'Lets in who presents it as access_token.',
+      description: 'Allows every caller that presents it as access_token.',
     }),
   ),
-  generate_secret: Type.Optional(Type.Literal(true, { description: 'Makes a secret and shows it this once.' })),
+  generate_secret: Type.Optional(Type.Literal(true, { description: 'Generates a secret and returns it once.' })),
   label: Type.Optional(Type.String({ maxLength: MAX_LABEL_CHARS })),
   expires_at: Type.Optional(Timestamp),
 });
@@ -40,7 +40,7 @@ export const AllowEntry = Type.Object({
   id: Type.String(),
   aid: Type.Optional(AidText),
   secret_set: Type.Optional(Type.Literal(true)),
-  secret: Type.Optional(Type.String({ description: 'Where it was generated: shown this once.' })),
+  secret: Type.Optional(Type.String({ description: 'Only if it was generated; returned this once.' })),
   label: Type.Optional(Type.String()),
   created_at: Timestamp,
   expires_at: Type.Optional(Timestamp),
@@ -52,14 +52,14 @@ const Count = Type.Integer({ minimum: 0 });
 
 export const accessOperations = declare(COMMON, {
   agentCallers: {
-    summary: 'Who called an agent and who was refused since the start, the last one first.',
+    summary: 'Lists the callers of an agent since the start of the daemon, allowed and refused, latest first.',
     route: 'GET /agents/{aid}/callers',
     output: Type.Object({
       since: Timestamp,
       callers: Type.Array(
         Type.Object({
           aid: AidText,
-          label: nullable(Type.String({ description: 'Of the address book.' })),
+          label: nullable(Type.String({ description: 'From the address book.' })),
           calls: Count,
           tunnels: Type.Integer({ minimum: 0, description: 'TCP connections.' }),
           objects: Count,
@@ -68,7 +68,7 @@ export const accessOperations = declare(COMMON, {
           last_at: Timestamp,
           last_refusal: nullable(Type.Object({ at: Timestamp, kind: oneOf(CALL_KINDS), code: oneOf(CALL_REFUSALS) })),
           access: oneOf(ACCESS_DECISIONS, {
-            description: 'What the access list says of it now; `secret`: it has to present one.',
+            description: 'What the access list says now. `secret`: the caller must present one.',
           }),
         }),
         { maxItems: MAX_CALLERS },
@@ -77,21 +77,21 @@ export const accessOperations = declare(COMMON, {
   },
 
   aclGet: {
-    summary: 'Shows the access list of an agent, those it allows first; secrets are never shown.',
+    summary: 'Shows the access list of an agent: allow entries first. Secrets are never shown.',
     route: 'GET /agents/{aid}/acl',
     query: PageQuery,
     output: Type.Object({ ...AclView.properties, next_cursor: NextCursor }),
   },
 
   aclPatch: {
-    summary: 'Says who may call an agent that no entry names: everyone or nobody.',
+    summary: 'Sets the default for callers without an entry: `allow` or `deny`.',
     route: 'PATCH /agents/{aid}/acl',
     body: closed({ default: oneOf(ACCESS_POLICIES) }),
     output: Ok,
   },
 
   aclAllow: {
-    summary: 'Allows an AID, or whoever presents a secret; the same one again renews its entry.',
+    summary: 'Allows an AID, or every caller that presents a secret. An existing entry is renewed.',
     route: 'POST /agents/{aid}/acl/allow',
     body: AllowBody,
     shownBody: ShownAllowBody,
@@ -100,7 +100,7 @@ export const accessOperations = declare(COMMON, {
   },
 
   aclDeny: {
-    summary: 'Denies an AID, whatever else would let it in.',
+    summary: 'Denies an AID. A deny entry beats every allow entry.',
     route: 'POST /agents/{aid}/acl/deny',
     body: closed({ aid: AidText }),
     output: DenyEntry,
@@ -108,14 +108,14 @@ export const accessOperations = declare(COMMON, {
   },
 
   aclAllowDelete: {
-    summary: 'Takes an entry off the allow list.',
+    summary: 'Removes an allow entry.',
     route: 'DELETE /agents/{aid}/acl/allow/{id}',
     params: EntryParams,
     output: Ok,
   },
 
   aclDenyDelete: {
-    summary: 'Takes an entry off the deny list.',
+    summary: 'Removes a deny entry.',
     route: 'DELETE /agents/{aid}/acl/deny/{id}',
     params: EntryParams,
     output: Ok,

@@ -1,18 +1,18 @@
-/** Changes of the address book by programs: what others write meanwhile is kept. */
+/** Edits the address book without losing concurrent changes of other programs. */
 import { SvcError } from '../foundation/errors.ts';
 import type { addressBookOperations } from './address-book.ts';
 import type { Client } from './client.ts';
 
-/** Another writer came between so often: it is said. */
+/** Attempts before a conflict is reported. */
 const MAX_TRIES = 8;
-/** HTTP: the book is no longer the one that was read. */
+/** HTTP status: the address book has changed since it was read. */
 const CHANGED = 412;
 
 type Labels = Readonly<Record<string, string>>;
 
 /**
- * Changes the labels: the book is read before, and where somebody else wrote meanwhile, read and changed again.
- * @throws SvcError what `edit` throws, and what the daemon answers
+ * Changes the labels. If another program changed the book since it was read, reads it again and retries.
+ * @throws SvcError what `edit` throws, and the errors of the daemon
  */
 export async function changeLabels(
   client: Client<typeof addressBookOperations>,

@@ -1,4 +1,4 @@
-/** Operations on the address book of this node's user: labels for AIDs, and favourites. */
+/** Operations on the address book: labels for AIDs, and favourites. */
 import { Type } from 'typebox';
 import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/address-book.ts';
 import { declare } from './declare.ts';
@@ -12,7 +12,7 @@ const COMMON = { tag: 'Address book' };
 const Text = Type.String({ maxLength: MAX_TEXT_CHARS });
 const Aliases = Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: MAX_ALIAS_CHARS }), {
   maxProperties: MAX_BOOK_ENTRIES,
-  description: 'AID to label; a label stands for one agent only.',
+  description: 'AID to label. A label belongs to one AID only.',
 });
 const Protocols = Type.Array(Text, { maxItems: MAX_PROTOCOLS });
 
@@ -23,19 +23,19 @@ export const AddressBookView = Type.Object({
 
 export const addressBookOperations = declare(COMMON, {
   addressBookGet: {
-    summary: 'Shows the address book; its `ETag` names what it says.',
+    summary: 'Shows the address book. `ETag` identifies its version.',
     route: 'GET /node/address-book',
     output: AddressBookView,
   },
 
   addressBookPut: {
-    summary: 'Replaces the whole address book; with `If-Match`, only where it says still what that names (else 412).',
+    summary: 'Replaces the address book. With `If-Match`, fails with 412 if the book has changed.',
     route: 'PUT /node/address-book',
     body: closed({
       aliases: Aliases,
       favorites: Type.Array(
         closed({
-          id: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARS, description: 'The AID where it is left out.' })),
+          id: Type.Optional(Type.String({ maxLength: MAX_TEXT_CHARS, description: 'Default: the AID.' })),
           aid: Text,
           skill: Type.Optional(Text),
           protocols: Type.Optional(Protocols),

@@ -19,9 +19,9 @@ import {
   Timestamp,
 } from './schemas.ts';
 
-/** Agents per page of `GET /agents`, unless `limit` says otherwise. */
+/** Default page size of `GET /agents`. */
 export const AGENTS_PAGE_DEFAULT = 200;
-/** Most agents per page. */
+/** Largest page size of `GET /agents`. */
 export const AGENTS_PAGE_MAX = 1000;
 
 const COMMON = { params: AidParams, errors: ['bad_aid', 'not_found'], tag: 'Agents' } as const;
@@ -41,11 +41,11 @@ export const Profile = closed({
   protocols: Type.Optional(Labels),
   skills: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_SKILLS })),
   modalities: Type.Optional(Labels),
-  card_hash: Type.Optional(Type.String({ description: 'Hash of a full card kept elsewhere.' })),
+  card_hash: Type.Optional(Type.String({ description: 'Hash of the full card.' })),
   meta: Type.Optional(freeForm('Free-form.')),
 });
 
-/** Access control of an agent as it is shown: secrets never are. */
+/** An access list as the API shows it, without secrets. */
 export const AclView = Type.Object({
   default: oneOf(ACCESS_POLICIES),
   allow: Type.Array(
@@ -68,20 +68,20 @@ export const Agent = Type.Object({
   status: Type.Union([Type.Literal('registered'), Type.Literal('pending')], {
     description: '`pending` until the first successful publish.',
   }),
-  service_tcp: Type.String({ description: 'Empty: nothing is bound.' }),
+  service_tcp: Type.String({ description: 'Empty if no service is bound.' }),
   service_before: Type.Optional(
     Type.String({
-      description: 'Present while a temporary service is bound: the service that it replaced, or empty.',
+      description: 'Only while a temporary service is bound: the service that it replaced. Empty if there was none.',
     }),
   ),
-  service_tcp_ok: Type.Boolean({ description: 'The bound service accepted a connection lately.' }),
+  service_tcp_ok: Type.Boolean({ description: 'The bound service accepted the last connection.' }),
   heartbeat_seconds_ago: Type.Integer({ minimum: 0 }),
-  seq: Type.Integer({ minimum: 0, description: 'Of the endpoint record published last.' }),
-  published: Type.Boolean({ description: 'An endpoint record of ours is valid now.' }),
+  seq: Type.Integer({ minimum: 0, description: 'Sequence number of the last published endpoint record.' }),
+  published: Type.Boolean({ description: 'The network has a valid endpoint record of this agent.' }),
   last_publish_at: nullable(Timestamp),
   next_republish_estimate: nullable(Timestamp),
   record_expires_at: nullable(Timestamp),
-  replicas: Type.Integer({ minimum: 0, description: 'Other nodes that acknowledged it.' }),
+  replicas: Type.Integer({ minimum: 0, description: 'Other nodes that acknowledged the record.' }),
   services: Type.Array(Type.String()),
   profile: Type.Optional(Profile),
   acl: Type.Optional(AclView),
@@ -92,23 +92,23 @@ const OneAgent = Type.Object({ ...Agent.properties, pending: Type.Optional(Pendi
 
 export const agentOperations = declare(COMMON, {
   identityGenerate: {
-    summary: 'Makes an identity and returns its keys once; nothing is stored or registered.',
+    summary: 'Generates an identity and returns its keys once. Nothing is stored or registered.',
     route: 'POST /identity/generate',
     params: NONE,
     output: Type.Object({
       aid: AidText,
-      master_private_key_hex: Type.String({ description: 'Shown once. The only way to restore the AID.' }),
+      master_private_key_hex: Type.String({ description: 'Returned once. Without it the AID cannot be restored.' }),
       operational_private_key_hex: Type.String(),
       delegation_proof_hex: Type.String(),
       warning: Type.String(),
     }),
     errors: [],
     tag: 'Identity',
-    tool: { name: 'svc_identity_generate', description: 'Make a new identity; its keys are shown once.' },
+    tool: { name: 'svc_identity_generate', description: 'Generate an identity; its keys are shown once.' },
   },
 
   agentRegister: {
-    summary: 'Registers or imports an identity; with a newer delegation it changes the key of a known one.',
+    summary: 'Registers an identity. With a newer delegation, replaces the operational key of a registered agent.',
     route: 'POST /agents',
     params: NONE,
     body: closed({
@@ -118,7 +118,7 @@ export const agentOperations = declare(COMMON, {
       publish: Type.Optional(
         Type.Boolean({
           default: true,
-          description: 'False: it is not published until that is asked for, whatever `auto_publish` says.',
+          description: 'With `false`, the agent is published only on request, even with `auto_publish`.',
         }),
       ),
     }),
@@ -133,7 +133,7 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentsList: {
-    summary: 'Lists the local agents, pending ones too, in the order of their registration.',
+    summary: 'Lists the local agents in order of registration.',
     route: 'GET /agents',
     params: NONE,
     query: closed({
@@ -142,7 +142,7 @@ export const agentOperations = declare(COMMON, {
     }),
     output: Type.Object({
       agents: Type.Array(Agent),
-      next_cursor: Type.Optional(Type.String({ description: 'Present where more agents follow.' })),
+      next_cursor: Type.Optional(Type.String({ description: 'Only if more agents follow.' })),
       pending: Type.Optional(Pending),
     }),
     errors: [],
@@ -150,14 +150,14 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentGet: {
-    summary: 'One agent with its reachability and publication.',
+    summary: 'Shows an agent, its reachability and its publication state.',
     route: 'GET /agents/{aid}',
     output: OneAgent,
     tool: { name: 'svc_agent_get', description: 'State of one local agent.' },
   },
 
   agentExport: {
-    summary: 'The operational credentials of an agent in clear; only for programs on this machine.',
+    summary: 'Returns the operational credentials of an agent in clear text.',
     route: 'GET /agents/{aid}/export',
     output: Type.Object({
       aid: AidText,
@@ -170,12 +170,12 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentCallerKey: {
-    summary: 'The key by which the bound service of an agent verifies who calls; only for programs on this machine.',
+    summary: 'Returns the key with which the bound service of an agent verifies its callers.',
     route: 'GET /agents/{aid}/caller-key',
     output: Type.Object({
       aid: AidText,
       caller_key_hex: Type.String({
-        description: 'Of the HMAC-SHA-256 in the header Svc-Caller-Proof; see docs/protocol-calls.md.',
+        description: 'Key of the HMAC-SHA-256 in the header Svc-Caller-Proof: see docs/protocol-calls.md.',
       }),
     }),
     permission: 'local_only',
@@ -183,15 +183,14 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentPatch: {
-    summary: 'Binds another local service, or none. From elsewhere than this machine it needs the operational key.',
+    summary: 'Binds a local service, or none. A request from another machine needs the operational key.',
     route: 'PATCH /agents/{aid}',
     body: closed({
       service_tcp: ServiceTcp,
       temporary: Type.Optional(
         Type.Boolean({
           default: false,
-          description:
-            'Keeps the service that is bound now as `service_before`. With an empty `service_tcp` it binds that one again.',
+          description: 'Stores the current service as `service_before`. With an empty `service_tcp`, restores it.',
         }),
       ),
       operational_private_key_hex: Type.Optional(PrivateKeyHex),
@@ -208,20 +207,20 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentDelete: {
-    summary: 'Unregisters an agent and deletes all that is kept of it. Its published records expire by themselves.',
+    summary: 'Unregisters an agent and deletes its data. Its published records expire.',
     route: 'DELETE /agents/{aid}',
     output: Ok,
     tool: { name: 'svc_agent_delete', description: 'Unregister an agent, key and data included.', destructive: true },
   },
 
   agentProbe: {
-    summary: 'Connects to the bound service and looks the agent up on the network.',
+    summary: 'Connects to the bound service and looks up the agent in the network.',
     route: 'GET /agents/{aid}/probe',
     output: Type.Object({
-      service_tcp_ok: nullable(Type.Boolean({ description: 'Null: nothing is bound.' })),
+      service_tcp_ok: nullable(Type.Boolean({ description: 'Null if no service is bound.' })),
       tcp_error: Type.Optional(Type.String()),
       tcp_ms: Type.Optional(Type.Number({ minimum: 0 })),
-      dht_ok: Type.Boolean({ description: 'The network holds a valid endpoint record that leads to this node.' }),
+      dht_ok: Type.Boolean({ description: 'The network has a valid endpoint record that leads to this node.' }),
       published_endpoints: Type.Array(Type.String()),
       published_nat_type: nullable(NatType),
       published_seq: nullable(Type.Integer({ minimum: 0 })),
@@ -235,7 +234,7 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentHeartbeat: {
-    summary: 'Says that the agent is alive, so that its records are renewed for another hour.',
+    summary: 'Sends a heartbeat: the records of the agent are renewed for another hour.',
     route: 'POST /agents/{aid}/heartbeat',
     output: Type.Object({ status: Type.Literal('ok'), at: Timestamp }),
     heartbeat: true,

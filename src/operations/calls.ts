@@ -11,9 +11,9 @@ import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, closed } from './schemas.ts';
 import { AccessToken, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
-/** Headers of a request, and values of each. */
+/** Most headers of a request, and most values of each. */
 const MAX_HEADERS = 100;
-/** Final answers of HTTP: below are interim ones, and there are none of four digits. */
+/** Final HTTP statuses. Interim ones are below 200, and there are none with four digits. */
 const MIN_STATUS = 200;
 const MAX_STATUS = 999;
 
@@ -21,7 +21,7 @@ const HeaderValue = Type.Union([Type.String(), Type.Array(Type.String(), { maxIt
 
 export const FetchAnswer = Type.Object({
   status: Type.Integer({ minimum: MIN_STATUS, maximum: MAX_STATUS }),
-  headers: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'By lower-case name.' }),
+  headers: Type.Record(Type.String(), Type.Array(Type.String()), { description: 'Lower-case names.' }),
   body: Base64,
   truncated: Type.Boolean({ description: `The body is cut off at ${sizeText(MAX_FETCHED_BYTES)}.` }),
 });
@@ -30,7 +30,7 @@ const COMMON = { tag: 'Calls' };
 
 export const callOperations = declare(COMMON, {
   fetch: {
-    summary: "Calls a remote agent's service over HTTP; redirects are not followed.",
+    summary: 'Sends an HTTP request to the service of an agent. Redirects are not followed.',
     route: 'POST /fetch/{aid}',
     params: AidParams,
     body: closed({
@@ -50,14 +50,14 @@ export const callOperations = declare(COMMON, {
           minimum: 0,
           maximum: MAX_CALL_TIMEOUT_MS,
           default: DEFAULT_CALL_TIMEOUT_MS,
-          description: 'Longest wait for the head of the response, and for each further byte; 0: no limit here.',
+          description: 'Longest wait for the response headers and between two bytes. 0: no limit.',
         }),
       ),
       timeout_s: Type.Optional(
         Type.Number({
           minimum: 0,
           maximum: MAX_CALL_TIMEOUT_MS / 1000,
-          description: `Longest silence of the service; ${DEFAULT_CALL_TIMEOUT_MS / 1000} if left out, 0: no limit.`,
+          description: `Longest silence of the service. Default ${DEFAULT_CALL_TIMEOUT_MS / 1000}; 0: no limit.`,
         }),
       ),
     }),

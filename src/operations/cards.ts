@@ -1,4 +1,4 @@
-/** Operations on the cards by which agents introduce themselves to programs of other protocols. */
+/** Operations on A2A and MCP cards of agents. */
 import { Type } from 'typebox';
 import { CARD_KINDS } from '../foundation/cards/card.ts';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
@@ -11,15 +11,15 @@ const ObjectId = Type.String({ pattern: SHA256_PATTERN, description: 'SHA-256 of
 const Signed = {
   aid: AidText,
   kind: oneOf(CARD_KINDS),
-  card: freeForm('The card, with its signatures.'),
+  card: freeForm('The card with its signatures.'),
   object_id: ObjectId,
   signed_at: Timestamp,
 };
 
 const LeftInterface = Type.Object({
-  protocol_binding: nullable(Type.String({ description: 'What it speaks; null where the card does not say.' })),
-  address: Type.String({ description: 'Where it leads: `host:port`.' }),
-  service_port: Type.Integer({ description: 'The port that interfaces of its kind have to be at.' }),
+  protocol_binding: nullable(Type.String({ description: 'The protocol. Null if the card does not say.' })),
+  address: Type.String({ description: 'Address of the service, `host:port`.' }),
+  service_port: Type.Integer({ description: 'Port to which the agent must be bound for this interface.' }),
 });
 
 const OwnCard = Type.Object(Signed);
@@ -28,44 +28,43 @@ export const cardOperations = declare(
   { params: AidParams, heartbeat: true, tag: 'Directory' },
   {
     cardSet: {
-      summary:
-        'Takes over the card of an agent (A2A, MCP): signs it, keeps it as an object, and has the profile name it.',
+      summary: 'Signs the A2A or MCP card of an agent, stores it as an object and names it in the profile.',
       route: 'PUT /agents/{aid}/card',
-      body: closed({ card: freeForm('The card, as its service shows it.') }),
+      body: closed({ card: freeForm('The card as the service returns it.') }),
       output: Type.Object({
         ...Signed,
         seq: Type.Integer({ minimum: 0 }),
-        replicas: Type.Integer({ minimum: 0, description: 'Other nodes that verified and keep the profile.' }),
+        replicas: Type.Integer({ minimum: 0, description: 'Other nodes that verified and stored the profile.' }),
         left_out: Type.Array(LeftInterface, {
-          description: 'Interfaces that the signed card lacks, as the agent is not bound to their ports.',
+          description: 'Interfaces left out of the signed card, because the agent is not bound to their ports.',
         }),
       }),
       errors: [...PUBLISH_ERRORS, 'bad_card', 'too_large', 'files_root_required', 'quota_exceeded', 'not_writable'],
     },
 
     cardGet: {
-      summary: 'The signed card of an agent here.',
+      summary: 'Returns the signed card of a local agent.',
       route: 'GET /agents/{aid}/card',
       output: OwnCard,
       errors: ['bad_aid', 'not_found'],
     },
 
     cardDelete: {
-      summary: 'Lets go of the card of an agent; its profile names none any more.',
+      summary: 'Removes the card of an agent, also from its profile.',
       route: 'DELETE /agents/{aid}/card',
       output: Ok,
       errors: PUBLISH_ERRORS,
     },
 
     card: {
-      summary: 'The card for which an agent vouches, verified; of an agent that is away the one that was seen last.',
+      summary: 'Looks up and verifies the signed card of an agent. If the agent is offline, returns the last one seen.',
       route: 'GET /resolve/{aid}/card',
       query: closed({ local_aid: Type.Optional(AidText) }),
       output: Type.Object({
         ...Signed,
         expires_at: nullable(Timestamp),
         is_current: Type.Boolean({
-          description: 'False where nobody could be asked whether the agent has another one by now.',
+          description: 'False if it was not possible to check for a newer card.',
         }),
       }),
       errors: [

@@ -1,4 +1,4 @@
-/** Operations for programs that look for agents as the web has agreed on: AI Catalog 1.0, Agentic Resource Discovery 0.9. */
+/** Operations for programs that find agents through web standards: AI Catalog 1.0, Agentic Resource Discovery 0.9. */
 import { Type } from 'typebox';
 import {
   MAX_FILTER_FIELDS,
@@ -11,11 +11,11 @@ import {
 import { declare } from './declare.ts';
 import { AnyObject, closed, oneOf } from './schemas.ts';
 
-/** How a search may go on to others; here all of it is one network. */
+/** Federation modes of a search. Here the whole record network is one registry. */
 const FEDERATIONS = ['auto', 'referrals', 'none'] as const;
-/** Longest text that a filter compares with, characters. */
+/** Longest value of a filter, characters. */
 const MAX_FILTER_CHARS = 200;
-/** Pages have numbers of their first entry. */
+/** A page token is the number of its first entry. */
 const PAGE_TOKEN = '^[1-9]\\d{0,5}$';
 
 const TrustManifest = Type.Object({
@@ -24,10 +24,10 @@ const TrustManifest = Type.Object({
 });
 
 const Entry = Type.Object({
-  identifier: Type.String({ description: '`urn:air:`, the DID or AID, and what it is.' }),
+  identifier: Type.String({ description: '`urn:air:`, the DID or AID, and the kind of card.' }),
   displayName: Type.String(),
   type: Type.String({ description: 'Media type of the card.' }),
-  url: Type.Optional(Type.String({ description: 'Where the card is, through this node.' })),
+  url: Type.Optional(Type.String({ description: 'Address of the card on this node.' })),
   data: Type.Optional(AnyObject),
   description: Type.Optional(Type.String()),
   tags: Type.Optional(Type.Array(Type.String())),
@@ -44,24 +44,28 @@ const SearchQuery = closed({
     filter: Type.Optional(
       Type.Record(Type.String(), Type.Union([FilterText, Type.Array(FilterText, { maxItems: MAX_FILTER_VALUES })]), {
         maxProperties: MAX_FILTER_FIELDS,
-        description: 'By field path of an entry: any of the values. `publisher` is the DID or AID.',
+        description: 'Field path of an entry to accepted values. `publisher` is the DID or AID.',
       }),
     ),
   }),
-  federation: Type.Optional(oneOf(FEDERATIONS, { description: 'The record network is asked in any case.' })),
+  federation: Type.Optional(oneOf(FEDERATIONS, { description: 'The record network is always searched.' })),
   pageSize: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_SEARCH_PAGE, default: SEARCH_PAGE_DEFAULT })),
-  pageToken: Type.Optional(Type.String({ pattern: PAGE_TOKEN, description: 'Of the page before.' })),
+  pageToken: Type.Optional(Type.String({ pattern: PAGE_TOKEN, description: '`pageToken` of the previous page.' })),
 });
 
 const SearchResults = Type.Object({
   results: Type.Array(
     Type.Object({
       ...Entry.properties,
-      score: Type.Integer({ minimum: 0, maximum: MAX_SCORE, description: 'How well it fits; nothing of trust.' }),
+      score: Type.Integer({
+        minimum: 0,
+        maximum: MAX_SCORE,
+        description: 'Match quality. It says nothing about trust.',
+      }),
       source: Type.String(),
     }),
   ),
-  referrals: Type.Optional(Type.Array(AnyObject, { description: 'None: there is nobody else to ask.' })),
+  referrals: Type.Optional(Type.Array(AnyObject, { description: 'Always empty: there are no other registries.' })),
   pageToken: Type.Optional(Type.String()),
 });
 
@@ -69,7 +73,7 @@ export const catalogOperations = declare(
   { tag: 'Directory', permission: 'read' },
   {
     catalogGet: {
-      summary: 'The AI Catalog of this node: its published agents, and where it answers searches.',
+      summary: 'Returns the AI Catalog of this node: its published agents and its search address.',
       route: 'GET /.well-known/ai-catalog.json',
       output: Type.Object({
         specVersion: Type.Literal('1.0'),
@@ -85,14 +89,14 @@ export const catalogOperations = declare(
 
     catalogSearch: {
       summary:
-        'Finds agents by a text (Agentic Resource Discovery 0.9): service names in it, its words, pairs of them.',
+        'Finds agents by text (Agentic Resource Discovery 0.9). Service names in the text, its words and pairs of words are searched.',
       route: 'POST /search',
       body: SearchQuery,
       output: SearchResults,
     },
 
     catalogSearchBelow: {
-      summary: 'The same below an address of its own, to which the catalog leads.',
+      summary: 'The same search at the address that the catalog names.',
       route: 'POST /ard/search',
       body: SearchQuery,
       output: SearchResults,

@@ -1,4 +1,4 @@
-/** Operations on chat: conversations of two agents that have agreed on it. */
+/** Operations on chat between two agents that accepted each other. */
 import { Type } from 'typebox';
 import {
   CONTACT_STATES,
@@ -15,7 +15,7 @@ import { declare } from './declare.ts';
 import { NextCursor, PAGE_MEMBERS, PageQuery } from './paging.ts';
 import { AidParams, AidText, closed, exactlyOne, nullable, Ok, oneOf, Timestamp } from './schemas.ts';
 
-/** Entries of a page where nothing is said, and at most. */
+/** Default and largest page of entries. */
 export const CHAT_PAGE_DEFAULT = 50;
 export const CHAT_PAGE_MAX = 200;
 
@@ -30,8 +30,8 @@ const Relation = Type.Object({ state: oneOf(CONTACT_STATES) });
 const Direction = Type.Union([Type.Literal('in'), Type.Literal('out')]);
 
 const Entry = Type.Object({
-  seq: Type.Integer({ minimum: 1, description: 'Place in this log, without holes.' }),
-  id: Type.String({ description: 'The same on both sides.' }),
+  seq: Type.Integer({ minimum: 1, description: 'Position in this log, without gaps.' }),
+  id: Type.String({ description: 'The same at both agents.' }),
   dir: Direction,
   at: Timestamp,
   kind: Type.Union([Type.Literal('text'), Type.Literal('file')]),
@@ -41,7 +41,7 @@ const Entry = Type.Object({
   size: Type.Optional(Seq),
   url: Type.Optional(Type.String({ description: '`svc://<sender>/cas/<object_id>`.' })),
   status: oneOf(ENTRY_STATUSES, {
-    description: "`sent`: the peer's node has it; `dropped`: it was not delivered before the friendship ended.",
+    description: "`sent`: received by the peer's node. `dropped`: not delivered before the friendship ended.",
   }),
 });
 
@@ -55,13 +55,13 @@ const SendBody = closed({
     Type.String({ minLength: 1, maxLength: MAX_FILE_PATH_CHARS, description: 'A file below files_root.' }),
   ),
   object_id: Type.Optional(
-    Type.String({ pattern: SHA256_PATTERN, description: "An object of the agent's. Not together with path." }),
+    Type.String({ pattern: SHA256_PATTERN, description: 'An object of the agent. Not together with path.' }),
   ),
 });
 
 export const chatOperations = declare(COMMON, {
   chatRequest: {
-    summary: `Asks a peer to chat, accepts where the peer has asked, and lifts a block. Open for ${timeText(REQUEST_LIFE_MS)}.`,
+    summary: `Sends a chat request, or accepts that of the peer, and removes a block. Valid for ${timeText(REQUEST_LIFE_MS)}.`,
     route: 'POST /agents/{aid}/chat/request',
     body: closed({
       ...Peer,
@@ -77,7 +77,7 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatAccept: {
-    summary: 'Accepts the request of a peer.',
+    summary: 'Accepts a chat request.',
     route: 'POST /agents/{aid}/chat/accept',
     body: PeerBody,
     output: Relation,
@@ -86,7 +86,7 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatRefuse: {
-    summary: 'Refuses the request of a peer, which is told.',
+    summary: 'Refuses a chat request and notifies the peer.',
     route: 'POST /agents/{aid}/chat/refuse',
     body: PeerBody,
     output: Ok,
@@ -95,7 +95,7 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatRemove: {
-    summary: 'Ends a friendship or withdraws a request; the peer is told. The log stays.',
+    summary: 'Ends a friendship or withdraws a request, and notifies the peer. The log stays.',
     route: 'POST /agents/{aid}/chat/remove',
     body: PeerBody,
     output: Ok,
@@ -104,7 +104,7 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatBlock: {
-    summary: 'Hears nothing more from a peer, which is not told. A request of ours lifts it.',
+    summary: 'Blocks a peer without notifying it. A new request to the peer removes the block.',
     route: 'POST /agents/{aid}/chat/block',
     body: PeerBody,
     output: Ok,
@@ -113,7 +113,7 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatSend: {
-    summary: 'Sends a text, or a file with or without one; where the peer is away it goes out later, in order.',
+    summary: 'Sends a text, a file, or both. If the peer is offline, they are delivered later, in order.',
     route: 'POST /agents/{aid}/chat/send',
     body: SendBody,
     shownBody: exactlyOne(SendBody, ['path', 'object_id'], true),
@@ -138,12 +138,12 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatMarkRead: {
-    summary: 'Marks a conversation as read up to a place; the mark never moves back.',
+    summary: 'Marks a conversation as read up to a position. The position never moves back.',
     route: 'POST /agents/{aid}/chat/mark-read',
     body: closed({
       ...Peer,
       scanned_to: Type.Optional(
-        Type.Integer({ minimum: 0, default: 0, description: 'As chat_read gave it; 0: the whole log.' }),
+        Type.Integer({ minimum: 0, default: 0, description: 'From chat_read; 0: the whole log.' }),
       ),
     }),
     output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
@@ -152,7 +152,7 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatContacts: {
-    summary: 'Friends, open requests in both directions, and blocked peers, in this order.',
+    summary: 'Lists friends, open requests in both directions, and blocked peers, in this order.',
     route: 'GET /agents/{aid}/chat/contacts',
     query: PageQuery,
     output: Type.Object({
@@ -161,8 +161,8 @@ export const chatOperations = declare(COMMON, {
           peer: AidText,
           since: Timestamp,
           unread_count: Seq,
-          last_at: Type.Union([Timestamp, Type.Null()], { description: 'Null: nothing was said yet.' }),
-          last_seq: Type.Integer({ minimum: 0, description: 'Place of the newest entry; 0: nothing was said yet.' }),
+          last_at: Type.Union([Timestamp, Type.Null()], { description: 'Null if there are no entries.' }),
+          last_seq: Type.Integer({ minimum: 0, description: 'Position of the newest entry, or 0.' }),
           last: nullable(
             Type.Object(
               {
@@ -193,17 +193,17 @@ export const chatOperations = declare(COMMON, {
   },
 
   chatRead: {
-    summary: 'Reads a conversation, oldest first. Nothing is marked as read.',
+    summary: 'Reads a conversation, oldest entry first. Nothing is marked as read.',
     route: 'GET /agents/{aid}/chat/peers/{peer}',
     params: closed({ aid: AidText, peer: AidText }),
     query: closed({
       after_seq: Type.Optional(
-        Type.Integer({ minimum: 0, default: 0, description: '`scanned_to` of the page before.' }),
+        Type.Integer({ minimum: 0, default: 0, description: '`scanned_to` of the previous page.' }),
       ),
       before_seq: Type.Optional(
         Type.Integer({
           minimum: 1,
-          description: 'The entries before this one instead: the newest of them, oldest first.',
+          description: 'Read the newest entries before this one instead, oldest first.',
         }),
       ),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: CHAT_PAGE_MAX, default: CHAT_PAGE_DEFAULT })),
@@ -211,7 +211,9 @@ export const chatOperations = declare(COMMON, {
     output: Type.Object({
       entries: Type.Array(Entry),
       scanned_to: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
-      has_more: Type.Boolean({ description: 'More follow; with `before_seq`: more go before.' }),
+      has_more: Type.Boolean({
+        description: 'There are more entries: after this page, or with `before_seq` before it.',
+      }),
       read_cursor: Seq,
       unread_count: Seq,
     }),

@@ -1,6 +1,6 @@
 /**
- * The typed client of the REST API: one method per declaration, taking the operation's flat input.
- * Needs nothing but `fetch`, or what is given in its place, so that it works in the command line and in a browser.
+ * The typed client of the REST API. It has one method per declaration, which takes the operation's flat input. It needs
+ * only `fetch` or a replacement, so it works in the command line and in a browser.
  */
 import { type ErrorCode, isErrorCode, SvcError } from '../foundation/errors.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
@@ -16,12 +16,14 @@ import {
 } from './operation.ts';
 
 /**
- * How long the daemon may take to answer when nobody says otherwise: above every time-out of the daemon itself. An
- * operation that limits itself has none here.
+ * Default time limit of a request. It is longer than every timeout of the daemon. Operations with a limit of their own
+ * have none here.
  */
 export const CLIENT_TIMEOUT_MS = 120_000;
 
-/** What of `fetch` a client needs. No redirect may be followed: the token goes to the daemon that was named and to nobody else. */
+/**
+ * The part of `fetch` that a client needs. It must not follow redirects: they would send the token to another server.
+ */
 export type ClientFetch = (
   url: string,
   init: {
@@ -38,37 +40,37 @@ export type ClientFetch = (
 }>;
 
 export interface ClientOptions {
-  /** Where the daemon answers, such as `http://127.0.0.1:2121`. */
+  /** Address of the API, such as `http://127.0.0.1:2121`. */
   readonly baseUrl: string;
-  /** The API token; left out where the daemon asks for none. */
+  /** The API token, if the daemon needs one. */
   readonly token?: string;
-  /** How long the daemon may take to answer; 0: as long as it likes. */
+  /** Time limit of a request, milliseconds; 0: none. */
   readonly timeoutMs?: number;
-  /** Further headers of every request. */
+  /** More headers for every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Left out: that of the platform. */
+  /** Default: `fetch` of the platform. */
   readonly fetch?: ClientFetch;
-  /** `fetch` for responses that are streamed. Left out: that of the platform. */
+  /** `fetch` for streamed responses. Default: that of the platform. */
   readonly streamFetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
 export interface CallOptions {
-  /** Gives the call up: it fails with `cancelled`. */
+  /** Cancels the request, which fails with `cancelled`. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** `If-Match`: the write is for this version only, and fails with status 412 where there is another. */
+  /** `If-Match`: the write fails with status 412 if the version has changed. */
   readonly ifMatch?: string | undefined;
-  /** Told the version (`ETag`) of what an answer says, where it names one. */
+  /** Receives the version (`ETag`) of the response, if it has one. */
   readonly onVersion?: (etag: string) => void;
 }
 
-/** An AID may come in any of its spellings. */
+/** The daemon accepts every form of an AID. */
 type Spelt<T> = T extends Aid ? string : T extends object ? { [K in keyof T]: Spelt<T[K]> } : T;
 
-/** What a method takes. */
+/** Input of a method. */
 export type CallInput<D extends Declaration> = Loose<Spelt<InputOf<D>>>;
 
-/** Without a required member the input may be left out. */
+/** The input is optional if it has no required member. */
 type ClientMethod<D extends Declaration> =
   Partial<InputOf<D>> extends InputOf<D>
     ? (input?: CallInput<D>, options?: CallOptions) => Promise<OutputOf<D>>
@@ -76,7 +78,7 @@ type ClientMethod<D extends Declaration> =
 
 export type Client<T extends Declarations> = { readonly [K in keyof T]: ClientMethod<T[K]> };
 
-/** The code to show for an error of a daemon of another version, by its HTTP status. */
+/** Error code for an HTTP status, if a daemon of another version sends an unknown code. */
 const CODE_OF_STATUS: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid_request',
   401: 'unauthorized',
@@ -94,13 +96,16 @@ type Input = Readonly<Record<string, unknown>>;
 
 function pathValue(name: string, value: unknown): string {
   const text = typeof value === 'string' || typeof value === 'number' ? `${value}` : '';
-  // A URL parser removes "." and ".." even where they are escaped: another path would be called.
+  // A URL parser removes "." and "..", even escaped, and would send the request to another path.
   if (text === '' || text === '.' || text === '..')
-    throw new SvcError('invalid_request', { message: `"${text}" cannot be ${name}.`, details: { path: `/${name}` } });
+    throw new SvcError('invalid_request', {
+      message: `"${text}" is not a valid ${name}.`,
+      details: { path: `/${name}` },
+    });
   return encodeURIComponent(text);
 }
 
-/** Splits flat input into path, query and body as the declaration says. */
+/** Splits flat input into path, query and body. */
 function wireRequest(base: string, declaration: Declaration, input: Input) {
   const { params, query: querySchema, body: bodySchema, method } = declaration;
   if (declaration.path === undefined) throw new Error(`${declaration.name} is not served over REST`);
@@ -117,7 +122,7 @@ function wireRequest(base: string, declaration: Declaration, input: Input) {
     else if (openBody || Object.hasOwn(bodySchema.properties, key)) body[key] = value;
     else
       throw new SvcError('invalid_request', {
-        message: `${declaration.name} has no input named "${key}".`,
+        message: `${declaration.name} has no input "${key}".`,
         details: { path: `/${key}` },
       });
   }
@@ -129,11 +134,11 @@ function wireRequest(base: string, declaration: Declaration, input: Input) {
   };
 }
 
-/** The error that an error answer carries; a code that this version does not know keeps its name in the details. */
+/** The error of an error response. An unknown code of another version is kept in the details. */
 export function errorOf(status: number, body: unknown): SvcError {
   if (!isObject(body) || typeof body['error'] !== 'string')
     return new SvcError('daemon_unreachable', {
-      message: `What answers there is not svcd: its answer, with HTTP status ${status}, is none that svcd gives. Check the address.`,
+      message: `The server at this address is not svcd (HTTP status ${status}). Check the address.`,
     });
   const { error, message, details } = body;
   const known = isErrorCode(error);
@@ -145,23 +150,23 @@ export function errorOf(status: number, body: unknown): SvcError {
   });
 }
 
-/** Something else answers at the address of the daemon. */
+/** Another program answers at the address of the daemon. */
 function notSvcd(base: string, why: string, cause?: unknown): SvcError {
   return new SvcError('daemon_unreachable', {
-    message: `What answers at ${base} is not svcd: ${why}. Check the address.`,
+    message: `The server at ${base} is not svcd: ${why}. Check the address.`,
     details: { base },
     cause,
   });
 }
 
-/** What a failed `fetch` means: given up by the caller, by the clock, or nobody there. */
+/** The error of a failed `fetch`: cancelled, timed out, or no daemon. */
 export function failureOf(error: unknown, base: string, options: CallOptions): SvcError {
   if (options.signal?.aborted === true) return new SvcError('cancelled', { cause: error });
   if (error instanceof Error && error.name === 'TimeoutError') return new SvcError('timeout', { cause: error });
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause instanceof SvcError) return cause;
   const reason = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
-  if (reason === 'REDIRECT') return notSvcd(base, 'it redirects elsewhere', error);
+  if (reason === 'REDIRECT') return notSvcd(base, 'it sends a redirect', error);
   if (reason?.startsWith('HPE_') === true) return notSvcd(base, `it does not speak HTTP (${reason})`, error);
   return new SvcError('daemon_unreachable', {
     message: `No daemon answers at ${base}${reason === undefined ? '' : ` (${reason})`}. Start it with "svcd".`,
@@ -179,30 +184,33 @@ export function baseOf(options: ClientOptions): string {
     url.search !== ''
   )
     throw new SvcError('invalid_request', {
-      message: 'The address of the daemon is a URL such as http://127.0.0.1:2121, without user name and query.',
+      message: 'The address of the daemon must be a URL without user name and query, such as http://127.0.0.1:2121.',
     });
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-/** The headers of every request of a client. */
+/** The headers of every request. */
 export function headersFor({ headers, token }: ClientOptions, accept: string): Record<string, string> {
   return { ...headers, accept, ...authorization(token) };
 }
 
 /**
- * The header that carries the API token. Blanks around the token, such as the line break at the end of a file, are left out.
- * @throws SvcError `invalid_request` if it holds what no header can
+ * The header with the API token, without surrounding white space, such as the line break at the end of a file.
+ * @throws SvcError `invalid_request` if a header cannot contain the token
  */
 export function authorization(token: string = ''): { readonly authorization?: string } {
   const sent = token.trim();
   if (sent === '') return {};
   if (/^[\x20-\x7e]+$/.test(sent)) return { authorization: `Bearer ${sent}` };
   throw new SvcError('invalid_request', {
-    message: 'The API token holds a line break or a character that is not ASCII. Check SVC_TOKEN or --token.',
+    message: 'The API token contains a line break or a character that is not ASCII. Check SVC_TOKEN or --token.',
   });
 }
 
-/** What ends a request. @param limitMs 0: only the caller does */
+/**
+ * The signal that ends a request.
+ * @param limitMs 0: only the caller ends it
+ */
 function endOf(limitMs: number, { signal }: CallOptions): AbortSignal {
   const ends = [...(signal === undefined ? [] : [signal]), ...(limitMs === 0 ? [] : [AbortSignal.timeout(limitMs)])];
   return AbortSignal.any(ends);
@@ -244,18 +252,16 @@ async function send(
     throw errorOf(status, undefined);
   }
   if (status < 200 || status > 299) throw errorOf(status, body);
-  // Every answer of svcd is an object. Members may differ from version to version.
-  if (!isObject(body)) throw notSvcd(base, 'its answer is none that svcd gives');
+  // Every response of svcd is an object. Its members may differ between versions.
+  if (!isObject(body)) throw notSvcd(base, 'its response is not a JSON object');
   if (etag !== null) options.onVersion?.(etag);
   return body;
 }
 
 /**
- * A client of the given declarations.
- *
- * Its methods throw `SvcError`: what the daemon answered, or `daemon_unreachable` (nobody answers,
- * or something that is not svcd), `timeout`, `cancelled`.
- * @throws SvcError `invalid_request` where `baseUrl` is not an http or https URL
+ * A client of the given declarations. Its methods throw `SvcError`: the error of the daemon, or `daemon_unreachable`,
+ * `timeout`, `cancelled`.
+ * @throws SvcError `invalid_request` if `baseUrl` is not an http or https URL
  */
 export function createClient<T extends Declarations>(options: ClientOptions, declarations: T): Client<T> {
   const base = baseOf(options);

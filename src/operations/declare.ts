@@ -1,19 +1,19 @@
-/** Writes down tables of declarations: what they have in common is said once, and what is so for most is left out. */
+/** Builds tables of declarations from their common members and defaults. */
 import type { TObject, TSchema } from 'typebox';
 import type { RawInput } from './input.ts';
 import type { Declaration, Method } from './operation.ts';
 import { NONE } from './schemas.ts';
 import type { StreamDeclaration } from './stream.ts';
 
-/** What the operations of a table have in common. */
+/** The common members of a table. */
 type Common = Partial<Omit<Declaration, 'name' | 'method' | 'path' | 'permission' | 'tool'>>;
 
-/** An operation as it is written down. */
+/** A declaration as the source files write it. */
 interface Written extends Common {
   readonly summary: string;
-  /** Method and path, such as `GET /agents/{aid}`; the method alone where only MCP offers the operation. */
+  /** Method and path, such as `GET /agents/{aid}`. Only the method for operations that only MCP offers. */
   readonly route: Method | `${Method} /${string}`;
-  /** `read` for `GET` and `write` for all others where it is left out. */
+  /** Default: `read` for `GET`, `write` for the other methods. */
   readonly permission?: Declaration['permission'];
   readonly output: TSchema;
   readonly tool?: Declaration['tool'];
@@ -26,7 +26,7 @@ type Part<C, T, K extends keyof RawInput> =
       ? P
       : typeof NONE;
 
-/** The declarations of a table, each with its key for a name and the precise schemas of its input and output. */
+/** The declarations of a table, each with its key as its name and the exact schemas of its input and output. */
 type Declared<C, T extends Readonly<Record<string, Written>>> = {
   readonly [K in keyof T]: Declaration<
     Part<C, T[K], 'params'>,
@@ -36,12 +36,12 @@ type Declared<C, T extends Readonly<Record<string, Written>>> = {
   > & { readonly name: K };
 };
 
-/** Nothing but these members: what a declaration does not know is a mistake. */
+/** Rejects unknown members, which are mistakes. */
 type Exactly<T, Known extends PropertyKey> = {
   readonly [K in keyof T]: { readonly [M in Exclude<keyof T[K], Known>]: never };
 };
 
-/** Takes no input, counts as no heartbeat, and gives no errors but those that every operation may give. */
+/** No input, no heartbeat, and only the errors that every operation may return. */
 const DEFAULTS = { params: NONE, query: NONE, body: NONE, heartbeat: false, errors: [] };
 
 /** A table of operations. */
@@ -52,7 +52,7 @@ export function declare<C extends Common, T extends Readonly<Record<string, Writ
   const members = Object.entries<Written>(table).map(([name, { route, ...own }]) => {
     const [method, path] = route.split(' ');
     const permission = own.permission ?? (method === 'GET' ? 'read' : 'write');
-    // Looking is no sign of life.
+    // A read does not show that the agent is in use.
     const heartbeat = permission === 'read' ? { heartbeat: false } : {};
     const where = path === undefined ? { method } : { method, path };
     return [name, { ...DEFAULTS, permission, ...common, ...heartbeat, ...own, ...where, name }];
@@ -62,7 +62,7 @@ export function declare<C extends Common, T extends Readonly<Record<string, Writ
 
 type WrittenStream<C> = Omit<StreamDeclaration, keyof C | 'name'> & Partial<StreamDeclaration>;
 
-/** A table of routes that are served by hand. */
+/** A table of streams. */
 export function declareStreams<
   C extends Partial<StreamDeclaration>,
   T extends Readonly<Record<string, WrittenStream<C>>>,

@@ -1,4 +1,4 @@
-/** Operations on what agents publish, and on finding others. */
+/** Operations on the records of agents: publish, look up, search. */
 import { Type } from 'typebox';
 import {
   MAX_NAMES_PER_CALL,
@@ -30,7 +30,7 @@ import {
   Timestamp,
 } from './schemas.ts';
 
-/** Entries that `discover` returns, unless `limit` says otherwise. */
+/** Default number of results of `discover`. */
 export const DISCOVER_LIMIT_DEFAULT = 100;
 
 const COMMON = { params: AidParams, heartbeat: true, tag: 'Directory' } as const;
@@ -43,7 +43,7 @@ const Ttl = Type.Integer({
   minimum: MIN_RECORD_TTL_S,
   maximum: MAX_TTL_S,
   default: RECORD_TTL_S,
-  description: 'Seconds; the daemon renews it.',
+  description: 'In seconds; the daemon renews it.',
 });
 const Published = Type.Object({
   ok: Type.Literal(true),
@@ -51,7 +51,7 @@ const Published = Type.Object({
   replicas: Type.Integer({
     minimum: 0,
     description:
-      'Other nodes that verified and keep it so far. 0 while no other node is known: it goes out when one appears.',
+      'Other nodes that verified and stored it so far. 0 if no other node is known: it is sent when one appears.',
   }),
 });
 const DidText = Type.String({
@@ -59,9 +59,9 @@ const DidText = Type.String({
   description: 'Such as `did:key:z6Mk…`.',
 });
 const KeyIds = Type.Array(Type.String());
-/** What a look-up of an agent may fail with. */
+/** Errors of a lookup. */
 export const RESOLVE_ERRORS = ['bad_aid', 'resolve_failed', 'network_unavailable', 'clock_wrong', 'cancelled'] as const;
-/** What publishing may fail with. */
+/** Errors of a publication. */
 export const PUBLISH_ERRORS = [
   'bad_aid',
   'not_found',
@@ -75,21 +75,21 @@ export const PUBLISH_ERRORS = [
 
 export const directoryOperations = declare(COMMON, {
   agentPublish: {
-    summary: 'Publishes the endpoint record at once, ahead of what the network holds.',
+    summary: 'Publishes the endpoint record now, with a higher sequence number than the network has.',
     route: 'POST /agents/{aid}/publish',
     output: Published,
     errors: PUBLISH_ERRORS,
-    tool: { name: 'svc_agent_publish', description: 'Publish where an agent is, now.', idempotent: true },
+    tool: { name: 'svc_agent_publish', description: 'Publish the address of an agent now.', idempotent: true },
   },
 
   agentPublishRecord: {
-    summary: 'Publishes a custom signed record and renews it.',
+    summary: 'Publishes a signed record of a custom type and renews it.',
     route: 'POST /agents/{aid}/records',
     body: closed({
       rec_type: Type.Integer({
         minimum: RECORD.customFirst,
         maximum: RECORD.customLast,
-        description: `${RECORD.customFirst} to ${RECORD.customLast}; ${RECORD.profile} is the profile card.`,
+        description: `${RECORD.customFirst} to ${RECORD.customLast}, or ${RECORD.profile} for the profile.`,
       }),
       payload_base64: Base64,
       ttl: Type.Optional(Ttl),
@@ -100,7 +100,7 @@ export const directoryOperations = declare(COMMON, {
   },
 
   profileSet: {
-    summary: 'Sets the profile card of an agent, replacing the one before, and publishes it.',
+    summary: 'Replaces the profile of an agent and publishes it.',
     route: 'POST /agents/{aid}/profile',
     body: Profile,
     output: Published,
@@ -108,14 +108,14 @@ export const directoryOperations = declare(COMMON, {
   },
 
   profileDelete: {
-    summary: 'Removes the profile card and publishes an empty one in its place.',
+    summary: 'Removes the profile and publishes an empty one instead.',
     route: 'DELETE /agents/{aid}/profile',
     output: Published,
     errors: ['bad_aid', 'not_found'],
   },
 
   servicesList: {
-    summary: 'What an agent here offers, as it was said, by name.',
+    summary: 'Lists the services that a local agent offers, by name.',
     route: 'GET /agents/{aid}/services',
     output: Type.Object({
       services: Type.Array(
@@ -127,7 +127,7 @@ export const directoryOperations = declare(COMMON, {
           tags: Type.Array(Type.String()),
           meta: AnyObject,
           ttl: Type.Integer({ minimum: 1, description: 'Seconds.' }),
-          replicas: Type.Integer({ minimum: 0, description: 'Nodes that keep it.' }),
+          replicas: Type.Integer({ minimum: 0, description: 'Nodes that store it.' }),
           expires_at: nullable(Timestamp),
         }),
       ),
@@ -136,7 +136,7 @@ export const directoryOperations = declare(COMMON, {
   },
 
   serviceRegister: {
-    summary: 'Makes an agent discoverable under service names.',
+    summary: 'Offers an agent under service names, which other nodes can search.',
     route: 'POST /agents/{aid}/services',
     body: closed({
       services: ServiceNames,
@@ -153,7 +153,7 @@ export const directoryOperations = declare(COMMON, {
   },
 
   serviceUnregister: {
-    summary: 'Stops renewing a service; what the network holds of it lasts until its ttl ends.',
+    summary: 'Withdraws a service. Stored copies expire with their TTL.',
     route: 'DELETE /agents/{aid}/services/{service}',
     params: closed({ ...AidParams.properties, service: ServiceName }),
     output: Type.Object({ ok: Type.Literal(true) }),
@@ -162,14 +162,16 @@ export const directoryOperations = declare(COMMON, {
   },
 
   discover: {
-    summary: 'Finds agents by service name; several names give the union, newest first.',
+    summary: 'Finds agents by service name. Several names return the union, newest first.',
     route: 'POST /discover',
     params: NONE,
     body: closed({
       services: ServiceNames,
       filter: Type.Optional(
         closed({
-          protocols: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_LABELS, description: 'Any of them.' })),
+          protocols: Type.Optional(
+            Type.Array(Type.String(), { maxItems: MAX_LABELS, description: 'At least one of them.' }),
+          ),
           tags: Type.Optional(Type.Array(Type.String(), { maxItems: MAX_LABELS, description: 'All of them.' })),
         }),
       ),
@@ -196,7 +198,7 @@ export const directoryOperations = declare(COMMON, {
   },
 
   resolve: {
-    summary: 'Finds where an agent is.',
+    summary: 'Looks up where an agent is.',
     route: 'POST /resolve/{aid}',
     output: Type.Object({
       aid: AidText,
@@ -204,7 +206,7 @@ export const directoryOperations = declare(COMMON, {
       endpoints: Type.Array(Type.String({ description: '`quic://host:port`' })),
       nat_type: NatType,
       seq: Seq,
-      ttl: Type.Integer({ minimum: 1, description: 'Seconds from `timestamp`.' }),
+      ttl: Type.Integer({ minimum: 1, description: 'In seconds from `timestamp`.' }),
       timestamp: Timestamp,
       expires_at: Timestamp,
     }),
@@ -214,7 +216,7 @@ export const directoryOperations = declare(COMMON, {
   },
 
   resolveRecords: {
-    summary: 'The signed records that an agent publishes under its AID, as they are on the network.',
+    summary: 'Looks up the signed records that an agent publishes under its AID.',
     route: 'GET /resolve/{aid}/records',
     query: closed({
       type: Type.Optional(
@@ -243,15 +245,14 @@ export const directoryOperations = declare(COMMON, {
   },
 
   did: {
-    summary: 'The did:key that a native AID is, or the AID that a did:key is. Asks nobody.',
+    summary: 'Converts between a native AID and its did:key. Uses no network.',
     route: 'GET /did/{aid}',
     output: Type.Object({ aid: AidText, did: DidText }),
     errors: ['bad_aid', 'invalid_request'],
   },
 
   didDocument: {
-    summary:
-      'The DID document of a native agent, made from what it publishes: its keys with their proof, and where it is.',
+    summary: 'Returns the DID document of a native agent: its keys with their proof, and its address.',
     route: 'GET /resolve/{aid}/did',
     output: Type.Object({
       '@context': Type.Array(Type.String()),

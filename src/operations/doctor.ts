@@ -1,4 +1,4 @@
-/** The operation that looks for the causes of trouble. */
+/** The operation that diagnoses the node. */
 import { Type } from 'typebox';
 import { CHECKS, FINDING_LEVELS } from '../foundation/domain/findings.ts';
 import { declare } from './declare.ts';
@@ -9,18 +9,16 @@ export const doctorOperations = declare(
   {
     nodeDoctor: {
       summary:
-        'Examines the node, its network, its agents and its files: what is wrong, and what helps. Looks its agents up in the network, and tries to write to the data directory.',
+        'Checks the node, its network, its agents and its files, and suggests fixes. It looks up the agents in the network and writes a test file to the data directory.',
       route: 'GET /node/doctor',
       output: Type.Object({
-        ok: Type.Boolean({ description: 'Nothing failed; there may be warnings.' }),
+        ok: Type.Boolean({ description: 'No check failed. There may be warnings.' }),
         findings: Type.Array(
           Type.Object({
-            check: oneOf(CHECKS, { description: 'What was examined.' }),
+            check: oneOf(CHECKS, { description: 'What was checked.' }),
             level: oneOf(FINDING_LEVELS),
             what: Type.String(),
-            hint: Type.Optional(
-              Type.String({ description: 'What to do about it; what failed and what is warned of always has one.' }),
-            ),
+            hint: Type.Optional(Type.String({ description: 'How to fix it. Failures and warnings always have one.' })),
           }),
         ),
       }),

@@ -1,4 +1,4 @@
-/** Follows an event stream of the daemon, and takes it up again where it breaks off. */
+/** Follows an event stream of the daemon and reconnects when it breaks. */
 import { createParser, type EventSourceMessage, type ParseError } from 'eventsource-parser';
 import { systemClock } from '../foundation/clock.ts';
 import { EVENT_HEARTBEAT_MS, EVENT_RETRY_MS } from '../foundation/domain/events.ts';
@@ -7,49 +7,49 @@ import { parseJson } from '../foundation/json.ts';
 import { SilenceWatch } from '../foundation/stall.ts';
 import { baseOf, type ClientOptions, errorOf, failureOf, headersFor } from './client.ts';
 
-/** After this long without anything, not even a sign of life, a stream is dead, milliseconds. */
+/** A stream without any data for this long, heartbeats included, is dead. Milliseconds. */
 const SILENCE_MS: number = 3 * EVENT_HEARTBEAT_MS;
-/** Longest frame that is taken, characters. */
+/** Longest accepted frame, characters. */
 const MAX_FRAME_CHARS = 4 * 1024 * 1024;
 
 /** One frame of a stream. */
 export interface ReceivedEvent {
-  /** Number of the event; null for those that have none, such as `pending`. */
+  /** Sequence number of the event. Null for events without one, such as `pending`. */
   readonly seq: number | null;
   readonly event: string;
   readonly data: unknown;
 }
 
 export interface FollowOptions {
-  /** One agent; left out: all agents of the daemon. */
+  /** One agent. Default: all agents of the daemon. */
   readonly aid?: string | undefined;
-  /** Those of the node itself in place of those of agents. */
+  /** Events of the node instead of those of agents. */
   readonly node?: boolean | undefined;
   readonly types?: string | undefined;
-  /** Number of the last event that was seen; left out: only what comes from now on. */
+  /** Sequence number of the last event seen. Default: only new events. */
   readonly after?: number | undefined;
   readonly signal?: AbortSignal;
-  /** Wait before a broken stream is opened again, milliseconds; `EVENT_RETRY_MS` where it is left out. */
+  /** Wait before a broken stream is opened again, milliseconds. Default: `EVENT_RETRY_MS`. */
   readonly retryMs?: number;
-  /** Told when a stream broke off and will be opened again. */
+  /** Called when a stream broke and will be opened again. */
   readonly onBroken?: (error: SvcError) => void;
 }
 
-/** Where a stream stands. */
+/** Position in a stream. */
 interface Position {
   id: string | undefined;
-  /** The daemon once answered with a stream. */
+  /** The daemon has accepted the stream once. */
   stood: boolean;
 }
 
 const NUMBER = /^\d+$/;
 
-/** @throws SvcError `protocol_error` where an event is too long, `invalid_json` */
+/** @throws SvcError `protocol_error` if an event is too long, `invalid_json` */
 async function* eventsIn(body: AsyncIterable<string>, position: Position, alive: () => void) {
   const received: ReceivedEvent[] = [];
   const parser = createParser({
     maxBufferSize: MAX_FRAME_CHARS,
-    // A frame without an event moves the position all the same.
+    // A frame without an event still moves the position.
     onId: (id: string) => {
       if (NUMBER.test(id)) position.id = id;
     },
@@ -58,7 +58,7 @@ async function* eventsIn(body: AsyncIterable<string>, position: Position, alive:
     },
     onError: ({ type }: ParseError) => {
       if (type === 'max-buffer-size-exceeded')
-        throw new SvcError('protocol_error', { message: 'An event is too long.' });
+        throw new SvcError('protocol_error', { message: 'The daemon sent an event that is too long.' });
     },
   });
   for await (const chunk of body) {
@@ -74,7 +74,7 @@ function urlOf(base: string, { aid, node, types }: FollowOptions): string {
   return `${base}${path}${types === undefined ? '' : `?types=${encodeURIComponent(types)}`}`;
 }
 
-/** The stream of one connection. */
+/** The events of one connection. */
 async function* connection(
   client: ClientOptions,
   options: FollowOptions,
@@ -89,7 +89,7 @@ async function* connection(
         ...headersFor(client, 'text/event-stream'),
         ...(position.id === undefined ? {} : { 'last-event-id': position.id }),
       },
-      // The token goes to the daemon that was named and to nobody else.
+      // A redirect would send the token to another server.
       redirect: 'error',
       signal: options.signal === undefined ? silent.signal : AbortSignal.any([options.signal, silent.signal]),
     });
@@ -105,14 +105,14 @@ async function* connection(
 }
 
 /**
- * The events of an agent, or of all agents of the daemon. A stream that once stood is opened again
- * behind the last event that came; it ends only with the signal.
- * @throws SvcError what the daemon answers, `daemon_unreachable` where it was not there from the start, `cancelled`
+ * The events of an agent, or of all agents of the daemon. After a first success, a broken stream is opened again after
+ * the last received event. Only the signal ends it.
+ * @throws SvcError the errors of the daemon, `daemon_unreachable` if the first connection fails, `cancelled`
  */
 export async function* followEvents(client: ClientOptions, options: FollowOptions): AsyncGenerator<ReceivedEvent> {
   const position: Position = { id: options.after === undefined ? undefined : String(options.after), stood: false };
   for (;;) {
-    let failure = new SvcError('daemon_unreachable', { message: 'The daemon ended the stream.' });
+    let failure = new SvcError('daemon_unreachable', { message: 'The daemon closed the event stream.' });
     try {
       yield* connection(client, options, position);
     } catch (error) {

@@ -1,13 +1,13 @@
-/** Events: live streams, and a way to poll. */
+/** Events: live streams, and a poll. */
 import { Type } from 'typebox';
 import { EVENT_TYPES } from '../foundation/events.ts';
 import { NODE_EVENT_TYPES } from '../foundation/node-events.ts';
 import { declare, declareStreams } from './declare.ts';
 import { AidParams, AidText, AnyObject, closed, NONE, oneOf, Timestamp } from './schemas.ts';
 
-/** Events that a poll gives at once. */
+/** Events of one poll. */
 export const EVENTS_PAGE = 100;
-/** Longest list of kinds, characters. */
+/** Longest list of event types, characters. */
 const MAX_TYPES_LENGTH = 512;
 
 const Seq = Type.Integer({ minimum: 0 });
@@ -20,7 +20,7 @@ export const Event = Type.Object({
   data: AnyObject,
 });
 
-/** `aid` is the agent here that it is about, or the node. */
+/** `aid` is the local agent of the event, or the node. */
 export const NodeEvent = Type.Object({
   seq: Seq,
   type: oneOf(NODE_EVENT_TYPES),
@@ -34,13 +34,13 @@ function streamQuery(kinds: readonly string[]) {
     last_event_id: Type.Optional(
       Type.Integer({
         minimum: 0,
-        description: 'Resumes behind this event; the header `Last-Event-ID` goes before it.',
+        description: 'Resumes after this event. The header `Last-Event-ID` takes precedence.',
       }),
     ),
     types: Type.Optional(
       Type.String({
         maxLength: MAX_TYPES_LENGTH,
-        description: `Kinds, separated by commas: ${kinds.map((type) => `\`${type}\``).join(', ')}.`,
+        description: `Event types, separated by commas: ${kinds.map((type) => `\`${type}\``).join(', ')}.`,
       }),
     ),
   });
@@ -57,27 +57,27 @@ const STREAMS = {
 
 export const eventOperations = declare(COMMON, {
   eventsPoll: {
-    summary: 'Reads the events of an agent behind a cursor.',
+    summary: 'Reads the events of an agent after a cursor.',
     route: 'GET',
     query: closed({
       after_seq: Type.Optional(
         Type.Integer({
           minimum: 0,
           default: 0,
-          description: '`last_seq` of the answer before; 0: from the buffer start.',
+          description: '`last_seq` of the previous response; 0: from the start.',
         }),
       ),
     }),
     output: Type.Object({
       events: Type.Array(Event),
       last_seq: Seq,
-      oldest_seq: Type.Integer({ minimum: 0, description: '0 where nothing is kept.' }),
-      truncated: Type.Boolean({ description: 'The cursor is too old or unknown: begin again at 0.' }),
+      oldest_seq: Type.Integer({ minimum: 0, description: '0 if no events are stored.' }),
+      truncated: Type.Boolean({ description: 'The cursor is too old or unknown. Start again at 0.' }),
     }),
     errors: ['not_found'],
     tool: {
       name: 'svc_events_poll',
-      description: 'New events of an agent. Pass last_seq as the next after_seq; where truncated, 0.',
+      description: 'New events of an agent. Pass last_seq as the next after_seq; if truncated, 0.',
       foreignText: true,
     },
   },
@@ -85,38 +85,40 @@ export const eventOperations = declare(COMMON, {
 
 export const nodeEventOperations = declare(COMMON, {
   nodeEventsRecent: {
-    summary: 'What happened to the node itself since its start, the newest events of each kind.',
+    summary: 'Lists recent events of the node: the newest of each type since the start.',
     route: 'GET /node/events/recent',
     params: NONE,
     query: closed({
       after_seq: Type.Optional(
-        Type.Integer({ minimum: 0, default: 0, description: '`last_seq` of the answer before.' }),
+        Type.Integer({ minimum: 0, default: 0, description: '`last_seq` of the previous response.' }),
       ),
     }),
     output: Type.Object({
       events: Type.Array(NodeEvent),
       last_seq: Seq,
-      truncated: Type.Boolean({ description: 'Events behind the cursor are gone: this begins with the oldest.' }),
+      truncated: Type.Boolean({
+        description: 'Events after the cursor were dropped. The list starts with the oldest stored event.',
+      }),
     }),
   },
 });
 
 export const eventStreams = declareStreams(STREAMS, {
   agentEvents: {
-    summary: "An agent's events as they come (server-sent events).",
+    summary: 'Streams the events of an agent (server-sent events).',
     path: '/agents/{aid}/events',
     errors: ['not_found', 'rate_limited'],
   },
 
   nodeEvents: {
-    summary: 'The events of all agents here as they come (server-sent events).',
+    summary: 'Streams the events of all local agents (server-sent events).',
     path: '/events',
     params: NONE,
     errors: ['rate_limited'],
   },
 
   nodeHappenings: {
-    summary: 'What happens to the node itself, as it comes (server-sent events).',
+    summary: 'Streams the events of the node itself (server-sent events).',
     path: '/node/events',
     params: NONE,
     query: streamQuery(NODE_EVENT_TYPES),

@@ -1,4 +1,4 @@
-/** Operations on the evidence that calls of an agent carry. */
+/** Operations on the evidence of calls. */
 import { Type } from 'typebox';
 import { declare } from './declare.ts';
 import { AidParams, AidText, closed } from './schemas.ts';
@@ -7,18 +7,20 @@ const COMMON = { params: AidParams, errors: ['bad_aid', 'not_found'], tag: 'Call
 
 const State = Type.Object({
   aid: AidText,
-  enabled: Type.Boolean({ description: 'Its calls carry a signature that the called service may show to others.' }),
+  enabled: Type.Boolean({
+    description: 'Calls of this agent carry a signature that the called service can show to others.',
+  }),
 });
 
 export const evidenceOperations = declare(COMMON, {
   evidenceGet: {
-    summary: 'Says whether calls of an agent carry evidence: see docs/evidence.md.',
+    summary: 'Shows whether the calls of an agent carry evidence: see docs/evidence.md.',
     route: 'GET /agents/{aid}/evidence',
     output: State,
   },
 
   evidenceSet: {
-    summary: 'Switches the evidence that calls of an agent carry on or off; it is off where nobody said so.',
+    summary: "Turns the evidence of an agent's calls on or off. Default: off.",
     route: 'PUT /agents/{aid}/evidence',
     body: closed({ enabled: Type.Boolean() }),
     output: State,

@@ -1,4 +1,4 @@
-/** Operations on the files that agents offer one another. */
+/** Operations on file offers between agents. */
 import { Type } from 'typebox';
 import {
   FILE_OFFER_DIRECTIONS,
@@ -28,14 +28,14 @@ const FileOffer = Type.Object({
   at: Timestamp,
   expires_at: Timestamp,
   received_bytes: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'What of it is here, while it is being got below files_root.' }),
+    Type.Integer({ minimum: 0, description: 'Bytes received so far, during a download below files_root.' }),
   ),
-  sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Up to where the other agent has read it.' })),
+  sent_bytes: Type.Optional(Type.Integer({ minimum: 0, description: 'Bytes that the recipient has read so far.' })),
 });
 
 export const fileOfferOperations = declare(COMMON, {
   fileOffer: {
-    summary: 'Offers an object of an agent to another agent, online or not, which may read it until the offer is over.',
+    summary: 'Offers an object to another agent, online or not. The recipient can read it until the offer ends.',
     route: 'POST /agents/{aid}/file-offers',
     params: AidParams,
     body: closed({
@@ -44,12 +44,12 @@ export const fileOfferOperations = declare(COMMON, {
       name: Name,
       message: Type.Optional(Type.String({ maxLength: MAX_OFFER_MESSAGE_CHARS })),
       temporary: Type.Optional(
-        Type.Boolean({ default: false, description: 'The object is deleted when no offer of it is open any more.' }),
+        Type.Boolean({ default: false, description: 'The object is deleted when its last offer ends.' }),
       ),
     }),
     output: Type.Object({
       id: Type.String(),
-      delivered: Type.Boolean({ description: "The recipient's node has the offer already." }),
+      delivered: Type.Boolean({ description: "The recipient's node has the offer." }),
     }),
     permission: 'local_only',
     errors: [
@@ -70,12 +70,12 @@ export const fileOfferOperations = declare(COMMON, {
   },
 
   fileOfferList: {
-    summary: 'Lists the files that are offered to an agent and by it, newest first.',
+    summary: 'Lists the files offered to and by an agent, newest first.',
     route: 'GET /agents/{aid}/file-offers',
     params: AidParams,
     query: closed({
       direction: Type.Optional(oneOf(FILE_OFFER_DIRECTIONS)),
-      all: Type.Optional(Type.Boolean({ default: false, description: 'Those that are over, too.' })),
+      all: Type.Optional(Type.Boolean({ default: false, description: 'Include offers that ended.' })),
     }),
     output: Type.Object({
       offers: Type.Array(FileOffer, { maxItems: MAX_OPEN_OFFERS + MAX_OPEN_OFFERS_MADE + MAX_SETTLED_OFFERS }),
@@ -90,7 +90,7 @@ export const fileOfferOperations = declare(COMMON, {
   },
 
   fileOfferGet: {
-    summary: 'Shows an offer of a file: how far it is read, and what became of it.',
+    summary: 'Shows a file offer, its state and progress.',
     route: 'GET /agents/{aid}/file-offers/{id}',
     params: OfferParams,
     output: FileOffer,
@@ -99,17 +99,17 @@ export const fileOfferOperations = declare(COMMON, {
 
   fileOfferAccept: {
     summary:
-      'Gets an offered file below files_root, resumed where it broke off, and tells its sender. Names that are taken get a number.',
+      'Downloads an offered file below files_root, resumes a broken download, and notifies the sender. If the name is in use, a number is added.',
     route: 'POST /agents/{aid}/file-offers/{id}/accept',
     params: OfferParams,
-    output: Type.Object({ path: Type.String({ description: 'The file, absolute.' }) }),
+    output: Type.Object({ path: Type.String({ description: 'Absolute path of the file.' }) }),
     permission: 'local_only',
     errors: ['not_found', 'gone', 'wrong_state', 'cancelled', ...STORE_ERRORS, ...HOLDER_ERRORS],
     tool: { name: 'svc_file_take', description: 'Get an offered file.', foreignText: true },
   },
 
   fileOfferTaken: {
-    summary: 'Says that the bytes of an offer are here, whole: read from its content. Its sender is told.',
+    summary: 'Reports that the whole content of an offer was read. The sender is notified.',
     route: 'POST /agents/{aid}/file-offers/{id}/taken',
     params: OfferParams,
     output: FileOffer,
@@ -118,7 +118,7 @@ export const fileOfferOperations = declare(COMMON, {
   },
 
   fileOfferDecline: {
-    summary: 'Refuses an offered file. Its sender is told.',
+    summary: 'Declines a file offer. The sender is notified.',
     route: 'POST /agents/{aid}/file-offers/{id}/decline',
     params: OfferParams,
     output: FileOffer,
@@ -126,7 +126,8 @@ export const fileOfferOperations = declare(COMMON, {
   },
 
   fileOfferWithdraw: {
-    summary: 'Takes an offer of a file back: nobody reads the file because of it any more. The recipient is told.',
+    summary:
+      'Withdraws a file offer. It no longer allows the recipient to read the file, and the recipient is notified.',
     route: 'DELETE /agents/{aid}/file-offers/{id}',
     params: OfferParams,
     output: FileOffer,
@@ -136,7 +137,7 @@ export const fileOfferOperations = declare(COMMON, {
 
 export const fileOfferStreams = declareStreams(STREAMS, {
   fileOfferContent: {
-    summary: 'Reads an offered file from its sender; `Range` is taken. Who has read all of it says so with `taken`.',
+    summary: 'Reads an offered file from its sender; supports `Range`. Report the complete download with `taken`.',
     methods: ['GET'],
     path: '/agents/{aid}/file-offers/{id}/content',
     params: OfferParams,

@@ -1,4 +1,4 @@
-/** The gateway: what a remote agent serves over HTTP, below a path of this API. */
+/** The gateway: the HTTP services of remote agents below a path of this API. */
 import { Type } from 'typebox';
 import { declareStreams } from './declare.ts';
 import { AidParams, AidText, closed } from './schemas.ts';
@@ -6,10 +6,10 @@ import { CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
 const GATEWAY = {
   summary:
-    "Calls a remote agent's service, streaming both ways; WebSocket and other upgrades pass through. `Svc-Local-Aid` names the agent here that calls, `Svc-Access-Token` carries what it presents; this node where it is left out.",
+    'Calls the service of a remote agent, with streaming in both directions and WebSocket. `Svc-Local-Aid` names the calling agent (default: this node); `Svc-Access-Token` carries the access token.',
   methods: 'ANY',
-  params: closed({ aid: AidText, path: Type.String({ description: 'Handed on as it was written.' }) }),
-  // The remote agent's affair.
+  params: closed({ aid: AidText, path: Type.String({ description: 'Forwarded unchanged.' }) }),
+  // The remote service defines the query.
   query: Type.Object({}),
   produces: '*/*',
   permission: 'peer',
@@ -27,7 +27,7 @@ export const gatewayStreams = declareStreams(GATEWAY, {
   gateway: { path: '/aid/{aid}/{path*}' },
 
   gatewayRoot: {
-    summary: 'Redirects to the same path with a slash at its end.',
+    summary: 'Redirects to the same path with a slash at the end.',
     path: '/aid/{aid}',
     params: AidParams,
     produces: 'text/plain',

@@ -64,7 +64,7 @@ export const operations = {
   ...fileOfferOperations,
 };
 
-/** Routes that are served by hand, but for the pages of the REST surface itself. */
+/** Streams, without the pages of the REST surface. */
 export const servedStreams = {
   ...panelStreams,
   ...gatewayStreams,
@@ -75,5 +75,5 @@ export const servedStreams = {
   ...mcpStreams,
 };
 
-/** Every route that is served by hand. */
+/** All streams. */
 export const streams = { ...pageStreams, ...servedStreams };

@@ -1,4 +1,4 @@
-/** Turns what a surface received into the flat, checked input of an operation. */
+/** Turns the input of a surface into the flat, validated input of an operation. */
 import type { TObject, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
@@ -11,11 +11,11 @@ import { LruCache } from '../foundation/lru-cache.ts';
 import { bodyInputKey } from './operation.ts';
 import { hasAid, isAid, itemsOf, NONE } from './schemas.ts';
 
-/** The parts of a request as they came: path and query values are text, the body is any JSON. */
+/** The parts of a request: path and query values are text, the body is any JSON. */
 export interface RawInput {
   readonly params: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
-  /** Undefined where no body was sent. */
+  /** Undefined if the request has no body. */
   readonly body: unknown;
 }
 
@@ -23,57 +23,60 @@ type Part = keyof RawInput;
 type Values = Record<string, unknown>;
 type PartReader = (value: unknown) => Values;
 
-/** Whether values of the path and query come as text, as over REST, or as JSON, as the arguments of a tool. */
+/** Format of path and query values: text over REST, JSON in the arguments of a tool. */
 type Wire = 'text' | 'json';
 
-/** `parseAid`, or something that gives the same faster. */
+/** `parseAid`, or a faster function with the same result. */
 export type ParseAid = (text: string) => Aid;
 
-/** What errors call the parts of a request. */
+/** Names of the parts in errors. */
 const PLACE: Readonly<Record<Part, string>> = { params: 'path', query: 'query', body: 'body' };
 
 function invalid(part: Part, path: string, problem: string): SvcError {
-  // The value itself is never shown: it may be a secret.
+  // The value is never shown: it may be a secret.
   return new SvcError('invalid_request', {
-    message: `The ${PLACE[part]} does not fit: ${path === '' ? 'it' : path} ${problem}.`,
+    message: `Invalid ${PLACE[part]}: ${path === '' ? 'it' : path} ${problem}.`,
     details: { in: PLACE[part], path, problem },
   });
 }
 
-/** Members that are sent by mistake, and why they belong nowhere. */
+/** Members that clients send by mistake, and why no operation accepts them. */
 const NOT_TO_SEND: Readonly<Record<string, string>> = {
-  '/master_private_key_hex': 'a master key is handed to nobody: keep it offline',
+  '/master_private_key_hex': 'never send a master key: keep it offline',
 };
 
-/** Two names for the place in a log: a request that takes one of them says so to who sends the other. */
+/** Two names of a position in a log. An error suggests the other name. */
 const OTHER_NAMES: Readonly<Record<string, string>> = { after_seq: 'last_event_id', last_event_id: 'after_seq' };
 
-/** What may have been meant by members that a request does not take. */
+/** Suggestions for unknown members. */
 function meantBy(paths: readonly string[], { properties }: TObject): string[] {
   return paths.flatMap((path) => {
     const other = OTHER_NAMES[path.slice(1)];
-    return other !== undefined && Object.hasOwn(properties, other) ? `${path.slice(1)} is called ${other} here` : [];
+    return other !== undefined && Object.hasOwn(properties, other) ? `use ${other} instead of ${path.slice(1)}` : [];
   });
 }
 
 /**
- * The error of members that a request does not take: all are named, so that one correction does.
- * @param schema of what it takes
+ * The error for unknown members. It names all of them, so that the client can fix them at once.
+ * @param schema of the accepted members
  */
 export function unknownMembers(place: string, paths: readonly string[], schema: TObject = NONE): SvcError {
   const [path = ''] = paths;
-  const problem = 'is not known here';
-  const what = place === 'args' ? 'arguments do' : `${place} does`;
-  const said = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are not known here: leave them out`;
+  const problem = 'is unknown';
+  const what = place === 'args' ? 'arguments' : place;
+  const said = paths.length === 1 ? `${path} ${problem}` : `${paths.join(', ')} are unknown: remove them`;
   const meant = [...paths.flatMap((one) => NOT_TO_SEND[one] ?? []), ...meantBy(paths, schema)];
   const reasons = meant.map((reason) => ` (${reason})`);
   return new SvcError('invalid_request', {
-    message: `The ${what} not fit: ${said}${reasons.join('')}.`,
+    message: `Invalid ${what}: ${said}${reasons.join('')}.`,
     details: { in: place, path, problem, ...(paths.length === 1 ? {} : { unknown: [...paths] }) },
   });
 }
 
-/** Text of a path or query in the type that its schema asks for; what does not read as such stays text and fails the check. */
+/**
+ * Converts the text of a path or query to the type of its schema. Text that does not fit stays text and fails
+ * validation.
+ */
 function fromText(schema: TSchema | undefined, value: unknown): unknown {
   switch (memberOf(schema, 'type')) {
     case 'integer':
@@ -99,7 +102,7 @@ function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid)
   }
 }
 
-/** Brings the AIDs among the members, and in lists of AIDs, into canonical form. */
+/** Converts AIDs, and lists of AIDs, to canonical form. */
 function canonicalAids(part: Part, schema: TObject, values: Values, parse: ParseAid): void {
   for (const [key, member] of Object.entries(schema.properties)) {
     const value = values[key];
@@ -115,14 +118,14 @@ function compilePart(
   schema: TObject,
   { parse, wire }: { readonly parse: ParseAid; readonly wire: Wire },
 ): PartReader {
-  // Some two hundred of them would take a start 200 ms.
+  // Compiled on first use: all two hundred would add 200 ms to the start.
   const compiled = lazy(() => Compile(schema));
   const aids = hasAid(schema);
   const keys = Object.entries(schema.properties);
   return (value) => {
     const validator = compiled();
     if (!isObject(value)) throw invalid(part, '', 'must be a JSON object');
-    // Own members only, on an object of our own: whatever its prototype was, it is not carried on.
+    // Copies own members only, without the prototype of the input.
     const values: Values = { ...value };
     if (part !== 'body' && wire === 'text') {
       for (const [key, member] of keys) {
@@ -136,7 +139,7 @@ function compilePart(
 }
 
 function firstProblem(part: Part, schema: TObject, problems: readonly TLocalizedValidationError[]): SvcError {
-  // A schema of `false` and the summary of a union say less than what stands beside them.
+  // The errors of `false` schemas and unions say less than the errors next to them.
   const problem = problems.find(({ keyword }) => keyword !== 'boolean' && keyword !== 'anyOf') ?? problems[0];
   if (problem === undefined) return invalid(part, '', 'is not valid');
   const { instancePath, keyword, params, message } = problem;
@@ -152,11 +155,10 @@ function firstProblem(part: Part, schema: TObject, problems: readonly TLocalized
 }
 
 /**
- * The check of an operation's input, compiled when it is first used. The returned function gives the flat input: path,
- * query and body together (a body member named like a path parameter with `body_` before it), AIDs in canonical form.
- * With `wire` `text`, numbers and truth values of the path and query are read from their text.
- *
- * It throws SvcError `invalid_request` with the failing path in its details, or `bad_aid`.
+ * Validates the input of an operation; compiled on first use. The returned function gives the flat input: path, query
+ * and body together, with AIDs in canonical form. A body member that has the name of a path parameter gets the prefix
+ * `body_`. With `wire` `text`, numbers and booleans of the path and query are parsed from text. It throws SvcError
+ * `invalid_request` with the path of the error in its details, or `bad_aid`.
  */
 export function compileInput(
   schemas: { readonly params: TObject; readonly query: TObject; readonly body: TObject },
@@ -176,17 +178,17 @@ export function compileInput(
   };
 }
 
-/** AIDs whose canonical text is remembered. */
+/** Cached AIDs. */
 const MAX_REMEMBERED_AIDS = 1_000;
 
-/** A `parseAid` that remembers: the same few AIDs come in again and again, and each costs a checksum and a curve point. */
+/** A `parseAid` with a cache: the same few AIDs repeat, and each costs a checksum and a curve point. */
 export function rememberingParseAid(): ParseAid {
   const known = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED_AIDS });
   return (text) => {
     const remembered = known.get(text);
     if (remembered !== undefined) return remembered;
     const aid = parseAid(text);
-    // With blanks around it a text may be of any length.
+    // Text with surrounding blanks may have any length.
     if (text.length <= MAX_AID_CHARS) known.set(text, aid);
     return aid;
   };

@@ -1,4 +1,4 @@
-/** Operations on coming into a network: invitations, and the nodes to come in by. */
+/** Operations on joining a network: invitations and contacts. */
 import { Type } from 'typebox';
 import { INVITATION_REACHES, MAX_INVITATION_CHARS, MEETING_STATES } from '../foundation/domain/joining.ts';
 import { declare } from './declare.ts';
@@ -6,26 +6,26 @@ import { NextCursor, PageQuery } from './paging.ts';
 import { closed, oneOf } from './schemas.ts';
 
 const COMMON = { tag: 'Node' };
-const NETWORK = Type.String({ description: 'Name of the network; empty for the one without a name.' });
+const NETWORK = Type.String({ description: 'Name of the network. Empty for the network without a name.' });
 const CONTACT = { description: '`<node aid>@host:port`, or `host:port`.', maxLength: MAX_INVITATION_CHARS };
 
 export const joiningOperations = declare(COMMON, {
   invite: {
-    summary: 'A line by which another node comes into this network.',
+    summary: 'Creates an invitation: a line that lets another node join this network.',
     route: 'GET /node/invitation',
     output: Type.Object({
       invitation: Type.String({ description: '`svc://<node aid>/join/<data>`' }),
       network: NETWORK,
-      contacts: Type.Array(Type.String(CONTACT), { description: 'What it tells: nodes, and where they are.' }),
+      contacts: Type.Array(Type.String(CONTACT), { description: 'Nodes in the invitation, with their addresses.' }),
       reach: oneOf(INVITATION_REACHES, {
         description:
-          'From where it can be used: `anywhere`, `helped` by other nodes, `unproven` where nobody has reached this node at its address yet, `lan`, `machine`.',
+          'Where the invitation works: `anywhere`; `helped`, through other nodes; `unproven`, not verified from outside; `lan`; `machine`.',
       }),
     }),
   },
 
   join: {
-    summary: 'Comes into a network by an invitation or by a node; it applies at once and is kept.',
+    summary: 'Joins a network by an invitation or the address of a node. It applies at once and after restarts.',
     route: 'POST /node/join',
     body: closed({
       to: Type.String({
@@ -37,7 +37,7 @@ export const joiningOperations = declare(COMMON, {
     output: Type.Object({
       ok: Type.Literal(true),
       network: NETWORK,
-      by: Type.String({ ...CONTACT, description: 'The node that answered first.' }),
+      by: Type.String({ ...CONTACT, description: 'The first node that answered.' }),
       dht_peers: Type.Integer({ minimum: 0 }),
       network_ready: Type.Boolean(),
     }),
@@ -45,19 +45,21 @@ export const joiningOperations = declare(COMMON, {
   },
 
   contacts: {
-    summary: 'The nodes to come into the network by, and how the last attempt with each ended.',
+    summary: 'Lists the contacts of this node and the result of the last attempt with each.',
     route: 'GET /node/contacts',
     query: PageQuery,
     output: Type.Object({
       contacts: Type.Array(
         Type.Object({
           contact: Type.String(CONTACT),
-          joined: Type.Boolean({ description: 'By `POST /node/join`; the others come from the configuration.' }),
+          joined: Type.Boolean({
+            description: 'Added with `POST /node/join`. The others come from the configuration.',
+          }),
           state: oneOf(MEETING_STATES, {
             description:
-              '`untried`; `unresolved` its name has no address; `ipv6` it has no IPv4 address; `silent` no answer; `other_key` a node answers that does not prove the key; `met`.',
+              '`untried`; `unresolved`: no address found; `ipv6`: no IPv4 address; `silent`: no answer; `other_key`: the node did not prove the key; `met`: it answered.',
           }),
-          addresses: Type.Array(Type.String(), { description: 'Where its name leads.' }),
+          addresses: Type.Array(Type.String(), { description: 'Addresses of its host name.' }),
         }),
       ),
       next_cursor: NextCursor,
@@ -65,7 +67,7 @@ export const joiningOperations = declare(COMMON, {
   },
 
   contactForget: {
-    summary: 'Takes back a join.',
+    summary: 'Removes a contact that was added by `POST /node/join`.',
     route: 'DELETE /node/contacts/{contact}',
     params: closed({ contact: Type.String(CONTACT) }),
     output: Type.Object({ ok: Type.Literal(true) }),

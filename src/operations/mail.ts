@@ -1,4 +1,4 @@
-/** Operations on the mailboxes of local agents: notes. */
+/** Operations on notes and mailboxes. */
 import { Type } from 'typebox';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import {
@@ -13,13 +13,13 @@ import { MAX_NOTE_TTL_S } from '../foundation/records/types.ts';
 import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, Cursor, closed, Ok, Timestamp } from './schemas.ts';
 
-/** Notes per page of a list, unless `limit` says otherwise. */
+/** Default page size of a list of notes. */
 export const MAILBOX_PAGE_DEFAULT = 100;
 
 const COMMON = { params: AidParams, heartbeat: true, errors: ['bad_aid', 'not_found'], tag: 'Mailbox' } as const;
 
 const Message = Type.Object({
-  message_id: Type.String({ description: 'The same for every copy of a note: a note that comes twice is one.' }),
+  message_id: Type.String({ description: 'Identical in every copy of a note. Drop a note whose ID you have seen.' }),
   sender: AidText,
   msg_type: Type.Integer({
     minimum: 0,
@@ -34,23 +34,23 @@ const Queued = Type.Object({
   message_id: Type.String(),
   recipient: AidText,
   msg_type: Type.Integer({ minimum: 0, maximum: MAX_NOTE_TYPE }),
-  size: Type.Integer({ description: 'Bytes of the body.' }),
+  size: Type.Integer({ description: 'Size of the body in bytes.' }),
   sent_at: Timestamp,
   expires_at: Timestamp,
   next_attempt_at: Timestamp,
-  attempts: Type.Integer({ description: 'Attempts since it was queued.' }),
+  attempts: Type.Integer({ description: 'Attempts since the note was queued.' }),
 });
 
 export const mailOperations = declare(COMMON, {
   mailboxSend: {
-    summary: `Seals a note for an agent, hands it over where the agent is there, and leaves it on the network for ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
+    summary: `Seals a note, delivers it if the recipient is online, and stores it in the network for ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
     route: 'POST /agents/{aid}/mailbox/send',
     body: closed({
       recipient: AidText,
       msg_type: Type.Integer({
         minimum: 0,
         maximum: MAX_NOTE_TYPE,
-        description: `What the body is; ${NOTE_TYPE.text}: text.`,
+        description: `Kind of the body; ${NOTE_TYPE.text}: text.`,
       }),
       body_base64: Type.String({
         contentEncoding: 'base64',
@@ -60,10 +60,10 @@ export const mailOperations = declare(COMMON, {
     output: Type.Object({
       ok: Type.Literal(true),
       message_id: Type.String(),
-      replicas: Type.Integer({ minimum: 0, description: 'Nodes of the network that keep the note so far.' }),
-      delivered: Type.Boolean({ description: "The recipient's node has it already." }),
+      replicas: Type.Integer({ minimum: 0, description: 'Nodes that store the note so far.' }),
+      delivered: Type.Boolean({ description: "The recipient's node has the note." }),
       queued: Type.Boolean({
-        description: `Status 202: no other node has the note yet. It is on disk here and is sent again, over restarts, for up to ${timeText(MAX_NOTE_TTL_S * 1000)}.`,
+        description: `Status 202: no other node has the note yet. This node stores it and retries for up to ${timeText(MAX_NOTE_TTL_S * 1000)}, also after restarts.`,
       }),
     }),
     otherStatuses: [202],
@@ -84,7 +84,7 @@ export const mailOperations = declare(COMMON, {
   },
 
   mailboxList: {
-    summary: 'Lists the notes that wait, oldest first. Nothing changes, and it does not count as a heartbeat.',
+    summary: 'Lists the notes in the mailbox, oldest first. Nothing is deleted, and it is no heartbeat.',
     route: 'GET /agents/{aid}/mailbox',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
@@ -92,25 +92,25 @@ export const mailOperations = declare(COMMON, {
     }),
     output: Type.Object({
       messages: Type.Array(Message),
-      next_cursor: Type.Optional(Type.String({ description: 'Present where more notes follow.' })),
+      next_cursor: Type.Optional(Type.String({ description: 'Only if more notes follow.' })),
     }),
     tool: {
       name: 'svc_mailbox_list',
-      description: 'Notes that wait for an agent; they stay.',
+      description: "Notes in an agent's mailbox; they stay.",
       omit: ['limit', 'cursor'],
       foreignText: true,
     },
   },
 
   mailboxDelete: {
-    summary: 'Deletes one note that waits, here and on the network.',
+    summary: 'Deletes a note from the mailbox and from the network.',
     route: 'DELETE /agents/{aid}/mailbox/{message_id}',
     params: closed({ aid: AidText, message_id: Type.String({ pattern: SHA256_PATTERN }) }),
     output: Ok,
   },
 
   mailboxQueued: {
-    summary: 'Lists the notes that are queued here because no other node has them yet, oldest first.',
+    summary: 'Lists the notes in the outbox, oldest first. No other node has them yet.',
     route: 'GET /agents/{aid}/mailbox/queued',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_NOTES_PAGE, default: MAILBOX_PAGE_DEFAULT })),
@@ -118,27 +118,27 @@ export const mailOperations = declare(COMMON, {
     }),
     output: Type.Object({
       messages: Type.Array(Queued),
-      next_cursor: Type.Optional(Type.String({ description: 'Present if more notes follow.' })),
+      next_cursor: Type.Optional(Type.String({ description: 'Only if more notes follow.' })),
     }),
   },
 
   mailboxQueuedDelete: {
-    summary: 'Takes a queued note back. It may still arrive if it is being sent.',
+    summary: 'Withdraws a note from the outbox. It may still arrive if it is being sent.',
     route: 'DELETE /agents/{aid}/mailbox/queued/{message_id}',
     params: closed({ aid: AidText, message_id: Type.String({ pattern: SHA256_PATTERN }) }),
     output: Ok,
   },
 
   mailboxPoll: {
-    summary: `Returns the notes that wait, oldest first, at most ${MAX_NOTES_PAGE} and ${sizeText(MAX_NOTES_PAGE_BYTES)}, and deletes them.`,
+    summary: `Returns and deletes the notes in the mailbox, oldest first: at most ${MAX_NOTES_PAGE} notes and ${sizeText(MAX_NOTES_PAGE_BYTES)}.`,
     route: 'POST /agents/{aid}/mailbox/poll',
     output: Type.Object({
       messages: Type.Array(Message),
-      has_more: Type.Boolean({ description: 'More notes wait: poll again.' }),
+      has_more: Type.Boolean({ description: 'There are more notes. Poll again.' }),
     }),
     tool: {
       name: 'svc_mailbox_poll',
-      description: 'Collect the notes that wait for an agent; they are deleted.',
+      description: "Get an agent's new notes; they are deleted.",
       destructive: true,
       foreignText: true,
     },

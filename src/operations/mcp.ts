@@ -1,25 +1,25 @@
-/** The MCP server over Streamable HTTP, which tools it shows, and which programs use it. */
+/** The MCP server over Streamable HTTP, its tool profiles, and the programs that use it. */
 import { Type } from 'typebox';
 import { declare, declareStreams } from './declare.ts';
 import { closed, NONE, nullable } from './schemas.ts';
 
-/** Selections of tools, for assistants that need only some of them. */
+/** Tool profiles: subsets for assistants that need only some tools. */
 export const MCP_PROFILES = ['core', 'calls', 'mail', 'chat', 'rooms'] as const;
 export type McpProfile = (typeof MCP_PROFILES)[number];
 
 const ONE_PROFILE = `(?:${MCP_PROFILES.join('|')})`;
-/** One profile, or several with commas between them. */
+/** One profile, or several separated by commas. */
 export const PROFILES_PATTERN = `^${ONE_PROFILE}(?:,${ONE_PROFILE}){0,${MCP_PROFILES.length - 1}}$`;
 
 const MCP = {
-  summary: 'The MCP server (Streamable HTTP, stateless): the operations as tools.',
+  summary: 'The MCP server (Streamable HTTP, stateless). Each tool is an operation.',
   methods: 'ANY',
   params: NONE,
   query: closed({
     profile: Type.Optional(
       Type.String({
         pattern: PROFILES_PATTERN,
-        description: `Shows fewer tools: ${MCP_PROFILES.map((name) => `\`${name}\``).join(', ')}, or several with commas.`,
+        description: `Offers fewer tools: ${MCP_PROFILES.map((name) => `\`${name}\``).join(', ')}, or several separated by commas.`,
       }),
     ),
   }),
@@ -34,7 +34,7 @@ export const mcpStreams = declareStreams(MCP, {
   mcp: { path: '/mcp/' },
 
   mcpBare: {
-    summary: 'The same server: clients write its address with and without the slash.',
+    summary: 'The MCP server at the address with a trailing slash, which some clients use.',
     path: '/mcp',
   },
 });
@@ -43,19 +43,19 @@ export const mcpOperations = declare(
   { tag: 'MCP' },
   {
     mcpHosts: {
-      summary: 'Says which programs of this machine can use svcd over MCP, and which do; only for programs there.',
+      summary: 'Lists the programs on this machine that can use svcd over MCP, and whether they are configured.',
       route: 'GET /mcp/hosts',
       output: Type.Object({
         hosts: Type.Array(
           Type.Object({
-            name: Type.String({ description: 'As `svcd mcp add` takes it.' }),
+            name: Type.String({ description: 'Name for `svcd mcp add`.' }),
             title: Type.String(),
-            file: Type.String({ description: 'Where its configuration is, or would be.' }),
+            file: Type.String({ description: 'Path of its configuration file, which may not exist.' }),
             is_here: Type.Boolean({
-              description: 'It has been used here: there is a configuration, or a place for one.',
+              description: 'The program is installed: its configuration file or folder exists.',
             }),
             has_svcd: nullable(
-              Type.Boolean({ description: 'Whether its configuration names svcd; null where it cannot be read.' }),
+              Type.Boolean({ description: 'Its configuration contains svcd. Null if it cannot be read.' }),
             ),
           }),
         ),

@@ -8,8 +8,7 @@ const COMMON = { tag: 'Agents' };
 
 export const movingOperations = declare(COMMON, {
   agentBundle: {
-    summary:
-      'Everything that is kept here of an agent, its keys in clear, to move it; only for programs on this machine.',
+    summary: 'Returns the bundle of an agent: its keys in clear text and all its data, to move it to another node.',
     route: 'GET /agents/{aid}/bundle',
     params: AidParams,
     output: AgentDocument,
@@ -18,21 +17,21 @@ export const movingOperations = declare(COMMON, {
   },
 
   agentImport: {
-    summary: 'Takes in an agent from its bundle, all of it or nothing, and publishes it from here.',
+    summary: 'Imports an agent from its bundle, completely or not at all, and publishes it from this node.',
     route: 'POST /agents/import',
     body: AgentDocument,
     bodyLimit: MAX_AGENT_DOCUMENT_BYTES,
     output: Type.Object({
       aid: AidText,
       status: Type.Literal('registered'),
-      service_tcp: Type.String({ description: 'What answers its calls here now; empty: nothing.' }),
+      service_tcp: Type.String({ description: 'Service that is now bound here. Empty: none.' }),
       services: Type.Integer({ minimum: 0 }),
-      tunnels: Type.Integer({ minimum: 0, description: 'That listen here.' }),
-      origins: Type.Integer({ minimum: 0, description: 'Local addresses of other agents that are served here.' }),
+      tunnels: Type.Integer({ minimum: 0, description: 'Tunnels that listen here.' }),
+      origins: Type.Integer({ minimum: 0, description: 'Local addresses, of remote agents, served here.' }),
       ports_taken: Type.Array(Type.Integer(), {
-        description: 'Ports of its tunnels and local addresses that something else has here.',
+        description: 'Ports of its tunnels and local addresses that another program uses here.',
       }),
-      notes: Type.Integer({ minimum: 0, description: 'That wait in its mailbox.' }),
+      notes: Type.Integer({ minimum: 0, description: 'Notes in its mailbox.' }),
       conversations: Type.Integer({ minimum: 0 }),
       rooms: Type.Integer({ minimum: 0 }),
     }),

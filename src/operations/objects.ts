@@ -1,4 +1,4 @@
-/** Objects: bytes that are named by their hash. */
+/** Objects: bytes named by their hash. */
 import { Type } from 'typebox';
 import { MAX_ACCESS_TOKEN_CHARS } from '../foundation/domain/access.ts';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
@@ -10,9 +10,9 @@ import { REACH_ERRORS } from './tunnels.ts';
 const STREAMS = { params: AidParams, tag: 'Objects' };
 const COMMON = { ...STREAMS, heartbeat: true } as const;
 
-/** Longest name of a file, characters. */
+/** Longest file name, characters. */
 const MAX_NAME_CHARS = 1024;
-/** Objects that a page of the list holds where nothing is said, and at most. */
+/** Default and largest page of the list of objects. */
 export const OBJECTS_PAGE_DEFAULT = 100;
 export const MAX_OBJECTS_PAGE = 1_000;
 
@@ -29,14 +29,14 @@ export const StoredObject = Type.Object({
 });
 
 export const STORE_ERRORS = ['files_root_required', 'quota_exceeded', 'not_writable'] as const;
-/** What reaching a holder may give. */
+/** Errors of reaching a node that has the object. */
 export const HOLDER_ERRORS = REACH_ERRORS.filter(
   (code) => !['local_aid_required', 'no_inbound', 'inbound_unreachable', 'relay_required'].includes(code),
 );
 
 export const objectOperations = declare(COMMON, {
   objectList: {
-    summary: 'Lists the objects of an agent, and what they take of its quota.',
+    summary: 'Lists the objects of an agent and the used part of its quota.',
     route: 'GET /agents/{aid}/cas',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_OBJECTS_PAGE, default: OBJECTS_PAGE_DEFAULT })),
@@ -47,7 +47,9 @@ export const objectOperations = declare(COMMON, {
         Type.Object({
           ...StoredObject.properties,
           created_at: Timestamp,
-          path: nullable(Type.String({ description: 'Below files_root, of a file registered where it lies.' })),
+          path: nullable(
+            Type.String({ description: 'Path below files_root, if the file was registered without a copy.' }),
+          ),
         }),
       ),
       next_cursor: Type.Optional(ObjectId),
@@ -57,8 +59,7 @@ export const objectOperations = declare(COMMON, {
   },
 
   objectDelete: {
-    summary:
-      'Deletes an object of an agent; a file registered where it lies stays. The token is needed where one is set.',
+    summary: 'Deletes an object. A file registered without a copy stays. Needs the token, if one is set.',
     route: 'DELETE /agents/{aid}/cas/{object_id}',
     params: closed({ aid: AidText, object_id: ObjectId }),
     output: Ok,
@@ -67,7 +68,7 @@ export const objectOperations = declare(COMMON, {
   },
 
   objectPut: {
-    summary: 'Makes a file below files_root, or bytes, an object of an agent. The token is needed where one is set.',
+    summary: 'Makes an object from a file below files_root or from bytes. Needs the token, if one is set.',
     route: 'POST',
     body: closed({
       path: Type.Optional(FilePath),
@@ -85,13 +86,13 @@ export const objectOperations = declare(COMMON, {
   },
 
   objectLocate: {
-    summary: 'Says who has an object, without getting it.',
+    summary: 'Finds agents that have an object. Downloads nothing.',
     route: 'GET',
     query: closed({ object_id: ObjectId, hint_aid: Type.Optional(AidText) }),
     output: Type.Object({
       object_id: ObjectId,
       found: Type.Boolean(),
-      local: Type.Boolean({ description: 'The agent has it itself.' }),
+      local: Type.Boolean({ description: 'The agent itself has it.' }),
       size: Type.Optional(Size),
       name: Type.Optional(Type.String()),
       holders: Type.Array(
@@ -108,22 +109,22 @@ export const objectOperations = declare(COMMON, {
   },
 
   objectGet: {
-    summary: 'Gets an object to a file below files_root, from whoever has it; resumed where it broke off.',
+    summary: 'Downloads an object to a file below files_root from any agent that has it. Resumes a broken download.',
     route: 'POST',
     body: closed({
       object_id: ObjectId,
       dest: Type.Optional(FilePath),
       hint_aid: Type.Optional(AidText),
-      register: Type.Optional(Type.Boolean({ default: false, description: 'Others may get it here then.' })),
+      register: Type.Optional(Type.Boolean({ default: false, description: 'Offer it to others from here.' })),
       force: Type.Optional(Type.Boolean({ default: false, description: 'Overwrites dest.' })),
       access_token: Type.Optional(
-        Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the holder asks for.' }),
+        Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'Access token for the holder.' }),
       ),
     }),
     output: Type.Object({
       object_id: ObjectId,
       size: Size,
-      path: Type.String({ description: 'The file, absolute.' }),
+      path: Type.String({ description: 'Absolute path of the file.' }),
       from: nullable(AidText),
       registered: Type.Boolean(),
     }),
@@ -135,7 +136,8 @@ export const objectOperations = declare(COMMON, {
 
 export const objectStreams = declareStreams(STREAMS, {
   objectUpload: {
-    summary: 'Stores the body as an object of an agent, however large; the token is needed where one is set.',
+    summary:
+      'Stores the request body as an object, without a size limit for the request. Needs the token, if one is set.',
     methods: ['POST'],
     path: '/agents/{aid}/cas',
     query: closed({ name: Name }),
@@ -147,7 +149,7 @@ export const objectStreams = declareStreams(STREAMS, {
   },
 
   objectRead: {
-    summary: 'Reads an object from its holder, as this node; `Range` and `If-None-Match` are taken.',
+    summary: 'Reads an object from an agent that has it, as this node. Supports `Range` and `If-None-Match`.',
     methods: ['GET', 'HEAD'],
     path: '/aid/{holder}/cas/{object_id}',
     params: closed({ holder: AidText, object_id: ObjectId }),

@@ -1,4 +1,4 @@
-/** Operations on local addresses that are remote agents. */
+/** Operations on local addresses of remote agents. */
 import { Type } from 'typebox';
 import { MAX_ORIGINS } from '../foundation/domain/origins.ts';
 import { MAX_PORT } from '../foundation/domain/tunnels.ts';
@@ -10,11 +10,11 @@ const OriginView = Type.Object({
   id: Type.String(),
   local_aid: AidText,
   remote_aid: AidText,
-  url: Type.String({ description: 'Where any program of this machine speaks HTTP with the agent.' }),
-  is_served: Type.Boolean({ description: 'False where its port was taken when the daemon started.' }),
+  url: Type.String({ description: 'Local programs reach the agent over HTTP here.' }),
+  is_served: Type.Boolean({ description: 'False if its port was in use when the daemon started.' }),
   opened_at: Timestamp,
   active_conns: Type.Integer({ minimum: 0 }),
-  served: Type.Integer({ minimum: 0, description: 'Requests, and connections of HTTP/2, since the start.' }),
+  served: Type.Integer({ minimum: 0, description: 'HTTP requests, and HTTP/2 connections, since the start.' }),
   last_error: LastError,
 });
 
@@ -22,7 +22,7 @@ export const originOperations = declare(
   { tag: 'Tunnels' },
   {
     originOpen: {
-      summary: 'Opens a local HTTP address that is a remote agent, or gives the one that stands (status 200).',
+      summary: 'Creates a local HTTP address for a remote agent. Returns an existing one with status 200.',
       route: 'POST /origins/{aid}',
       params: AidParams,
       body: closed({
@@ -33,7 +33,7 @@ export const originOperations = declare(
             minimum: 0,
             maximum: MAX_PORT,
             default: 0,
-            description: '0: the system chooses one, which stays the same from then on.',
+            description: '0: the system chooses a port, which then stays.',
           }),
         ),
       }),
@@ -44,20 +44,20 @@ export const originOperations = declare(
       errors: [...REACH_ERRORS.filter((code) => code !== 'relay_required'), 'port_in_use', 'quota_exceeded'],
       tool: {
         name: 'svc_origin_open',
-        description: 'Local HTTP address that is an agent.',
+        description: 'Create a local HTTP address for an agent.',
         rename: { remote_aid: 'aid' },
         idempotent: true,
       },
     },
 
     originList: {
-      summary: 'Lists the local addresses of remote agents.',
+      summary: 'Lists the local addresses.',
       route: 'GET /origins',
       output: Type.Object({ origins: Type.Array(OriginView, { maxItems: MAX_ORIGINS }) }),
     },
 
     originClose: {
-      summary: 'Closes a local address of a remote agent and its connections.',
+      summary: 'Closes a local address and its connections.',
       route: 'DELETE /origins/{id}',
       params: closed({ id: Id }),
       output: Ok,

@@ -1,4 +1,4 @@
-/** Routes of the API that are not operations: its description, its figures. */
+/** Routes that are not operations: the API description and the metrics. */
 import { Type } from 'typebox';
 import { declareStreams } from './declare.ts';
 import { closed, NONE } from './schemas.ts';
@@ -14,19 +14,19 @@ const PAGES = {
 
 export const pageStreams = declareStreams(PAGES, {
   openApi: {
-    summary: 'The OpenAPI 3.1 document of the whole API.',
+    summary: 'The OpenAPI 3.1 document of the API.',
     path: '/openapi.json',
     produces: 'application/json',
   },
 
   docs: {
-    summary: 'The API in a browser.',
+    summary: 'The API reference in the browser.',
     path: '/docs',
     produces: 'text/html',
   },
 
   docsFile: {
-    summary: 'What the page of `/docs` loads.',
+    summary: 'Files of the page `/docs`.',
     path: '/docs/{file}',
     params: closed({ file: Type.String() }),
     produces: '*/*',
@@ -34,7 +34,7 @@ export const pageStreams = declareStreams(PAGES, {
   },
 
   metrics: {
-    summary: 'Figures in the text format of Prometheus.',
+    summary: 'Metrics in the Prometheus text format.',
     path: '/metrics',
     produces: 'text/plain',
     tag: 'Diagnostics',

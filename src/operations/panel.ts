@@ -1,12 +1,12 @@
-/** The web panel: the page, its files, and who is logged in to it. */
+/** The web panel: its page, its files and its sessions. */
 import { Type } from 'typebox';
 import { declare, declareStreams } from './declare.ts';
 import { closed, exactlyOne, Id, Ok, Timestamp } from './schemas.ts';
 
-/** Longest name of a file of the panel, characters. */
+/** Longest name of a panel file, characters. */
 const MAX_PANEL_FILE_NAME_CHARS = 128;
 
-/** Longest text that may be tried as a code or as the API token, characters. */
+/** Longest code or API token in a login attempt, characters. */
 const MAX_SECRET_CHARS = 1024;
 
 const COMMON = { tag: 'Panel' };
@@ -22,16 +22,16 @@ export const panelStreams = declareStreams(
   } as const,
   {
     panel: {
-      summary: 'The web panel. It holds no data.',
+      summary: 'The web panel. The page itself contains no data.',
       path: '/',
       params: closed({}),
-      // A link may carry what it likes: nothing looks at it.
+      // A link may have any query, which is ignored.
       query: Type.Object({}),
       produces: 'text/html',
     },
 
     panelFile: {
-      summary: 'What the page of the panel loads.',
+      summary: 'The files of the panel.',
       path: '/panel/{file}',
       params: closed({ file: Type.String({ maxLength: MAX_PANEL_FILE_NAME_CHARS }) }),
       query: closed({}),
@@ -45,12 +45,12 @@ const SessionBody = closed({ code: Type.Optional(Secret), api_token: Type.Option
 
 export const panelOperations = declare(COMMON, {
   panelLogin: {
-    summary: 'Makes a code that opens the panel once, within a minute.',
+    summary: 'Creates a code that opens the panel once, within one minute.',
     route: 'POST /panel/login',
     output: Type.Object({
       code: Type.String(),
       url: Type.String({
-        description: 'Opens the panel with the code: it stands behind the `#`, so no server sees it.',
+        description: 'Address that opens the panel. The code follows `#`, so no server sees it.',
       }),
       expires_at: Timestamp,
     }),
@@ -59,13 +59,13 @@ export const panelOperations = declare(COMMON, {
   },
 
   panelSessionBegin: {
-    summary: 'Begins a session of the panel, for one of: a code, the API token.',
+    summary: 'Starts a panel session with a code or the API token.',
     route: 'POST /panel/session',
     body: SessionBody,
     shownBody: exactlyOne(SessionBody, ['code', 'api_token']),
     output: Type.Object({
       id: Id,
-      token: Type.String({ description: 'Goes where the API token goes: `Authorization: Bearer`.' }),
+      token: Type.String({ description: 'Use it as the API token: `Authorization: Bearer`.' }),
       expires_at: Timestamp,
     }),
     permission: 'open',
@@ -73,7 +73,7 @@ export const panelOperations = declare(COMMON, {
   },
 
   panelSessions: {
-    summary: 'Lists the sessions of the panel, the newest first.',
+    summary: 'Lists the panel sessions, newest first.',
     route: 'GET /panel/sessions',
     output: Type.Object({
       sessions: Type.Array(
@@ -82,14 +82,14 @@ export const panelOperations = declare(COMMON, {
           created_at: Timestamp,
           last_seen_at: Timestamp,
           expires_at: Timestamp,
-          current: Type.Boolean({ description: 'The one that asks.' }),
+          current: Type.Boolean({ description: 'The session of this request.' }),
         }),
       ),
     }),
   },
 
   panelSessionEnd: {
-    summary: 'Ends a session of the panel, and the streams that it has open.',
+    summary: 'Ends a panel session and its open streams.',
     route: 'DELETE /panel/sessions/{id}',
     params: closed({ id: Id }),
     output: Ok,

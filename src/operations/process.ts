@@ -1,26 +1,26 @@
-/** Operations on the process of the daemon: its log, its end, a new start. */
+/** Operations on the daemon process: log, stop, restart. */
 import { Type } from 'typebox';
 import { LOG_LEVELS } from '../foundation/log.ts';
 import { MAX_LOG_LINES } from '../foundation/recent-log.ts';
 import { declare } from './declare.ts';
 import { AnyObject, closed, nullable, oneOf, Timestamp } from './schemas.ts';
 
-/** Lines of the log where nothing else is said. */
+/** Default number of log lines. */
 export const LOG_LINES = 200;
 
 const COMMON = { tag: 'Node' };
 
-const Pid = Type.Integer({ minimum: 0, description: 'Number of the process that ends.' });
+const Pid = Type.Integer({ minimum: 0, description: 'Process ID of the daemon.' });
 
 export const processOperations = declare(COMMON, {
   nodeLog: {
-    summary: 'The newest lines of the log, the oldest of them first; only for programs on this machine.',
+    summary: 'Returns the newest lines of the log, oldest first.',
     route: 'GET /node/log',
     query: closed({
-      level: Type.Optional(oneOf(LOG_LEVELS, { description: 'Nothing less important; `debug` where it is left out.' })),
+      level: Type.Optional(oneOf(LOG_LEVELS, { description: 'Least important level to return; default `debug`.' })),
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LOG_LINES, default: LOG_LINES })),
       after_seq: Type.Optional(
-        Type.Integer({ minimum: 0, default: 0, description: '`last_seq` of the answer before.' }),
+        Type.Integer({ minimum: 0, default: 0, description: '`last_seq` of the previous response.' }),
       ),
     }),
     output: Type.Object({
@@ -34,13 +34,16 @@ export const processOperations = declare(COMMON, {
           fields: AnyObject,
         }),
       ),
-      last_seq: Type.Integer({ minimum: 0, description: 'Of the newest line; it begins anew with the daemon.' }),
+      last_seq: Type.Integer({
+        minimum: 0,
+        description: 'Number of the newest line. It starts at 1 with each daemon.',
+      }),
     }),
     permission: 'local_only',
   },
 
   nodeStop: {
-    summary: 'Ends the daemon; only for programs on this machine, and for no page.',
+    summary: 'Stops the daemon. A web page cannot stop it.',
     route: 'POST /node/stop',
     output: Type.Object({ pid: Pid }),
     permission: 'local_only',
@@ -48,7 +51,7 @@ export const processOperations = declare(COMMON, {
   },
 
   nodeRestart: {
-    summary: 'Starts the daemon anew, where it runs as the installed service; only for programs on this machine.',
+    summary: 'Restarts the daemon, if it runs as a system service.',
     route: 'POST /node/restart',
     output: Type.Object({ pid: Pid }),
     permission: 'local_only',

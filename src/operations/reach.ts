@@ -1,4 +1,4 @@
-/** Operations on how this node reaches others and is reached: its links, its peers, what stands before it, pings. */
+/** Operations on reachability: connections, peers, netcheck, pings. */
 import { Type } from 'typebox';
 import { NAT_MAPPINGS, PORT_MAPPING_STATES } from '../foundation/domain/directory.ts';
 import {
@@ -31,7 +31,7 @@ const Count = Type.Integer({ minimum: 0 });
 const PathOf = {
   path: oneOf(PATH_KINDS),
   is_relayed: Type.Boolean(),
-  remote_addr: Type.String({ description: 'Where packets go, `host:port`: on a relayed path, the relay.' }),
+  remote_addr: Type.String({ description: 'Destination of the packets, `host:port`. On a relayed path: the relay.' }),
   rtt_ms: Ms,
 };
 
@@ -40,10 +40,10 @@ const LinkView = Type.Object({
   agents: Type.Array(
     Type.Object({
       aid: AidText,
-      label: nullable(Type.String({ description: 'Of the address book.' })),
-      local_aids: Type.Array(AidText, { description: 'The agents here that it speaks with.' }),
+      label: nullable(Type.String({ description: 'From the address book.' })),
+      local_aids: Type.Array(AidText, { description: 'Local agents that communicate with it.' }),
     }),
-    { description: 'Agents of that node which spoke with agents here within the last hour.' },
+    { description: 'Agents of that node that communicated with local agents in the last hour.' },
   ),
   ...PathOf,
   since: Timestamp,
@@ -52,10 +52,10 @@ const LinkView = Type.Object({
   bytes_down: Count,
   packets_sent: Count,
   packets_lost: Count,
-  outbound: Type.Boolean({ description: 'True where this node dialled.' }),
-  current: Type.Boolean({ description: 'New streams to that node go here.' }),
+  outbound: Type.Boolean({ description: 'This node dialed.' }),
+  current: Type.Boolean({ description: 'New streams to that node use this connection.' }),
   use: oneOf(LINK_USES, {
-    description: '`helper`: it helps others to reach this node.',
+    description: '`helper`: the peer helps others to reach this node.',
   }),
 });
 
@@ -74,32 +74,32 @@ const NatView = {
   nat_type_label: Type.String(),
 };
 
-/** Why the way to an agent is not a direct one. */
+/** Why the connection to an agent is not direct. */
 const NotDirect = nullable(
-  Type.Object({ code: oneOf(NOT_DIRECT_REASONS), text: Type.String() }, { description: 'Null where it is.' }),
+  Type.Object({ code: oneOf(NOT_DIRECT_REASONS), text: Type.String() }, { description: 'Null if it is direct.' }),
 );
 
 const FamilyView = Type.Object({
   addresses: Count,
-  is_public: Type.Boolean({ description: 'An interface of this machine has an address of the Internet.' }),
+  is_public: Type.Boolean({ description: 'An interface of this machine has a public address.' }),
   seen_as: nullable(AddressText),
 });
 
 export const reachOperations = declare(COMMON, {
   nodeLinks: {
-    summary: 'Lists the connections with other nodes that stand.',
+    summary: 'Lists the open connections to other nodes.',
     route: 'GET /node/links',
     output: Type.Object({ links: Type.Array(LinkView) }),
   },
 
   nodePeers: {
-    summary: 'Lists the nodes of the routing table.',
+    summary: 'Lists the nodes in the routing table.',
     route: 'GET /node/peers',
     output: Type.Object({ peers: Type.Array(PeerView) }),
   },
 
   nodeTraffic: {
-    summary: 'What went through this node, minute by minute, the oldest first; it is forgotten at a restart.',
+    summary: 'Returns the traffic of this node by minute, oldest first. A restart clears it.',
     route: 'GET /node/traffic',
     query: closed({
       hours: Type.Optional(Type.Integer({ minimum: 1, maximum: TRAFFIC_HOURS, default: TRAFFIC_HOURS })),
@@ -120,17 +120,17 @@ export const reachOperations = declare(COMMON, {
   },
 
   netcheck: {
-    summary: 'Says what stands between this node and others: NAT, addresses, mapped ports, helpers, clock.',
+    summary: 'Reports the network in front of this node: NAT, addresses, port mappings, helpers, clock.',
     route: 'GET /node/netcheck',
     output: Type.Object({
       network_ready: Type.Boolean(),
       dht_peers: Count,
       dht_clients: Type.Integer({ minimum: 0, description: DHT_CLIENTS }),
-      is_reached: nullable(Type.Boolean({ description: 'Strangers reach this node; null while nobody has said.' })),
+      is_reached: nullable(Type.Boolean({ description: 'Strangers can reach this node. Null if this is not known.' })),
       ...NatView,
       nat_mapping: oneOf(NAT_MAPPINGS, {
         description:
-          'The port of this node that others see: `open` its own, `cone` one for all, `symmetric` another one for each.',
+          'Port of this node that others see. `open`: its own. `cone`: the same for all. `symmetric`: a different one for each.',
       }),
       addresses: Type.Array(
         Type.Object({
@@ -139,18 +139,18 @@ export const reachOperations = declare(COMMON, {
           verified_by: nullable(
             oneOf(ADDRESS_VERIFIERS, {
               description:
-                '`helper`: another node dialled the address over QUIC. `peers`: only the record network is reached at its host.',
+                '`helper`: another node dialed the address over QUIC. `peers`: only the record network works at this address.',
             }),
           ),
           verified_at: nullable(
             Type.String({
               format: 'date-time',
-              description: 'When another node last reached this one there over QUIC; null if none has lately.',
+              description: 'When another node last reached this address over QUIC. Null if none has recently.',
             }),
           ),
-          published: Type.Boolean({ description: 'Others are told of it.' }),
+          published: Type.Boolean({ description: 'It is in the endpoint record.' }),
         }),
-        { description: 'Where this node may be reached, the best first.' },
+        { description: 'Addresses at which this node may be reachable, best first.' },
       ),
       ipv4: FamilyView,
       ipv6: FamilyView,
@@ -167,37 +167,37 @@ export const reachOperations = declare(COMMON, {
         Type.Object(
           { node: AidText, address: AddressText, rtt_ms: nullable(Ms) },
           {
-            description: '`rtt_ms` is null while no connection to it stands.',
+            description: '`rtt_ms` is null if the helper is not connected.',
           },
         ),
       ),
       helps_others: Type.Boolean(),
-      relays_allowed: Type.Boolean({ description: 'False with `disable_relay`.' }),
+      relays_allowed: Type.Boolean({ description: 'False if `disable_relay` is set.' }),
       clock: Type.Object({
-        offset_s: nullable(Type.Number({ description: 'By how many seconds the clocks of others are ahead.' })),
+        offset_s: nullable(Type.Number({ description: 'Seconds by which other clocks are ahead.' })),
         peers: Count,
       }),
     }),
   },
 
   netcheckAgent: {
-    summary: 'Says how an agent would be reached: each way in the order in which they are tried.',
+    summary: 'Shows how this node would connect to an agent: all paths, in the order in which they are tried.',
     route: 'GET /node/netcheck/{aid}',
     params: AidParams,
     output: Type.Object({
       aid: AidText,
       node: AidText,
-      is_here: Type.Boolean({ description: 'It is an agent of this daemon.' }),
+      is_here: Type.Boolean({ description: 'The agent runs on this node.' }),
       ...NatView,
-      connection: nullable(Type.Object(PathOf, { description: 'The one that stands and is used now.' })),
+      connection: nullable(Type.Object(PathOf, { description: 'The open connection in use.' })),
       ways: Type.Array(
         Type.Object({
           path: oneOf(PATH_KINDS),
           after_ms: Ms,
           to: Type.Array(AddressText, {
-            description: 'The addresses that are dialled, or the helpers that are asked.',
+            description: 'Addresses to dial, or helpers to ask.',
           }),
-          may_lead: nullable(Type.Boolean({ description: 'Null where that cannot be known before.' })),
+          may_lead: nullable(Type.Boolean({ description: 'Null if it is not known in advance.' })),
           note: Type.String(),
         }),
       ),
@@ -207,8 +207,7 @@ export const reachOperations = declare(COMMON, {
   },
 
   pingAgent: {
-    summary:
-      'Sends probes to the node of an agent over the connection that links use, which is made where none stands.',
+    summary: 'Sends probes to the node of an agent over its connection. Connects first if necessary.',
     route: 'POST /node/ping/{aid}',
     params: AidParams,
     body: closed({
@@ -221,7 +220,7 @@ export const reachOperations = declare(COMMON, {
           minimum: 1,
           maximum: MAX_PING_TIMEOUT_MS,
           default: PING_TIMEOUT_MS,
-          description: 'For the connection, and again for each answer.',
+          description: 'For the connection, and for each response.',
         }),
       ),
       disable_relay: Type.Optional(Type.Boolean({ default: false })),
@@ -236,13 +235,13 @@ export const reachOperations = declare(COMMON, {
             path: nullable(oneOf(LINK_PATH_KINDS)),
             is_relayed: Type.Boolean(),
           },
-          { description: 'Null without an answer.' },
+          { description: 'Null without a response.' },
         ),
       ),
       sent: Count,
       received: Count,
       rtt_ms: nullable(Type.Object({ min: Ms, avg: Ms, max: Ms })),
-      path: nullable(oneOf(LINK_PATH_KINDS, { description: 'Of the last probe.' })),
+      path: nullable(oneOf(LINK_PATH_KINDS, { description: 'Path of the last probe.' })),
       is_relayed: Type.Boolean(),
       remote_addr: Type.String(),
       not_direct: NotDirect,

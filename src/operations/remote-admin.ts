@@ -1,4 +1,4 @@
-/** Operations on remote administration: who may drive this node from afar, and who did. */
+/** Operations on remote administration. */
 import { Type } from 'typebox';
 import { AllowBody, AllowEntry, DenyEntry, ShownAllowBody } from './access.ts';
 import { AclView } from './agents.ts';
@@ -6,9 +6,9 @@ import { declare, declareStreams } from './declare.ts';
 import { AidText, closed, Id, nullable, Ok, Timestamp } from './schemas.ts';
 import { REACH_ERRORS } from './tunnels.ts';
 
-/** Entries per page of the audit trail, unless `limit` says otherwise. */
+/** Default page size of the audit trail. */
 export const AUDIT_PAGE_DEFAULT = 100;
-/** Most entries per page. */
+/** Largest page of the audit trail. */
 export const AUDIT_PAGE_MAX = 1000;
 const MAX_CURSOR_CHARS = 20;
 
@@ -17,7 +17,7 @@ const COMMON = { tag: 'Remote administration' };
 const EntryParams = closed({ id: Id });
 
 export const RemoteAdminState = Type.Object({
-  enabled: Type.Boolean({ description: 'Off until it is switched on.' }),
+  enabled: Type.Boolean({ description: 'Default: off.' }),
   allow: AclView.properties.allow,
   deny: AclView.properties.deny,
   last_access: nullable(Type.Object({ aid: AidText, at: Timestamp, method: Type.String(), path: Type.String() })),
@@ -34,31 +34,31 @@ export const AuditEntryView = Type.Object({
   id: Type.Integer({ minimum: 1 }),
   at: Timestamp,
   aid: AidText,
-  node_key: nullable(Type.String({ description: "Key of the caller's node, in hex; null on this very daemon." })),
+  node_key: nullable(Type.String({ description: "Public key of the caller's node, in hex. Null for this node." })),
   address: nullable(Type.String({ description: "IP address of the caller's node." })),
   method: nullable(Type.String()),
   path: nullable(Type.String({ description: 'Without the query.' })),
-  tools: Type.Array(Type.String(), { description: 'Tools that it called, without their arguments.' }),
-  status: nullable(Type.Integer({ description: 'Null while the request runs, and where it was never answered.' })),
-  refused: nullable(Type.String({ description: 'Why the caller was not let in; null for those who were.' })),
+  tools: Type.Array(Type.String(), { description: 'Names of the tools that were called.' }),
+  status: nullable(Type.Integer({ description: 'Null while the request runs, or if it got no response.' })),
+  refused: nullable(Type.String({ description: 'Why the request was refused. Null if it was accepted.' })),
 });
 
 export const remoteAdminOperations = declare(COMMON, {
   remoteAdminGet: {
-    summary: 'Shows whether this node may be administered from afar, and by whom.',
+    summary: 'Shows the state and the access list of remote administration.',
     route: 'GET /node/remote-admin',
     output: RemoteAdminState,
   },
 
   remoteAdminPatch: {
-    summary: 'Switches remote administration on or off; off cuts the connections that are open.',
+    summary: 'Turns remote administration on or off. Off closes its open connections.',
     route: 'PATCH /node/remote-admin',
     body: closed({ enabled: Type.Boolean() }),
     output: RemoteAdminState,
   },
 
   remoteAdminAllow: {
-    summary: 'Lets an AID, or whoever presents a secret, administer this node.',
+    summary: 'Allows an AID, or every caller that presents a secret, to administer this node.',
     route: 'POST /node/remote-admin/allow',
     body: AllowBody,
     shownBody: ShownAllowBody,
@@ -67,7 +67,7 @@ export const remoteAdminOperations = declare(COMMON, {
   },
 
   remoteAdminDeny: {
-    summary: 'Denies an AID, whatever else would let it in; its open connections are cut.',
+    summary: 'Denies an AID and closes its open connections. A deny entry beats every allow entry.',
     route: 'POST /node/remote-admin/deny',
     body: closed({ aid: AidText }),
     output: DenyEntry,
@@ -75,7 +75,7 @@ export const remoteAdminOperations = declare(COMMON, {
   },
 
   remoteAdminAllowDelete: {
-    summary: 'Takes an entry off the allow list; connections that it let in are cut.',
+    summary: 'Removes an allow entry and closes the connections that used it.',
     route: 'DELETE /node/remote-admin/allow/{id}',
     params: EntryParams,
     output: Ok,
@@ -83,7 +83,7 @@ export const remoteAdminOperations = declare(COMMON, {
   },
 
   remoteAdminDenyDelete: {
-    summary: 'Takes an entry off the deny list.',
+    summary: 'Removes a deny entry.',
     route: 'DELETE /node/remote-admin/deny/{id}',
     params: EntryParams,
     output: Ok,
@@ -91,12 +91,16 @@ export const remoteAdminOperations = declare(COMMON, {
   },
 
   remoteAdminAudit: {
-    summary: 'Lists what was asked over remote administration and who was refused, the newest first.',
+    summary: 'Lists the requests of remote administration, also refused ones, newest first.',
     route: 'GET /node/remote-admin/audit',
     query: closed({
       limit: Type.Optional(Type.Integer({ minimum: 1, maximum: AUDIT_PAGE_MAX, default: AUDIT_PAGE_DEFAULT })),
       cursor: Type.Optional(
-        Type.String({ maxLength: MAX_CURSOR_CHARS, pattern: '^[1-9][0-9]*$', description: '`next_cursor` of a page.' }),
+        Type.String({
+          maxLength: MAX_CURSOR_CHARS,
+          pattern: '^[1-9][0-9]*$',
+          description: '`next_cursor` of the previous page.',
+        }),
       ),
     }),
     output: Type.Object({ entries: Type.Array(AuditEntryView), next_cursor: Type.Optional(Type.String()) }),
@@ -106,7 +110,7 @@ export const remoteAdminOperations = declare(COMMON, {
 export const remoteAdminStreams = declareStreams(COMMON, {
   via: {
     summary:
-      'Sends a request to the API of a remote node. `Svc-Access-Token` carries the password it asks for, `Svc-Local-Aid` the agent here that asks; this node where it is left out.',
+      'Sends a request to the API of a remote node. `Svc-Local-Aid` names the calling agent (default: this node); `Svc-Access-Token` carries the access token.',
     methods: 'ANY',
     path: '/via/{aid}/{path*}',
     params: closed({ aid: AidText, path: Type.String({ description: 'Path of the remote API.' }) }),

@@ -1,4 +1,4 @@
-/** Operations on groups: what their members share. Reading and leaving are served over REST; the rest are tools. */
+/** Operations on groups. REST offers reading and leaving; MCP tools offer the rest. */
 import { Type } from 'typebox';
 import { SHA256_PATTERN } from '../foundation/domain/hashes.ts';
 import { NOTE_TYPE } from '../foundation/domain/notes.ts';
@@ -23,8 +23,8 @@ import { AidParams, AidText, Base64, closed, nullable, Ok, oneOf, Timestamp } fr
 const MAX_BODY_CHARS: number = Math.ceil(MAX_ENTRY_BODY_BYTES / 3) * 4;
 const MAX_LINK = 300;
 
-const GroupId = Type.String({ pattern: SHA256_PATTERN, description: 'The group, 64 lower-case hex characters.' });
-const EntryId = Type.String({ pattern: SHA256_PATTERN, description: 'An entry, 64 lower-case hex characters.' });
+const GroupId = Type.String({ pattern: SHA256_PATTERN, description: 'Group ID, 64 lower-case hex characters.' });
+const EntryId = Type.String({ pattern: SHA256_PATTERN, description: 'Entry ID, 64 lower-case hex characters.' });
 const COMMON = {
   params: closed({ aid: AidText, group_id: GroupId }),
   heartbeat: true,
@@ -48,7 +48,7 @@ const Summary = {
 };
 
 const Entry = Type.Object({
-  seq: Type.Integer({ minimum: 1, description: 'Order of arrival at this copy.' }),
+  seq: Type.Integer({ minimum: 1, description: 'Position in this copy, in order of arrival.' }),
   entry_id: EntryId,
   author: AidText,
   kind: Kind,
@@ -67,10 +67,10 @@ const Last = nullable(
       at: Timestamp,
       kind: Kind,
       text: Type.String({
-        description: `The first ${MAX_EXCERPT_CHARS} characters of its body; empty where it has none.`,
+        description: `The first ${MAX_EXCERPT_CHARS} characters of the body. Empty without a body.`,
       }),
     },
-    { description: 'The newest entry; null where the group is not here yet.' },
+    { description: 'The newest entry. Null until the group has synced.' },
   ),
 );
 
@@ -79,17 +79,17 @@ const Written = Type.Object({ seq: Type.Integer({ minimum: 1 }), entry_id: Entry
 const Page = Type.Object({
   entries: Type.Array(Entry),
   scanned_to_seq: Type.Integer({ minimum: 0, description: 'The next `after_seq`.' }),
-  has_more: Type.Boolean({ description: 'More follow; with `before_seq`: more go before.' }),
+  has_more: Type.Boolean({ description: 'There are more entries: after this page, or with `before_seq` before it.' }),
   read_cursor: Seq,
   unread_count: Seq,
 });
 
-const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries behind this one.' }));
+const AfterSeq = Type.Optional(Type.Integer({ minimum: 0, default: 0, description: 'Only entries after this one.' }));
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_ENTRIES_PAGE, default: MAX_ENTRIES_PAGE }));
 
 export const roomOperations = declare(COMMON, {
   groupList: {
-    summary: 'The groups that an agent has a copy of.',
+    summary: 'Lists the groups of an agent.',
     route: 'GET /agents/{aid}/groups',
     params: AidParams,
     query: PageQuery,
@@ -107,7 +107,7 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupInvitations: {
-    summary: 'The invitations to groups that an agent has not joined.',
+    summary: 'Lists the invitations to groups that an agent has not joined.',
     route: 'GET /agents/{aid}/group-invitations',
     params: AidParams,
     output: Type.Object({
@@ -119,18 +119,18 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupRefuse: {
-    summary: 'Refuses an invitation to a group: it goes away, and nobody is told.',
+    summary: 'Declines an invitation without notifying anyone.',
     route: 'DELETE /agents/{aid}/group-invitations/{group_id}',
     output: Ok,
     errors: ['not_found'],
   },
 
   groupHead: {
-    summary: 'The header, members and counters of a group.',
+    summary: 'Shows the header, members and counters of a group.',
     route: 'GET /agents/{aid}/groups/{group_id}',
     output: Type.Object({
       ...Summary,
-      link: Type.String({ description: 'Lets in who has it: share it with care.' }),
+      link: Type.String({ description: 'Anyone with the link can join. Share it with care.' }),
       members: Type.Array(Member),
       max_seq: Seq,
       read_cursor: Seq,
@@ -140,14 +140,14 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupEntries: {
-    summary: 'A page of entries in causal order.',
+    summary: 'Reads a page of entries in causal order.',
     route: 'GET /agents/{aid}/groups/{group_id}/entries',
     query: closed({
       after_seq: AfterSeq,
       before_seq: Type.Optional(
         Type.Integer({
           minimum: 1,
-          description: 'The entries before this one instead: the newest of them, oldest first.',
+          description: 'Read the newest entries before this one instead, oldest first.',
         }),
       ),
       limit: Limit,
@@ -157,24 +157,24 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupLeave: {
-    summary: 'Leaves a group; its creator cannot.',
+    summary: 'Leaves a group. Its creator cannot leave.',
     route: 'POST /agents/{aid}/groups/{group_id}/leave',
     output: Ok,
     errors: ['not_found', 'not_member', 'creator_cannot_leave', 'bad_delegation', 'clock_wrong'],
   },
 
   groupCreate: {
-    summary: 'Makes a group.',
+    summary: 'Creates a group.',
     route: 'POST',
     params: AidParams,
     body: closed({ title: Type.Optional(Type.String({ maxLength: MAX_TITLE_CHARS })) }),
     output: Type.Object({ group_id: GroupId, link: Type.String() }),
     errors: ['not_found', 'quota_exceeded', 'clock_wrong'],
-    tool: { name: 'group_create', description: 'Make a group; whoever has its link can join.' },
+    tool: { name: 'group_create', description: 'Create a group; anyone with its link can join.' },
   },
 
   groupInvite: {
-    summary: `Invites an agent: a note of type ${NOTE_TYPE.invitation}, sent again until it is answered or ${timeText(INVITATION_LIFE_MS)} old.`,
+    summary: `Invites an agent with a note of type ${NOTE_TYPE.invitation}, repeated until it answers, for ${timeText(INVITATION_LIFE_MS)} at most.`,
     route: 'POST',
     body: closed({ target_aid: AidText }),
     output: Type.Object({ ok: Type.Literal(true), delivered: Type.Boolean() }),
@@ -183,7 +183,7 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupJoin: {
-    summary: 'Joins a group by its link, or by an invitation; what cannot be done now goes on in the background.',
+    summary: 'Joins a group by its link or by an invitation. Pending steps continue in the background.',
     route: 'POST',
     params: AidParams,
     body: closed({
@@ -193,7 +193,9 @@ export const roomOperations = declare(COMMON, {
       peer_aid: Type.Optional(AidText),
       inviter_aid: Type.Optional(AidText),
       member_hints: Type.Optional(Type.Array(AidText, { maxItems: MAX_HINTS })),
-      title: Type.Optional(Type.String({ maxLength: MAX_TITLE_CHARS, description: 'Shown until the group is here.' })),
+      title: Type.Optional(
+        Type.String({ maxLength: MAX_TITLE_CHARS, description: 'Shown until the group has synced.' }),
+      ),
     }),
     output: Type.Object({
       group_id: GroupId,
@@ -203,22 +205,23 @@ export const roomOperations = declare(COMMON, {
     errors: ['not_found', 'bad_aid', 'quota_exceeded', 'clock_wrong'],
     tool: {
       name: 'group_join',
-      description: 'Join by link, or by group_id and creator_aid after an invitation; the others say whom to ask.',
+      description:
+        'Join by link, or by group_id and creator_aid from an invitation. The other members help to find peers.',
       foreignText: true,
       idempotent: true,
     },
   },
 
   groupGetLink: {
-    summary: 'The link of a group.',
+    summary: 'Returns the link of a group.',
     route: 'GET',
     output: Type.Object({ link: Type.String() }),
     errors: ['not_found'],
-    tool: { name: 'group_get_link', description: 'The link of a group; it lets in who has it.' },
+    tool: { name: 'group_get_link', description: 'The link of a group; anyone with it can join.' },
   },
 
   groupMembers: {
-    summary: 'The members of a group.',
+    summary: 'Lists the members of a group.',
     route: 'GET',
     output: Type.Object({ members: Type.Array(Member) }),
     errors: ['not_found'],
@@ -246,7 +249,7 @@ export const roomOperations = declare(COMMON, {
       ),
       ref: Type.Optional(Type.String({ maxLength: MAX_REF_CHARS })),
       reply_to: Type.Optional(EntryId),
-      to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Who is mentioned.' })),
+      to: Type.Optional(Type.Array(AidText, { minItems: 1, maxItems: MAX_MENTIONS, description: 'Mentioned agents.' })),
     }),
     output: Written,
     errors: [
@@ -263,7 +266,7 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupRead: {
-    summary: 'A page of entries in causal order, filtered.',
+    summary: 'Reads a filtered page of entries in causal order.',
     route: 'GET',
     query: closed({
       after_seq: AfterSeq,
@@ -285,16 +288,16 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupMarkRead: {
-    summary: 'Moves the read cursor on; it never goes back.',
+    summary: 'Moves the read cursor forward. It never moves back.',
     route: 'POST',
-    body: closed({ seq: Type.Integer({ minimum: 0, description: 'Read up to here; 0 marks nothing.' }) }),
+    body: closed({ seq: Type.Integer({ minimum: 0, description: 'Last read entry; 0 marks nothing.' }) }),
     output: Type.Object({ read_cursor: Seq, unread_count: Seq }),
     errors: ['not_found'],
     tool: { name: 'group_mark_read', description: 'Mark entries up to seq as read.', idempotent: true },
   },
 
   groupRetract: {
-    summary: 'Withdraws an entry: for its author and for admins.',
+    summary: 'Withdraws an entry. Only its author and admins can.',
     route: 'POST',
     body: closed({ entry_id: EntryId }),
     output: Written,
@@ -303,7 +306,7 @@ export const roomOperations = declare(COMMON, {
   },
 
   groupSync: {
-    summary: 'Compares the copy with one member now: a diagnostic.',
+    summary: 'Syncs a group with one member now, for diagnosis.',
     route: 'POST',
     body: closed({ peer_aid: AidText }),
     output: Type.Object({ ok: Type.Literal(true), added: Seq, entry_count: Seq }),

@@ -1,16 +1,16 @@
-/** Schemas that several declarations share. */
+/** Schemas shared by several declarations. */
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
 import { AID_FORMAT } from '../foundation/domain/agents.ts';
 import { MAX_NAT_TYPE, NAT_TYPES } from '../foundation/domain/directory.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { memberOf } from '../foundation/json.ts';
 
-/** Longest id of a thing that this daemon has named, characters. */
+/** Longest ID that this daemon assigns, characters. */
 const MAX_ID_CHARS = 64;
-/** Longest cursor of a page, characters. */
+/** Longest page cursor, characters. */
 const MAX_CURSOR_CHARS = 32;
 
-/** An object that refuses keys it does not know: the form of every request schema. */
+/** An object that rejects unknown keys. Every request schema is one. */
 export function closed<P extends TProperties>(properties: P, description?: string): TObject<P> {
   return Type.Object(properties, {
     additionalProperties: false,
@@ -19,16 +19,16 @@ export function closed<P extends TProperties>(properties: P, description?: strin
 }
 
 /**
- * A body as the OpenAPI document shows it, of which exactly one of some members is sent. Its operation checks that, as it
- * can say more about it than a schema.
- * @param mayBeNone it may be sent without any of them
+ * A body in the OpenAPI document with exactly one of some members. The operation itself checks this, because it can
+ * explain the error better than a schema.
+ * @param mayBeNone the body may have none of them
  */
 export function exactlyOne(body: TObject, names: readonly string[], mayBeNone = false): TObject {
   const each = names.map((name) => ({ required: [name] }));
   return Object.assign({ ...body }, { oneOf: mayBeNone ? [{ not: { anyOf: each } }, ...each] : each });
 }
 
-/** Path, query or body of an operation that takes none. */
+/** Path, query or body of an operation without one. */
 export const NONE = closed({});
 
 /** A value or null. */
@@ -36,7 +36,7 @@ export function nullable<T extends TSchema>(schema: T) {
   return Type.Union([schema, Type.Null()]);
 }
 
-/** One of the texts of a list. */
+/** One of the given texts. */
 export function oneOf<const T extends string[]>(
   values: readonly [...T],
   options: { readonly description?: string } = {},
@@ -44,24 +44,24 @@ export function oneOf<const T extends string[]>(
   return Type.Enum(values, { type: 'string', ...options });
 }
 
-/** Path parameter of a thing that this daemon has named: an entry, a tunnel. */
+/** Path parameter with an ID that this daemon assigned, such as that of a tunnel. */
 export const Id = Type.String({ minLength: 1, maxLength: MAX_ID_CHARS });
 
-/** Where a page begins: `next_cursor` of the one before. */
-export const Cursor = Type.String({ maxLength: MAX_CURSOR_CHARS, description: '`next_cursor` of the page before.' });
+/** Start of a page: `next_cursor` of the previous one. */
+export const Cursor = Type.String({ maxLength: MAX_CURSOR_CHARS, description: '`next_cursor` of the previous page.' });
 
-/** How strangers reach a node, as it has been seen. */
+/** NAT type of a node as observed. */
 export const NatType = Type.Integer({
   minimum: 0,
   maximum: MAX_NAT_TYPE,
   description: `${NAT_TYPES.map((type, i) => `${i} ${type}`).join(', ')}.`,
 });
 
-/** In input a surface has brought it into canonical form before it runs an operation. */
+/** Surfaces convert it to canonical form before an operation runs. */
 export const AidText = Type.Unsafe<Aid>(
   Type.String({
     format: AID_FORMAT,
-    description: 'Agent identifier: `aid1…`, its `did:key:z6Mk…`, an Ethereum `0x…` or a Paralism address.',
+    description: 'Agent ID: `aid1…`, its `did:key:z6Mk…`, an Ethereum `0x…` or a Paralism address.',
   }),
 );
 
@@ -70,12 +70,12 @@ export function isAid(schema: TSchema | undefined): boolean {
   return memberOf(schema, 'format') === AID_FORMAT;
 }
 
-/** True where a member of an object is an AID, or a list of them. */
+/** True if an object has an AID or a list of AIDs as a member. */
 export function hasAid({ properties }: TObject): boolean {
   return Object.values(properties).some((member) => isAid(member) || isAid(itemsOf(member)));
 }
 
-/** The schema of what a list holds. */
+/** The schema of the items of a list. */
 export function itemsOf(schema: TSchema | undefined): TSchema | undefined {
   return memberOf(schema, 'items') as TSchema | undefined;
 }
@@ -89,15 +89,15 @@ export const Base64 = Type.String({ contentEncoding: 'base64', description: 'Sta
 
 export const Ok = Type.Object({ ok: Type.Literal(true) });
 
-/** A document whose members are not fixed: diagnostics. */
+/** A document without fixed members, for diagnosis. */
 export const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
-/** An object of any members. */
+/** An object with any members. */
 export function freeForm(description: string) {
   return Type.Unsafe<Readonly<Record<string, unknown>>>(Type.Object({}, { additionalProperties: true, description }));
 }
 
-/** Waiting things by AID, left out where nothing waits. */
+/** Counters by AID, without agents that have nothing pending. */
 export const Pending = Type.Record(
   Type.String(),
   Type.Object({
@@ -105,13 +105,13 @@ export const Pending = Type.Record(
     chat_invites: Type.Integer({ minimum: 0 }),
     chat_unread: Type.Integer({ minimum: 0 }),
   }),
-  { description: 'Local counters of agents that have something waiting, by AID.' },
+  { description: 'Pending items of the local agents, by AID.' },
 );
 
-/** The body of every error answer. */
+/** The body of every error response. */
 export const ErrorBody = Type.Object({
   error: Type.String({ description: 'A stable code in snake_case.' }),
-  message: Type.String({ description: 'What happened and what to do.' }),
+  message: Type.String({ description: 'What failed and what to do.' }),
   details: Type.Optional(AnyObject),
 });
 

@@ -1,28 +1,28 @@
 /**
- * Routes that are not JSON in, JSON out: event streams, uploads, the gateway, pages. They are
- * declared beside the operations and served by hand, behind the same gate.
+ * Streams: routes that are not JSON in, JSON out, such as event streams, uploads, the gateway and pages. They pass the
+ * same checks as operations, and each has a handler of its own.
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';
 import type { Method, Permission } from './operation.ts';
 
 export interface StreamDeclaration {
-  /** Its key in the table, camelCase: the `operationId` of the OpenAPI document. */
+  /** Key in the table, camelCase: `operationId` of the OpenAPI document. */
   readonly name: string;
   readonly summary: string;
-  /** `ANY`: every method but CONNECT. */
+  /** `ANY`: every method except CONNECT. */
   readonly methods: readonly (Method | 'HEAD')[] | 'ANY';
-  /** OpenAPI form; `{name*}` at the end takes the rest of the path, slashes and all. */
+  /** OpenAPI form. `{name*}` at the end matches the rest of the path with its slashes. */
   readonly path: string;
   readonly params: TObject;
   readonly query: TObject;
-  /** Media type that a write must carry; left out: any, or none. */
+  /** Required media type of a write. Default: any, or none. */
   readonly accepts?: string;
-  /** Media type of the answer. */
+  /** Media type of the response. */
   readonly produces: string;
-  /** What the answer is, where that is JSON. */
+  /** Schema of the response, if it is JSON. */
   readonly output?: TSchema;
-  /** Status of success; 200 where it is left out. */
+  /** Status of success. Default: 200. */
   readonly status?: number;
   readonly permission: Permission;
   readonly errors: readonly ErrorCode[];

@@ -1,7 +1,4 @@
-/**
- * The operations as tools: a flat list of parameters under the names that a tool has, whatever part
- * of a request they are over REST. Serves `POST /mcp/call` and the MCP server alike.
- */
+/** The operations as tools, each with one flat list of parameters. Used by `POST /mcp/call` and the MCP server. */
 import type { TObject, TSchema } from 'typebox';
 import { type ErrorCode, SvcError } from '../foundation/errors.ts';
 import { parseAid } from '../foundation/identity/aid.ts';
@@ -15,7 +12,7 @@ import {
   type ToolDeclaration,
 } from './operation.ts';
 
-/** JSON Schema of a tool's arguments. */
+/** JSON Schema of the arguments of a tool. */
 export interface ToolInputSchema {
   readonly type: 'object';
   readonly properties: Readonly<Record<string, TSchema>>;
@@ -23,26 +20,26 @@ export interface ToolInputSchema {
   readonly additionalProperties: false;
 }
 
-/** One tool, as it is shown to who may call it. */
+/** A tool as clients see it. */
 export interface ToolView {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: ToolInputSchema;
   readonly outputSchema: TSchema;
-  /** Changes nothing. */
+  /** Read-only. */
   readonly readOnly: boolean;
   readonly destructive: boolean;
   readonly idempotent: boolean;
-  /** The result holds text that other agents wrote. */
+  /** The result contains text written by other agents. */
   readonly foreignText: boolean;
-  /** Reaches, or asks, other nodes. */
+  /** Communicates with other nodes. */
   readonly openWorld: boolean;
 }
 
 type Part = keyof RawInput;
 type Arguments = Readonly<Record<string, unknown>>;
 
-/** Where an argument of a tool belongs in the operation's input, and what it may be. */
+/** The input member of a tool argument, and its schema. */
 interface Place {
   readonly part: Part;
   readonly key: string;
@@ -59,11 +56,11 @@ interface Tool {
 
 export interface ToolTableDependencies {
   readonly operations: readonly BoundOperation[];
-  /** What waits for the agents here, by AID; it goes along with every result that is an object. */
+  /** Pending items of the local agents, by AID. Added to every result that is an object. */
   readonly pending: () => Readonly<Record<string, unknown>>;
 }
 
-/** Who may give one of these talks to other nodes. */
+/** Operations that can fail with one of these communicate with other nodes. */
 const NETWORK_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'resolve_failed',
   'network_unavailable',
@@ -114,7 +111,7 @@ function toolOf(operation: BoundOperation, tool: ToolDeclaration): Tool {
   return { view, operation, places, read: compileInput(declaration, parseAid, 'json') };
 }
 
-/** A refused argument under the name that the tool gives it. */
+/** An invalid argument under its name in the tool. */
 function inToolTerms(error: unknown, places: ReadonlyMap<string, Place>): unknown {
   if (!(error instanceof SvcError)) return error;
   const { path, problem } = error.details ?? {};
@@ -124,8 +121,7 @@ function inToolTerms(error: unknown, places: ReadonlyMap<string, Place>): unknow
   const name = [...places].find(([, place]) => place.key === key && place.part === part)?.[0] ?? key;
   const shown = `/${[name, ...rest].join('/')}`;
   return new SvcError(error.code, {
-    message:
-      typeof problem === 'string' ? `The arguments do not fit: ${shown} ${problem}.` : `${error.message} (${shown})`,
+    message: typeof problem === 'string' ? `Invalid arguments: ${shown} ${problem}.` : `${error.message} (${shown})`,
     details: { ...error.details, in: 'args', path: shown },
     cause: error,
   });
@@ -143,7 +139,7 @@ export class ToolTable {
     }
   }
 
-  /** Every tool, in order of the table. */
+  /** All tools, in the order of the table. */
   list(): readonly ToolView[] {
     return [...this.#tools.values()].map(({ view }) => view);
   }
@@ -153,13 +149,17 @@ export class ToolTable {
   }
 
   /**
-   * Calls a tool. The result carries the `pending` counters where something waits.
-   * @throws SvcError `not_found` for an unknown tool, `invalid_request`, `bad_aid`, `local_only`, and what the operation gives
+   * Calls a tool. The result contains the `pending` counters if there are any.
+   * @throws SvcError `not_found` for an unknown tool, `invalid_request`, `bad_aid`, `local_only`, and the errors of the
+   * operation
    */
   async call(name: string, args: Arguments, context: CallContext): Promise<unknown> {
     const tool = this.#tools.get(name);
     if (tool === undefined)
-      throw new SvcError('not_found', { thing: 'tool', message: 'There is no tool of this name.' });
+      throw new SvcError('not_found', {
+        thing: 'tool',
+        message: 'Unknown tool. The MCP request tools/list shows all tools.',
+      });
     const { operation } = tool;
     if (operation.declaration.permission === 'local_only' && context.origin !== 'local')
       throw new SvcError('local_only');

@@ -1,19 +1,19 @@
-/** Calling the tools of the MCP server over plain HTTP. */
+/** Calls MCP tools over plain HTTP. */
 import { Type } from 'typebox';
 import { declare } from './declare.ts';
 import { AnyObject, closed } from './schemas.ts';
 
-/** Longest name of a tool, characters. */
+/** Longest tool name, characters. */
 const MAX_TOOL_NAME = 128;
 
 const COMMON = { tag: 'MCP' };
 
-/** Status of an answer in which a tool reports an error. */
+/** Status of a response in which a tool reports an error. */
 export const TOOL_ERROR_STATUS = 422;
 
 export const toolOperations = declare(COMMON, {
   toolCall: {
-    summary: 'Calls a tool; an error of the tool keeps its code and message, with status 422.',
+    summary: 'Calls a tool. Tool errors keep their code and message, and have status 422.',
     route: 'POST /mcp/call',
     body: closed({
       tool: Type.String({ minLength: 1, maxLength: MAX_TOOL_NAME }),

@@ -16,7 +16,7 @@ import { AidParams, AidText, closed, Id, Ok, oneOf, Timestamp } from './schemas.
 
 const COMMON = { tag: 'Tunnels' };
 
-/** What reaching a remote agent may give. */
+/** Errors of reaching a remote agent. */
 export const REACH_ERRORS = [
   'bad_aid',
   'local_aid_required',
@@ -34,37 +34,37 @@ export const REACH_ERRORS = [
   'protocol_error',
 ] as const;
 
-/** What calls may fail with beyond that. */
+/** Further errors of calls. */
 export const CALL_ERRORS = ['bad_response', 'loop_detected'] as const;
 
 const LocalAid = Type.Optional(AidText);
-/** The credential for the called agent. */
+/** Access token for the called agent. */
 export const AccessToken = Type.Optional(
-  Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'What the remote agent asks for.' }),
+  Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS, description: 'Access token for the remote agent.' }),
 );
 const DisableRelay = Type.Optional(Type.Boolean({ default: false }));
 
-/** Why the latest connection that was not served was not. */
+/** Why the last connection failed. */
 export const LastError = Type.Optional(
   Type.Object(
     { code: Type.String(), message: Type.String(), at: Timestamp },
-    { description: 'Of the latest connection that was not served.' },
+    { description: 'Error of the last failed connection.' },
   ),
 );
 const IdleLimit = Type.Integer({
   minimum: -1,
-  description: 'Seconds without a connection until it closes; -1: it does not.',
+  description: 'Closes after this many seconds without a connection. -1: never.',
 });
 
 export const TunnelView = Type.Object({
   id: Type.String(),
   local_aid: AidText,
   remote_aid: AidText,
-  listen: Type.String({ description: 'host:port that clients connect to.' }),
+  listen: Type.String({ description: 'Address for clients, host:port.' }),
   is_relayed: Type.Boolean(),
   path: oneOf(LINK_PATH_KINDS, {
     description:
-      'Of the newest connection, or the next one. After a restart, `direct` with an empty remote_addr until one was made.',
+      'Path of the newest connection, or of the next one. After a restart it is `direct` with an empty remote_addr until the first connection.',
   }),
   remote_addr: Type.String(),
   rtt_ms: Type.Number({ minimum: 0 }),
@@ -79,11 +79,11 @@ export const TunnelView = Type.Object({
       {
         since: Timestamp,
         held_until: Timestamp,
-        connections: Type.Integer({ minimum: 1, description: 'Of this tunnel, without a path.' }),
+        connections: Type.Integer({ minimum: 1, description: 'Address of this tunnel without a path.' }),
       },
       {
         description:
-          'Present while connections have lost their path. They continue on another path that comes before held_until, and are reset then.',
+          'Only while connections have lost their path. They continue on a new path until held_until, and are then reset.',
       },
     ),
   ),
@@ -99,7 +99,7 @@ const ClosedTunnelView = Type.Object({
   closed_at: Timestamp,
   reason: oneOf([...CLOSE_REASONS], {
     description:
-      '`idle`: nothing connected for idle_timeout_sec. `port_in_use`: its port was taken when the daemon started again.',
+      '`idle`: no connection for idle_timeout_sec. `port_in_use`: another program used the port at the start of the daemon.',
   }),
   bytes_up: Type.Integer({ minimum: 0 }),
   bytes_down: Type.Integer({ minimum: 0 }),
@@ -111,25 +111,25 @@ const TunnelParams = closed({ id: Id });
 
 export const tunnelOperations = declare(COMMON, {
   connect: {
-    summary: 'Opens a local address for one TCP connection to a remote agent.',
+    summary: 'Opens a local port for one TCP connection to a remote agent.',
     route: 'POST /connect/{aid}',
     params: AidParams,
     body: closed({ local_aid: LocalAid, access_token: AccessToken, disable_relay: DisableRelay }),
     output: Type.Object({
-      tunnel: Type.String({ description: `host:port; it waits ${timeText(CLIENT_WAIT_MS)} for its one client.` }),
+      tunnel: Type.String({ description: `host:port; it waits ${timeText(CLIENT_WAIT_MS)} for its client.` }),
     }),
     heartbeat: 'local_aid',
     errors: [...REACH_ERRORS, 'calls_only', 'quota_exceeded'],
     tool: {
       name: 'svc_connect',
-      description: 'Local address for one TCP connection to an agent.',
+      description: 'Open a local port for one TCP connection to an agent.',
       rename: { remote_aid: 'aid' },
       omit: ['disable_relay'],
     },
   },
 
   tunnelOpen: {
-    summary: 'Opens a tunnel, or gives the one that stands for the same agents and port (status 200).',
+    summary: 'Opens a tunnel. Returns an existing one for the same agents and port with status 200.',
     route: 'POST /tunnel/{aid}',
     params: AidParams,
     body: closed({
@@ -140,7 +140,7 @@ export const tunnelOperations = declare(COMMON, {
           minimum: 0,
           maximum: MAX_PORT,
           default: 0,
-          description: '0 lets the system choose; another one is restored after a restart.',
+          description: '0: the system chooses. Another port is restored after a restart.',
         }),
       ),
       idle_timeout_sec: Type.Optional(
@@ -148,7 +148,7 @@ export const tunnelOperations = declare(COMMON, {
           minimum: -1,
           maximum: MAX_IDLE_TIMEOUT_S,
           default: 0,
-          description: `0 means ${timeText(DEFAULT_IDLE_TIMEOUT_S * 1000)}, -1 never. Left out, a tunnel that stands keeps its own.`,
+          description: `0: ${timeText(DEFAULT_IDLE_TIMEOUT_S * 1000)}; -1: never. Default of an existing tunnel: unchanged.`,
         }),
       ),
       disable_relay: DisableRelay,
@@ -160,7 +160,7 @@ export const tunnelOperations = declare(COMMON, {
     errors: [...REACH_ERRORS, 'calls_only', 'port_in_use', 'quota_exceeded'],
     tool: {
       name: 'svc_tunnel_open',
-      description: 'TCP tunnel to an agent.',
+      description: 'Open a TCP tunnel to an agent.',
       rename: { remote_aid: 'aid' },
       omit: ['disable_relay'],
       idempotent: true,
@@ -174,7 +174,7 @@ export const tunnelOperations = declare(COMMON, {
     output: Type.Object({
       tunnels: Type.Array(TunnelView),
       closed: Type.Array(ClosedTunnelView, {
-        description: 'Those that closed last, and why; the latest first. With the first page only.',
+        description: 'Recently closed tunnels with the reason, latest first. Only in the first page.',
       }),
       next_cursor: NextCursor,
     }),
@@ -200,7 +200,7 @@ export const tunnelOperations = declare(COMMON, {
   },
 
   tunnelReset: {
-    summary: "Drops a tunnel's connections and path; the next client dials anew.",
+    summary: "Closes a tunnel's connections and its path. The next client dials again.",
     route: 'POST /tunnel/{id}/reset',
     params: TunnelParams,
     output: Ok,
@@ -209,7 +209,7 @@ export const tunnelOperations = declare(COMMON, {
   },
 
   sessionGet: {
-    summary: 'Says which agent stands behind a connection to a bound service, by its source port.',
+    summary: 'Identifies the remote agent of a connection to a bound service, by its source port.',
     route: 'GET /sessions/{port}',
     params: closed({ port: Type.Integer({ minimum: 1, maximum: MAX_PORT }) }),
     output: Type.Object({ caller_aid: AidText, local_aid: AidText, since: Timestamp }),

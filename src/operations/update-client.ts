@@ -1,17 +1,17 @@
-/** Asks a daemon to update itself, and follows it over its restart. */
+/** Starts an update and follows it across the restart of the daemon. */
 import { SvcError } from '../foundation/errors.ts';
 import type { Client } from './client.ts';
 import type { OutputOf } from './operation.ts';
 import type { updateOperations } from './update.ts';
 
-/** Time between two questions how far it is. */
+/** Interval between two status requests. */
 const POLL_MS = 500;
-/** An update has to be over this long after it was asked for: it may have to fetch much, and prove itself. */
+/** Time limit of an update, which includes downloads and self-tests. */
 const FOLLOW_LIMIT_MS = 15 * 60_000;
 
 export type UpdateView = OutputOf<typeof updateOperations.updateStatus>;
 
-/** What may come instead of an answer while the daemon is stopped and started again, also by way of another node. */
+/** Errors that are expected while the daemon restarts, also through another node. */
 const AWAY: ReadonlySet<string> = new Set([
   'daemon_unreachable',
   'connect_failed',
@@ -25,9 +25,9 @@ const AWAY: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Has the newest release put in place where there is one, and waits for the end of it.
- * @returns how it stands then; `managed: false` or a warning says that nothing was tried
- * @throws SvcError `timeout`, and what the daemon says
+ * Installs the newest release, if there is one, and waits for the result.
+ * @returns the final state. With `managed: false` or a warning, nothing was tried
+ * @throws SvcError `timeout`, and the errors of the daemon
  */
 export async function updateAndFollow(client: Client<typeof updateOperations>, pollMs = POLL_MS): Promise<UpdateView> {
   const before = await client.updateStatus({ check: true });
@@ -44,6 +44,9 @@ export async function updateAndFollow(client: Client<typeof updateOperations>, p
     } catch (error) {
       if (!(error instanceof SvcError) || !AWAY.has(error.code)) throw error;
     }
-    if (Date.now() > end) throw new SvcError('timeout', { message: 'The update did not come to an end.' });
+    if (Date.now() > end)
+      throw new SvcError('timeout', {
+        message: 'The update did not finish in time. Check "svc update status" and the log.',
+      });
   }
 }

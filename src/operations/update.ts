@@ -1,4 +1,4 @@
-/** Operations on updates of svcd itself. */
+/** Operations on updates of svcd. */
 import { Type } from 'typebox';
 import { UPDATE_STATES } from '../foundation/domain/updates.ts';
 import { declare } from './declare.ts';
@@ -8,23 +8,20 @@ const COMMON = { tag: 'Updates' };
 
 export const UpdateStatusView = Type.Object({
   current_version: Type.String(),
-  latest_version: nullable(
-    Type.String({ description: 'Null until the registry was asked, and where it could not be.' }),
-  ),
+  latest_version: nullable(Type.String({ description: 'Null if the registry was not asked or did not answer.' })),
   update_available: Type.Boolean(),
   state: oneOf(UPDATE_STATES, {
-    description: 'What is under way, or how the last update or look ended.',
+    description: 'The current step, or the result of the last update or check.',
   }),
   last_check_at: nullable(Timestamp),
-  last_error: Type.Optional(Type.String({ description: 'Why it failed or was rolled back.' })),
-  managed: Type.Boolean({ description: 'Runs as the installed service: updates can be applied.' }),
-  warning: Type.Optional(Type.String({ description: 'Why there are no updates here.' })),
+  last_error: Type.Optional(Type.String({ description: 'Why the last update failed or was rolled back.' })),
+  managed: Type.Boolean({ description: 'Runs as a system service that can be updated.' }),
+  warning: Type.Optional(Type.String({ description: 'Why updates are not available here.' })),
 });
 
 export const updateOperations = declare(COMMON, {
   updateStatus: {
-    summary:
-      'Shows the newest release that is known and how the last update ended; asks the registry only with `check`.',
+    summary: 'Shows the newest known release and the result of the last update. Asks the registry only with `check`.',
     route: 'GET /update/status',
     query: closed({
       check: Type.Optional(Type.Boolean({ default: false, description: 'Ask the npm registry first.' })),
@@ -34,7 +31,7 @@ export const updateOperations = declare(COMMON, {
 
   updateApply: {
     summary:
-      'Looks for a newer release and, in the installed service, puts it in place; `GET /update/status` says how it ends.',
+      'Checks for a newer release and installs it, if svcd runs as a system service. `GET /update/status` shows the result.',
     route: 'POST /update/apply',
     body: Type.Object({}, { additionalProperties: true, description: 'Ignored.' }),
     ignoresBody: true,

@@ -1,4 +1,4 @@
-/** Operations on agents whose master is a wallet: an Ethereum or a Paralism key. */
+/** Operations on agents whose master key is a wallet (Ethereum or Paralism). */
 import { Type } from 'typebox';
 import { AID_FORMAT } from '../foundation/domain/agents.ts';
 import { MAX_UNIX_S } from '../foundation/domain/time.ts';
@@ -14,14 +14,14 @@ const EthereumAddress = Type.Unsafe<Aid>(Type.String({ format: AID_FORMAT, descr
 const UnixTime = { minimum: 0, maximum: MAX_UNIX_S } as const;
 const Window = {
   issued_at: Type.Integer({ ...UnixTime, description: 'Unix seconds.' }),
-  expires_at: Type.Integer({ ...UnixTime, description: 'Unix seconds, after `issued_at`; 0: never.' }),
+  expires_at: Type.Integer({ ...UnixTime, description: 'Unix seconds after `issued_at`; 0: never.' }),
 };
 const Scope = Type.Optional(Type.Integer({ minimum: 0, description: '1, network operations; 0 means 1.' }));
 const SeedHex = Type.Optional(Type.String({ description: 'Operational key: its 32-byte seed in hex.' }));
-const PublicKeyHex = Type.Optional(Type.String({ description: 'Operational key: its public half in hex.' }));
+const PublicKeyHex = Type.Optional(Type.String({ description: 'Operational key: its public key in hex.' }));
 const WalletKeyHex = Type.String({ description: "The wallet's private key, 64 hex characters." });
 
-/** One of them at most; without any a new key is made. */
+/** At most one of them. Without any, a new key is generated. */
 const OPERATIONAL_KEY = {
   operational_private_key_hex: Type.Optional(PrivateKeyHex),
   operational_private_key_seed_hex: SeedHex,
@@ -31,14 +31,14 @@ const OPERATIONAL_KEY = {
 const Proof = Type.Object({
   aid: AidText,
   delegation_proof_hex: Type.String(),
-  message: Type.String({ description: 'The text that was signed.' }),
+  message: Type.String({ description: 'The signed text.' }),
   operational_public_key_hex: Type.String(),
   operational_private_key_hex: Type.Optional(
-    Type.String({ description: 'Only where it was made here; shown once, kept nowhere.' }),
+    Type.String({ description: 'Only if it was generated here. Returned once, stored nowhere.' }),
   ),
 });
 
-/** A wallet's key may guard more than an agent: it does not come from, or go to, another machine. */
+/** The key of a wallet may protect more than an agent: it must stay on this machine. */
 const PROOF = {
   output: Proof,
   permission: 'local_only',
@@ -78,20 +78,20 @@ const ParalismProofBody = closed({
 
 export const walletOperations = declare(COMMON, {
   walletGenerate: {
-    summary:
-      'Makes a wallet and the identity that it owns, and returns the keys once; nothing is stored or registered.',
+    summary: 'Generates a wallet and its identity, and returns the keys once. Nothing is stored or registered.',
     route: 'POST /agents/generate',
     body: closed({ chain: Type.Optional(Type.Union([...Chain.anyOf], { default: 'ethereum' })) }),
     output: Type.Object({ chain: Chain, ...agentOperations.identityGenerate.output.properties }),
     tool: {
       name: 'svc_agents_generate_ethereum',
-      description: 'Make an Ethereum wallet and its identity; the keys are shown once.',
+      description: 'Generate an Ethereum wallet and its identity; the keys are shown once.',
       omit: ['chain'],
     },
   },
 
   ethereumMessage: {
-    summary: 'The text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
+    summary:
+      'Returns the text that an Ethereum wallet signs (EIP-191 `personal_sign`) to delegate to an operational key.',
     route: 'POST /agents/ethereum/delegation-message',
     body: MessageBody,
     shownBody: exactlyOne(MessageBody, ['operational_public_key_hex', 'operational_private_key_seed_hex']),
@@ -105,7 +105,7 @@ export const walletOperations = declare(COMMON, {
   },
 
   ethereumRegister: {
-    summary: 'Registers an Ethereum agent with the signature of its wallet over the delegation message.',
+    summary: "Registers an Ethereum agent with the wallet's signature of the delegation message.",
     route: 'POST /agents/ethereum/register',
     body: RegisterBody,
     shownBody: exactlyOne(RegisterBody, ['operational_private_key_hex', 'operational_private_key_seed_hex']),
@@ -120,7 +120,7 @@ export const walletOperations = declare(COMMON, {
 
   ethereumProof: {
     ...PROOF,
-    summary: 'Signs a delegation with an Ethereum private key, which is not kept; only for programs on this machine.',
+    summary: 'Signs a delegation with an Ethereum private key. The key is not stored.',
     route: 'POST /agents/ethereum/proof',
     body: EthereumProofBody,
     shownBody: exactlyOne(EthereumProofBody, Object.keys(OPERATIONAL_KEY), true),
@@ -132,7 +132,7 @@ export const walletOperations = declare(COMMON, {
 
   paralismProof: {
     ...PROOF,
-    summary: 'Signs a delegation with a Paralism private key, which is not kept; only for programs on this machine.',
+    summary: 'Signs a delegation with a Paralism private key. The key is not stored.',
     route: 'POST /agents/paralism/proof',
     body: ParalismProofBody,
     shownBody: exactlyOne(ParalismProofBody, Object.keys(OPERATIONAL_KEY), true),

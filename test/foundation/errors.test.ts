@@ -32,6 +32,6 @@ test('an agent that is not here is named', () => {
   const error = noSuchAgent('aid1x');
   assert.deepEqual(
     [error.code, error.message, error.details],
-    ['not_found', 'No such agent is registered here.', { aid: 'aid1x' }],
+    ['not_found', 'This agent is not registered here.', { aid: 'aid1x' }],
   );
 });

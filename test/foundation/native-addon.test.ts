@@ -49,7 +49,7 @@ test('no part is put where others may write, and into no link', (t) => {
   const [open, link] = [join(directory, 'open'), join(directory, 'link')];
   mkdirSync(open);
   chmodSync(open, 0o770);
-  assert.throws(() => keptFile(open, 'part', CONTENT), /not ours alone/);
+  assert.throws(() => keptFile(open, 'part', CONTENT), /not a private folder/);
   symlinkSync(directory, link);
-  assert.throws(() => keptFile(link, 'part', CONTENT), /not ours alone/);
+  assert.throws(() => keptFile(link, 'part', CONTENT), /not a private folder/);
 });

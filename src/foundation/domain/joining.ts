@@ -25,4 +25,4 @@ export const MAX_INVITATION_CHARS = 4096;
 
 /** What to do where no other node is known. */
 export const NO_NODE_KNOWN =
-  'Type "svc invite" on a machine that runs svcd, and "svc join <the line>" here; or start svcd with --bootstrap and a node that you know. On one LAN nodes find each other by themselves, unless mdns is off.';
+  'Run "svc invite" on another machine with svcd and "svc join <invitation>" here, or start svcd with --bootstrap and the address of a node. Nodes on one LAN find each other unless mdns is off.';

@@ -1,4 +1,4 @@
-/** The handlers of the operations on access lists. */
+/** Handlers of the access list operations. */
 import type { Static } from 'typebox';
 import type { AccessLists, AllowInput } from '../../capabilities/access/access-lists.ts';
 import type { Callers } from '../../capabilities/access/callers.ts';
@@ -13,17 +13,17 @@ import { timeOf } from './values.ts';
 export interface AccessHandlerDependencies {
   readonly access: AccessLists;
   readonly callers: Pick<Callers, 'of' | 'since'>;
-  /** What the access list of an agent says of a caller now. */
+  /** The current access decision for a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;
-  /** Of the address book, by AID. */
+  /** Labels of the address book, by AID. */
   readonly labels: () => Readonly<Record<string, string>>;
-  /** @throws SvcError `not_found` where no such agent is registered here */
+  /** @throws SvcError `not_found` if the agent is not registered here */
   readonly requireAgent: (aid: Aid) => Aid;
 }
 
 const OK = { ok: true } as const;
 
-/** What a new allow entry for an AID, or for whoever presents a secret, is made from. */
+/** The rule of a new allow entry: an AID, or a secret. */
 export function newAllowEntry(aid: Aid | undefined, entry: Omit<Static<typeof AllowBody>, 'aid'>): AllowInput {
   const { secret, generate_secret: generateSecret, label, expires_at: end } = entry;
   return { aid, secret, generateSecret, label, expiresAt: timeOf(end) };

@@ -1,4 +1,4 @@
-/** The handlers of the operations on the address book. */
+/** Handlers of the address book operations. */
 import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import { type Clock, isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -6,7 +6,7 @@ import { parseAid } from '../../foundation/identity/aid.ts';
 import type { addressBookOperations } from '../address-book.ts';
 import type { Handlers } from '../operation.ts';
 
-/** True where a write is for the version that is there (RFC 9110, section 13.1.1); for any where it names none. */
+/** True if a write accepts the current version (RFC 9110, section 13.1.1). A write without `If-Match` accepts any. */
 function isMeant(ifMatch: string | undefined, etag: string): boolean {
   if (ifMatch === undefined) return true;
   return ifMatch.split(',').some((one) => one.trim() === '*' || one.trim() === etag);
@@ -29,7 +29,7 @@ export function addressBookHandlers({
       if (!isMeant(context.ifMatch, etag()))
         throw new SvcError('wrong_state', {
           status: 412,
-          message: 'Somebody else has changed the address book meanwhile: read it again.',
+          message: 'The address book was changed by another program. Read it again, then repeat the change.',
         });
       const now = isoTime(clock.now());
       const complete = favorites.map((favorite) => {

@@ -1,4 +1,4 @@
-/** The handlers of the operations on identities and local agents. */
+/** Handlers of the operations on identities and local agents. */
 import type { Static } from 'typebox';
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';
@@ -27,24 +27,24 @@ export interface AgentHandlerDependencies {
   readonly clock: Clock;
   /** The Ed25519 key of this node. */
   readonly nodeKey: Uint8Array;
-  /** The key of the proofs to the service of an agent. */
+  /** The key that proves callers to the service of an agent. */
   readonly callerKey: (aid: Aid) => Uint8Array;
-  /** Access control of an agent, secrets redacted. */
+  /** The access list of an agent, secrets redacted. */
   readonly acl: (aid: Aid) => Static<typeof AclView>;
-  /** The same of several agents. */
+  /** The access lists of several agents. */
   readonly acls: (aids: readonly Aid[]) => ReadonlyMap<Aid, Static<typeof AclView>>;
-  /** What waits for the agents here, by AID: those with something only. */
+  /** Pending items by AID, without agents that have none. */
   readonly pendingCounters: () => Static<typeof Pending>;
-  /** Whether other nodes reach this one unasked; undefined while that is not known. */
+  /** Whether other nodes can connect to this one; undefined if unknown. */
   readonly reachable: () => boolean | undefined;
 }
 
-/** A profile card in the form of the API. */
+/** A profile in the form of the API. */
 export function profileView({ cardHash, ...card }: ProfileCard) {
   return { ...card, card_hash: cardHash };
 }
 
-/** The times of a publication as text: a list of a thousand agents has three thousand of them, which seldom change. */
+/** Caches times as text: a list of a thousand agents has three thousand, which rarely change. */
 const publicationTimes = onceEach(({ lastPublishAt, nextRepublishAt, recordExpiresAt }: PublicationSummary) => ({
   lastPublishAt: timeOrNull(lastPublishAt),
   nextRepublishAt: timeOrNull(nextRepublishAt),
@@ -90,7 +90,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
     return waiting === undefined ? view : { ...view, pending: { [aid]: waiting } };
   }
 
-  /** What the network says of an agent; null where it says nothing. */
+  /** The published record of an agent, or null. */
   async function published(aid: Aid, signal: AbortSignal) {
     try {
       return await resolver.resolve(aid, { fresh: true, signal });
@@ -110,7 +110,7 @@ export function agentHandlers(deps: AgentHandlerDependencies): Handlers<typeof a
         operational_private_key_hex: toHex(operational.seed),
         delegation_proof_hex: toHex(encodeDelegation(delegation)),
         warning:
-          'The master key is shown this once and is stored nowhere. Keep it safe and offline: it is the only way to restore this AID.',
+          'The master key is shown once and stored nowhere. Keep it safe and offline: without it, this AID cannot be restored.',
       };
     },
     agentRegister: async (input) => {

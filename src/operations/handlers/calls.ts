@@ -9,14 +9,14 @@ import type { CallContext, Handlers } from '../operation.ts';
 
 export interface CallHandlerDependencies {
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult>;
-  /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
+  /** The acting local agent: the named one, or the only one. See docs/concepts.md. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 
-/** Bodies from here on are written into the answer by the surface where it can, bytes. */
+/** From this size, the surface writes bodies into the response itself, if it can. Bytes. */
 const LONG_BODY_BYTES: number = 48 * 1024;
 
-/** The base64 of a body, or what stands for it. */
+/** The base64 of a body, or its placeholder. */
 function bodyText(body: CollectedBytes, context: CallContext): string {
   if (body.length >= LONG_BODY_BYTES && context.inline !== undefined) return context.inline(body);
   const text = toBase64(body.bytes());

@@ -1,4 +1,4 @@
-/** The handlers of the operations on cards. */
+/** Handlers of the card operations. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { OwnCard, OwnCards } from '../../capabilities/cards/own-cards.ts';
 import type { FoundCard, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
@@ -13,7 +13,7 @@ export interface CardHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;
   readonly ownCards: Pick<OwnCards, 'find' | 'get' | 'set' | 'delete'>;
   readonly remoteCards: Pick<RemoteCards, 'get'>;
-  /** The local agent that acts: the named one, or the only one. */
+  /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 

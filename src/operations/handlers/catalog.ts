@@ -1,4 +1,4 @@
-/** The handlers of the operations for programs that look for agents as the web has agreed on. */
+/** Handlers of the AI Catalog and the search. */
 import type { Catalog } from '../../capabilities/directory/catalog/catalog.ts';
 import { SEARCH_PAGE_DEFAULT } from '../../foundation/domain/catalog.ts';
 import type { catalogOperations } from '../catalog.ts';

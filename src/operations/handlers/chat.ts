@@ -1,4 +1,4 @@
-/** The handlers of the operations on chat. */
+/** Handlers of the chat operations. */
 import type { Chat } from '../../capabilities/chat/chat.ts';
 import type { Contact } from '../../capabilities/chat/types.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -24,7 +24,7 @@ export interface ChatHandlerDependencies {
 const OK = { ok: true } as const;
 
 function stateView(state: PairState): OutputOf<typeof chatOperations.chatRequest> {
-  // What was just asked for or accepted never leaves nothing behind.
+  // A contact that was just requested or accepted exists.
   if (state === 'none') throw new SvcError('wrong_state');
   return { state };
 }
@@ -76,9 +76,12 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
       return OK;
     },
     chatSend: async ({ aid, peer, text, path, object_id: objectId }, { origin }) => {
-      // Whoever is not on this machine must not make its files readable.
+      // A remote caller must not make files of this machine readable.
       if (path !== undefined && origin !== 'local')
-        throw new SvcError('local_only', { message: 'A file by its path is only for programs on the same machine.' });
+        throw new SvcError('local_only', {
+          message:
+            'Only programs on this machine can send a file by its path. Upload it as an object, and send that with object_id.',
+        });
       return chat.send(aid, peer, { text, path, objectId });
     },
     chatMarkRead: ({ aid, peer, scanned_to = 0 }) => {

@@ -1,4 +1,4 @@
-/** The handlers of the operations on what agents publish, and on finding others. */
+/** Handlers of the directory operations. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { didDocument } from '../../capabilities/directory/did-document.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
@@ -24,18 +24,18 @@ export interface DirectoryHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;
   readonly directory: Directory;
   readonly resolver: Resolver;
-  /** The signed card of an agent here, which its profile names unless it says otherwise. */
+  /** The signed card of a local agent. Its profile names it by default. */
   readonly cardOf: (aid: Aid) => string | undefined;
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;
 }
 
 type RecordView = ResultOf<typeof directoryOperations.resolveRecords>['records'][number];
 
-/** @throws SvcError `invalid_request` where an agent of a wallet has none */
+/** @throws SvcError `invalid_request` for the agent of a wallet */
 function orNoDid<T>(value: T | null): T {
   if (value !== null) return value;
   throw new SvcError('invalid_request', {
-    message: 'Only a native agent (aid1…) has a did:key: the AID of a wallet is the hash of its key.',
+    message: 'Only native agents (aid1…) have a did:key. The AID of a wallet is a hash of its key.',
     details: { in: 'path', path: '/aid' },
   });
 }
@@ -67,7 +67,7 @@ function entryView({ expiresAt: end, ...entry }: DiscoveryEntry) {
 
 export function directoryHandlers(deps: DirectoryHandlerDependencies): Handlers<typeof directoryOperations> {
   const { agents, directory, resolver, discover, cardOf } = deps;
-  /** An agent that is registered here; the node itself is none. */
+  /** An agent registered here. The node itself is not one. */
   const local = (aid: Aid): Aid => agents.get(aid).aid;
   return {
     agentPublish: async ({ aid }) => published(await directory.publish(local(aid))),

@@ -1,4 +1,4 @@
-/** The handler of the operation that looks for what keeps agents from being found and called. */
+/** The handler of the doctor operation. */
 import { isLoopbackHost, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { type Finding, findingsOf, isWell } from '../../foundation/domain/findings.ts';
@@ -16,11 +16,11 @@ import { examineRelease, examineStart } from './doctor/release.ts';
 export interface DoctorHandlerDependencies {
   readonly ask: Examination['ask'];
   readonly clock: Pick<Clock, 'now'>;
-  /** Dials some of the known nodes. */
+  /** Dials some known nodes. */
   readonly dialSome: Examination['dialSome'];
-  /** Where the daemon answers on this machine: a URL. */
+  /** URL of the API on this machine. */
   readonly api: () => string;
-  /** The API token; empty where none is asked for. */
+  /** The API token, or empty. */
   readonly token: () => string;
 }
 
@@ -31,7 +31,7 @@ function examineVersion({ version }: OwnAnswer<'status'>, host: unknown): Findin
 function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Generator<Finding> {
   if (database_rolled_back !== true) return;
   yield findingsOf('data').fail(
-    'the database lost its newest changes: its journal was lost or damaged in a crash, or an old copy was put in place; all agents are closed to other nodes',
+    'the database lost its latest changes, after a crash or because an old copy was restored; all agents are closed to other nodes',
     'Check the access lists, restore a backup if something is missing, then run "svc access confirm".',
   );
 }
@@ -39,24 +39,24 @@ function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Genera
 function* examineToken(configuration: unknown): Generator<Finding> {
   const address = parseAddress(textMember(configuration, 'api_addr'));
   if (address !== null && !isLoopbackHost(address.host))
-    yield findingsOf('token').info('the API listens beyond this machine; who has the token may use it');
+    yield findingsOf('token').info('the API accepts connections from other machines; anyone with the token can use it');
 }
 
 function* examineConfiguration(configuration: unknown): Generator<Finding> {
   const config = findingsOf('config');
   const waiting = listMember(configuration, 'restart_required').join(', ');
   const overridden = Object.keys(Object(memberOf(configuration, 'overridden'))).join(', ');
-  if (waiting !== '') yield config.warn(`changed and not in force yet: ${waiting}`, 'Restart svcd to apply them.');
-  if (overridden !== '') yield config.info(`decided by a flag or the environment, not by config.toml: ${overridden}`);
+  if (waiting !== '') yield config.warn(`changed, but not applied yet: ${waiting}`, 'Restart svcd to apply them.');
+  if (overridden !== '') yield config.info(`set by a flag or the environment, not by config.toml: ${overridden}`);
 }
 
-/** What a check cannot find out is a finding too, not the end of the examination. */
+/** A failed check is a finding too, and the other checks go on. */
 async function attempt(check: Finding['check'], work: Promise<readonly Finding[]>): Promise<readonly Finding[]> {
   try {
     return await work;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    return [findingsOf(check).fail(`this could not be examined: ${error.message}`, 'The log of svcd may say why.')];
+    return [findingsOf(check).fail(`the check failed: ${error.message}`, 'See the log of svcd for the cause.')];
   }
 }
 

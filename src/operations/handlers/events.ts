@@ -1,4 +1,4 @@
-/** The handlers of the event streams and the poll. */
+/** Handlers of the event streams and the poll. */
 import type { ServerResponse } from 'node:http';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
 import type { EventSource, EventStreams } from '../../capabilities/events/event-streams.ts';
@@ -14,7 +14,7 @@ import type { StreamExchange, StreamHandlers } from './exchange.ts';
 
 export interface EventHandlerDependencies {
   readonly log: EventLog;
-  /** @throws SvcError `not_found` where the agent is not registered here */
+  /** @throws SvcError `not_found` if the agent is not registered here */
   readonly requireAgent: (aid: Aid) => Aid;
 }
 
@@ -43,12 +43,12 @@ export function eventHandlers({ log, requireAgent }: EventHandlerDependencies): 
 
 function invalid(path: string, problem: string): SvcError {
   return new SvcError('invalid_request', {
-    message: `The query does not fit: ${path} ${problem}.`,
+    message: `Invalid query: ${path} ${problem}.`,
     details: { in: 'query', path, problem },
   });
 }
 
-/** Kinds that come whether they are asked for or not. */
+/** Types that are sent even without being requested. */
 const ALWAYS: ReadonlySet<string> = new Set(['pending', LOG_TRUNCATED]);
 
 /** @throws SvcError `invalid_request` */
@@ -56,19 +56,18 @@ function typesOf(list: unknown, kinds: readonly string[]): readonly string[] | u
   if (typeof list !== 'string') return undefined;
   const names = list.split(',').map((name) => name.trim());
   const unknown = names.find((name) => !kinds.includes(name) && !ALWAYS.has(name));
-  if (unknown !== undefined) throw invalid('/types', `must name kinds of events: ${kinds.join(', ')}`);
+  if (unknown !== undefined) throw invalid('/types', `must be a list of event types: ${kinds.join(', ')}`);
   return names.filter((name) => kinds.includes(name));
 }
 
 /**
- * The header goes before the query: a browser that reconnects repeats the URL as it was and says in
- * the header what it has got since.
+ * The header takes precedence: a browser that reconnects repeats the URL and sends its position in the header.
  * @throws SvcError `invalid_request`
  */
 function cursorOf({ request, input }: StreamExchange): number | undefined {
   const header = request.headers['last-event-id'];
   if (typeof header === 'string' && header !== '') {
-    if (!/^\d{1,15}$/.test(header)) throw invalid('/last_event_id', 'must be the id of an event');
+    if (!/^\d{1,15}$/.test(header)) throw invalid('/last_event_id', 'must be an event id');
     return Number(header);
   }
   const query = input['last_event_id'];
@@ -87,7 +86,7 @@ function open({ streams, kinds }: Kinds, aid: Aid | null, exchange: StreamExchan
   const after = cursorOf(exchange);
   const types = typesOf(input['types'], kinds);
   streams.admit();
-  // Nothing is done for a client that is gone before it is served.
+  // The client may have disconnected already.
   if (response.destroyed) return;
   response.writeHead(200, HEADERS);
   const { drained, closed } = streams.subscribe({ aid, types, after }, outlet(response));
@@ -103,7 +102,7 @@ function outlet(response: ServerResponse) {
   };
 }
 
-/** The handlers of the events of the node itself. */
+/** Handlers of the events of the node. */
 export function nodeEventHandlers({ events }: { readonly events: EventSource }): Handlers<typeof nodeEventOperations> {
   return {
     nodeEventsRecent: ({ after_seq = 0 }) => {
@@ -127,7 +126,7 @@ export function nodeEventHandlers({ events }: { readonly events: EventSource }):
 
 interface StreamHandlerDependencies extends Pick<EventHandlerDependencies, 'requireAgent'> {
   readonly streams: EventStreams;
-  /** Those of the node itself. */
+  /** Events of the node. */
   readonly nodeStreams: EventStreams;
 }
 

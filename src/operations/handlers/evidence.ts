@@ -1,4 +1,4 @@
-/** The handlers of the operations on evidence. */
+/** Handlers of the evidence operations. */
 import type { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import type { evidenceOperations } from '../evidence.ts';
 import type { Handlers } from '../operation.ts';

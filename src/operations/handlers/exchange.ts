@@ -1,44 +1,44 @@
-/** Serving the routes that are not JSON in, JSON out. */
+/** Serves streams: routes that are not JSON in, JSON out. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { CallContext } from '../operation.ts';
 import type { StreamDeclaration } from '../stream.ts';
 
-/** One request of a stream, after the gate. */
+/** A request of a stream, after the common checks. */
 export interface StreamExchange {
   readonly request: IncomingMessage;
-  /** Carries the security headers already; the handler writes the rest. */
+  /** The security headers are set; the handler writes the rest. */
   readonly response: ServerResponse;
-  /** Path and query, checked against the declaration. */
+  /** Path and query, validated. */
   readonly input: Readonly<Record<string, unknown>>;
   readonly context: CallContext;
-  /** Set where the client asks for a WebSocket. */
+  /** Set if the client requests a WebSocket. */
   readonly upgrade?: Upgrade;
 }
 
-/** The bare connection of a client that asks for a WebSocket. The handler switches to it, or answers with the response. */
+/** The raw connection of a client that requests a WebSocket. The handler upgrades it or sends the response. */
 export interface Upgrade {
   readonly socket: Duplex;
-  /** What the client already sent. */
+  /** Data that the client has already sent. */
   readonly head: Buffer;
 }
 
 /**
- * Serves one request. An error thrown before the head of the answer is sent becomes an error answer;
- * afterwards the connection is cut, so that nobody takes half an answer for a whole one.
+ * Serves a request. An error before the response headers becomes an error response. After that the connection is reset,
+ * so that the client does not accept a partial response as complete.
  */
 export type HttpStreamHandler = (exchange: StreamExchange) => void | Promise<void>;
 
 /** One handler for each stream of a table. */
 export type StreamHandlers<T> = { readonly [K in keyof T]: HttpStreamHandler };
 
-/** A stream with its handler: what the REST surface serves. */
+/** A stream with its handler. */
 export interface BoundStream {
   readonly declaration: StreamDeclaration;
   readonly handle: HttpStreamHandler;
 }
 
-/** Joins the declarations of streams and their handlers. */
+/** Joins streams and their handlers. */
 export function bindStreams<K extends string>(
   declarations: Readonly<Record<K, StreamDeclaration>>,
   handlers: Readonly<Record<NoInfer<K>, HttpStreamHandler>>,

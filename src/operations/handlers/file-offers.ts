@@ -1,4 +1,4 @@
-/** The handlers of the operations on offered files. */
+/** Handlers of the file offer operations. */
 import type { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
 import type { OfferTaker } from '../../capabilities/file-offers/offer-taker.ts';
 import type { FileOffer } from '../../capabilities/file-offers/types.ts';

@@ -1,17 +1,17 @@
-/** Counts heartbeats: a rule of the declarations, the same whichever surface an operation came in by. */
+/** Counts heartbeats as the declarations say, for every surface. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { rememberingParseAid } from '../input.ts';
 import type { BoundOperation, Declaration } from '../operation.ts';
 
 export interface HeartbeatDependencies {
   readonly record: (aid: Aid) => void;
-  /** The local agent that acts: the named one, or the only one. */
+  /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
-  /** The local agent of a tunnel; undefined where there is no such tunnel. */
+  /** The local agent of a tunnel; undefined if there is no such tunnel. */
   readonly tunnelAid: (id: string) => Aid | undefined;
 }
 
-/** The operations with those that count as a heartbeat reporting each success of theirs. */
+/** The operations, reporting each success that counts as a heartbeat. */
 export function countHeartbeats(
   operations: readonly BoundOperation[],
   { record, localAid, tunnelAid }: HeartbeatDependencies,
@@ -28,7 +28,7 @@ export function countHeartbeats(
     return {
       declaration: operation.declaration,
       async run(input, context) {
-        // Before it runs: another agent may be registered meanwhile, and then nobody is the only one; a tunnel may be gone.
+        // Determined before the operation runs: by its end, there may be a second agent, or the tunnel may be closed.
         const alive = aliveBy(heartbeat, input);
         const output = await operation.run(input, context);
         if (alive !== undefined) record(alive);

@@ -1,10 +1,10 @@
-/** What `/debug/host` says of the process and its machine. */
+/** The content of `/debug/host`: process and machine. */
 import { availableParallelism, freemem, networkInterfaces, release, totalmem } from 'node:os';
 import { VERSION } from '../../foundation/version.ts';
 
 /**
- * Facts of this moment that help to explain a fault.
- * @param bound the addresses that the daemon listens on, by what for
+ * Current facts for diagnosis.
+ * @param bound the listening addresses by purpose
  */
 export function hostReport(bound: Readonly<Record<string, string>>): Readonly<Record<string, unknown>> {
   const interfaces = Object.entries(networkInterfaces()).flatMap(([name, addresses = []]) =>

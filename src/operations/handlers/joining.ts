@@ -1,4 +1,4 @@
-/** The handlers of the operations on coming into a network. */
+/** Handlers of the operations on joining a network. */
 import type { Joining } from '../../capabilities/joining/joining.ts';
 import { formatAddress } from '../../foundation/address.ts';
 import { formatContact } from '../../foundation/contact.ts';

@@ -1,4 +1,4 @@
-/** The handlers of the operations on mailboxes. */
+/** Handlers of the mailbox operations. */
 import type { Notes } from '../../capabilities/notes/notes.ts';
 import type { Note } from '../../capabilities/notes/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
@@ -22,7 +22,7 @@ function view(note: Note) {
   };
 }
 
-/** Where a surface cannot tell whether its answer arrives, it counts as arrived. */
+/** If the surface cannot tell whether its response arrives, it counts as arrived. */
 function afterAnswer(context: CallContext, settled: (arrived: boolean) => void): void {
   if (context.onAnswered === undefined) settled(true);
   else context.onAnswered(settled);

@@ -1,15 +1,15 @@
-/** The handler of the operation on the programs that use svcd over MCP. */
+/** The handler of the operation on programs that use svcd over MCP. */
 import type { mcpOperations } from '../mcp.ts';
 import type { Handlers } from '../operation.ts';
 
-/** A program, and what it knows of svcd. */
+/** A program and its configuration for svcd. */
 export interface McpHost {
   readonly name: string;
   readonly title: string;
-  /** Its configuration. */
+  /** Path of its configuration. */
   readonly file: string;
   readonly isHere: boolean;
-  /** Null where its configuration cannot be read. */
+  /** Null if its configuration cannot be read. */
   readonly hasSvcd: boolean | null;
 }
 

@@ -1,4 +1,4 @@
-/** The handlers of the operations that move agents between nodes. */
+/** Handlers of the operations that move agents between nodes. */
 import type { AgentMover } from '../../capabilities/moving/agent-mover.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { RECORD } from '../../foundation/records/types.ts';
@@ -9,7 +9,7 @@ export interface MovingHandlerDependencies {
   readonly mover: Pick<AgentMover, 'export' | 'import'>;
 }
 
-/** @throws SvcError `local_only` whatever surface forgot to ask */
+/** @throws SvcError `local_only`, even if a surface did not check it */
 function mustBeLocal({ origin }: CallContext): void {
   if (origin !== 'local') throw new SvcError('local_only');
 }

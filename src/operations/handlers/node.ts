@@ -1,11 +1,11 @@
-/** The handlers of the operations on the node itself. */
+/** Handlers of the operations on the node. */
 import type { ConfigService } from '../../foundation/config/config-service.ts';
 import { configSchema } from '../../foundation/config/schema.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { nodeOperations } from '../node.ts';
 import type { Handlers, OutputOf } from '../operation.ts';
 
-/** Read-only facts for `/debug/*`: never a secret. */
+/** Read-only facts for `/debug/*`, without secrets. */
 export type Report = () => Readonly<Record<string, unknown>> | Promise<Readonly<Record<string, unknown>>>;
 
 export interface NodeHandlerDependencies {
@@ -13,8 +13,8 @@ export interface NodeHandlerDependencies {
   readonly config: Pick<ConfigService, 'redacted' | 'overrides' | 'restartRequired' | 'patch'>;
   readonly filesRoot: {
     /**
-     * Changes the folder of objects at once, and in config.toml.
-     * @returns the folder that holds now, and objects that stay behind in the one before
+     * Changes the folder for objects at once, and in config.toml.
+     * @returns the folder in use, and the objects that stay in the previous one
      * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
      */
     set(path: string): { readonly path: string; readonly left: number; readonly overridden: boolean };
@@ -27,7 +27,7 @@ export interface NodeHandlerDependencies {
   readonly debug: Readonly<Record<'identity' | 'routing' | 'store' | 'stats' | 'host', Report>>;
 }
 
-/** A refused key in the terms of every other refused request body. */
+/** An invalid key, reported like other invalid request bodies. */
 function asRequestError(error: unknown): unknown {
   if (!(error instanceof SvcError) || error.code !== 'config_invalid' || error.details?.['source'] !== 'patch')
     return error;

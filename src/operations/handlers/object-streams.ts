@@ -1,4 +1,4 @@
-/** The handlers of the upload and the reading of objects, whose bytes stream. */
+/** Handlers of uploads and reads of objects, whose bytes are streamed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -13,24 +13,24 @@ import type { objectStreams } from '../objects.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
 import { objectView } from './objects.ts';
 
-/** An upload of which nothing comes for this long is given up, milliseconds. */
+/** An upload without data for this long is aborted, milliseconds. */
 export const UPLOAD_STALL_MS = 60_000;
 
 export interface ObjectStreamDependencies {
   readonly objects: Pick<ObjectService, 'store'>;
   readonly remote: Pick<RemoteObjects, 'read'>;
   readonly clock: Clock;
-  /** The node's own identity, which reads for whoever asks this API. */
+  /** The identity of the node, which reads for the callers of this API. */
   readonly nodeAid: Aid;
-  /** @throws SvcError `not_found` where the agent is not registered here */
+  /** @throws SvcError `not_found` if the agent is not registered here */
   readonly requireAgent: (aid: Aid) => Aid;
-  /** Counts an upload as a sign of life of its agent. */
+  /** Counts an upload as a heartbeat of its agent. */
   readonly heartbeat: (aid: Aid) => void;
 }
 
-/** The body of a request, given up where it stalls. */
+/** The body of a request, aborted if it stalls. */
 async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
-  const stall = new SvcError('timeout', { message: 'The upload stopped coming.' });
+  const stall = new SvcError('timeout', { message: 'The upload stalled. Send it again.' });
   const watch = () => wakingClock(clock).after(UPLOAD_STALL_MS, () => request.destroy(stall));
   let timer = watch();
   try {
@@ -42,7 +42,10 @@ async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<U
   } catch (cause) {
     throw cause instanceof SvcError
       ? cause
-      : new SvcError('cancelled', { message: 'The upload broke off; nothing is kept of it.', cause });
+      : new SvcError('cancelled', {
+          message: 'The upload was interrupted, and nothing was stored. Send it again.',
+          cause,
+        });
   } finally {
     timer.cancel();
   }
@@ -63,8 +66,8 @@ async function upload(exchange: StreamExchange, dependencies: ObjectStreamDepend
 }
 
 /**
- * Sends the bytes of an object on, a whole one with its last piece held back until the hash is right. A failure after the
- * head breaks the connection off, which no client takes for the end.
+ * Streams an object to the client. The last chunk of a whole object is held back until the hash is verified. A failure
+ * after the headers resets the connection, so that the client does not accept a partial response.
  */
 export async function sendBody(
   { status, body }: Pick<RemoteObject, 'status' | 'body'>,
@@ -77,7 +80,8 @@ export async function sendBody(
 
 async function read(exchange: StreamExchange, { remote, nodeAid }: ObjectStreamDependencies): Promise<void> {
   const { request, response, input, context } = exchange;
-  // Written otherwise, such as with escapes, it did not pass the gate as remote content. Workers would see other requests.
+  // A path in another spelling, such as with escapes, was not checked as remote content. A service worker would see
+  // the requests of other pages.
   if (request.url?.startsWith('/aid/') !== true || request.headers['service-worker'] !== undefined)
     throw new SvcError('not_found');
   const objectId = String(input['object_id']);

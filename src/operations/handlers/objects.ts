@@ -1,4 +1,4 @@
-/** The handlers of the operations on objects. */
+/** Handlers of the object operations. */
 import type { Holders } from '../../capabilities/objects/holders.ts';
 import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
@@ -14,7 +14,7 @@ export interface ObjectHandlerDependencies {
   readonly objects: ObjectService;
   readonly holders: Holders;
   readonly getter: ObjectGetter;
-  /** @throws SvcError `not_found` where the agent is not registered here */
+  /** @throws SvcError `not_found` if the agent is not registered here */
   readonly requireAgent: (aid: Aid) => Aid;
 }
 
@@ -27,7 +27,7 @@ export function objectView({ objectId, size, name, url }: ObjectInfo) {
 function sourceOf({ path, body_base64: body }: { readonly path?: string; readonly body_base64?: string }) {
   if ((path === undefined) === (body === undefined))
     throw new SvcError('invalid_request', {
-      message: 'Give exactly one of path and body_base64.',
+      message: 'Send exactly one of path and body_base64.',
       details: { path: '/path' },
     });
   return path === undefined ? { bytes: bytesOf(body ?? '', 'body_base64') } : { path };

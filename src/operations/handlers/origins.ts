@@ -1,4 +1,4 @@
-/** The handlers of the operations on local addresses of remote agents. */
+/** Handlers of the local address operations. */
 import type { Origins } from '../../capabilities/origins/origins.ts';
 import type { OriginInfo } from '../../capabilities/origins/types.ts';
 import { isoTime } from '../../foundation/clock.ts';
@@ -8,7 +8,7 @@ import type { originOperations } from '../origins.ts';
 
 export interface OriginHandlerDependencies {
   readonly origins: Pick<Origins, 'open' | 'list' | 'close'>;
-  /** The local agent that acts: the named one, or the only one. */
+  /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 

@@ -1,4 +1,4 @@
-/** The handlers of the operations on who is logged in to the panel. */
+/** Handlers of the panel sessions. */
 import type { PanelLogins } from '../../capabilities/panel/panel-logins.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -7,16 +7,18 @@ import type { panelOperations } from '../panel.ts';
 
 export interface PanelHandlerDependencies {
   readonly logins: Pick<PanelLogins, 'redeem' | 'begin' | 'list' | 'end'>;
-  /** Makes a code, and the address that opens the panel with it. */
+  /** Creates a code, and the address that opens the panel with it. */
   readonly login: () => { readonly code: string; readonly url: string; readonly expiresAt: number };
-  /** True for the API token; never where there is none. */
+  /** True for the API token; never if there is none. */
   readonly isApiToken: (text: string) => boolean;
 }
 
-/** Who may log in may do so for ever; who is logged in may not: a session that was taken ends when it is ended. */
+/** A panel session must not create others: a stolen session would outlive its end. */
 function refuseSession(session: string | null | undefined): void {
   if (typeof session === 'string')
-    throw new SvcError('access_denied', { message: 'A session of the panel makes no others: use the API token.' });
+    throw new SvcError('access_denied', {
+      message: 'A panel session cannot create other sessions. Use the API token.',
+    });
 }
 
 export function panelHandlers({
@@ -34,11 +36,16 @@ export function panelHandlers({
       if ((code === undefined) === (api_token === undefined))
         throw new SvcError('invalid_request', { message: 'Send either code or api_token.', details: { in: 'body' } });
       if (trySecret === undefined)
-        throw new SvcError('access_denied', { message: 'Log in to the panel of a node at its own address.' });
-      // A code has too many bits to be guessed, and any page can lead a browser to a wrong one: that uses up no tries.
+        throw new SvcError('access_denied', {
+          message: 'The panel of a remote node has its own address. Log in there.',
+        });
+      // A wrong code costs no attempts: codes have too many bits to guess, and any page can lead a browser to a wrong
+      // one.
       if (code === undefined) trySecret(() => isApiToken(api_token ?? ''));
       else if (!logins.redeem(code))
-        throw new SvcError('unauthorized', { message: 'This code is wrong, or has been used. Get another: svc panel' });
+        throw new SvcError('unauthorized', {
+          message: 'The code is wrong or was already used. Get a new one with "svc panel".',
+        });
       const { id, token, expiresAt } = logins.begin();
       return { id, token, expires_at: isoTime(expiresAt) };
     },

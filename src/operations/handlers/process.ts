@@ -1,4 +1,4 @@
-/** The handlers of the operations on the process of the daemon. */
+/** Handlers of the operations on the daemon process. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { RecentLog } from '../../foundation/recent-log.ts';
 import type { CallContext, Handlers } from '../operation.ts';
@@ -6,15 +6,15 @@ import { LOG_LINES, type processOperations } from '../process.ts';
 
 export interface ProcessHandlerDependencies {
   readonly log: Pick<RecentLog, 'read' | 'lastSeq'>;
-  /** Number of this process. */
+  /** The process ID. */
   readonly pid: number;
-  /** Ends it cleanly. */
+  /** Stops the process cleanly. */
   readonly stop: (reason: string) => void;
-  /** Has it started anew; null where nobody runs it who would. */
+  /** Restarts the process; null if no service manager runs it. */
   readonly restart: (() => void) | null;
 }
 
-/** Does it once the answer has left: what ends would cut it off. */
+/** Waits until the response was sent: stopping would interrupt it. */
 function afterwards(context: CallContext, act: () => void): void {
   if (context.onAnswered === undefined) act();
   else context.onAnswered(act);
@@ -32,12 +32,12 @@ export function processHandlers({
       last_seq: log.lastSeq,
     }),
     nodeStop: (_input, context) => {
-      // The panel has no button for it: nothing in a browser is to end the daemon that serves it.
+      // A web page must not stop the daemon that serves it.
       if (context.fromPage === true)
-        throw new SvcError('forbidden_origin', { message: 'No page may end the daemon. Use "svc stop".' });
+        throw new SvcError('forbidden_origin', { message: 'A web page cannot stop the daemon. Use "svc stop".' });
       if (restart !== null)
         throw new SvcError('wrong_state', {
-          message: 'svcd runs as the installed service, which would start it again. Use "svcd service stop".',
+          message: 'svcd runs as a system service, which would restart it. Use "svcd service stop".',
         });
       afterwards(context, () => stop('asked'));
       return { pid };
@@ -45,7 +45,7 @@ export function processHandlers({
     nodeRestart: (_input, context) => {
       if (restart === null)
         throw new SvcError('wrong_state', {
-          message: 'svcd was started by hand: nobody starts it again. End it with "svc stop", and start it as before.',
+          message: 'svcd was started by hand, so it cannot restart itself. Stop it with "svc stop" and start it again.',
         });
       afterwards(context, restart);
       return { pid };

@@ -1,4 +1,4 @@
-/** The handlers of the operations on webhooks and mailboxes. */
+/** Handlers of the webhook operations. */
 import type { Mailboxes, MailboxInfo } from '../../capabilities/push/mailboxes.ts';
 import type { WebhookInfo, Webhooks } from '../../capabilities/push/webhooks.ts';
 import { isoTime } from '../../foundation/clock.ts';
@@ -11,7 +11,7 @@ export interface PushHandlerDependencies {
   readonly mailboxes: Pick<Mailboxes, 'list' | 'end'>;
 }
 
-/** An address without its query and what stands behind it, which may hold a secret. */
+/** An address without its query and fragment, which may contain a secret. */
 function shownUrl(url: string): string {
   const [place = url] = url.split(/[?#]/, 1);
   return place;

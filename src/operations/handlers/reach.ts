@@ -1,4 +1,4 @@
-/** The handlers of the operations on how this node reaches others and is reached. */
+/** Handlers of the reachability operations. */
 import { NOT_DIRECT_TEXT } from '../../capabilities/reach/not-direct.ts';
 import type { ProbeResult, ReachReport } from '../../capabilities/reach/reach-report.ts';
 import type { StandingLink } from '../../capabilities/reach/standing.ts';
@@ -22,7 +22,7 @@ export interface ReachHandlerDependencies {
   readonly traffic: Pick<TrafficHistory, 'samples'>;
 }
 
-/** Thousandths of a millisecond say nothing, and a clock may go back. */
+/** Microseconds have no meaning here, and clocks may go back. */
 function ms(value: number): number {
   return Math.max(0, Math.round(value * 1000) / 1000);
 }

@@ -1,4 +1,4 @@
-/** The handlers of the operations on remote administration. */
+/** Handlers of the remote administration operations. */
 import type { AccessLists } from '../../capabilities/access/access-lists.ts';
 import type { RemoteAdmin } from '../../capabilities/remote-admin/remote-admin.ts';
 import { isoTime } from '../../foundation/clock.ts';

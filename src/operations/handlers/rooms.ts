@@ -1,4 +1,4 @@
-/** The handlers of the operations on groups. */
+/** Handlers of the group operations. */
 
 import type { Rooms } from '../../capabilities/rooms/rooms.ts';
 import type { ListedRoom, ReadQuery, RoomEntry, RoomPage, RoomSummary } from '../../capabilities/rooms/types.ts';
@@ -79,7 +79,7 @@ function bodyBytes(text: string): Uint8Array {
   const limit = MAX_ENTRY_BODY_BYTES;
   if (bytes.length <= limit) return bytes;
   throw new SvcError('too_large', {
-    message: `The body has ${bytes.length} bytes; an entry takes ${limit}.`,
+    message: `The body has ${bytes.length} bytes, but an entry can have only ${limit}. Send a file instead.`,
     details: { size: bytes.length, limit },
   });
 }

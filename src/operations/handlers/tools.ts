@@ -4,7 +4,7 @@ import type { CallContext, Handlers } from '../operation.ts';
 import type { ToolTable } from '../tool-call.ts';
 import { TOOL_ERROR_STATUS, type toolOperations } from '../tools.ts';
 
-/** A tool has one status of success: which one the operation would have chosen says nothing here. */
+/** A tool has one status of success. The one that the operation sets is ignored. */
 function contextOf(context: CallContext): CallContext {
   const { origin, signal } = context;
   return {
@@ -25,7 +25,10 @@ export function toolHandlers({
   return {
     toolCall: async ({ tool, args = {} }, context) => {
       if (!tools.has(tool))
-        throw new SvcError('not_found', { thing: 'tool', message: 'There is no tool of this name.' });
+        throw new SvcError('not_found', {
+          thing: 'tool',
+          message: 'Unknown tool. The MCP request tools/list shows all tools.',
+        });
       try {
         return (await tools.call(tool, args, contextOf(context))) as Record<string, unknown>;
       } catch (error) {

@@ -1,4 +1,4 @@
-/** The handlers of the tunnel operations. */
+/** Handlers of the tunnel operations. */
 import type { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import type { ClosedTunnel, TunnelInfo } from '../../capabilities/tunnels/types.ts';
@@ -13,7 +13,7 @@ import type { tunnelOperations } from '../tunnels.ts';
 export interface TunnelHandlerDependencies {
   readonly tunnels: Pick<TunnelService, 'connect' | 'open' | 'list' | 'closed' | 'get' | 'close' | 'reset'>;
   readonly inbound: Pick<TunnelInbound, 'session'>;
-  /** The local agent that acts: the named one, or the only one; see docs/concepts.md. */
+  /** The acting local agent: the named one, or the only one. See docs/concepts.md. */
   readonly localAid: (named: Aid | undefined) => Aid;
 }
 
@@ -98,7 +98,7 @@ export function tunnelHandlers({
       const session = inbound.session(port);
       if (session === null)
         throw new SvcError('not_found', {
-          message: 'No connection of the daemon to a bound service has this source port.',
+          message: 'The daemon has no connection to a bound service with this source port.',
         });
       return { caller_aid: session.callerAid, local_aid: session.localAid, since: isoTime(session.since) };
     },

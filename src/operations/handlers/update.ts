@@ -1,11 +1,11 @@
-/** The handlers of the operations on updates. */
+/** Handlers of the update operations. */
 import type { Updater } from '../../capabilities/update/updater.ts';
 import type { Handlers } from '../operation.ts';
 import type { updateOperations } from '../update.ts';
 import { timeOrNull } from './values.ts';
 
 const UNMANAGED =
-  'This svcd does not run as the installed service, so it cannot replace itself: nothing is installed. Install the new version the way this one was installed, and start it again.';
+  'svcd does not run as a system service, so it cannot update itself. Install the new version by hand and restart svcd.';
 
 function view(updater: Updater) {
   const { currentVersion, latestVersion, updateAvailable, state, lastCheckAt, lastError, managed } = updater.status();
@@ -31,8 +31,8 @@ export function updateHandlers({ updater }: { readonly updater: Updater }): Hand
       updater.apply();
       if (updater.disabled !== '') return { message: 'There is nothing to apply.', warning: updater.disabled };
       if (!updater.status().managed)
-        return { message: 'The registry is asked for a newer release.', warning: UNMANAGED };
-      return { message: 'The newest release is looked for and put in place; GET /update/status says how it ends.' };
+        return { message: 'Checking the registry for a newer release.', warning: UNMANAGED };
+      return { message: 'Checking for a newer release and installing it. GET /update/status shows the result.' };
     },
   };
 }

@@ -1,11 +1,11 @@
-/** Reads what stands as text in a checked input. */
+/** Parses text in validated input. */
 import { fromBase64 } from '../../foundation/bytes.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 
 /**
- * The bytes of a member of a request body.
- * @throws SvcError `invalid_request` where they are not in standard base64
+ * Decodes a member of a request body.
+ * @throws SvcError `invalid_request` if it is not standard base64
  */
 export function bytesOf(base64: string, member: string): Uint8Array {
   const bytes = fromBase64(base64);
@@ -21,12 +21,12 @@ export function timeOf(timestamp: string | undefined): number | undefined {
   return timestamp === undefined ? undefined : Date.parse(timestamp);
 }
 
-/** A timestamp of Unix milliseconds; null where there is none. */
+/** The timestamp of Unix milliseconds, or null. */
 export function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
-/** Both cursors were sent. */
+/** Rejects input with both cursors. */
 export function eitherCursor(): SvcError {
   return new SvcError('invalid_request', {
     message: 'Send either after_seq or before_seq.',

@@ -1,4 +1,4 @@
-/** The handlers of the operations on agents whose master is a wallet. */
+/** Handlers of the operations on wallet agents. */
 import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -21,7 +21,7 @@ export interface WalletHandlerDependencies {
   readonly clock: Clock;
 }
 
-/** The forms in which a request may give the operational key, as far as its schema takes them. */
+/** The forms of the operational key that a request may have. */
 const KEY_FORMS = [
   'operational_private_key_hex',
   'operational_private_key_seed_hex',
@@ -32,13 +32,13 @@ type KeyInput = Readonly<Partial<Record<(typeof KEY_FORMS)[number], string>>>;
 
 type ProofInput = KeyInput & { readonly issued_at: number; readonly expires_at: number; readonly scope?: number };
 
-/** Longest signature text that is looked at, characters: 65 bytes in hex, `0x`, and some blanks. */
+/** Longest accepted signature, characters: 65 bytes in hex, `0x`, and some white space. */
 const MAX_SIGNATURE_TEXT = 160;
 
 function notOneForm(problem: string): SvcError {
   const path = '/operational_private_key_seed_hex';
   return new SvcError('invalid_request', {
-    message: `The body does not fit: ${path} ${problem}.`,
+    message: `Invalid body: ${path} ${problem}.`,
     details: { in: 'body', path, problem },
   });
 }
@@ -46,9 +46,9 @@ function notOneForm(problem: string): SvcError {
 /** @throws SvcError `bad_key` */
 function pairOf(input: KeyInput): KeyPair | null {
   const { operational_private_key_hex: key, operational_private_key_seed_hex: seed } = input;
-  // Two forms could disagree.
+  // Two forms could contradict each other.
   if (KEY_FORMS.filter((form) => input[form] !== undefined).length > 1)
-    throw notOneForm('is one of several forms of the operational key: give exactly one');
+    throw notOneForm('is one of several forms of the operational key: send exactly one');
   if (key !== undefined) return parsePrivateKey(key);
   return seed === undefined ? null : parseSeed(seed);
 }
@@ -60,7 +60,7 @@ function publicKeyOf(input: KeyInput): Uint8Array | null {
   return hex === undefined ? (pair?.publicKey ?? null) : parsePublicKey(hex);
 }
 
-/** @throws SvcError `invalid_request` where there is no key */
+/** @throws SvcError `invalid_request` if there is no key */
 function required<T>(key: T | null): T {
   if (key === null) throw notOneForm('or another form of the operational key is missing');
   return key;
@@ -70,7 +70,7 @@ function required<T>(key: T | null): T {
 function ethereumAgent(agent: Aid): Aid {
   if (schemeOf(agent) !== 'ethereum')
     throw new SvcError('bad_aid', {
-      message: 'This AID is not an Ethereum address, which is 0x and 40 hex digits.',
+      message: 'This AID is not an Ethereum address (0x and 40 hex digits).',
       details: { reason: 'not an Ethereum address', in: 'body', path: '/agent' },
     });
   return agent;
@@ -114,7 +114,7 @@ export function walletHandlers({
         operational_private_key_hex: toHex(identity.operational.seed),
         delegation_proof_hex: toHex(encodeDelegation(identity.delegation)),
         warning:
-          "The master key is the wallet's private key. It is shown this once and is stored nowhere: keep it safe and offline.",
+          "The master key is the wallet's private key. It is shown once and stored nowhere. Keep it safe and offline.",
       };
     },
     ethereumMessage: (input) => {
@@ -136,7 +136,7 @@ export function walletHandlers({
         issuedAt: input.issued_at,
         expiresAt: input.expires_at,
       };
-      // First, for a text that has run out is better signed anew than examined.
+      // Checked first: if the text has expired, the wallet must sign a new one anyway.
       checkWindow(grant, unixSeconds(clock));
       const proof = walletDelegation(grant, signatureBytes(input.eth_signature_hex));
       const aid = await agents.register({

@@ -71,7 +71,7 @@ test('a tunnel that is gone says why, and one that stands what went wrong last',
   assert.equal(await endOf(await dial(tunnel.listen)), 'ECONNRESET');
   const failure = await eventually('the failure is told', () => world.tunnels.get(tunnel.id).lastError);
   assert.deepEqual([failure?.code, failure?.at], ['access_denied', clock.now()]);
-  assert.match(failure?.message ?? '', /refuses/);
+  assert.match(failure?.message ?? '', /denies/);
   await eventually('the client is gone', () => world.tunnels.get(tunnel.id).activeConns === 0);
   clock.advance(5_000);
   await eventually('the tunnel is closed', () => world.tunnels.list().length === 0);

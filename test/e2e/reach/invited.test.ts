@@ -73,7 +73,7 @@ test('a node behind a router invites by the node that helps it, and the guest re
   const { findings } = await open.call<{ findings: readonly Found[] }>('GET', '/node/doctor');
   const bad = findings.filter(({ level, check }) => level !== 'PASS' && ['network', 'publication'].includes(check));
   assert.deepEqual(bad, []);
-  assert.ok(findings.some(({ what }) => what.includes('2 nodes reach the network through this one')));
+  assert.ok(findings.some(({ what }) => what.includes('2 nodes use the network through this one')));
   await guest.call('POST', `/resolve/${served}`);
 
   // A firewall that drops QUIC alone, and one that drops all UDP.

@@ -50,11 +50,11 @@ describe('the operations on agents', () => {
     await assert.rejects(world.call('agentRegister', { body }), {
       code: 'invalid_request',
       message:
-        'The body does not fit: /aid, /master_private_key_hex, /warning are not known here: leave them out (a master key is handed to nobody: keep it offline).',
+        'Invalid body: /aid, /master_private_key_hex, /warning are unknown: remove them (never send a master key: keep it offline).',
       details: {
         in: 'body',
         path: '/aid',
-        problem: 'is not known here',
+        problem: 'is unknown',
         unknown: ['/aid', '/master_private_key_hex', '/warning'],
       },
     });

@@ -51,7 +51,7 @@ test('what does not fit is refused with 400, an agent that is not here with 404'
     assert.equal(answer.status, 400, query);
     const { error, message } = answer.json as { error: string; message: string };
     assert.equal(error, 'invalid_request');
-    if (query === 'after_seq=1') assert.match(message, /after_seq is called last_event_id here/);
+    if (query === 'after_seq=1') assert.match(message, /use last_event_id instead of after_seq/);
   }
   const header = await api.request('GET', `/agents/${one}/events`, { headers: { 'last-event-id': 'x' } });
   assert.equal(header.status, 400);

@@ -85,7 +85,7 @@ test('where nothing can be installed, the answer says why', async (t) => {
   const alone = setUp(t, { managed: false });
   assert.match(
     JSON.stringify(await alone.call('updateApply')),
-    /"warning":".*Install the new version the way this one was installed/,
+    /"warning":".*Install the new version by hand/,
   );
   await eventually('the look', () => alone.looks() > 0);
   assert.deepEqual(alone.switched, []);

@@ -15,7 +15,7 @@ function answers(line: string): readonly [number, unknown] {
   if (line === 'GET /node/address-book') return [200, { aliases: { [two]: 'bob' }, favorites: [] }];
   const named = /^GET \/agents\/(\w+)$/.exec(line)?.[1];
   if (named === one || named === two) return [200, { aid: named, status: 'registered', service_tcp: '' }];
-  if (named !== undefined) return [404, { error: 'not_found', message: 'No such agent is registered here.' }];
+  if (named !== undefined) return [404, { error: 'not_found', message: 'This agent is not registered here.' }];
   return [200, { groups: [], body: '', status: 200 }];
 }
 

@@ -9,7 +9,7 @@ import { newIdentity } from '../../support/identities.ts';
 
 function misfit(path: string, problem: string): SvcError {
   return new SvcError('invalid_request', {
-    message: `The body does not fit: ${path} ${problem}.`,
+    message: `Invalid body: ${path} ${problem}.`,
     details: { path, problem },
   });
 }
@@ -19,7 +19,7 @@ test('what a schema says is said in the words of what was typed', () => {
   assert.equal(inPlainWords(misfit('/idle_timeout_sec', 'must be >= -1')), '--idle-timeout is -1 at least.');
   assert.match(inPlainWords(misfit('/kind', 'must match pattern "^[a-z]$"')), /^--kind is not written as it has to be/);
   assert.match(inPlainWords(misfit('/at', 'must match format "date-time"')), /^--at is a time such as 2030/);
-  assert.equal(inPlainWords(misfit('/x', 'is missing')), 'The body does not fit: /x is missing.');
+  assert.equal(inPlainWords(misfit('/x', 'is missing')), 'Invalid body: /x is missing.');
   assert.equal(inPlainWords(new SvcError('config_invalid', { message: 'request: a is b.' })), 'a is b.');
 });
 

@@ -35,7 +35,7 @@ type Answers = Readonly<Record<string, readonly [status: number, body: object]>>
 /** Runs `svc` against a daemon that gives these answers, by method and path. */
 async function answered(t: TestContext, answers: Answers, ...args: readonly string[]) {
   const server = createServer((request, response) => {
-    const missing = [404, { error: 'not_found', message: 'No such agent is registered here.' }] as const;
+    const missing = [404, { error: 'not_found', message: 'This agent is not registered here.' }] as const;
     const [status, body] = answers[`${request.method} ${request.url}`] ?? missing;
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
@@ -87,7 +87,7 @@ test('where an agent has to be one of here, the list of those is named', async (
   ]) {
     const { code, stderr } = await answered(t, {}, ...args);
     assert.equal(code, 5);
-    assert.match(stderr, /No such agent is registered here\. "svc agents" lists those that are\./);
+    assert.match(stderr, /This agent is not registered here\. "svc agents" lists those that are\./);
   }
 });
 
@@ -135,7 +135,7 @@ test('a file to store that cannot be read is said to be just that', async (t) =>
 test('a server that is not svcd is said to be another one', async (t) => {
   const { code, stderr } = await answered(t, { 'GET /status': [404, { hello: 'world' }] }, 'status');
   assert.equal(code, 3);
-  assert.match(stderr, /is not svcd: its answer, with HTTP status 404, is none that svcd gives/);
+  assert.match(stderr, /is not svcd \(HTTP status 404\)/);
 });
 
 test('the state of a node begins with what waits, and shows sizes as people read them', async (t) => {
@@ -213,7 +213,7 @@ test('a search may name the agent that searches, which has to be one of here', a
   const daemon = await AnsweringDaemon.start(t, (line) =>
     line === 'POST /discover'
       ? [200, { entries: [] }]
-      : [404, { error: 'not_found', message: 'No such agent is registered here.' }],
+      : [404, { error: 'not_found', message: 'This agent is not registered here.' }],
   );
   const env = { SVC_API: daemon.api };
   assert.equal((await runSvc(['search', 'lang.translate'], { env })).code, 0);
@@ -253,11 +253,11 @@ test('whatever else answers at the address of svcd is said to be no svcd', async
 test('an address or a token that cannot be one is wrong usage, and says so', async () => {
   for (const api of ['ftp://127.0.0.1', 'ws://x', 'http://']) {
     const { code, stderr } = await runSvc(['--api', api, 'status']);
-    assert.deepEqual([code, /is a URL such as http/.test(stderr)], [2, true], `${api}: ${stderr}`);
+    assert.deepEqual([code, /must be a URL without/.test(stderr)], [2, true], `${api}: ${stderr}`);
   }
   assert.match((await runSvc(['--api', 'HTTP://127.0.0.1:1', 'status'])).stderr, /at http:\/\/127\.0\.0\.1:1 /);
   const { code, stderr } = await runSvc(['status'], { env: { SVC_API: '127.0.0.1:1', SVC_TOKEN: 'a\nb' } });
-  assert.deepEqual([code, /The API token holds/.test(stderr)], [2, true], stderr);
+  assert.deepEqual([code, /The API token contains/.test(stderr)], [2, true], stderr);
   assert.equal((await runSvc(['status'], { env: { SVC_API: '127.0.0.1:1', SVC_TOKEN: 'a\n' } })).code, 3);
 });
 
