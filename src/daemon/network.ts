@@ -147,7 +147,13 @@ export async function buildNetwork(foundation: Foundation) {
       nodeKey: node.key.publicKey,
       ...(isLoopbackHost(dhtListen.host) ? { interface: dhtListen.host } : {}),
     },
-    { clock, log, dhtPort: () => records.address.port, onFound: (found) => records.addNode(found) },
+    {
+      clock,
+      log,
+      dhtPort: () => records.address.port,
+      interfaces: interfaceAddresses,
+      onFound: (found) => records.addNode(found),
+    },
   );
   const portMapper = new PortMapper({
     clock,

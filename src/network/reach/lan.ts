@@ -1,10 +1,8 @@
 /** Finds the nodes of the same network on this LAN by multicast DNS (RFC 6762), and lets them find us. */
-import { networkInterfaces } from 'node:os';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { inIpv4Network } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -21,6 +19,7 @@ import {
 } from './lan-announcement.ts';
 import { decodePacket } from './mdns-messages.ts';
 import { MdnsSocket } from './mdns-socket.ts';
+import { type InterfaceAddress, isOnNetworkOf } from './path-kind.ts';
 
 /** From the first to the longest pause between two questions, and how much it grows each time. */
 const MIN_QUERY_PAUSE_MS = 1000;
@@ -28,7 +27,7 @@ const MAX_QUERY_PAUSE_MS = 60_000;
 const QUERY_PAUSE_FACTOR = 3;
 /** The least time between two answers of ours, milliseconds (RFC 6762, section 6). */
 const MIN_ANSWER_PAUSE_MS = 1000;
-/** Milliseconds between two looks at the network interfaces. */
+/** Milliseconds between two looks for interfaces that have come up. */
 const INTERFACES_PERIOD_MS = 5000;
 /** For how long a node that was found is not reported again, milliseconds, and how many are remembered. */
 const REPORT_AGAIN_MS = 60_000;
@@ -58,6 +57,7 @@ interface LanDiscoveryDependencies {
   readonly log: Log;
   /** The port at which our DHT listens. */
   readonly dhtPort: () => number;
+  readonly interfaces: () => readonly InterfaceAddress[];
   /** Told of each node of our network that was found. */
   readonly onFound: (address: Address) => void;
 }
@@ -74,8 +74,6 @@ export class LanDiscovery implements Component {
   #answers: Repeating | null = null;
   #asked = 0;
   #lastAnswer = Number.NEGATIVE_INFINITY;
-  /** The IPv4 networks that this machine is part of. */
-  #networks: readonly string[] = [];
 
   constructor(options: LanDiscoveryOptions, dependencies: LanDiscoveryDependencies) {
     this.#options = options;
@@ -101,8 +99,7 @@ export class LanDiscovery implements Component {
       log.warn({ error }, 'multicast DNS does not work here: other nodes of this LAN are not found by themselves');
       return;
     }
-    this.#lookAtInterfaces();
-    this.#interfaces = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () => this.#lookAtInterfaces());
+    this.#interfaces = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () => this.#socket?.join());
     this.#queries = every(clock, { firstMs: 0, periodMs: MAX_QUERY_PAUSE_MS, onError }, () => this.#query());
     this.#answers = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#answer());
   }
@@ -113,12 +110,6 @@ export class LanDiscovery implements Component {
     this.#answers?.stop();
     await this.#socket?.close();
     this.#socket = null;
-  }
-
-  #lookAtInterfaces(): void {
-    const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
-    this.#networks = addresses.map(({ cidr }) => cidr).filter((cidr) => cidr !== null);
-    this.#socket?.join();
   }
 
   #query(): number {
@@ -153,8 +144,10 @@ export class LanDiscovery implements Component {
 
   /** Whether a packet comes from this LAN, and from a sender that has not sent too many. */
   #admits(address: string): boolean {
-    const isOnLink = this.#networks.some((network) => inIpv4Network(address, network));
-    return isOnLink && this.#packets.take({ node: address, source: address, named: false });
+    return (
+      isOnNetworkOf(address, this.#deps.interfaces()) &&
+      this.#packets.take({ node: address, source: address, named: false })
+    );
   }
 
   #report(address: Address): void {

@@ -17,6 +17,7 @@ import {
   type MdnsRecord,
 } from '../../../src/network/reach/mdns-messages.ts';
 import { MdnsSocket } from '../../../src/network/reach/mdns-socket.ts';
+import type { InterfaceAddress } from '../../../src/network/reach/path-kind.ts';
 import { testKeys } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { quietPort } from '../../support/programs.ts';
@@ -24,6 +25,8 @@ import { TestClock } from '../../support/test-clock.ts';
 
 interface Lan {
   readonly mdnsPort: number;
+  /** Interfaces of the machine; loopback if left out. */
+  readonly interfaces?: readonly InterfaceAddress[];
   readonly t: Pick<TestContext, 'after'>;
 }
 
@@ -32,12 +35,25 @@ interface Daemon {
   readonly found: Address[];
 }
 
+const LOOPBACK: InterfaceAddress = { address: '127.0.0.1', cidr: '127.0.0.1/8' };
+
 /** Starts the discovery of node `n`, whose DHT listens at port `n`; all traffic stays on the loopback interface. */
-async function start({ mdnsPort, t }: Lan, n: number, network = '', clock = systemClock): Promise<Daemon> {
+async function start(
+  { mdnsPort, interfaces = [LOOPBACK], t }: Lan,
+  n: number,
+  network = '',
+  clock = systemClock,
+): Promise<Daemon> {
   const found: Address[] = [];
   const discovery = new LanDiscovery(
     { network: networkTag(network), nodeKey: testKeys(n).publicKey, interface: '127.0.0.1', mdnsPort },
-    { clock, log: silentLog, dhtPort: () => n, onFound: (address) => found.push(address) },
+    {
+      clock,
+      log: silentLog,
+      dhtPort: () => n,
+      interfaces: () => interfaces,
+      onFound: (address) => found.push(address),
+    },
   );
   await discovery.start();
   t.after(() => discovery.stop());
@@ -223,6 +239,30 @@ test('a packet that is too large for an Ethernet frame is ignored', async (t) =>
     a.found.map(({ port }) => port),
     [3001],
   );
+});
+
+test('a packet from outside the networks of this machine is ignored', {
+  skip: process.platform !== 'linux' && 'only Linux has every address of 127.0.0.0/8',
+}, async (t) => {
+  const interfaces: InterfaceAddress[] = [
+    { address: '127.0.0.1', cidr: '127.0.0.1/24' },
+    { address: 'fe80::1', cidr: 'fe80::1/64' },
+  ];
+  const lan = { t, mdnsPort: await quietPort(), interfaces };
+  const a = await start(lan, 1001);
+  const sender = async (host: string): Promise<(port: number) => Promise<void>> => {
+    const socket = createSocket('udp4');
+    t.after(() => socket.close());
+    socket.bind(0, host);
+    await once(socket, 'listening');
+    return (port) =>
+      new Promise((resolve) => socket.send(announcementAt(port), lan.mdnsPort, '127.0.0.1', () => resolve()));
+  };
+  const [outside, onLink] = [await sender('127.0.1.5'), await sender('127.0.0.5')];
+  await outside(3000);
+  await onLink(3001);
+  await eventually('the packet of the same network is heard', () => a.found.some(({ port }) => port === 3001));
+  assert.deepEqual(a.found, [{ host: '127.0.0.5', port: 3001 }]);
 });
 
 test('stopping leaves nothing behind', async () => {
