@@ -4,7 +4,7 @@ import { canonicalIp, IP_SCOPE, ipScope } from './ip.ts';
 
 /** True where strangers can use the host of a URL: it is not this machine, nor something on its LAN. */
 export function isPublicHost(url: URL): boolean {
-  const host = hostOfUrl(url);
+  const host = hostOfUrl(url).replace(/\.$/, '');
   if (canonicalIp(host) !== null) return ipScope(host) === IP_SCOPE.public;
-  return host.includes('.') && !/\.(?:localhost|local|lan|internal|home|test|invalid|arpa)\.?$/i.test(host);
+  return host.includes('.') && !/\.(?:localhost|local|lan|internal|home|test|invalid|arpa)$/i.test(host);
 }

@@ -13,11 +13,11 @@ export interface RateQuotaLimits {
   /** Of each key (the node, if a holder has no key), named or not. */
   readonly perKey: Rate;
   /** Of the strangers at one IPv4 address or IPv6 /64. */
-  readonly perSource: Rate;
+  readonly perSource?: Rate;
   /** Of the strangers in one IPv4 /24 or IPv6 /48. */
   readonly perNetwork?: Rate;
   /** Of all strangers together. */
-  readonly strangers: Rate;
+  readonly strangers?: Rate;
 }
 
 /** Keys, sources and networks that are remembered at each level. */
@@ -26,16 +26,17 @@ const ALL = 'strangers';
 
 export class RateQuota {
   readonly #keys: RateLimiter;
-  readonly #sources: RateLimiter;
+  readonly #sources: RateLimiter | null;
   readonly #networks: RateLimiter | null;
-  readonly #strangers: RateLimiter;
+  readonly #strangers: RateLimiter | null;
 
   constructor({ perKey, perSource, perNetwork, strangers }: RateQuotaLimits, dependencies: { readonly clock: Clock }) {
     const limiter = (rate: Rate): RateLimiter => new RateLimiter({ ...rate, maxKeys: MAX_KEYS }, dependencies);
+    const optional = (rate: Rate | undefined): RateLimiter | null => (rate === undefined ? null : limiter(rate));
     this.#keys = limiter(perKey);
-    this.#sources = limiter(perSource);
-    this.#networks = perNetwork === undefined ? null : limiter(perNetwork);
-    this.#strangers = limiter(strangers);
+    this.#sources = optional(perSource);
+    this.#networks = optional(perNetwork);
+    this.#strangers = optional(strangers);
   }
 
   /** Spends `cost` tokens at every level; false, and nothing spent, if one of them has fewer. */
@@ -52,12 +53,13 @@ export class RateQuota {
   }
 
   #levels({ key, node, source, named }: QuotaHolder): readonly (readonly [RateLimiter, string])[] {
-    const own = [this.#keys, key ?? node] as const;
-    if (named || source === null) return [own];
-    const all = [this.#strangers, ALL] as const;
+    const levels: [RateLimiter, string][] = [[this.#keys, key ?? node]];
+    if (named || source === null) return levels;
     const group = sourceGroupOf(source);
-    if (group.network === HERE) return [own, all];
-    const ofSource = [this.#sources, group.source] as const;
-    return this.#networks === null ? [own, ofSource, all] : [own, ofSource, [this.#networks, group.network], all];
+    const isHere = group.network === HERE;
+    if (this.#sources !== null && !isHere) levels.push([this.#sources, group.source]);
+    if (this.#networks !== null && !isHere) levels.push([this.#networks, group.network]);
+    if (this.#strangers !== null) levels.push([this.#strangers, ALL]);
+    return levels;
   }
 }

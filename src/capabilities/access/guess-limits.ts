@@ -6,7 +6,7 @@
  */
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { subscriberOf } from '../../foundation/ip.ts';
+import { networkOf, subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 
 /** Wrong guesses of one AID until it is locked out. */
@@ -15,11 +15,13 @@ const CALLER_GUESSES = 5;
 const NODE_GUESSES = 20;
 /** Wrong guesses from one source until it has to wait. */
 const SOURCE_GUESSES = 60;
+/** Wrong guesses from one network (an IPv4 /24 or IPv6 /48) until it has to wait. */
+const NETWORK_GUESSES = 240;
 /** The first lock of an AID or a node; it doubles with each further wrong guess. */
 const LOCK_MS = 30_000;
 /** The longest lock of an AID or a node. */
 const MAX_LOCK_MS = 3_600_000;
-/** The lock of a source, which never grows: others may stand behind the same address. */
+/** The lock of a source or a network, which never grows: others may stand behind the same address. */
 const SOURCE_LOCK_MS = 5_000;
 /** Guesses are forgotten after this time without another one. */
 const FORGET_MS = 2 * 3_600_000;
@@ -97,6 +99,7 @@ export class GuessLimits {
   readonly #callers = new LockTable({ guesses: CALLER_GUESSES, lock: GROWING_LOCK });
   readonly #nodes = new LockTable({ guesses: NODE_GUESSES, lock: GROWING_LOCK });
   readonly #sources = new LockTable({ guesses: SOURCE_GUESSES, lock: STEADY_LOCK });
+  readonly #networks = new LockTable({ guesses: NETWORK_GUESSES, lock: STEADY_LOCK });
   readonly #trusted = new LruCache<string, true>({ maxEntries: MAX_TRUSTED });
 
   constructor(clock: Clock) {
@@ -109,7 +112,10 @@ export class GuessLimits {
     const keys: [LockTable, string][] = [[this.#callers, caller]];
     if (this.#trusted.get(caller) === true) return keys;
     if (guesser.node !== null) keys.push([this.#nodes, `${subject} ${guesser.node}`]);
-    if (guesser.source !== null) keys.push([this.#sources, `${subject} ${householdOf(guesser.source)}`]);
+    if (guesser.source === null) return keys;
+    keys.push([this.#sources, `${subject} ${householdOf(guesser.source)}`]);
+    const network = networkOf(guesser.source);
+    if (network !== null) keys.push([this.#networks, `${subject} ${network}`]);
     return keys;
   }
 

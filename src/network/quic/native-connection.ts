@@ -22,6 +22,18 @@ const MAX_STUCK_STREAMS = 128;
 /** How long the peer has to let go of them: thousands of streams may end at one time. */
 export const STUCK_GRACE_MS = 8_000;
 
+/** Memory that the engine sets aside for the streams of a connection, bytes. It is freed with the connection object. */
+const ENGINE_BYTES = 370_000;
+/** How many times that the garbage collector counts: it begins when 64 MiB more are held, and takes a while. */
+const WEIGHT = 2;
+
+/**
+ * Tells the garbage collector how much memory a connection holds in the engine, so that it runs before closed connections
+ * hold much: strangers can open and close hundreds a second. The pages of a resizable buffer are never touched, so the
+ * buffer itself takes no memory.
+ */
+const weights = new WeakMap<EngineConnection, ArrayBuffer>();
+
 /** Accepting calls that wait in the engine at one time. */
 const PARALLEL_ACCEPTS = 4;
 
@@ -50,6 +62,7 @@ export class NativeConnection implements QuicConnection {
 
   constructor(options: NativeConnectionOptions, dependencies: { readonly clock: Clock }) {
     this.#native = options.native;
+    weights.set(this.#native, new ArrayBuffer(WEIGHT * ENGINE_BYTES, { maxByteLength: WEIGHT * ENGINE_BYTES }));
     this.#clock = dependencies.clock;
     this.remoteKey = options.remoteKey;
     this.path = options.path;

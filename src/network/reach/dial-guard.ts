@@ -3,7 +3,7 @@
  * packets, so they must not reach services of this machine, of its networks or of others.
  */
 import type { Address } from '../../foundation/address.ts';
-import { IP_SCOPE, inIpv4Network, ipScope } from '../../foundation/ip.ts';
+import { canonicalIp, IP_SCOPE, inIpv4Network, ipScope } from '../../foundation/ip.ts';
 import { mayDialPort } from '../ports.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './path-kind.ts';
 
@@ -23,9 +23,10 @@ export class DialGuard {
     this.#facts = facts;
   }
 
-  /** Whether an address that a stranger's record names may be dialled. Its host is an IP address. */
-  mayDial({ host, port }: Address): boolean {
-    if (!mayDialPort(port)) return false;
+  /** Whether an address that a stranger's record names may be dialled. Its host is an IP address; DNS gives IPv4-mapped ones too. */
+  mayDial({ host: named, port }: Address): boolean {
+    const host = canonicalIp(named);
+    if (host === null || !mayDialPort(port)) return false;
     const scope = ipScope(host);
     if (scope === IP_SCOPE.public) return true;
     if (scope === IP_SCOPE.loopback) return this.#facts.usesLoopback();

@@ -6,7 +6,7 @@ import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { subscriberOf } from '../../foundation/ip.ts';
+import { networkOf, subscriberOf } from '../../foundation/ip.ts';
 import type { RateLimiter } from '../../foundation/rate-limit.ts';
 import { FIRST_MAPPED_PORT } from '../ports.ts';
 import { perMinute } from './per-minute.ts';
@@ -25,15 +25,21 @@ import {
 export const INTRODUCTIONS_PER_NODE = 30;
 /** The same of all nodes of one source. */
 export const INTRODUCTIONS_PER_SOURCE = 120;
+/** The same of all nodes of one network (an IPv4 /24 or IPv6 /48). */
+export const INTRODUCTIONS_PER_NETWORK = 240;
 /** The same to one node, whoever asks. */
 export const INTRODUCTIONS_TO_NODE = 60;
 /** The same to one node of all of one source, which is to leave the others some: each call takes up to five. */
 export const INTRODUCTIONS_OF_SOURCE_TO_NODE = 20;
+/** The same to one node of all of one network. */
+export const INTRODUCTIONS_OF_NETWORK_TO_NODE = 30;
 
 /** Ports of its own that one node has dialled in a minute, and at once: three packets each. */
 export const DIAL_BACKS_PER_NODE = 6;
 /** The same of all nodes of one source. */
 export const DIAL_BACKS_PER_SOURCE = 6;
+/** The same of all nodes of one network. */
+export const DIAL_BACKS_PER_NETWORK = 12;
 /** The same of all together. */
 export const MAX_DIAL_BACKS = 60;
 
@@ -57,24 +63,47 @@ interface HelperDependencies {
 
 type Introduce = Extract<HelperRequest, { readonly kind: 'introduce' }>;
 
+/** Rates of which each is shared by those of the same key. */
+type Rates<T extends unknown[]> = readonly { readonly rate: RateLimiter; readonly of: (...about: T) => string }[];
+
+/** Spends one of each rate, up to the first that has none left; false then. */
+function take<T extends unknown[]>(rates: Rates<T>, ...about: T): boolean {
+  return rates.every(({ rate, of }) => rate.take(of(...about)));
+}
+
+function nodeOf({ nodeKey }: SeenNode): string {
+  return toHex(nodeKey);
+}
+
+function sourceOf({ address: { host } }: SeenNode): string {
+  return subscriberOf(host);
+}
+
+function ownNetworkOf(from: SeenNode): string {
+  return networkOf(from.address.host) ?? sourceOf(from);
+}
+
 export class Helper {
   readonly #deps: HelperDependencies;
-  readonly #ofNode: RateLimiter;
-  readonly #ofSource: RateLimiter;
-  readonly #ofSourceToNode: RateLimiter;
-  readonly #toNode: RateLimiter;
-  readonly #dialBacks: readonly { readonly rate: RateLimiter; readonly of: (from: SeenNode) => string }[];
+  readonly #introductions: Rates<[from: SeenNode, to: string]>;
+  readonly #dialBacks: Rates<[from: SeenNode]>;
 
   constructor(dependencies: HelperDependencies) {
     this.#deps = dependencies;
-    this.#ofNode = perMinute(INTRODUCTIONS_PER_NODE, dependencies);
-    this.#ofSource = perMinute(INTRODUCTIONS_PER_SOURCE, dependencies);
-    this.#ofSourceToNode = perMinute(INTRODUCTIONS_OF_SOURCE_TO_NODE, dependencies);
-    this.#toNode = perMinute(INTRODUCTIONS_TO_NODE, dependencies);
+    const rate = (times: number): RateLimiter => perMinute(times, dependencies);
+    this.#introductions = [
+      { rate: rate(INTRODUCTIONS_PER_NODE), of: nodeOf },
+      { rate: rate(INTRODUCTIONS_PER_SOURCE), of: sourceOf },
+      { rate: rate(INTRODUCTIONS_PER_NETWORK), of: ownNetworkOf },
+      { rate: rate(INTRODUCTIONS_OF_SOURCE_TO_NODE), of: (from, to) => `${sourceOf(from)} ${to}` },
+      { rate: rate(INTRODUCTIONS_OF_NETWORK_TO_NODE), of: (from, to) => `${ownNetworkOf(from)} ${to}` },
+      { rate: rate(INTRODUCTIONS_TO_NODE), of: (_, to) => to },
+    ];
     this.#dialBacks = [
-      { rate: perMinute(DIAL_BACKS_PER_NODE, dependencies), of: ({ nodeKey }) => toHex(nodeKey) },
-      { rate: perMinute(DIAL_BACKS_PER_SOURCE, dependencies), of: ({ address: { host } }) => subscriberOf(host) },
-      { rate: perMinute(MAX_DIAL_BACKS, dependencies), of: () => '' },
+      { rate: rate(DIAL_BACKS_PER_NODE), of: nodeOf },
+      { rate: rate(DIAL_BACKS_PER_SOURCE), of: sourceOf },
+      { rate: rate(DIAL_BACKS_PER_NETWORK), of: ownNetworkOf },
+      { rate: rate(MAX_DIAL_BACKS), of: () => '' },
     ];
   }
 
@@ -106,20 +135,14 @@ export class Helper {
   /** Never another host than that of the asker, whose connection has proven that it is there. */
   async #dialBack(port: number, from: SeenNode): Promise<boolean> {
     if (port < FIRST_MAPPED_PORT) throw new SvcError('access_denied');
-    if (!this.#dialBacks.every(({ rate, of }) => rate.take(of(from)))) throw new SvcError('rate_limited');
+    if (!take(this.#dialBacks, from)) throw new SvcError('rate_limited');
     return await this.#deps.reaches({ nodeKey: from.nodeKey, address: { host: from.address.host, port } });
   }
 
   async #introduce(request: Introduce, from: SeenNode): Promise<HelperReply> {
     const calledAt = this.#deps.seen(request.to);
     if (calledAt === null) return this.#reply(from, null, null);
-    const [source, to] = [subscriberOf(from.address.host), toHex(request.to)];
-    const isAllowed =
-      this.#ofNode.take(toHex(from.nodeKey)) &&
-      this.#ofSource.take(source) &&
-      this.#ofSourceToNode.take(`${source} ${to}`) &&
-      this.#toNode.take(to);
-    if (!isAllowed) throw new SvcError('rate_limited');
+    if (!take(this.#introductions, from, toHex(request.to))) throw new SvcError('rate_limited');
     const offer = request.means === 'relay' ? this.#openRelay(from.address, calledAt) : null;
     try {
       const answer = await this.#ask(request, from, offer);

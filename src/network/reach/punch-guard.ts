@@ -5,7 +5,7 @@
 import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { ipScope, subscriberOf } from '../../foundation/ip.ts';
+import { ipScope, networkOf, subscriberOf } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { RateLimiter } from '../../foundation/rate-limit.ts';
 import { FIRST_MAPPED_PORT } from '../ports.ts';
@@ -15,11 +15,13 @@ import { perMinute } from './per-minute.ts';
 export const PUNCHES_PER_PEER = 6;
 /** The same towards one host (an IPv4 address, an IPv6 /64), whoever asks. */
 export const PUNCHES_PER_HOST = 12;
+/** The same towards one network (an IPv4 /24 or IPv6 /48). */
+export const PUNCHES_PER_NETWORK = 24;
 /** The same of all together. */
 export const MAX_PUNCHES = 120;
 /** Openings of random ports that one peer may cause in a minute, and at once. */
 export const SPRAYS_PER_PEER = 3;
-/** The same towards one host. */
+/** The same towards one host, and towards one network. */
 export const SPRAYS_PER_HOST = 3;
 /** The same of all together. */
 export const MAX_SPRAYS = 6;
@@ -39,19 +41,35 @@ export function mayDialAt(target: Address, helper: Address): boolean {
   return target.port >= FIRST_MAPPED_PORT && ipScope(target.host) >= ipScope(helper.host);
 }
 
+interface Limits {
+  readonly perPeer: number;
+  readonly perHost: number;
+  readonly perNetwork: number;
+  readonly all: number;
+}
+
 class Rates {
   readonly #peer: RateLimiter;
   readonly #host: RateLimiter;
+  readonly #network: RateLimiter;
   readonly #all: RateLimiter;
 
-  constructor(perPeer: number, perHost: number, all: number, dependencies: { readonly clock: Clock }) {
+  constructor({ perPeer, perHost, perNetwork, all }: Limits, dependencies: { readonly clock: Clock }) {
     this.#peer = perMinute(perPeer, dependencies);
     this.#host = perMinute(perHost, dependencies);
+    this.#network = perMinute(perNetwork, dependencies);
     this.#all = perMinute(all, dependencies);
   }
 
-  take(peer: string, hosts: ReadonlySet<string>): boolean {
-    return this.#peer.take(peer) && [...hosts].every((host) => this.#host.take(host)) && this.#all.take('');
+  take(peer: string, ...hosts: readonly string[]): boolean {
+    const each = (rate: RateLimiter, keyOf: (host: string) => string): boolean =>
+      [...new Set(hosts.map(keyOf))].every((key) => rate.take(key));
+    return (
+      this.#peer.take(peer) &&
+      each(this.#host, (host) => subscriberOf(host)) &&
+      each(this.#network, (host) => networkOf(host) ?? host) &&
+      this.#all.take('')
+    );
   }
 }
 
@@ -62,8 +80,14 @@ export class PunchGuard {
   readonly #witnesses: LruCache<string, Map<string, string>>;
 
   constructor(dependencies: { readonly clock: Clock }) {
-    this.#punches = new Rates(PUNCHES_PER_PEER, PUNCHES_PER_HOST, MAX_PUNCHES, dependencies);
-    this.#sprays = new Rates(SPRAYS_PER_PEER, SPRAYS_PER_HOST, MAX_SPRAYS, dependencies);
+    this.#punches = new Rates(
+      { perPeer: PUNCHES_PER_PEER, perHost: PUNCHES_PER_HOST, perNetwork: PUNCHES_PER_NETWORK, all: MAX_PUNCHES },
+      dependencies,
+    );
+    this.#sprays = new Rates(
+      { perPeer: SPRAYS_PER_PEER, perHost: SPRAYS_PER_HOST, perNetwork: SPRAYS_PER_HOST, all: MAX_SPRAYS },
+      dependencies,
+    );
     this.#witnesses = new LruCache({ maxEntries: MAX_WITNESSED, ttlMs: WITNESS_TTL_MS }, dependencies);
   }
 
@@ -92,11 +116,11 @@ export class PunchGuard {
    */
   mayPunch(peer: Uint8Array, target: Address, helper: Address, seenAt: string = target.host): boolean {
     if (!mayDialAt(target, helper)) return false;
-    return this.#punches.take(toHex(peer), new Set([subscriberOf(target.host), subscriberOf(seenAt)]));
+    return this.#punches.take(toHex(peer), target.host, seenAt);
   }
 
   /** Whether random ports of a host may be written to, beyond what `mayPunch` allows; counts it. */
   maySpray(peer: Uint8Array, host: string): boolean {
-    return this.witnesses(peer, host) >= MIN_WITNESSES && this.#sprays.take(toHex(peer), new Set([subscriberOf(host)]));
+    return this.witnesses(peer, host) >= MIN_WITNESSES && this.#sprays.take(toHex(peer), host);
   }
 }

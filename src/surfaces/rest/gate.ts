@@ -8,7 +8,8 @@ import { isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp, subscriberOf } from '../../foundation/ip.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import type { QuotaHolder } from '../../foundation/quota.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import type { CallContext } from '../../operations/operation.ts';
 import { hostOf, isLoopbackPeer, isSameSite } from './host.ts';
 import { isPanelPage } from './panel-path.ts';
@@ -23,8 +24,8 @@ const WRONG_TOKENS_PER_S = 0.1;
 const STRANGER_BURST = 200;
 /** Requests per second without the right token and address in the long run, from elsewhere. */
 const STRANGER_REQUESTS_PER_S = 50;
-/** Addresses that are counted at a time. */
-const MAX_ADDRESSES = 10_000;
+/** Shares of one address that its network (an IPv4 /24 or IPv6 /48) has of both rates: IPv6 /64s are cheap in bulk. */
+const ADDRESSES_PER_NETWORK = 4;
 
 export interface GateOptions {
   /** The host of `api_addr`; empty for every interface. */
@@ -75,8 +76,8 @@ export class RequestGate {
   /** Names of this machine by which other machines may call it. */
   readonly #names: ReadonlySet<string>;
   readonly #token: TokenCheck;
-  readonly #wrongTokens: RateLimiter;
-  readonly #strangers: RateLimiter;
+  readonly #wrongTokens: RateQuota;
+  readonly #strangers: RateQuota;
   #called: Called = { header: undefined, host: '', loopback: true };
 
   constructor(options: GateOptions, { token, sessions = NO_SESSIONS, clock }: GateDependencies) {
@@ -85,10 +86,12 @@ export class RequestGate {
     this.#host = options.host.toLowerCase();
     this.#names = new Set([this.#host, machine, `${machine}.local`]);
     this.#token = new TokenCheck(token, sessions);
-    const limiter = (perSecond: number, burst: number) =>
-      new RateLimiter({ perSecond, burst, maxKeys: MAX_ADDRESSES }, { clock });
-    this.#wrongTokens = limiter(WRONG_TOKENS_PER_S, WRONG_TOKEN_BURST);
-    this.#strangers = limiter(STRANGER_REQUESTS_PER_S, STRANGER_BURST);
+    const quota = (perSecond: number, burst: number): RateQuota => {
+      const share = (count: number): Rate => ({ perSecond: count * perSecond, burst: count * burst });
+      return new RateQuota({ perKey: share(1), perNetwork: share(ADDRESSES_PER_NETWORK) }, { clock });
+    };
+    this.#wrongTokens = quota(WRONG_TOKENS_PER_S, WRONG_TOKEN_BURST);
+    this.#strangers = quota(STRANGER_REQUESTS_PER_S, STRANGER_BURST);
   }
 
   /**
@@ -107,8 +110,7 @@ export class RequestGate {
     const needed = this.#token.set && (!local || this.#requireLocalToken);
     const holder = this.#holder(request, address, needed);
     const right = holder !== null;
-    if (!local && !right && !this.#strangers.take(subscriberOf(address)))
-      throw limited(this.#strangers, subscriberOf(address));
+    if (!local && !right && !this.#strangers.take(holderAt(address))) throw limited(this.#strangers, holderAt(address));
     // A web page can point a name of its own at us, but not an address; and it does not know the token.
     if (!onLoopback && !right && (host === null || !(canonicalIp(host) !== null || this.#names.has(host))))
       throw new SvcError('forbidden_host', {
@@ -165,18 +167,23 @@ export class RequestGate {
 
   /** @throws SvcError `unauthorized`, `rate_limited` */
   #trySecret(isRight: () => boolean, address: string, message: string): void {
-    const key = subscriberOf(address);
+    const holder = holderAt(address);
     // Every program of this machine has the same address: wrong tokens of one must not lock out the right token of
     // another. Only a token that guessing could find has to wait as well.
-    if (!this.#token.isUnguessable && this.#wrongTokens.retryAfterMs(key) > 0) throw limited(this.#wrongTokens, key);
+    if (!this.#token.isUnguessable && this.#wrongTokens.retryAfterMs(holder) > 0)
+      throw limited(this.#wrongTokens, holder);
     if (isRight()) return;
-    if (!this.#wrongTokens.take(key)) throw limited(this.#wrongTokens, key);
+    if (!this.#wrongTokens.take(holder)) throw limited(this.#wrongTokens, holder);
     throw new SvcError('unauthorized', { message });
   }
 }
 
-function limited(limiter: RateLimiter, key: string): SvcError {
-  return new SvcError('rate_limited', { details: { retry_after_s: Math.ceil(limiter.retryAfterMs(key) / 1000) } });
+function holderAt(address: string): QuotaHolder {
+  return { node: subscriberOf(address), source: address, named: false };
+}
+
+function limited(quota: RateQuota, holder: QuotaHolder): SvcError {
+  return new SvcError('rate_limited', { details: { retry_after_s: Math.ceil(quota.retryAfterMs(holder) / 1000) } });
 }
 
 /**

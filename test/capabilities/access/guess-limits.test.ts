@@ -75,6 +75,14 @@ test('an IPv6 address counts with the /56 that it belongs to', () => {
   assert.equal(limits.wait('s', guesser('b', 'o', '2001:db8::1')), 0);
 });
 
+test('all /56s of one IPv6 /48 together have to wait after a while', () => {
+  const limits = new GuessLimits(new TestClock());
+  for (let i = 0; i < 256; i++)
+    guess(limits, guesser(`a${i}`, `n${i}`, `2001:db8:1:${i.toString(16).padStart(2, '0')}00::1`), 1);
+  assert.ok(limits.wait('s', guesser('b', 'o', '2001:db8:1:2::1')) > 0);
+  assert.equal(limits.wait('s', guesser('b', 'o', '2001:db8:2:2::1')), 0);
+});
+
 test('a caller that holds a secret is not locked out by its neighbours, but still by itself', () => {
   const limits = new GuessLimits(new TestClock());
   const friend = guesser('friend', 'n', '192.0.2.1');

@@ -310,3 +310,11 @@ test('an address in use, or not of this machine, is a clear error', async (t) =>
   const elsewhere = new NativeQuicEndpoint({ key, host: '192.0.2.1', port: 0 }, { log: silentLog });
   await assert.rejects(elsewhere.start(), { code: 'config_invalid' });
 });
+
+test('the garbage collector counts what a connection holds in the engine', LIMITED, async (t) => {
+  const [here, there] = [await startNode(t, harness(LONG_IDLE_MS)), await startNode(t, harness(LONG_IDLE_MS))];
+  const before = process.memoryUsage().external;
+  const pairs = [await connect(here, there), await connect(here, there)];
+  const counted = process.memoryUsage().external - before;
+  assert.ok(counted > 2 * pairs.length * 370_000, `${counted} bytes`);
+});

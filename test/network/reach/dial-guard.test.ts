@@ -31,6 +31,12 @@ test('private addresses are dialled only if this machine is part of such network
   assert.ok(dialled([odd], ['172.16.0.9']).length === 1);
 });
 
+test('an IPv6 spelling of a private IPv4 address is that address', () => {
+  const hosts = ['::ffff:10.0.0.9', '::ffff:a00:9', '64:ff9b::a00:9', '2002:a00:9::1', 'fe80::1%eth0', 'fd12::9%eth0'];
+  assert.deepEqual(dialled([LAN, ULA], hosts), []);
+  assert.deepEqual(dialled([LAN], ['::ffff:192.168.1.9']), ['::ffff:192.168.1.9']);
+});
+
 test('ports of services are not dialled, but the one of HTTPS', () => {
   const guard = new DialGuard({ interfaces: () => [LAN], usesLoopback: () => true });
   const ports = [0, 1, 22, 53, 123, 443, 1023, 1024, 1900, 65_535];

@@ -4,9 +4,11 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import {
+  DIAL_BACKS_PER_NETWORK,
   DIAL_BACKS_PER_NODE,
   DIAL_BACKS_PER_SOURCE,
   Helper,
+  INTRODUCTIONS_OF_NETWORK_TO_NODE,
   INTRODUCTIONS_OF_SOURCE_TO_NODE,
   INTRODUCTIONS_PER_NODE,
   INTRODUCTIONS_PER_SOURCE,
@@ -69,7 +71,7 @@ function world({
   });
   const introduce = async (
     to: Uint8Array,
-    { means = 'punch', from = CALLER }: { readonly means?: Means; readonly from?: typeof CALLER } = {},
+    { means = 'punch', from = CALLER }: { readonly means?: Means; readonly from?: SeenNode } = {},
   ): Promise<HelperReply> => {
     const attempt = new Uint8Array(ATTEMPT_BYTES);
     const listensAt = means === 'listening' ? { host: '192.0.2.99', port: 7000 } : null;
@@ -132,7 +134,7 @@ test('introductions are bounded by caller, by source and by called node', async 
   assert.equal(await made(200, fromOne), INTRODUCTIONS_PER_SOURCE);
   const toNode = world();
   const fromMany = (i: number) =>
-    toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `192.0.2.${i}`, port: 5000 } } });
+    toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `198.51.${i}.1`, port: 5000 } } });
   assert.equal(await made(200, fromMany), INTRODUCTIONS_TO_NODE);
 });
 
@@ -142,6 +144,20 @@ test('one source that has a node called all the time, under many keys, leaves ot
   assert.equal(await made(200, flooding), INTRODUCTIONS_OF_SOURCE_TO_NODE);
   const other = { nodeKey: node(9), address: { host: '192.0.2.1', port: 5000 } };
   assert.equal((await introduce(node(2), { from: other })).called?.outcome, 'ready');
+});
+
+test('the IPv6 /64s of one /48, which cost nothing, leave others introductions and dial-backs', async () => {
+  const { introduce, helper, dialled } = world();
+  const inOne = (i: number): SeenNode => ({
+    nodeKey: node(20 + i),
+    address: { host: `2001:db8:1:${(1 + i).toString(16)}::1`, port: 5000 },
+  });
+  assert.equal(await made(200, (i) => introduce(node(2), { from: inOne(i) })), INTRODUCTIONS_OF_NETWORK_TO_NODE);
+  assert.equal((await introduce(node(2))).called?.outcome, 'ready');
+  const reach = (from: SeenNode) => helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), from);
+  assert.equal(await made(200, (i) => reach(inOne(i))), DIAL_BACKS_PER_NETWORK);
+  await reach(CALLER);
+  assert.equal(dialled.length, DIAL_BACKS_PER_NETWORK + 1);
 });
 
 test('what is no request is refused', async () => {

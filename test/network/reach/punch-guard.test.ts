@@ -6,6 +6,7 @@ import {
   MAX_SPRAYS,
   MIN_WITNESSES,
   PUNCHES_PER_HOST,
+  PUNCHES_PER_NETWORK,
   PUNCHES_PER_PEER,
   PunchGuard,
   SPRAYS_PER_HOST,
@@ -16,7 +17,8 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const HELPER = { host: '203.0.113.10', port: 4000 };
 const OTHER_HELPER = { host: '198.51.100.10', port: 4000 };
-const target = (n: number, port = 5000) => ({ host: `192.0.${n >> 8}.${n & 255}`, port });
+/** Each in a network of its own. */
+const target = (n: number, port = 5000) => ({ host: `192.${n >> 8}.${n & 255}.1`, port });
 const peer = (n: number): Uint8Array => new Uint8Array(32).fill(n);
 
 function guarded() {
@@ -59,6 +61,16 @@ test('who names other hosts than its own uses up what its own may have, however 
     PUNCHES_PER_HOST,
   );
   assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true, 'others are not held up by it');
+});
+
+test('all IPv6 /64s of one /48 leave the other hosts some', () => {
+  const { guard } = guarded();
+  const inOne = (i: number) => ({ host: `2001:db8:1:${i.toString(16)}::1`, port: 5000 });
+  assert.equal(
+    allowed(500, (i) => guard.mayPunch(peer(i), inOne(i), HELPER)),
+    PUNCHES_PER_NETWORK,
+  );
+  assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true);
 });
 
 test('all peers and hosts together have their bound', () => {

@@ -193,7 +193,11 @@ test('hosts of this machine and its LAN are not public', () => {
     '[::1]',
     '[fd00::1]',
     'localhost',
+    'localhost.',
     'printer',
+    'printer.',
+
+    '127.0.0.1.',
     'nas.local',
     'a.home.arpa.',
     '0.0.0.0',

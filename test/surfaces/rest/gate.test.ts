@@ -212,6 +212,16 @@ test('the addresses of one IPv6 network have their tries, and what strangers may
   assert.notEqual(verdict(gate, '2001:db8:1:5::1', { host }), 'rate_limited');
 });
 
+test('changing the IPv6 /64 within one /48 gives few more tries, and does not hold up others', () => {
+  const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock: new TestClock() });
+  const host = '192.0.2.1:2121';
+  const wrong = { host, authorization: 'Bearer guess' };
+  const verdicts = Array.from({ length: 500 }, (_, i) => verdict(gate, `2001:db8:1:${i.toString(16)}::1`, wrong));
+  assert.equal(verdicts.filter((one) => one === 'unauthorized').length, 40);
+  assert.equal(verdict(gate, '2001:db8:2::1', wrong), 'unauthorized');
+  assert.equal(verdict(gate, '127.0.0.1', { host: '127.0.0.1', authorization: 'Bearer guess' }), 'unauthorized');
+});
+
 test('a rate-limited answer says when to come back', async (t) => {
   const world = await startWorld(t, { token: TOKEN, requireLocalToken: true });
   const headers = { authorization: 'Bearer guess' };
