@@ -28,17 +28,14 @@ type Verifier = (
   expected: Expectation,
 ) => string | null;
 
-/** The block of code of docs/evidence.md in a language. */
-function documented(language: 'js' | 'python'): string {
-  const page = readFileSync(new URL('../../docs/evidence.md', import.meta.url), 'utf8');
-  const [, code] = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(page) ?? [];
-  if (code === undefined) throw new Error(`docs/evidence.md has no ${language}`);
-  return code;
+/** The text of one of the verifiers that docs/evidence.md offers. */
+function documented(file: string): string {
+  return readFileSync(new URL(`../../docs/evidence/${file}`, import.meta.url), 'utf8');
 }
 
-/** The verifier that the page shows for Node. */
+/** The verifier for Node. */
 export async function documentedVerifier(): Promise<Verifier> {
-  const module: unknown = await import(`data:text/javascript;base64,${btoa(documented('js'))}`);
+  const module: unknown = await import(`data:text/javascript;base64,${btoa(documented('verify-call.mjs'))}`);
   const verifier = isObject(module) ? module['provenCaller'] : undefined;
   if (typeof verifier !== 'function') throw new Error('the page shows no verifier');
   return (call, body, expected) => {
@@ -53,7 +50,7 @@ export function needsPython(): string | false {
   return status === 0 ? false : 'needs python3 and cryptography: apt-get install python3-cryptography';
 }
 
-/** What the verifier that the page shows for Python says of several calls. */
+/** What the verifier for Python says of several calls. */
 export function documentedPython(calls: readonly ServedCall[], { me, now }: Omit<Expectation, 'seen'>): unknown {
   const harness = [
     'import json, sys',
@@ -68,10 +65,14 @@ export function documentedPython(calls: readonly ServedCall[], { me, now }: Omit
     me,
     now,
   }));
-  const { status, stdout, stderr } = spawnSync('python3', ['-c', `${documented('python')}\n${harness.join('\n')}`], {
-    input: JSON.stringify(input),
-    encoding: 'utf8',
-  });
+  const { status, stdout, stderr } = spawnSync(
+    'python3',
+    ['-c', `${documented('verify_call.py')}\n${harness.join('\n')}`],
+    {
+      input: JSON.stringify(input),
+      encoding: 'utf8',
+    },
+  );
   if (status !== 0) throw new Error(stderr);
   return JSON.parse(stdout);
 }
