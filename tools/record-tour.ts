@@ -1,5 +1,5 @@
 /**
- * `node tools/record-tour.ts`: carries the tour of the README out between two daemons and draws what the terminal
+ * `node tools/record-tour.ts`: runs a tour with two daemons and draws what the terminal
  * showed as `docs/tour.svg`. Identities and addresses differ from run to run, so no test compares the picture.
  */
 import { execFile } from 'node:child_process';

@@ -1,10 +1,20 @@
-/** The guides of `docs/guides/`, typed as they are written, on two machines behind routers that let nobody in. */
+/** The README and the guides of `docs/guides/`, typed as they are written, on machines behind NATs. */
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { pythonTools } from '../../tools/python-place.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GuideStep, guideSteps, Reader } from '../support/guide.ts';
 import { Internet } from '../support/lab/internet.ts';
@@ -93,16 +103,35 @@ async function toolServer({ home }: Shells): Promise<null> {
   return null;
 }
 
+/** The Python and TypeScript programs of the guide need Python with requests, and the package installed. */
+async function programs({ home, laptop }: Shells): Promise<string | null> {
+  const python = pythonTools();
+  if (python === null) return 'needs the packages of test/python/requirements.txt: node tools/python-tools.ts';
+  for (const shell of [home, laptop]) {
+    writeFileSync(join(shell.home, 'bin/python3'), `#!/bin/sh\nexec '${join(ROOT, python)}' "$@"\n`, { mode: 0o755 });
+    mkdirSync(join(shell.home, 'node_modules'));
+    symlinkSync(ROOT, join(shell.home, 'node_modules/svcd'));
+    writeFileSync(join(shell.home, 'package.json'), '{ "type": "module" }');
+  }
+  return null;
+}
+
 const PREPARATIONS: Readonly<Record<string, Preparation>> = {
   'assistants.md': nothing,
   'database.md': postgres,
   'file.md': nothing,
+  'friend.md': programs,
   'mcp-server.md': toolServer,
   'model.md': modelPage,
   'ssh-home.md': sshd,
 };
 
-/** Unbinds the agent at home and takes back who may call it, as each guide begins with one that has neither. */
+/** The page that sets up the machines of all guides. */
+const SETUP = 'vps.md';
+/** Pages of `docs/guides/` that are not for these machines. */
+const OTHER_PAGES = ['README.md', 'tour.md', SETUP];
+
+/** Unbinds the agent at home and clears its access list: each guide starts without either. */
 const FRESH_AGENT = `
   const api = 'http://127.0.0.1:2121';
   const { agents: [{ aid }] } = await (await fetch(api + '/agents')).json();
@@ -123,41 +152,88 @@ async function startDaemon(shell: MachineShell): Promise<void> {
   await listens(shell, 2121);
 }
 
-test('each guide does what it says', async (t) => {
+/**
+ * A small Internet, and a reader who sits down at its machines; the caller disposes of the reader first.
+ * Null, and the test counts as skipped, without namespaces.
+ */
+async function lab(
+  t: TestContext,
+): Promise<{ reader: Reader; internet: Internet; sit: (name: string, machine: Machine) => MachineShell } | null> {
   const internet = await Internet.start(t);
-  if (internet === null) return;
+  if (internet === null) return null;
   const root = temporaryDirectory(t);
   // Servers that run as another user have their data below it.
   chmodSync(root, 0o711);
-  await using reader = new Reader();
-  const sit = async (name: string, machine: Machine): Promise<MachineShell> => {
+  const reader = new Reader();
+  const sit = (name: string, machine: Machine): MachineShell => {
     const home = join(root, name);
     mkdirSync(home, { mode: 0o711 });
-    const shell = reader.sit(name, machine, home, [join(ROOT, 'node_modules/.bin')]);
-    await startDaemon(shell);
-    return shell;
+    return reader.sit(name, machine, home, [join(ROOT, 'node_modules/.bin')]);
   };
-  const [, home, laptop] = await Promise.all([
-    sit('open', await internet.publicMachine('open', [10])),
-    sit('home', await internet.behind('home', ['cone'])),
-    sit('laptop', await internet.behind('laptop', ['cone'])),
-  ]);
-  for (const step of stepsOf('README.md')) await reader.follow(step);
+  return { reader, internet, sit };
+}
+
+test('the first call of the README succeeds between a public machine and one behind a NAT', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const server = sit('server', await internet.publicMachine('server', [10]));
+  const laptop = sit('laptop', await internet.behind('laptop', ['cone']));
+  await Promise.all([startDaemon(server), startDaemon(laptop)]);
+  const steps = guideSteps(readFileSync(join(ROOT, 'README.md'), 'utf8'));
+  const commands = steps.flatMap(({ text }) => text.trim().split('\n')).filter((line) => line.startsWith('svc '));
+  assert.deepEqual(
+    commands.map((line) => line.split(' ')[1]),
+    ['invite', 'serve', 'join', 'get'],
+  );
+  for (const step of steps) {
+    await reader.follow(step);
+    if (step.text.startsWith('node ')) await listens(server, 8080);
+  }
+});
+
+test('the tour does what it says', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const shell = sit('tour', await internet.behind('tour', ['cone']));
+  for (const step of stepsOf('tour.md')) {
+    await reader.follow(step);
+    // A reader types slowly enough for what was started to listen.
+    if (step.text.startsWith('svcd ')) for (const port of [2121, 2131]) await listens(shell, port);
+    if (step.text.includes('listen(8080')) await listens(shell, 8080);
+  }
+});
+
+test('each guide does what it says', async (t) => {
+  const world = await lab(t);
+  if (world === null) return;
+  const { internet, sit } = world;
+  await using reader = world.reader;
+  const vps = sit('vps', await internet.publicMachine('vps', [10]));
+  const home = sit('home', await internet.behind('home', ['cone']));
+  const laptop = sit('laptop', await internet.behind('laptop', ['cone']));
+  await Promise.all([vps, home, laptop].map(startDaemon));
+  for (const step of stepsOf(SETUP)) await reader.follow(step);
   const begin = async (t: TestContext, guide: string): Promise<void> => {
     const missing = await PREPARATIONS[guide]?.({ home, laptop });
-    if (missing === undefined) assert.fail(`${guide} is tried by nobody`);
+    if (missing === undefined) assert.fail(`no test runs ${guide}`);
     if (missing !== null) return t.skip(missing);
     await home.type(`'${process.execPath}' --input-type=module -e "${FRESH_AGENT}"`);
     const steps = stepsOf(guide);
     assert.ok(steps.length > 0, 'it has no step');
     for (const step of steps) {
-      // A request is carried in the background, and a person types the answer to one that has come.
-      if (step.commands.startsWith('svc chat accept'))
-        await eventually('the request has come', async () =>
+      // A request arrives in the background, and a person answers one that has arrived.
+      if (step.text.startsWith('svc chat accept'))
+        await eventually('the request has arrived', async () =>
           /"in_pending":\s*\[\s*\{/.test(await home.type('svc chat contacts --json')),
         );
       await reader.follow(step);
+      if (step.text.startsWith('python3 weather.py')) await listens(home, 8000);
     }
   };
-  for (const guide of readdirSync(GUIDES)) if (guide !== 'README.md') await t.test(guide, (t) => begin(t, guide));
+  for (const guide of readdirSync(GUIDES))
+    if (!OTHER_PAGES.includes(guide)) await t.test(guide, (t) => begin(t, guide));
 });

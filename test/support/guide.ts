@@ -1,44 +1,63 @@
 /**
- * Task guides of `docs/guides/`, carried out as they are written. A block of commands names the machine that it is
- * typed on behind its language (```` ```sh home ````); a block of text behind it is what the reader sees there. In both
- * `…` stands for what differs from reader to reader.
+ * Runs the guides of `docs/guides/` as they are written. The info string of a code block says what the block is:
+ *
+ * - `sh home`: commands that the reader types on the machine `home`
+ * - `text home`, directly after such a block: lines that the reader sees there
+ * - `python home ask.py`: a file that the reader writes on that machine
+ * - `json home chat_send`: arguments with which an assistant on that machine calls an MCP tool
+ *
+ * A block without a machine is not run. `…` stands for text that differs from reader to reader.
  */
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { eventually } from './eventually.ts';
+import { ConfiguredTools } from './lab/configured-tools.ts';
 import type { Machine } from './lab/namespaces.ts';
 import { MachineShell } from './lab/shell.ts';
 
 export interface GuideStep {
+  readonly kind: 'commands' | 'file' | 'tool';
   readonly machine: string;
-  readonly commands: string;
-  /** What is to be read among the output; null where the guide does not show it. */
+  /** The name of the file or of the tool; empty for commands. */
+  readonly name: string;
+  readonly text: string;
+  /** Lines that the output must contain; null if the guide shows none. */
   readonly shown: string | null;
 }
 
 interface Block {
   readonly language: string;
   readonly machine: string;
+  readonly name: string;
   readonly text: string;
 }
 
 function blocksOf(markdown: string): Block[] {
-  const found = markdown.matchAll(/^```(\w+)(?: (\w+))?\n([\s\S]*?)^```$/gm);
-  return [...found].map(([, language = '', machine = '', text = '']) => ({ language, machine, text }));
+  const found = markdown.matchAll(/^```(\w+)(?: (\w+))?(?: (\S+))?\n([\s\S]*?)^```$/gm);
+  return [...found].map(([, language = '', machine = '', name = '', text = '']) => ({ language, machine, name, text }));
 }
 
-/** The steps of a guide, in their order. Blocks that name no machine are for reading only. */
+function kindOf({ language, machine, name }: Block): GuideStep['kind'] | null {
+  if (machine === '') return null;
+  if (language === 'sh') return 'commands';
+  if (name === '') return null;
+  return language === 'json' ? 'tool' : 'file';
+}
+
+/** The steps of a guide, in order. */
 export function guideSteps(markdown: string): GuideStep[] {
   const blocks = blocksOf(markdown);
   return blocks.flatMap((block, i) => {
+    const kind = kindOf(block);
+    if (kind === null) return [];
     const next = blocks[i + 1];
     const shown = next?.language === 'text' && next.machine === block.machine ? next.text : null;
-    return block.language === 'sh' && block.machine !== ''
-      ? [{ machine: block.machine, commands: block.text, shown }]
-      : [];
+    return [{ kind, machine: block.machine, name: block.name, text: block.text, shown }];
   });
 }
 
-/** A pattern that takes any text without blanks where `…` stands. */
+/** A pattern that matches `gap` in place of each `…`. */
 function patternOf(text: string, gap: string): string {
   return text
     .split('…')
@@ -46,20 +65,26 @@ function patternOf(text: string, gap: string): string {
     .join(gap);
 }
 
-/** The machines of a reader who follows guides. */
+/** A reader who follows guides on several machines. */
 export class Reader implements AsyncDisposable {
-  readonly #shells = new Map<string, MachineShell>();
-  /** What each step has shown. */
+  readonly #machines = new Map<string, { readonly shell: MachineShell; readonly tools: ConfiguredTools }>();
+  /** The output of each step. */
   readonly #shown: { readonly machine: string; readonly text: string }[] = [];
 
-  /** Sits down at a machine, in an empty home directory. */
+  /** Opens a shell on a machine, in an empty home directory. */
   sit(name: string, machine: Machine, home: string, programs: readonly string[]): MachineShell {
     const shell = new MachineShell(machine, home, programs);
-    this.#shells.set(name, shell);
+    this.#machines.set(name, { shell, tools: new ConfiguredTools(machine, home) });
     return shell;
   }
 
-  /** What the reader copies in the place of a word with `…`: what was shown last, on another screen if there is such. */
+  #at(name: string): { readonly shell: MachineShell; readonly tools: ConfiguredTools } {
+    const machine = this.#machines.get(name);
+    if (machine === undefined) throw new Error(`there is no machine ${name}`);
+    return machine;
+  }
+
+  /** What the reader copies for a word with `…`: the latest match, preferably from another machine. */
   #copied(word: string, at: string): string {
     const gap = word.includes('/') ? '[^\\s\'"]*\\w' : '\\w+';
     const pattern = new RegExp(patternOf(word, gap), 'g');
@@ -71,26 +96,53 @@ export class Reader implements AsyncDisposable {
     throw new Error(`nothing like ${word} was shown on any machine`);
   }
 
-  /** Types the commands of a step, which must succeed, and looks for what the guide shows. */
-  async follow({ machine, commands, shown }: GuideStep): Promise<string> {
-    const shell = this.#shells.get(machine);
-    if (shell === undefined) throw new Error(`there is no machine ${machine}`);
-    const typed = commands.replace(/[^\s'"=]*…[^\s'"]*/g, (word) => this.#copied(word, machine));
+  /** Carries out a step, which must succeed, and checks that it shows what the guide says. */
+  async follow(step: GuideStep): Promise<void> {
+    if (step.kind === 'commands') return await this.#type(step);
+    if (step.kind === 'tool') return await this.#callTool(step);
+    const file = join(this.#at(step.machine).shell.home, step.name);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, step.text);
+  }
+
+  async #type({ machine, text, shown }: GuideStep): Promise<void> {
+    const { shell } = this.#at(machine);
+    const typed = text.replace(/[^\s'"=]*…[^\s'"]*/g, (word) => this.#copied(word, machine));
     const before = shell.output.length;
-    const expected = (shown?.trimEnd().split('\n') ?? []).map((line) => new RegExp(patternOf(line.trim(), '.*')));
+    const expected = linesOf(shown);
     let output = await shell.type(typed);
-    // What goes on in the background shows it when it is ready, and the reader waits for that.
-    if (/&\s*$/.test(commands) && expected.length > 0)
-      await eventually(`what ${commands} shows`, () => {
+    // A background command prints its output when it is ready.
+    if (/&\s*$/.test(text) && expected.length > 0)
+      await eventually(`what ${text} shows`, () => {
         output = shell.output.slice(before);
         return expected.every((line) => line.test(output));
       });
     this.#shown.push({ machine, text: output });
-    for (const line of expected) assert.match(output, line, `after ${commands}`);
-    return output;
+    for (const line of expected) assert.match(output, line, `after ${text}`);
+  }
+
+  /** Calls again until the result has the lines: what another agent sends takes a moment. */
+  async #callTool({ machine, name, text, shown }: GuideStep): Promise<void> {
+    const { shell, tools } = this.#at(machine);
+    // Tools take AIDs; the guide shows the labels of this machine.
+    const { aliases }: { aliases: Record<string, string> } = JSON.parse(await shell.type('svc alias list --json'));
+    const aids = new Map(Object.entries(aliases).map(([aid, label]) => [label, aid]));
+    const args: Record<string, unknown> = JSON.parse(text, (_key, value: unknown) =>
+      typeof value === 'string' ? (aids.get(value) ?? value) : value,
+    );
+    const expected = linesOf(shown);
+    await eventually(`${name} on ${machine} shows ${shown}`, async () => {
+      const result = await tools.call(name, args);
+      return expected.every((line) => line.test(result));
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([...this.#shells.values()].map((shell) => shell[Symbol.asyncDispose]()));
+    for (const { tools } of this.#machines.values()) await tools[Symbol.asyncDispose]();
+    await Promise.all([...this.#machines.values()].map(({ shell }) => shell[Symbol.asyncDispose]()));
   }
+}
+
+function linesOf(shown: string | null): RegExp[] {
+  return (shown?.trimEnd().split('\n') ?? []).map((line) => new RegExp(patternOf(line.trim(), '.*')));
 }

@@ -36,6 +36,11 @@ async function keep(program: string, args: readonly string[]): Promise<Keeper> {
   return child;
 }
 
+/** Root keeps its user namespace, so that servers can change to another user. */
+function shellNamespaces(): readonly string[] {
+  return userInfo().uid === 0 ? ['-n'] : ['-U', '-n'];
+}
+
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, 'exit');
@@ -110,6 +115,11 @@ export class Machine {
     return child;
   }
 
+  /** The command with which another process runs a program here, as `shell` does. */
+  inside(program: string, args: readonly string[]): { readonly command: string; readonly args: string[] } {
+    return { command: 'nsenter', args: [...into(this.pid, shellNamespaces()), program, ...args] };
+  }
+
   /** Starts a program here that is spoken with over its input and output; it ends with the machine. */
   converse(program: string, args: readonly string[]): ChildProcessByStdio<Writable, Readable, null> {
     const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
@@ -124,9 +134,8 @@ export class Machine {
    * output. Whoever is root stays root of the whole machine, so that servers run which change to another user.
    */
   shell(directory: string, env: NodeJS.ProcessEnv): ChildProcessByStdio<Writable, Readable, null> {
-    const kinds = userInfo().uid === 0 ? ['-n'] : ['-U', '-n'];
-    const inside = [...into(this.pid, kinds), 'bash', '-c', 'exec bash -e 2>&1'];
-    const child = spawn('nsenter', inside, { stdio: ['pipe', 'pipe', 'inherit'], cwd: directory, env });
+    const { command, args } = this.inside('bash', ['-c', 'exec bash -e 2>&1']);
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'], cwd: directory, env });
     child.stdin.on('error', () => {});
     this.#children.push(child);
     return child;
