@@ -43,8 +43,8 @@ async function listens(shell: MachineShell, port: number): Promise<void> {
 }
 
 /**
- * What a guide takes for granted on its reader's machines.
- * @returns why it cannot be had here; null where all of it is there
+ * Sets up what a guide expects on the reader's machines.
+ * @returns why that is not possible here; null if it is set up
  */
 type Preparation = (shells: Shells) => Promise<string | null>;
 
@@ -70,7 +70,7 @@ async function sshd({ home, laptop }: Shells): Promise<string | null> {
 mkdir -p /run/sshd
 /usr/sbin/sshd -D -f /dev/null ${options.join(' ')} &`);
   await listens(home, 22);
-  // ssh looks for its files in the home that the system knows, which is that of whoever runs the tests.
+  // ssh looks for its files in the home that the system knows, the home of the user that runs the tests.
   const settings = `-F none -i '${key}' -o UserKnownHostsFile='${key}.hosts' -o StrictHostKeyChecking=accept-new`;
   writeFileSync(join(laptop.home, 'bin/ssh'), `#!/bin/sh\nexec /usr/bin/ssh ${settings} -o LogLevel=ERROR "$@"\n`, {
     mode: 0o755,
@@ -86,7 +86,7 @@ runuser -u postgres -- ${bin}/initdb -D data -U tester -A trust --no-locale --no
 runuser -u postgres -- ${bin}/postgres -D data -p 5432 -h 127.0.0.1 -k '' -F > postgres.log 2>&1 &`);
   // It listens for a while before it takes anybody.
   const look = `${bin}/pg_isready -q -h 127.0.0.1 -p 5432 && echo ready || true`;
-  await eventually('the database takes whoever comes', async () => (await home.type(look)).includes('ready'));
+  await eventually('the database accepts connections', async () => (await home.type(look)).includes('ready'));
   return null;
 }
 

@@ -1,8 +1,8 @@
 /**
- * Runs the guides of `docs/guides/` as they are written. The info string of a code block says what the block is:
+ * Runs the guides of `docs/guides/` as they are written. The info string of a code block gives its kind:
  *
  * - `sh home`: commands that the reader types on the machine `home`
- * - `text home`, directly after such a block: lines that the reader sees there
+ * - `text home`, directly after commands or a tool: lines that the reader sees there
  * - `python home ask.py`: a file that the reader writes on that machine
  * - `json home chat_send`: arguments with which an assistant on that machine calls an MCP tool
  *
@@ -84,7 +84,7 @@ export class Reader implements AsyncDisposable {
     return machine;
   }
 
-  /** What the reader copies for a word with `…`: the latest match, preferably from another machine. */
+  /** The text that the reader copies for a word with `…`: the latest match, preferably from another machine. */
   #copied(word: string, at: string): string {
     const gap = word.includes('/') ? '[^\\s\'"]*\\w' : '\\w+';
     const pattern = new RegExp(patternOf(word, gap), 'g');
@@ -121,7 +121,7 @@ export class Reader implements AsyncDisposable {
     for (const line of expected) assert.match(output, line, `after ${text}`);
   }
 
-  /** Calls again until the result has the lines: what another agent sends takes a moment. */
+  /** Calls again until the result has the lines: messages of other agents take a moment. */
   async #callTool({ machine, name, text, shown }: GuideStep): Promise<void> {
     const { shell, tools } = this.#at(machine);
     // Tools take AIDs; the guide shows the labels of this machine.
