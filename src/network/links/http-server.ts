@@ -6,8 +6,8 @@ import { pairHolder } from './holder.ts';
 import type { LinkStream } from './types.ts';
 
 /**
- * Requests of one link that are not answered to their end. A daemon of ours waits for each answer, the
- * last bytes of which may still be counted; others would make us keep thousands of answers for a few bytes.
+ * Requests of one link that are not answered to their end: one is being served, the others wait. svcd sends the next
+ * request after the response, whose last bytes may still be under way here; a link with more requests is cut.
  */
 export const MAX_UNANSWERED_PER_LINK = 4;
 
@@ -37,7 +37,7 @@ export interface LinkHttpOptions {
   /** Headers beyond this number are dropped without a word; 0 keeps all. */
   readonly maxHeaderCount: number;
   readonly isNamed: IsNamed;
-  /** Takes each request; a link that sends too many at once is cut instead. */
+  /** Serves a request; the next request of its link is served after the response. */
   readonly serve: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
@@ -52,21 +52,13 @@ export function linkHttpServer({ maxHeaderBytes, maxHeaderCount, isNamed, serve 
     keepAliveTimeout: 0,
   });
   server.maxHeadersCount = maxHeaderCount;
-  const unanswered = new WeakMap<Duplex, number>();
+  const links = new WeakMap<Duplex, LinkRequests>();
   const heads = new HeadBytes(isNamed);
-  server.on('connection', (link: LinkStream) => heads.watch(link, () => (unanswered.get(link) ?? 0) > 0));
-  server.on('upgrade', ({ socket }: { readonly socket: Duplex }) => heads.end(socket));
+  server.on('connection', (link: LinkStream) => links.set(link, new LinkRequests(link, heads, maxHeaderBytes, serve)));
+  server.on('upgrade', ({ socket }: { readonly socket: Duplex }) => links.get(socket)?.switched());
   // Behind those that look at the chunks.
   freeChunks(server);
-  server.on('request', (request, response) => {
-    const { socket } = request;
-    heads.done(socket);
-    const open = unanswered.get(socket) ?? 0;
-    if (socket.destroyed || open >= MAX_UNANSWERED_PER_LINK) return void socket.destroy();
-    unanswered.set(socket, open + 1);
-    response.once('close', () => unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1));
-    serve(request, response);
-  });
+  server.on('request', (request, response) => links.get(request.socket)?.add(request, response));
   return server;
 }
 
@@ -85,7 +77,125 @@ function freeChunks(server: Server): void {
   });
 }
 
-/** Counts the bytes of heads that have begun and not ended. */
+/**
+ * The requests of one link. They are served one by one: the response to a request that waits would be buffered where no
+ * quota counts it. While requests wait, the link is paused, and all that it brought and may buffer counts as an unfinished
+ * head.
+ */
+class LinkRequests {
+  readonly #link: LinkStream;
+  readonly #heads: HeadBytes;
+  readonly #maxHeaderBytes: number;
+  readonly #serve: LinkHttpOptions['serve'];
+  readonly #waiting: (readonly [IncomingMessage, ServerResponse])[] = [];
+  readonly #count: (chunk: Buffer) => void;
+  #isServing = false;
+  #hasSwitched = false;
+  /** The newest request, and what it was when the last chunk had been parsed. */
+  #newest: IncomingMessage | null = null;
+  #before: { readonly request: IncomingMessage | null; readonly isComplete: boolean } = {
+    request: null,
+    isComplete: true,
+  };
+  /** Bytes of the newest message, its head and its body. */
+  #received = 0;
+  /** Bytes that waiting requests came with. */
+  #waitingBytes = 0;
+  /** Bytes of the head that is not complete. */
+  #headBytes = 0;
+
+  constructor(link: LinkStream, heads: HeadBytes, maxHeaderBytes: number, serve: LinkHttpOptions['serve']) {
+    this.#link = link;
+    this.#heads = heads;
+    this.#maxHeaderBytes = maxHeaderBytes;
+    this.#serve = serve;
+    // This listener comes after the parser's, which has handled the chunk by then.
+    this.#count = (chunk) => this.#parsed(chunk);
+    link.on('data', this.#count).once('close', () => {
+      this.#waiting.length = 0;
+      heads.set(link, 0);
+    });
+  }
+
+  /** The parser has read the head of a request. */
+  add(request: IncomingMessage, response: ServerResponse): void {
+    const link = this.#link;
+    if (link.destroyed) return;
+    this.#newest = request;
+    if (!this.#isServing) return this.#start(request, response);
+    this.#waiting.push([request, response]);
+    if (this.#waiting.length >= MAX_UNANSWERED_PER_LINK) link.destroy();
+  }
+
+  /** The link changes to another protocol. Requests that wait could not be answered on it. */
+  switched(): void {
+    this.#hasSwitched = true;
+    this.#link.off('data', this.#count);
+    this.#heads.set(this.#link, 0);
+    if (this.#waiting.length > 0) this.#link.destroy();
+  }
+
+  #start(request: IncomingMessage, response: ServerResponse): void {
+    this.#isServing = true;
+    response.once('close', () => this.#next());
+    this.#serve(request, response);
+  }
+
+  #next(): void {
+    this.#isServing = false;
+    const next = this.#link.destroyed ? undefined : this.#waiting.shift();
+    if (next === undefined) return;
+    if (this.#waiting.length === 0) {
+      this.#waitingBytes = 0;
+      this.#account();
+      this.#link.resume();
+    }
+    this.#start(...next);
+  }
+
+  /** Counts a chunk after the parser has read it. */
+  #parsed(chunk: Buffer): void {
+    const { request: before, isComplete: wasComplete } = this.#before;
+    const newest = this.#newest;
+    this.#before = { request: newest, isComplete: newest?.complete !== false };
+    if (newest !== before) this.#received = wasComplete ? this.#headBytes : 0;
+    this.#received += chunk.length;
+    if (newest === before && wasComplete) this.#headBytes += chunk.length;
+    else this.#headBytes = this.#surplus(newest, chunk);
+    if (this.#waiting.length > 0) {
+      this.#waitingBytes += chunk.length;
+      // The parser resumes the link at the end of each message, so this comes after it.
+      this.#link.pause();
+    }
+    this.#account();
+  }
+
+  /** Bytes after the end of the newest request, in a chunk that brought the last of it; 0 while it is incomplete. */
+  #surplus(newest: IncomingMessage | null, chunk: Buffer): number {
+    if (newest === null || !newest.complete || chunk.subarray(-BLANK_LINE.length).equals(BLANK_LINE)) return 0;
+    const length = newest.headers['content-length'];
+    // Nothing says how long a chunked body is on the wire.
+    const most = length === undefined ? chunk.length : this.#received - headLength(newest) - Number(length);
+    return Math.max(0, Math.min(most, this.#maxHeaderBytes));
+  }
+
+  #account(): void {
+    if (this.#hasSwitched) return;
+    const buffered = this.#waiting.length > 0 ? this.#link.readableHighWaterMark : 0;
+    this.#heads.set(this.#link, HEAD_COPIES * (this.#waitingBytes + this.#headBytes) + buffered);
+  }
+}
+
+/** A chunk that ends like this has no unfinished head at its end, unless it ends within a body. */
+const BLANK_LINE = Buffer.from('\r\n\r\n');
+
+/** The bytes of a request's head as svcd writes it; another client may use more, for blanks. */
+function headLength({ method = '', url = '', rawHeaders }: IncomingMessage): number {
+  const line = `${method} ${url} HTTP/1.1\r\n`.length;
+  return rawHeaders.reduce((sum, text) => sum + text.length + 2, line + 2);
+}
+
+/** The quota of the bytes of unfinished heads. */
 class HeadBytes {
   readonly #isNamed: IsNamed;
   readonly #quota = new Quota(
@@ -99,40 +209,25 @@ class HeadBytes {
     { ownYields: true },
   );
   readonly #shares = new WeakMap<Duplex, QuotaShare>();
-  readonly #switched = new WeakSet<Duplex>();
 
   constructor(isNamed: IsNamed) {
     this.#isNamed = isNamed;
   }
 
-  /** @param isServed whether bytes that come belong to a request whose head is whole */
-  watch(link: LinkStream, isServed: () => boolean): void {
-    // Behind the listener of the parser: what ends a head is not counted.
-    const count = (chunk: Buffer): void => {
-      if (this.#switched.has(link)) link.off('data', count);
-      else if (!isServed()) this.#add(link, HEAD_COPIES * chunk.length);
-    };
-    link.on('data', count).once('close', () => this.done(link));
-  }
-
-  /** No more heads come on a link. */
-  end(link: Duplex): void {
-    this.done(link);
-    this.#switched.add(link);
-  }
-
-  /** The head of a link is whole, or the link is gone. */
-  done(link: Duplex): void {
-    this.#shares.get(link)?.release();
-    this.#shares.delete(link);
-  }
-
-  #add(link: LinkStream, amount: number): void {
+  /** Sets the bytes of a link; cuts the link if there is no room. */
+  set(link: LinkStream, amount: number): void {
     const share = this.#shares.get(link);
-    if (share !== undefined) {
-      if (!share.grow(amount)) link.destroy();
-      return;
-    }
+    const held = share?.amount ?? 0;
+    if (amount === 0) {
+      share?.release();
+      this.#shares.delete(link);
+    } else if (share === undefined) this.#take(link, amount);
+    else if (amount <= held) share.shrink(held - amount);
+    else if (!share.grow(amount - held)) link.destroy();
+  }
+
+  #take(link: LinkStream, amount: number): void {
+    if (link.destroyed) return;
     const onEvict = (): void => void link.destroy();
     const taken = this.#quota.take(pairHolder(link, this.#isNamed(link)), { amount, onEvict });
     if (taken === null) link.destroy();

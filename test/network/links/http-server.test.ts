@@ -1,6 +1,7 @@
-/** What a link brings is freed once the HTTP parser has seen it, and not what somebody still reads. */
+/** HTTP on links: which chunks are freed, in which order requests are served, and what counts against the quotas. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { Duplex, PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { freeMemory } from '../../../src/foundation/bytes.ts';
@@ -133,4 +134,70 @@ test('half-sent heads have a budget, and one that is whole gives its part back',
   const other = open(2, '198.51.100.1');
   for (const link of [other, alive.at(-1)]) link?.push(chunkOf('\r\n\r\n'));
   await eventually('both are served', () => served.length === 2);
+});
+
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+
+test('requests of one link are served one by one, so that only one response is buffered', async () => {
+  const responses: ServerResponse[] = [];
+  const server = linkHttpServer({ ...OPTIONS, serve: (_request, response) => void responses.push(response) });
+  const link = freeing();
+  server.emit('connection', link);
+  link.push(chunkOf(GET.repeat(3)));
+  link.push(chunkOf(GET));
+  for (let served = 1; served <= 4; served++) {
+    await eventually('the next request', () => responses.length === served);
+    if (served < 3) assert.equal(link.isPaused(), true, `while request ${served} is served`);
+    responses[served - 1]?.end();
+  }
+  await eventually('the last response', () => responses[3]?.writableFinished === true);
+  assert.equal(link.destroyed, false);
+});
+
+test('heads that come while a request is served have a budget, and a caller let in by name keeps its link', async () => {
+  const friend = testAid(3);
+  let served = 0;
+  const server = linkHttpServer({ ...OPTIONS, isNamed: ({ caller }) => caller === friend, serve: () => void served++ });
+  const half = `GET /half HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(15_000)}`;
+  const open = (caller: typeof friend, host: string, ...chunks: readonly string[]): LinkStream => {
+    const link = Object.assign(freeing(caller === friend ? 2 : 1, host), { caller });
+    server.emit('connection', link);
+    for (const chunk of chunks) link.push(chunkOf(chunk));
+    return link;
+  };
+  const named = open(friend, '192.0.2.1', GET, half);
+  const fitting = Math.floor(MAX_HEADS_PER_NODE_BYTES / (HEAD_COPIES * half.length));
+  const floods: readonly (readonly string[])[] = [[GET, half], [GET + half], [GET + GET, half]];
+  for (const chunks of floods) {
+    served = 0;
+    const links = Array.from({ length: 2 * fitting }, () => open(testAid(2), '192.0.2.1', ...chunks));
+    await eventually('every link is served', () => served >= 2 * fitting);
+    await eventually('the first links are cut', () => links.filter(({ destroyed }) => destroyed).length >= fitting);
+    assert.deepEqual([links[0]?.destroyed, links.at(-1)?.destroyed], [true, false]);
+    for (const link of links) link.destroy();
+  }
+  assert.equal(named.destroyed, false);
+});
+
+test('complete requests leave nothing counted, whatever their bodies', async () => {
+  let served = 0;
+  const server = linkHttpServer({
+    ...OPTIONS,
+    serve: (request, response) => void request.resume().once('end', () => response.end(`${++served}`)),
+  });
+  const body = 'b'.repeat(15_000);
+  const head = 'POST / HTTP/1.1\r\nHost: x\r\n';
+  const posts = [
+    [`${head}Content-Length: 15000\r\n\r\n${body}`],
+    [`${head}Content-Length: 15000\r\n\r\n`, body],
+    [`${head}Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n`, `${body}\r\n0\r\n\r\n`],
+  ];
+  const links = Array.from({ length: 600 }, (_, i) => {
+    const link = freeing();
+    server.emit('connection', link);
+    for (const chunk of posts[i % posts.length] ?? []) link.push(chunkOf(chunk));
+    return link;
+  });
+  await eventually('all are served', () => served === links.length);
+  assert.equal(links.filter(({ destroyed }) => destroyed).length, 0);
 });
