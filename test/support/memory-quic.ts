@@ -1,5 +1,4 @@
 /** The QUIC endpoint in memory: the same semantics as the native one, without sockets. */
-import { Duplex } from 'node:stream';
 import type { Address } from '../../src/foundation/address.ts';
 import { equalBytes } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -22,6 +21,7 @@ import type {
   QuicEndpoint,
   QuicStream,
 } from '../../src/network/quic/types.ts';
+import { WatchedStream } from '../../src/network/quic/watched-stream.ts';
 
 /** What the other node sends to say that it has a chunk. */
 const RECEIPT_BYTES = 32;
@@ -314,7 +314,7 @@ class MemoryConnection implements QuicConnection {
 }
 
 /** One direction's bytes under way: what flow control lets a sender be ahead of its reader. */
-class MemoryStream extends Duplex implements QuicStream {
+class MemoryStream extends WatchedStream implements QuicStream {
   readonly connection: MemoryConnection;
   #peer: MemoryStream | undefined;
   #announce: (() => void) | undefined;

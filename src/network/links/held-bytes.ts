@@ -56,14 +56,8 @@ const STUCK: QuotaLimits = {
 
 /** The streams that can be watched. */
 type Watched = Duplex &
+  Pick<QuicStream, 'watchQueue'> &
   Partial<Pick<QuicStream, 'whenReleased'>> & { readonly connection?: Pick<QuicStream['connection'], 'close'> };
-
-type Callback = (error?: Error | null) => void;
-
-/** `write` of a stream, whatever it is called with. */
-interface Writing {
-  write(...args: readonly unknown[]): boolean;
-}
 
 export class HeldBytes {
   readonly #strangers = new Quota(STRANGERS, { ownYields: true });
@@ -84,7 +78,6 @@ export class HeldBytes {
   /** Counts what a stream keeps, until it closes; cuts it off if there is no room. */
   watch(stream: Watched, holder: QuotaHolder): void {
     const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
-    const writing: Writing = stream;
     let share: QuotaShare | null = null;
     const cut = (): void => {
       share = null;
@@ -107,30 +100,16 @@ export class HeldBytes {
       share.release();
       share = null;
     };
-    const taken = (): void => {
-      share?.touch();
-      count();
-    };
-    const withTaken = (callback: Callback): Callback => {
-      return (error) => {
-        callback(error);
-        taken();
-      };
-    };
-    const fit = (): void => {
-      const isTight =
-        quota.taken > TIGHT_PART * limits.total || quota.takenBy(holder.node) > TIGHT_PART * limits.perNode;
-      setBuffer(stream, isTight ? TIGHT_BUFFER_BYTES : STREAM_BUFFER_BYTES);
-    };
-    const write = writing.write.bind(stream);
-    writing.write = (...args) => {
-      fit();
-      const last = args.at(-1);
-      const callback: Callback = isCallback(last) ? withTaken(last) : taken;
-      const wantsMore = write(...(isCallback(last) ? args.slice(0, -1) : args), callback);
-      count();
-      return wantsMore;
-    };
+    const isTight = (): boolean =>
+      quota.taken > TIGHT_PART * limits.total || quota.takenBy(holder.node) > TIGHT_PART * limits.perNode;
+    stream.watchQueue({
+      buffer: () => (isTight() ? TIGHT_BUFFER_BYTES : STREAM_BUFFER_BYTES),
+      added: count,
+      taken: () => {
+        share?.touch();
+        count();
+      },
+    });
     stream.once('close', () => {
       share?.release();
       share = null;
@@ -150,14 +129,4 @@ export class HeldBytes {
     if (share === null) close();
     else detach(released.then(() => share.release()));
   }
-}
-
-function isCallback(value: unknown): value is Callback {
-  return typeof value === 'function';
-}
-
-/** Sets how much a stream buffers before it holds its writer back: Node offers no other way once a stream exists. */
-function setBuffer(stream: Duplex, bytes: number): void {
-  const state: unknown = Reflect.get(stream, '_writableState');
-  if (typeof state === 'object' && state !== null) Reflect.set(state, 'highWaterMark', bytes);
 }

@@ -93,7 +93,7 @@ export class LinkResponder {
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     const lingers = (): void => this.#dependencies.lingers(stream, session);
     const link = Object.assign(asQuicLink(stream, names, session.beside), { lingers });
-    this.held.watch(link, pairHolder(link, isNamed));
+    this.held.watch(stream, pairHolder(link, isNamed));
     this.deliver(link);
   }
 

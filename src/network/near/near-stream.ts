@@ -1,9 +1,10 @@
 /** One stream on a channel between neighbours: what `QuicStream` promises, over a TCP connection. */
-import { Duplex } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import { BUFFERED } from '../quic/limits.ts';
 import { StreamError } from '../quic/stream-error.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
+import { WatchedStream } from '../quic/watched-stream.ts';
 
 type Callback = (error?: Error | null) => void;
 
@@ -23,7 +24,7 @@ export interface Carrying {
   abandon(): void;
 }
 
-export class NearStream extends Duplex implements QuicStream {
+export class NearStream extends WatchedStream implements QuicStream {
   readonly connection: QuicConnection;
   readonly #carrying: Carrying;
   #saidEnd = false;

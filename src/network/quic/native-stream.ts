@@ -1,10 +1,10 @@
 /** A stream of the engine as a Node Duplex with back-pressure both ways. */
-import { Duplex } from 'node:stream';
 import { freeMemory } from '../../foundation/bytes.ts';
 import type { EngineStream } from './engine.ts';
 import { BUFFERED } from './limits.ts';
 import { streamError } from './stream-error.ts';
 import type { QuicConnection, QuicStream } from './types.ts';
+import { WatchedStream } from './watched-stream.ts';
 
 /**
  * What the first read of the engine may bring into JavaScript. The engine reserves all of it for
@@ -25,7 +25,7 @@ const WELL_FILLED = 0.25;
 /** The most that one write hands to the engine; smaller chunks are joined up to it. */
 const WRITE_BYTES = 256 * 1024;
 
-export class NativeStream extends Duplex implements QuicStream {
+export class NativeStream extends WatchedStream implements QuicStream {
   readonly connection: QuicConnection;
   readonly #native: EngineStream;
   /** Called once when the engine has let go of both halves; until then the peer's limit counts it. */

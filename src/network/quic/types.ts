@@ -6,6 +6,7 @@
 import type { Duplex } from 'node:stream';
 import type { Address } from '../../foundation/address.ts';
 import type { Path, Way } from '../path.ts';
+import type { QueueWatch } from './watched-stream.ts';
 
 /**
  * A two-way byte stream with back-pressure. `end()` finishes our half (the other side reads a clean
@@ -18,6 +19,8 @@ import type { Path, Way } from '../path.ts';
  */
 export interface QuicStream extends Duplex {
   readonly connection: QuicConnection;
+  /** Names who hears of the bytes that are queued in the stream from now on. */
+  watchQueue(watch: QueueWatch): void;
   /**
    * Frees the memory of a chunk at once, instead of with a later garbage collection: one that was
    * read from this stream, or that this stream has written to the end. Nobody may look at it again.

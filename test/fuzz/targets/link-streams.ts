@@ -79,7 +79,7 @@ const streams: FuzzTarget = {
         const [near, far] = localPair();
         for (const end of [near, far]) end.on('error', () => {});
         const answer = listen(near);
-        gate.admit(Object.assign(far, { connection: session.connection }), session);
+        gate.admit(Object.assign(far, { connection: session.connection, watchQueue: () => {} }), session);
         pour(input, near);
         await idle();
         const said = answer();

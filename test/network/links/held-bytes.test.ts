@@ -1,6 +1,5 @@
 /** What is kept for readers that are behind has a budget. */
 import assert from 'node:assert/strict';
-import { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import type { QuotaHolder } from '../../../src/foundation/quota.ts';
 import {
@@ -11,12 +10,13 @@ import {
   MAX_STUCK_PER_NODE_BYTES,
 } from '../../../src/network/links/held-bytes.ts';
 import { STREAM_BUFFER_BYTES } from '../../../src/network/quic/limits.ts';
+import { WatchedStream } from '../../../src/network/quic/watched-stream.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const CHUNK = Buffer.alloc(64 * 1024);
 
 /** A stream whose other side reads nothing until it is told to. */
-class Unread extends Duplex {
+class Unread extends WatchedStream {
   readonly #waiting: (() => void)[] = [];
   taken = 0;
   #reads = false;

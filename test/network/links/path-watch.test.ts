@@ -49,7 +49,7 @@ function world(t: { after(end: () => void): void }, { isKept = false } = {}) {
     dead,
     watch,
     use: () => {
-      const stream = Object.assign(new PassThrough(), { connection: session.connection });
+      const stream = Object.assign(new PassThrough(), { connection: session.connection, watchQueue: () => {} });
       session.adopt(stream);
       return stream;
     },
