@@ -126,10 +126,10 @@ test('a lonely node: no network, another version, changes that wait, a data dire
   const report = await doctor(daemon.api, { version: '9.9.9' });
   assert.match(found(report, 'network', 'FAIL', /no other node/).hint ?? '', /--bootstrap/);
   found(report, 'version', 'WARN', new RegExp(`svc is 9\\.9\\.9, the daemon ${VERSION}`));
-  found(report, 'config', 'WARN', /not in force yet: min_observed_peers/);
-  found(report, 'config', 'INFO', /decided by a flag.*api_addr/);
+  found(report, 'config', 'WARN', /not applied yet: min_observed_peers/);
+  found(report, 'config', 'INFO', /set by a flag.*api_addr/);
   found(report, 'reachability', 'WARN', /only this machine can use that/);
-  found(report, 'clock', 'INFO', /no other node has said/);
+  found(report, 'clock', 'INFO', /no other node has reported its clock/);
   found(report, 'publication', 'INFO', /no agent is registered/);
   found(report, 'start', 'INFO', /started by hand/);
   found(report, 'data', 'PASS', /can be written/);
@@ -187,7 +187,7 @@ test('a daemon that a service runs', async (t) => {
     await ended;
   });
   const api = await eventually('it serves', () => readDaemonInfo(dataDir)?.api_addr ?? undefined);
-  found(await doctor(api), 'start', 'PASS', /runs as a service/);
+  found(await doctor(api), 'start', 'PASS', /runs as a system service/);
 });
 
 test('an assistant that cannot connect', async (t) => {
@@ -223,7 +223,7 @@ test('agents and the clock, in a network', async (t) => {
   assert.deepEqual(failures(fine), []);
   found(fine, 'network', 'PASS', /the network is ready, 3 nodes/);
   found(fine, 'clock', 'PASS', /agrees/);
-  found(fine, 'publication', 'PASS', /was published \d+ (s|min) ago, kept by [34] nodes/);
+  found(fine, 'publication', 'PASS', /was published \d+ (s|min) ago and is stored by [34] nodes/);
   found(fine, 'service', 'PASS', /answers at/);
 
   const deaf = await here.newAgent(`127.0.0.1:${await quietPort()}`);
@@ -301,7 +301,7 @@ test('a record that nobody renews, and one that has expired', async (t) => {
   await renewing.stop();
 
   const silent = await start(3700);
-  const warned = found(await report(silent, 3700), 'publication', 'WARN', /renewed no more: no heartbeat for 6\d min/);
+  const warned = found(await report(silent, 3700), 'publication', 'WARN', /is not renewed: no heartbeat for 6\d min/);
   assert.match(warned.hint ?? '', new RegExp(`svc agents heartbeat ${aid}`));
   await silent.stop();
 
@@ -309,7 +309,7 @@ test('a record that nobody renews, and one that has expired', async (t) => {
     await report(await start(7200), 7200),
     'publication',
     'FAIL',
-    /published [12] h ago, and that expired/,
+    /published [12] h ago, and the record has expired/,
   );
   assert.match(expired.hint ?? '', new RegExp(`svc agents publish ${aid}`));
 });

@@ -1,13 +1,13 @@
-/** Whether each agent can be found, keeps being found, and has a service that answers. */
+/** Checks of the agents: findable, renewed, service running. */
 import { DELEGATION_WARN_MS, HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
-/** How many agents are examined one by one. */
+/** Agents that are checked one by one. */
 const MAX_AGENTS = 20;
-/** Nodes that should keep a record. */
+/** Nodes that should store a record. */
 const FEW_REPLICAS = 3;
 
 type Agent = OwnAnswer<'agentGet'>;
@@ -20,61 +20,68 @@ function examineDelegation(name: string, { delegation }: Agent, now: number): Fi
   const { expires_at } = delegation;
   if (expires_at === null || Date.parse(expires_at) > now + DELEGATION_WARN_MS) return [];
   const [say, word] = Date.parse(expires_at) < now ? [publication.fail, 'expired'] : [publication.warn, 'expires'];
-  const hint = 'Issue a newer delegation with the master key, and register the agent with it.';
+  const hint = 'Issue a new delegation with the master key, and register the agent with it.';
   return [say(`the delegation of ${name} ${word} ${relativeTime(expires_at, now)}`, hint)];
 }
 
-/** Whether its record is published, and how fresh it is. */
+/** Is the record published, and is it current? */
 function examinePublication(name: string, agent: Agent, probe: Probe, status: Status, now: number): Finding {
   const { aid, last_publish_at, published, replicas } = agent;
   const publish = `svc agents publish ${aid}`;
-  const again = `Publish it again: ${publish}`;
+  const again = `Publish it: ${publish}`;
   if (last_publish_at === null && status.auto_publish && !status.network_ready)
     return publication.warn(
-      `${name} is not published: this node reaches no other node`,
-      'It is published as soon as this node reaches one.',
+      `${name} is not published: this node cannot reach any other node`,
+      'svcd publishes it as soon as another node is reachable.',
     );
   if (last_publish_at === null)
     return publication.warn(
       `${name} was never published`,
-      status.auto_publish ? `Publish it: ${publish}` : `auto_publish is off, so say it yourself: ${publish}`,
+      status.auto_publish ? `Publish it: ${publish}` : `auto_publish is off. Publish it: ${publish}`,
     );
   const age = `published ${relativeTime(last_publish_at, now)}`;
   if (!published)
-    return publication.fail(`${name} cannot be found: it was ${age}, and that expired`, `Publish it: ${publish}`);
+    return publication.fail(
+      `${name} cannot be found: it was ${age}, and the record has expired`,
+      `Publish it: ${publish}`,
+    );
   if (probe.published_seq !== null && probe.published_seq > agent.seq)
     return publication.fail(
-      `${name} also runs elsewhere: the network holds seq ${probe.published_seq}, published here was ${agent.seq}`,
-      `Delete it where it should not run. To take it back to this node: ${publish}`,
+      `${name} also runs elsewhere: the network has seq ${probe.published_seq}, this node published ${agent.seq}`,
+      `Delete the agent on the other node, or take it over here: ${publish}`,
     );
-  if (!probe.dht_ok) return publication.fail(`${name} was ${age}, and the network does not lead here`, again);
-  const keepers = replicas > 0 ? counted(replicas, 'node') : 'this node, which the others ask';
+  if (!probe.dht_ok)
+    return publication.fail(`${name} was ${age}, but the network does not find it at this node`, again);
+  const keepers = replicas > 0 ? counted(replicas, 'node') : 'this node';
   return replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS
-    ? publication.warn(`${name} was ${age}, and only ${keepers} kept it`, again)
-    : publication.pass(`${name} was ${age}, kept by ${keepers}`);
+    ? publication.warn(`${name} was ${age}, but only ${keepers} stored it`, again)
+    : publication.pass(`${name} was ${age} and is stored by ${keepers}`);
 }
 
-/** Whether it will still be found in an hour. */
+/** Will the record be renewed? */
 function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status): Finding[] {
   const { aid, heartbeat_seconds_ago: silence, published } = agent;
   if (!published) return [];
   if (!status.auto_publish)
-    return [publication.info(`${name} is not renewed, since auto_publish is off`, 'svc config set auto_publish true')];
+    return [
+      publication.info(`${name} is not renewed, because auto_publish is off`, 'svc config set auto_publish true'),
+    ];
   if (silence < HEARTBEAT_LIFE_S || probe.service_tcp_ok === true) return [];
   return [
     publication.warn(
-      `${name} is renewed no more: no heartbeat for ${Math.round(silence / 60)} min, and no service that answers`,
-      `Say that it is alive (svc agents heartbeat ${aid}), or bind a service that runs.`,
+      `${name} is not renewed: no heartbeat for ${Math.round(silence / 60)} min, and no service that answers`,
+      `Send a heartbeat (svc agents heartbeat ${aid}), or bind a service that runs.`,
     ),
   ];
 }
 
 function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe): Finding {
   const service = findingsOf('service');
-  if (service_tcp === '') return service.info(`${name} has no service bound: it can call, but not be called`);
+  if (service_tcp === '')
+    return service.info(`${name} has no service bound: it can call, but other agents cannot call it`);
   if (probe.service_tcp_ok === true) return service.pass(`the service of ${name} answers at ${service_tcp}`);
   const why = probe.tcp_error === undefined ? '' : `: ${probe.tcp_error}`;
-  const hint = `Start it, or bind another one: svc inbound bind --addr host:port --aid ${aid}`;
+  const hint = `Start the service, or bind another one: svc inbound bind --addr host:port --aid ${aid}`;
   return service.fail(`the service of ${name} does not answer at ${service_tcp}${why}`, hint);
 }
 
@@ -91,8 +98,8 @@ async function examineAgent({ ask, context, now }: Examination, aid: Aid, status
 
 export async function examineAgents(examination: Examination, status: Status): Promise<readonly Finding[]> {
   const { agents, next_cursor } = await examination.ask.agentsList({ limit: MAX_AGENTS }, examination.context);
-  if (agents.length === 0) return [publication.info('no agent is registered', 'Make one with "svc register".')];
+  if (agents.length === 0) return [publication.info('no agent is registered', 'Create one with "svc register".')];
   const findings = await Promise.all(agents.map(({ aid }) => examineAgent(examination, aid, status)));
-  const more = next_cursor === undefined ? [] : [publication.info(`only the first ${MAX_AGENTS} agents were examined`)];
+  const more = next_cursor === undefined ? [] : [publication.info(`only the first ${MAX_AGENTS} agents were checked`)];
   return [...findings.flat(), ...more];
 }

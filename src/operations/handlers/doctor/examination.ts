@@ -1,10 +1,10 @@
-/** What an examination asks: other operations of the same daemon, whose answers are what everybody sees. */
+/** The input of the checks: results of other operations of the same daemon. */
 import type { operations } from '../../index.ts';
 import type { CallContext, Handlers, ResultOf } from '../../operation.ts';
 
 type Operations = typeof operations;
 
-/** What is asked. */
+/** The operations that the checks use. */
 type Asked =
   | 'status'
   | 'configGet'
@@ -21,7 +21,7 @@ export type OwnAnswer<N extends Asked> = ResultOf<Operations[N]>;
 export interface Examination {
   readonly ask: Pick<Handlers<Operations>, Asked>;
   readonly context: CallContext;
-  /** Dials some of the nodes that answer in the record network over QUIC: how many, and how many of them are reached. */
+  /** Dials nodes of the record network over QUIC. Returns how many were dialed and how many answered. */
   readonly dialSome: () => Promise<{ readonly dialled: number; readonly reached: number }>;
   /** Milliseconds since 1970. */
   readonly now: number;

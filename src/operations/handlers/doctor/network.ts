@@ -1,4 +1,4 @@
-/** Whether this node is in the network, whether strangers reach it, and whether its clock is right. */
+/** Checks of the network: connected, reachable by strangers, clock correct. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
@@ -9,27 +9,27 @@ import type { Examination, OwnAnswer } from './examination.ts';
 
 type Checked = OwnAnswer<'netcheck'>;
 
-/** Fewer peers than this make the network fragile. */
+/** With fewer peers the network is fragile. */
 const FEW_PEERS = 3;
-/** Worth a word, seconds. */
+/** Offset that is worth a warning, seconds. */
 const CLOCK_WARN_S = 10;
 
 const TROUBLE = {
   unresolved: {
-    what: 'has no address: its name leads nowhere',
-    hint: 'Check the name, and the DNS of this machine; or take it out of bootstrap.',
+    what: 'has no address: its name does not resolve',
+    hint: 'Check the name and the DNS of this machine, or remove it from bootstrap.',
   },
   ipv6: {
-    what: 'has no IPv4 address, which nodes of the record network need',
-    hint: 'Name one that has, or give its name an A record.',
+    what: 'has no IPv4 address, which the record network requires',
+    hint: 'Use a host with an IPv4 address, or add an A record to its name.',
   },
   silent: {
     what: 'does not answer',
-    hint: 'See whether svcd runs there, whether its UDP port is open, and whether it is in a network of the same name.',
+    hint: 'Check that svcd runs there, that its UDP port is open, and that the network name is the same.',
   },
   other_key: {
-    what: 'does not prove the key before the @: another node is there',
-    hint: 'Ask its owner for a new invitation, and forget this one: "svc contacts forget <contact>", or take it out of bootstrap.',
+    what: 'is a different node: it does not prove the key before the @',
+    hint: 'Ask its owner for a new invitation. Remove this contact with "svc contacts forget <contact>", or from bootstrap.',
   },
 } as const;
 
@@ -37,15 +37,15 @@ function examinePeers({ dht_peers: peers, dht_clients: clients, network_ready: r
   const network = findingsOf('network');
   if (clients > 0) return network.pass(`the network is ready: ${networkText(peers, clients)}`);
   if (peers === 0) return network.fail('no other node is known', NO_NODE_KNOWN);
-  if (!ready) return network.warn('the network is still being joined', 'Wait some seconds and try again.');
+  if (!ready) return network.warn('still joining the network', 'Wait a few seconds and try again.');
   if (peers >= FEW_PEERS) return network.pass(`the network is ready, ${peers} nodes are known`);
   return network.warn(
     `only ${peers} ${peers === 1 ? 'node is' : 'nodes are'} known`,
-    'Records are kept by few nodes: give more bootstrap nodes if you can.',
+    'With few nodes, records are stored only a few times. Add bootstrap nodes if you can.',
   );
 }
 
-/** What others are told of where this node is, where that is no use to them. */
+/** Published addresses that others cannot use. */
 function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
   const reachability = findingsOf('reachability');
   const told = addresses.filter(({ published }) => published).map(({ address }) => address);
@@ -53,56 +53,59 @@ function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
   if (urls.length === 0)
     return reachability.warn(
       'this node has no address to publish',
-      'Set fallback_host to the name or address that leads here, or find out why no interface has one.',
+      'Set fallback_host to the name or address of this node, or find out why no interface has an address.',
     );
   if (urls.every((url) => isLoopbackHost(hostOfUrl(url))))
     return reachability.warn(
       `this node publishes ${told.join(', ')}: only this machine can use that`,
-      'It also finds nodes of this machine only. Let listen_addr name no loopback address, or set fallback_host.',
+      'It also finds only nodes on this machine. Set listen_addr to an address that is not loopback, or set fallback_host.',
     );
   if (urls.some(isPublicHost) || helpers.length > 0) return null;
-  return reachability.info(`this node publishes addresses of its own network only: ${told.join(', ')}`);
+  return reachability.info(`this node publishes only addresses of its own network: ${told.join(', ')}`);
 }
 
 function examineNat({ dht_peers, dht_clients, nat_type, nat_type_label, port_mapping, helpers }: Checked): Finding {
   const reachability = findingsOf('reachability');
   if (helpers.length > 0)
     return reachability.pass(
-      `others reach this node with the help of ${helpers.map(({ address }) => address).join(', ')} (NAT: ${nat_type_label})`,
+      `others reach this node through ${helpers.map(({ address }) => address).join(', ')} (NAT: ${nat_type_label})`,
     );
   if (nat_type === 0 || dht_peers + dht_clients === 0)
-    return reachability.info('it is not known yet whether strangers can reach this node');
+    return reachability.info('not known yet whether strangers can reach this node');
   if (nat_type === 1) return reachability.pass('strangers can reach this node');
   if (port_mapping === 'double_nat')
     return reachability.warn(
-      'the router leads ports to this node, and is behind another router itself',
-      'Have the outer router lead the UDP ports of listen_addr and quic_listen_addr to the inner one, or make one of them a bridge.',
+      'the router forwards ports to this node, but is behind another router',
+      'Forward the UDP ports of listen_addr and quic_listen_addr on the outer router to the inner one, or run one of them as a bridge.',
     );
   return reachability.warn(
-    `this node is behind a NAT (${nat_type_label}), and no other node helps it`,
-    'Name nodes that strangers reach in bootstrap; or open the UDP ports of listen_addr and quic_listen_addr in your router, or set fallback_host to the address that leads here.',
+    `this node is behind a NAT (${nat_type_label}), and no helper is connected`,
+    'Add reachable nodes to bootstrap. Or open the UDP ports of listen_addr and quic_listen_addr on your router, or set fallback_host to the address that leads here.',
   );
 }
 
 function examineClock({ clock: { offset_s: offset, peers } }: Checked): Finding {
   const clock = findingsOf('clock');
-  if (offset === null) return clock.info('no other node has said yet what time it is');
+  if (offset === null) return clock.info('no other node has reported its clock yet');
   const seconds = Math.round(Math.abs(offset));
-  const who = peers === 1 ? 'the only node that said the time' : `half of the ${peers} nodes that said the time`;
+  const who =
+    peers === 1 ? 'the only node that reported its clock' : `half of the ${peers} nodes that reported their clocks`;
   const what = `the clock of this machine is ${seconds} s ${offset > 0 ? 'behind' : 'ahead of'} ${who}`;
-  const hint = 'Set the clock, and let it be kept by NTP: records with a wrong time are refused.';
+  const hint = 'Set the clock and turn NTP on. Other nodes reject records with a wrong time.';
   if (seconds > CLOCK_SKEW_S && peers >= FEW_PEERS) return clock.fail(what, hint);
   if (seconds > CLOCK_WARN_S) return clock.warn(what, hint);
   return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
 }
 
-/** The node that a contact pins; null if it pins none. */
+/** The node key of a contact, or null. */
 function pinnedNode(contact: string): string | null {
   const at = contact.lastIndexOf('@');
   return at < 0 ? null : contact.slice(0, at);
 }
 
-/** What is wrong with the contacts. One address of a node is enough: an invitation names those of its LAN as well. */
+/**
+ * Problems of the contacts. One working address of a node is enough, because an invitation also names those of its LAN.
+ */
 export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
   const network = findingsOf('network');
   const met = new Set(contacts.filter(({ state }) => state === 'met').map(({ contact }) => pinnedNode(contact)));
@@ -114,21 +117,21 @@ export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Fi
   });
 }
 
-/** Records travel over the port of the record network, and all else over QUIC, which a firewall may drop alone. */
+/** The record network and QUIC use different ports. A firewall may block only one of them. */
 async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]> {
   const { dialled, reached } = await dialSome();
   const network = findingsOf('network');
   if (dialled === 0) return [];
-  if (reached > 0) return [network.pass(`nodes are reached over QUIC (${reached} of ${dialled} dialled)`)];
+  if (reached > 0) return [network.pass(`nodes answer over QUIC (${reached} of ${dialled} dialed)`)];
   return [
     network.fail(
-      `${counted(dialled, 'node')} ${dialled === 1 ? 'answers' : 'answer'} in the record network, and none over QUIC: no call or tunnel reaches them`,
-      'A firewall drops QUIC: allow UDP from and to the port of quic_listen_addr, which is the one after listen_addr if it is empty.',
+      `${counted(dialled, 'node')} ${dialled === 1 ? 'answers' : 'answer'} in the record network, but none over QUIC: calls and tunnels do not work`,
+      'A firewall blocks QUIC. Allow UDP on the port of quic_listen_addr. If it is empty, that is the port after listen_addr.',
     ),
   ];
 }
 
-/** Stands on the same look as `svc netcheck`. */
+/** Uses the same report as `svc netcheck`. */
 export async function examineNetwork({ ask, context, dialSome }: Examination): Promise<readonly Finding[]> {
   const [checked, { contacts }, quic] = await Promise.all([
     ask.netcheck({}, context),

@@ -1,17 +1,17 @@
-/** Whether the daemon comes back with the machine, and whether it is the newest. */
+/** Checks of the installation: starts with the machine, newest release. */
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { memberOf } from '../../../foundation/json.ts';
 import type { Examination } from './examination.ts';
 
-/** @param host what the daemon says of its process */
+/** @param host the process facts of the daemon */
 export function examineStart(host: unknown): Finding {
   const start = findingsOf('start');
   return memberOf(host, 'service') === true
-    ? start.pass('svcd runs as a service: it comes back with the machine')
-    : start.info('svcd was started by hand: it does not come back with the machine', 'svcd service install');
+    ? start.pass('svcd runs as a system service: it starts with the machine')
+    : start.info('svcd was started by hand: it does not start with the machine', 'svcd service install');
 }
 
-/** Asks nobody elsewhere: what is known of releases is what was heard last. */
+/** Uses the cached release information, without network access. */
 export async function examineRelease({ ask, context }: Examination): Promise<readonly Finding[]> {
   const release = await ask.updateStatus({}, context);
   const { current_version, latest_version, update_available, state, last_error } = release;
@@ -19,9 +19,12 @@ export async function examineRelease({ ask, context }: Examination): Promise<rea
   const why = last_error === undefined ? '' : `: ${last_error}`;
   if (state === 'rolled_back')
     return [
-      update.warn(`the last update was taken back${why}`, 'The release before runs; try again with the next one.'),
+      update.warn(
+        `the last update was rolled back${why}`,
+        'The previous release is running. Try again with the next release.',
+      ),
     ];
-  if (state === 'failed') return [update.info(`the last look for updates failed${why}`)];
+  if (state === 'failed') return [update.info(`the last check for updates failed${why}`)];
   if (!update_available) return [];
-  return [update.info(`svcd ${latest_version} is there, this is ${current_version}`, 'svc update --confirm')];
+  return [update.info(`svcd ${latest_version} is available, this is ${current_version}`, 'svc update --confirm')];
 }
