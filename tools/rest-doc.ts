@@ -1,56 +1,31 @@
 /**
- * Writes docs/reference/rest.md: every route of the operations table and every error code. `--check`
- * writes nothing and fails where the page is not what the table says.
+ * Writes docs/reference/rest.md: every route of the operations table, an example of every response, and every error
+ * code. `--check` writes nothing and fails if the page differs from the table.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { ERRORS, type ErrorCode } from '../src/foundation/errors.ts';
+import { isObject } from '../src/foundation/json.ts';
+import { PUBLISH_ERRORS, RESOLVE_ERRORS } from '../src/operations/directory.ts';
 import { operations, streams } from '../src/operations/index.ts';
 import type { Declaration, Permission } from '../src/operations/operation.ts';
+import { AidText, Base64, Timestamp } from '../src/operations/schemas.ts';
 import type { StreamDeclaration } from '../src/operations/stream.ts';
+import { REACH_ERRORS } from '../src/operations/tunnels.ts';
 import { errorCodes } from '../src/surfaces/rest/openapi.ts';
+import { exampleOf, jsonText, type Schema } from './rest-examples.ts';
 
 const PAGE = new URL('../docs/reference/rest.md', import.meta.url).pathname;
 
-const HEAD = `# REST API
+/** Codes that many operations return together, under a name. */
+const ERROR_GROUPS: readonly (readonly [name: string, codes: readonly ErrorCode[]])[] = [
+  ['reach errors', REACH_ERRORS],
+  ['publish errors', PUBLISH_ERRORS],
+  ['resolve errors', RESOLVE_ERRORS],
+];
 
-Written by \`node tools/rest-doc.ts\` from the operations table; a running daemon shows the same at \`/docs\` and
-\`/openapi.json\`.
-
-## Conventions
-
-- The address is \`http://127.0.0.1:2121\`, or what \`api_addr\` says. Paths are taken as they stand: a slash more or less
-  at the end is another path, and letters have their case. \`HEAD\` works wherever \`GET\` does.
-- Every write (\`POST\`, \`PUT\`, \`PATCH\`, \`DELETE\`) carries \`Content-Type: application/json\`, also without a body; where
-  no member is required the body may be left out. It is at most 1 MiB, nested at most 64 deep, and here within 30 s.
-- Unknown members and unknown query keys are refused. The failing place is in \`details\`: \`{in, path, problem}\`.
-- Numbers in the query are plain decimals, truth values are \`true\` and \`false\`, lists repeat the key.
-- An AID is an agent identifier: \`aid1…\`, an Ethereum \`0x…\` or a Paralism address. It is taken in any of its texts and
-  always given in the canonical one. Base64 is the standard one (RFC 4648, section 4).
-- Timestamps are ISO 8601 in UTC.
-- Every answer says \`Cache-Control: no-store\`; there are no CORS headers.
-
-## Who may call
-
-- A request is **local** when it comes over a loopback connection and its \`Host\` is a loopback name, or absent.
-- On a loopback connection any other \`Host\` is refused (\`forbidden_host\`), and so is a request that a page of another
-  site made (\`forbidden_origin\`): a web page cannot reach the API, whatever its name resolves to.
-- Where \`api_token\` is set, requests that are not local carry \`Authorization: Bearer <token>\`; with
-  \`require_local_token\` local ones do too. An address that sends wrong tokens, or from elsewhere many requests without
-  one, has to wait (\`rate_limited\`). The right token is let in all the same if it has at least 22 characters; a
-  shorter one waits too, because it could be guessed.
-- Connections from this machine, from elsewhere, and from one address there are limited apart; so are the size of a
-  head and the time that it may take. The figures are in [limits.md](../limits.md).
-
-## Errors
-
-Always \`{"error": "<code>", "message": "<what happened and what to do>", "details"?: {…}}\`. Every operation may give
-those of its kind: ${(['invalid_request', 'unauthorized', 'forbidden_host', 'forbidden_origin', 'rate_limited', 'internal'] satisfies ErrorCode[]).map((code) => `\`${code}\``).join(', ')}, and a write \`invalid_json\`,
-\`too_large\` and \`unsupported_media_type\`; they are not repeated below.
-`;
-
-/** Codes that the head of the page speaks of for all operations. */
-const COMMON: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+/** Codes that the page explains once for all operations. */
+const COMMON: readonly ErrorCode[] = [
   'invalid_request',
   'unauthorized',
   'forbidden_host',
@@ -60,153 +35,391 @@ const COMMON: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'invalid_json',
   'too_large',
   'unsupported_media_type',
-]);
+  'bad_aid',
+  'local_only',
+];
 
-type Schema = Readonly<Record<string, unknown>>;
+function codeList(codes: readonly ErrorCode[]): string {
+  return codes.map((code) => `\`${code}\``).join(', ');
+}
+
+const HEAD = `# REST API
+
+\`tools/rest-doc.ts\` writes this page from the operations table. A running daemon serves the same API at \`/docs\` and
+\`/openapi.json\`.
+
+## Conventions
+
+- The address is \`http://127.0.0.1:2121\`, or the value of \`api_addr\`.
+- Paths are case-sensitive. A trailing slash makes a different path. \`HEAD\` works like \`GET\`.
+- Every write (\`POST\`, \`PUT\`, \`PATCH\`, \`DELETE\`) needs \`Content-Type: application/json\`, even without a body. If no
+  member is required, the body can be omitted. It can have up to 1 MiB and 64 levels, and must arrive within 30 s.
+- Unknown members and unknown query keys are rejected. \`details\` of the error names the place: \`{in, path, problem}\`.
+- In the query, numbers are decimal, booleans are \`true\` or \`false\`, and lists repeat the key.
+- An AID is \`aid1…\`, its \`did:key:z6Mk…\`, an Ethereum \`0x…\` or a Paralism address. Responses use the canonical form.
+- Timestamps are ISO 8601 in UTC. Sizes are in bytes. \`…_ms\` is milliseconds, \`…_s\` seconds. Base64 is the standard
+  alphabet (RFC 4648, section 4).
+- \`{aid}\` in a path is an AID. \`{id}\` is an ID from the list operation. Hashes have 64 lower-case hex characters.
+- Lists with \`limit\` and \`cursor\` are paged. \`next_cursor\` of one page is \`cursor\` of the next. The last page has none.
+- Responses have \`Cache-Control: no-store\` and no CORS headers.
+
+In the tables, \`name?\` is optional. Examples include optional members. Members that need no note have no row.
+
+| Word | Meaning |
+|---|---|
+| \`local_aid\` | the acting local agent; required if several are registered |
+| \`access_token\` | the access token for the remote agent |
+| \`disable_relay\` | refuses relays for this request |
+| Heartbeat | success counts as a heartbeat of the local agent |
+| Tool | the MCP tool |
+
+## Access
+
+- A request is **local** if it uses a loopback connection and its \`Host\` is a loopback name or absent.
+- A loopback connection with any other \`Host\` is rejected (\`forbidden_host\`), and so is a request from a page of another
+  website (\`forbidden_origin\`). Web pages cannot use the API.
+- If \`api_token\` is set, requests that are not local need \`Authorization: Bearer <token>\`. With \`require_local_token\`,
+  local ones need it too.
+- An address that sends wrong tokens, or from another machine many requests without one, is rate-limited. A correct token
+  of at least 22 characters is exempt.
+
+## Errors
+
+An error is \`{"error": "<code>", "message": "<what failed and what to do>", "details"?: {…}}\`. Operations list only the
+codes that are special to them. Other codes depend on the kind of request:
+
+| Request | Codes |
+|---|---|
+| any | ${codeList(COMMON.slice(0, 6))} |
+| write | ${codeList(COMMON.slice(6, 9))} |
+| with an AID | \`bad_aid\` |
+| path with parameters | \`not_found\` |
+| this machine only | \`local_only\` |
+${ERROR_GROUPS.map(([name, codes]) => `| ${name} | ${codeList(codes.filter((one) => !COMMON.includes(one)))} |`).join('\n')}
+`;
 
 /** A schema of the table as plain JSON. */
 function plain(schema: object): Schema {
   return JSON.parse(JSON.stringify(schema)) as Schema;
 }
 
-function isSchema(value: unknown): value is Schema {
-  return typeof value === 'object' && value !== null;
-}
-
 function members(schema: Schema): [string, Schema][] {
-  const properties = isSchema(schema['properties']) ? schema['properties'] : {};
-  return Object.entries(properties).filter((pair): pair is [string, Schema] => isSchema(pair[1]));
+  const properties = isObject(schema['properties']) ? schema['properties'] : {};
+  return Object.entries(properties).filter((pair): pair is [string, Schema] => isObject(pair[1]));
 }
 
 function variants(schema: Schema): Schema[] {
-  return (Array.isArray(schema['anyOf']) ? schema['anyOf'] : []).filter(isSchema);
+  return (Array.isArray(schema['anyOf']) ? schema['anyOf'] : []).filter(isObject);
+}
+
+function requiredOf(schema: Schema): ReadonlySet<unknown> {
+  return new Set(Array.isArray(schema['required']) ? schema['required'] : []);
+}
+
+/** Shapes of several operations, which the page describes once. */
+const SHARED: ReadonlyMap<string, Schema> = new Map(
+  Object.entries({
+    Agent: operations.agentsList.output.properties.agents.items,
+    Profile: operations.profileSet.body,
+    AccessList: operations.agentGet.output.properties.acl,
+    AllowEntry: operations.aclAllow.output,
+    AllowRequest: operations.aclAllow.body,
+    DenyEntry: operations.aclDeny.output,
+    RemoteAdministration: operations.remoteAdminGet.output,
+    Bundle: operations.agentBundle.output,
+    Publication: operations.agentPublish.output,
+    Tunnel: operations.tunnelGet.output,
+    LocalAddress: operations.originList.output.properties.origins.items,
+    FileOffer: operations.fileOfferGet.output,
+    Event: operations.eventsPoll.output.properties.events.items,
+    Note: operations.mailboxList.output.properties.messages.items,
+    GroupSummary: operations.groupHead.output,
+    Update: operations.updateStatus.output,
+    Evidence: operations.evidenceGet.output,
+    AddressBook: operations.addressBookGet.output,
+    Delegation: operations.ethereumProof.output,
+    SearchResults: operations.catalogSearch.output,
+    SearchRequest: operations.catalogSearch.body,
+  }).map(([name, schema]) => [name, plain(schema)]),
+);
+
+/** The shared shape that a schema is, or has all members of; and the members that it adds. */
+function sharedOf(schema: Schema): { readonly name: string; readonly more: readonly string[] } | undefined {
+  if (!isObject(schema['properties'])) return undefined;
+  const own = new Map(members(schema).map(([name, member]) => [name, JSON.stringify(member)]));
+  for (const [name, shape] of SHARED) {
+    const of = members(shape);
+    if (of.length < own.size - 2 || !of.every(([key, member]) => own.get(key) === JSON.stringify(member))) continue;
+    const names = new Set(of.map(([key]) => key));
+    return { name, more: [...own.keys()].filter((key) => !names.has(key)) };
+  }
+  return undefined;
+}
+
+function link(name: string): string {
+  return `[${name}](#${name.toLowerCase()})`;
 }
 
 /** The type of a schema in a word or two. */
 export function typeText(schema: Schema): string {
-  if ('const' in schema) return `\`${JSON.stringify(schema['const'])}\``;
-  if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => `\`${JSON.stringify(value)}\``).join(' or ');
+  if ('const' in schema) return `\`${String(schema['const'])}\``;
+  if (Array.isArray(schema['enum'])) return schema['enum'].map((value) => `\`${String(value)}\``).join(', ');
   const any = variants(schema);
   if (any.length > 0) return any.map(typeText).join(' or ');
-  if (schema['type'] === 'array')
-    return `array of ${isSchema(schema['items']) ? typeText(schema['items']) : 'anything'}`;
-  if (schema['format'] === 'aid') return 'AID';
-  if (schema['format'] === 'date-time') return 'timestamp';
-  if (schema['contentEncoding'] === 'base64') return 'base64';
-  return typeof schema['type'] === 'string' ? schema['type'] : 'anything';
+  const shared = sharedOf(schema);
+  if (shared !== undefined) return link(shared.name);
+  const { type, format, items, minimum, maximum, maxLength, contentEncoding } = schema;
+  if (type === 'array') return `list of ${isObject(items) ? typeText(items) : 'any'}`;
+  if (format === 'aid') return 'AID';
+  if (format === 'date-time') return 'timestamp';
+  if (contentEncoding === 'base64') return 'base64';
+  if (type === 'integer' && maximum !== undefined) return `integer ${Number(minimum)} to ${Number(maximum)}`;
+  if (type === 'integer' && Number(minimum) > 1) return `integer ≥ ${Number(minimum)}`;
+  if (type === 'string' && Number(maxLength) < 100_000) return `string ≤ ${Number(maxLength)}`;
+  return typeof type === 'string' ? type : 'any';
 }
 
-/** Bounds and meaning of a schema. */
-function notes(schema: Schema): string {
-  const bound = (key: string, text: string): string[] =>
-    schema[key] === undefined ? [] : [`${text} ${JSON.stringify(schema[key])}`];
-  const limits = [
-    ...bound('minimum', 'at least'),
-    ...bound('maximum', 'at most'),
-    ...bound('maxItems', 'items at most'),
-    ...bound('minItems', 'items at least'),
-    ...bound('maxLength', 'characters at most'),
-    ...(schema['default'] === undefined ? [] : [`default \`${JSON.stringify(schema['default'])}\``]),
-  ].join(', ');
-  // What a type is, is said once above.
-  const named =
-    schema['format'] === 'aid' || schema['contentEncoding'] === 'base64' || schema['format'] === 'date-time';
-  const own = typeof schema['description'] === 'string' && !named ? schema['description'] : '';
-  return [own, limits === '' ? '' : `${limits.charAt(0).toUpperCase()}${limits.slice(1)}.`].filter(Boolean).join(' ');
+/** Texts that the conventions of the page already give. */
+const KNOWN: ReadonlySet<unknown> = new Set([
+  ...[AidText, Timestamp, Base64].map((schema) => plain(schema)['description']),
+  'Milliseconds.',
+  'Bytes.',
+]);
+const SAID_ONCE: ReadonlySet<string> = new Set([
+  'local_aid',
+  'access_token',
+  'disable_relay',
+  'limit',
+  'cursor',
+  'next_cursor',
+]);
+/** Members of requests that the conventions explain completely. */
+const CONVENTIONAL: ReadonlySet<string> = new Set(['local_aid', 'access_token', 'disable_relay', 'cursor']);
+
+function meaning(schema: Schema): string {
+  const { description } = schema;
+  const nested = variants(schema).map(meaning).filter(Boolean);
+  if (typeof description !== 'string' || KNOWN.has(description)) return nested.join(' ');
+  return description;
 }
 
-/** Rows of a schema and of all that is inside it, by dotted names. */
-function rows(schema: Schema, prefix = ''): string[] {
-  const required = new Set(Array.isArray(schema['required']) ? schema['required'] : []);
-  return members(schema).flatMap(([name, member]) => {
-    const optional = required.has(name) ? '' : '?';
-    const full = `${prefix}${name}`;
-    const row = `| \`${full}\`${optional} | ${typeText(member)} | ${notes(member).replaceAll('|', '\\|')} |`;
-    const inner = [member, ...variants(member)].flatMap((part) => {
-      const items = part['items'];
-      return part['type'] === 'array' && isSchema(items) ? rows(items, `${full}[].`) : rows(part, `${full}.`);
-    });
-    return [row, ...inner];
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}
+
+/** What is inside a member that is an object or a list of objects, with the path to it; nothing for shared shapes. */
+function inside(member: Schema, path: string): [Schema, string][] {
+  return [member, ...variants(member)].flatMap((part): [Schema, string][] => {
+    const { items } = part;
+    if (isObject(items)) return inside(items, `${path}[]`);
+    return members(part).length > 0 && sharedOf(part) === undefined ? [[part, `${path}.`]] : [];
   });
 }
 
-function table(title: string, schema: object): string {
-  const lines = rows(plain(schema));
-  if (lines.length === 0) return '';
-  return `\n**${title}**\n\n| Name | Type | Notes |\n|---|---|---|\n${lines.join('\n')}\n`;
+function isPaged(schema: Schema): boolean {
+  return members(schema).some(([name]) => name === 'cursor');
+}
+
+/** Says how many entries a page has. */
+function pagingText(query: Schema): string {
+  const limit = members(query).find(([name]) => name === 'limit')?.[1];
+  if (limit === undefined || !isPaged(query)) return '';
+  const { maximum, default: standard } = limit;
+  return `Paged: up to ${String(maximum)}${standard === undefined ? '' : `, default ${JSON.stringify(standard)}`}.`;
+}
+
+/** A row for each member of a request. Neighbours that differ in their name only share one. */
+function requestRows(schema: Schema, prefix = ''): string[] {
+  const required = requiredOf(schema);
+  return members(schema).flatMap(([name, member]) => {
+    if (prefix === '' && (CONVENTIONAL.has(name) || (name === 'limit' && isPaged(schema)))) return [];
+    const shown = `\`${prefix}${name}${required.has(name) ? '' : '?'}\``;
+    const standard = member['default'] === undefined ? '' : `, default \`${JSON.stringify(member['default'])}\``;
+    const note = SAID_ONCE.has(name) ? '' : meaning(member);
+    const inner = inside(member, `${prefix}${name}`).flatMap(([part, path]) => requestRows(part, path));
+    const type = `${typeText(member)}${SAID_ONCE.has(name) ? '' : standard}`;
+    return [`| ${shown} | ${cell(`${type}${note === '' ? '' : `. ${note}`}`)} |`, ...inner];
+  });
+}
+
+/** A row for each member of a response that its example does not explain. */
+function responseRows(schema: Schema, prefix = ''): string[] {
+  const required = requiredOf(schema);
+  return members(schema).flatMap(([name, member]) => {
+    const path = `${prefix}${name}`;
+    const parts = [member, ...variants(member)];
+    const isNull = variants(member).some(({ type }) => type === 'null');
+    const listed = parts.flatMap(({ items }) => (isObject(items) ? [items] : []));
+    const texts = [...parts, ...listed];
+    const choices = texts.find((part) => Array.isArray(part['enum']));
+    const shared = texts.map(sharedOf).find((one) => one !== undefined);
+    const own = SAID_ONCE.has(name) ? '' : meaning(member);
+    const said = [
+      choices !== undefined && Array.isArray(choices['enum']) && !own.includes('`') ? `${typeText(choices)}.` : '',
+      shared === undefined ? '' : `${listed.length > 0 ? 'List of ' : ''}${link(shared.name)}.`,
+      own,
+      isNull && !/\bnull\b/i.test(own) ? 'Can be null.' : '',
+    ];
+    const text = said.filter(Boolean).join(' ');
+    const isQuiet = text === '' && (required.has(name) || SAID_ONCE.has(name));
+    const row = `| \`${path}${required.has(name) ? '' : '?'}\` | ${cell(text)} |`;
+    const inner = inside(member, path).flatMap(([part, to]) => responseRows(part, to));
+    return [...(isQuiet ? [] : [row]), ...inner];
+  });
+}
+
+/** Rows with the same text as one row, in the place of the first. */
+function merged(rows: readonly string[]): string[] {
+  const names = new Map<string, string[]>();
+  for (const row of rows) {
+    const [name = '', text = ''] = row.slice(2, -2).split(/ \| (.*)/s);
+    const shown = text === '' ? 'Optional.' : text;
+    names.set(shown, [...(names.get(shown) ?? []), name]);
+  }
+  return [...names].map(([text, of]) => `| ${of.join(', ')} | ${text} |`);
+}
+
+function table(title: string, rows: readonly string[]): string {
+  return rows.length === 0 ? '' : `\n| ${title} | |\n|---|---|\n${merged(rows).join('\n')}\n`;
+}
+
+function isShared(schema: Schema): boolean {
+  return sharedOf(schema) !== undefined;
+}
+
+function code(value: unknown): string {
+  return `\n\`\`\`json\n${jsonText(value)}\n\`\`\`\n`;
 }
 
 const PERMISSION: Readonly<Record<Permission, string>> = {
   read: '',
   write: '',
-  local_only: 'Only for programs on this machine.',
-  open: 'Takes no token.',
-  peer: 'Takes no token: the access list of the called agent governs it.',
+  local_only: 'This machine only.',
+  open: 'No token.',
+  peer: "No token: the called agent's access list decides.",
 };
 
-function bodyText(body: object): string {
-  const own = notes(plain(body));
-  return `${table('Body', body)}${own === '' ? '' : `\nBody: ${own}\n`}`;
+/** The example of a response. */
+export function responseExample({ name, output }: Declaration): unknown {
+  return exampleOf(plain(output), isShared, name);
+}
+
+/** The shared shapes with their examples, by name. */
+export function sharedExamples(): [name: string, schema: Schema, example: unknown][] {
+  return [...SHARED].map(([name, schema]) => [name, schema, exampleOf(schema, isShared, name)]);
+}
+
+function responseText(declaration: Declaration): string {
+  const output = plain(declaration.output);
+  const statuses = [declaration.status ?? 200, ...(declaration.otherStatuses ?? [])];
+  const title = `Response${statuses.length === 1 && statuses[0] === 200 ? '' : ` ${statuses.join(' or ')}`}`;
+  const shared = sharedOf(output);
+  const note = meaning(output);
+  const said = note === '' ? '' : `\n${note}\n`;
+  if (shared !== undefined) {
+    const more = shared.more.map((name) => `\`${name}\``);
+    return `\n${title}: ${[link(shared.name), ...more].join(', ')}.\n${said}`;
+  }
+  const example = responseExample(declaration);
+  const flat = jsonText(example);
+  if (flat === '{}') return `\n${title}: a JSON object.\n${said}`;
+  const rows = responseRows(output);
+  if (!flat.includes('\n')) return `\n${title}: \`${flat}\`\n${table('Response', rows)}${said}`;
+  return `\n${title}:\n${code(example)}${table('Response', rows)}${said}`;
+}
+
+function errorsText(codes: readonly ErrorCode[], path = ''): string {
+  const isCommon = (one: ErrorCode): boolean => COMMON.includes(one) || (one === 'not_found' && path.includes('{'));
+  const left = new Set(codes.filter((one) => !isCommon(one)));
+  const groups = ERROR_GROUPS.filter(([, group]) => group.every((one) => left.has(one) || isCommon(one))).filter(
+    ([, group], i, all) => !all.slice(0, i).some(([, other]) => group.every((one) => other.includes(one))),
+  );
+  for (const [, group] of groups) for (const one of group) left.delete(one);
+  const shown = [...groups.map(([name]) => name), ...[...left].map((one) => `\`${one}\``)];
+  return shown.length === 0 ? '' : `Errors: ${shown.join(', ')}.`;
+}
+
+/** Path parameters that the conventions do not explain. */
+function pathRows(params: object): string[] {
+  const schema = plain(params);
+  const special = members(schema).filter(
+    ([name, member]) => meaning(member) !== '' && !/^(aid|id)$|_id$/.test(name) && member['pattern'] === undefined,
+  );
+  return special.map(([name, member]) => `| \`{${name}}\` | ${cell(meaning(member))} |`);
 }
 
 function operationText(declaration: Declaration): string {
-  const { method, path, summary, permission, heartbeat, tool, params, query, body, output, status } = declaration;
-  const codes = errorCodes(declaration).filter((code) => !COMMON.has(code));
-  const successes = [status ?? 200, ...(declaration.otherStatuses ?? [])].join(' or ');
+  const { method, path, summary, permission, heartbeat, tool, params, query, body } = declaration;
   const facts = [
     summary,
     PERMISSION[permission],
-    heartbeat === 'local_aid' || heartbeat === 'tunnel'
-      ? 'Counts as a heartbeat of the local agent.'
-      : heartbeat
-        ? 'Counts as a heartbeat.'
-        : '',
-    tool === undefined ? '' : `MCP tool: \`${tool.name}\`.`,
+    pagingText(plain(query)),
+    heartbeat ? 'Heartbeat.' : '',
+    tool === undefined ? '' : `Tool: \`${tool.name}\`.`,
+    errorsText(errorCodes(declaration), path),
   ];
-  const outputTable = table(`Answer (${successes})`, output);
-  const outputNotes = notes(plain(output));
+  const conventional = [...members(plain(query)), ...members(plain(body))]
+    .filter(([name]) => CONVENTIONAL.has(name) && name !== 'cursor')
+    .map(([name]) => `\`${name}\``);
+  if (conventional.length > 0) facts.push(`Accepts ${conventional.join(', ')}.`);
+  const shared = sharedOf(plain(body));
+  const isBody = method !== 'GET' && shared !== undefined;
+  const own = meaning(plain(body));
   return [
     `\n### ${method} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
-    table('Path', params),
-    table('Query', query),
-    method === 'GET' ? '' : bodyText(body),
-    outputTable === '' ? `\nAnswer (${successes}): a JSON object.\n` : outputTable,
-    outputNotes === '' ? '' : `\n${outputNotes}\n`,
-    codes.length === 0 ? '' : `\nErrors: ${codes.map((code) => `\`${code}\``).join(', ')}.\n`,
+    table('Request', [
+      ...pathRows(params),
+      ...requestRows(plain(query)),
+      ...(method === 'GET' || isBody ? [] : requestRows(plain(body))),
+    ]),
+    isBody ? `\nRequest: ${[link(shared.name), ...shared.more.map((name) => `\`${name}\``)].join(', ')}.\n` : '',
+    own === '' ? '' : `\nBody: ${own}\n`,
+    responseText(declaration),
   ].join('');
 }
 
 function streamText(declaration: StreamDeclaration): string {
   const { methods, path, summary, permission, params, query, produces, accepts, errors } = declaration;
   const verbs = methods === 'ANY' ? 'Any method' : methods.join(', ');
+  const facts = [
+    summary,
+    PERMISSION[permission],
+    accepts === undefined ? '' : `Body: \`${accepts}\`.`,
+    `Response: \`${produces}\`.`,
+    errorsText(errors, path),
+  ];
   return [
-    `\n### ${verbs} ${path}\n\n${[summary, PERMISSION[permission]].filter(Boolean).join(' ')}\n`,
-    table('Path', params),
-    table('Query', query),
-    accepts === undefined ? '' : `\nBody: \`${accepts}\`.\n`,
-    `\nAnswer: \`${produces}\`.\n`,
-    errors.length === 0 ? '' : `\nErrors: ${errors.map((code) => `\`${code}\``).join(', ')}.\n`,
+    `\n### ${verbs} ${path}\n\n${facts.filter(Boolean).join(' ')}\n`,
+    table('Request', [...pathRows(params), ...requestRows(plain(query))]),
   ].join('');
 }
 
+function sharedText(): string {
+  const texts = sharedExamples().map(([name, schema, example]) => {
+    const isRequest = name === 'Profile' || name.endsWith('Request');
+    const rows = table('Member', isRequest ? requestRows(schema) : responseRows(schema));
+    return `\n### ${name}\n${isRequest ? '' : code(example)}${rows}`;
+  });
+  return `\n## Shared types\n${texts.join('')}`;
+}
+
 function errorTable(): string {
-  const lines = Object.entries(ERRORS).map(([code, { status, otherStatuses, exit, message }]) => {
-    return `| \`${code}\` | ${[status, ...otherStatuses].join(', ')} | ${exit} | ${message} |`;
+  const lines = Object.entries(ERRORS).map(([name, { status, otherStatuses, exit, message }]) => {
+    return `| \`${name}\` | ${[status, ...otherStatuses].join(', ')} | ${exit} | ${message} |`;
   });
   return `\n| Code | Status | Exit code of \`svc\` | Meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
 }
 
 /** The page. */
 export function restPage(): string {
-  const table: readonly Declaration[] = Object.values(operations);
+  const all: readonly Declaration[] = Object.values(operations);
   const served: readonly StreamDeclaration[] = Object.values(streams);
   const sections = new Map<string, string[]>();
   const add = (tag: string, text: string): void => void sections.set(tag, [...(sections.get(tag) ?? []), text]);
-  for (const declaration of table) {
-    if (declaration.path !== undefined) add(declaration.tag, operationText(declaration));
-  }
+  for (const declaration of all) if (declaration.path !== undefined) add(declaration.tag, operationText(declaration));
   for (const declaration of served) add(declaration.tag, streamText(declaration));
-  return HEAD + errorTable() + [...sections].map(([tag, texts]) => `\n## ${tag}\n${texts.join('')}`).join('');
+  const body = [...sections].map(([tag, texts]) => `\n## ${tag}\n${texts.join('')}`).join('');
+  return HEAD + errorTable() + body + sharedText();
 }
 
 if (import.meta.main) {

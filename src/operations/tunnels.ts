@@ -79,7 +79,7 @@ export const TunnelView = Type.Object({
       {
         since: Timestamp,
         held_until: Timestamp,
-        connections: Type.Integer({ minimum: 1, description: 'Address of this tunnel without a path.' }),
+        connections: Type.Integer({ minimum: 1, description: 'Connections of this tunnel without a path.' }),
       },
       {
         description:

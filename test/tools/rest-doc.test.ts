@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { Compile } from 'typebox/compile';
 import { ERRORS } from '../../src/foundation/errors.ts';
 import { operations } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
-import { restPage, typeText } from '../../tools/rest-doc.ts';
+import { responseExample, restPage, sharedExamples, typeText } from '../../tools/rest-doc.ts';
+import { jsonText } from '../../tools/rest-examples.ts';
 
 test('docs/reference/rest.md is what the operations table says', () => {
   const page = readFileSync(new URL('../../docs/reference/rest.md', import.meta.url), 'utf8');
@@ -21,9 +23,31 @@ test('every operation and every error code is on the page', () => {
 });
 
 test('a type is told in a few words', () => {
-  assert.equal(typeText({ type: 'array', items: { type: 'string', format: 'aid' } }), 'array of AID');
+  assert.equal(typeText({ type: 'array', items: { type: 'string', format: 'aid' } }), 'list of AID');
   assert.equal(typeText({ anyOf: [{ type: 'string', format: 'date-time' }, { type: 'null' }] }), 'timestamp or null');
-  assert.equal(typeText({ const: 'ok' }), '`"ok"`');
-  assert.equal(typeText({ enum: ['a', 'b'] }), '`"a"` or `"b"`');
-  assert.equal(typeText({}), 'anything');
+  assert.equal(typeText({ const: 'ok' }), '`ok`');
+  assert.equal(typeText({ enum: ['a', 'b'] }), '`a`, `b`');
+  assert.equal(typeText({}), 'any');
+});
+
+test('every example of a response matches the schema of its operation', () => {
+  const table: readonly Declaration[] = Object.values(operations);
+  for (const declaration of table) {
+    const example = responseExample(declaration);
+    const problems = Compile(declaration.output).Errors(example);
+    assert.deepEqual(problems, [], `${declaration.name}: ${JSON.stringify(example)}`);
+  }
+  for (const [name, schema, example] of sharedExamples()) assert.deepEqual(Compile(schema).Errors(example), [], name);
+});
+
+test('an example is shown as the JSON that it is', () => {
+  const value = {
+    a: [{ b: 'x'.repeat(60), c: ['y'.repeat(60), 1] }],
+    d: {},
+    e: [],
+    f: null,
+    g: ['z'.repeat(120), 'z'],
+  };
+  assert.deepEqual(JSON.parse(jsonText(value)), value);
+  assert.equal(jsonText({ ok: true, n: [1, 2] }), '{"ok":true, "n":[1, 2]}');
 });

@@ -1,6 +1,6 @@
 /**
- * The document that moves an agent to another node, in JSON. Times are Unix milliseconds where
- * nothing else is said. Format: docs/moving.md, "The document".
+ * The document that moves an agent to another node, in JSON. Times are Unix milliseconds unless stated otherwise.
+ * Format: docs/moving.md, "The document".
  */
 import { type Static, type TProperties, type TSchema, Type } from 'typebox';
 import { MAX_CARD_BYTES } from '../cards/card.ts';
@@ -53,32 +53,31 @@ import {
   REMOVAL_TOKEN_BYTES,
 } from '../records/types.ts';
 
-/** What is written; 1 is read too. */
+/** The version that is written. Version 1 can also be read. */
 export const DOCUMENT_VERSION = 2;
 /**
- * Largest document, bytes. An agent whose parts are all at their own limits has one of about 110 MiB: notes 33
- * (24 in base64: a full mailbox, and what was handed out but not acknowledged), ids of notes 10, what waits in chats
- * 16, their logs 16, contacts 10, rooms 22.
+ * Largest document, bytes. An agent at all its limits has about 110 MiB: notes 33 (a full mailbox of 24 in base64, and
+ * notes returned but not acknowledged), note IDs 10, queued chat entries 16, chat logs 16, contacts 10, groups 22.
  */
 export const MAX_AGENT_DOCUMENT_BYTES: number = 128 * 1024 * 1024;
-/** Bytes of conversations that go along beside what waits to be sent. */
+/** Bytes of chat logs in the document, besides queued entries. */
 export const MAX_MOVED_CHAT_BYTES: number = 16 * 1024 * 1024;
-/** Entries of one conversation that go along beside what waits to be sent, the newest ones. */
+/** Entries of one chat log in the document, newest first, besides queued entries. */
 export const MAX_MOVED_CHAT_ENTRIES = 2000;
-/** Bytes of room entries that go along; rooms beyond it are fetched from their members. */
+/** Bytes of group entries in the document. Larger groups are fetched from their members. */
 export const MAX_MOVED_ROOM_BYTES: number = 16 * 1024 * 1024;
-/** Message ids of notes that go along, the newest ones. */
+/** Note IDs in the document, newest first. */
 export const MAX_MOVED_SEEN = 100_000;
 
-/** Members of each list: what the parts of an agent are limited to anyway. */
+/** Most items of each list. They match the limits of an agent. */
 const MAX_KEPT_RECORDS = 96;
-/** A full mailbox, and as many that were handed out and not acknowledged. */
+/** A full mailbox, and as many notes that were returned but not acknowledged. */
 const MAX_MOVED_NOTES: number = 2 * MAX_MAILBOX_NOTES;
 const MAX_CONVERSATIONS = 20_000;
 const MAX_ENTRIES = 250_000;
-/** With those that the agent left. */
+/** Including groups that the agent left. */
 const MAX_MOVED_ROOMS: number = MAX_ROOMS + MAX_PAST_ROOMS;
-/** Longest base64 of a body, a payload, an entry. */
+/** Longest base64 of a body, a payload or an entry. */
 const MAX_BLOB_CHARS = 64 * 1024;
 const MAX_KEY_CHARS = 256;
 const MAX_PROOF_CHARS = 8192;
@@ -104,11 +103,11 @@ const AidText = Type.String({ format: 'aid', maxLength: MAX_AID_CHARS });
 const Blob = Type.String({ contentEncoding: 'base64', maxLength: MAX_BLOB_CHARS });
 
 export const RecordsPart = part({
-  seq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'The last number given out.' }),
+  seq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Last sequence number used.' }),
   kept: Type.Array(
     part({
       type: Type.Integer({ minimum: RECORD.endpoints, maximum: RECORD.service }),
-      name: Type.String({ maxLength: MAX_SERVICE_NAME_CHARS, description: 'The service name of a service record.' }),
+      name: Type.String({ maxLength: MAX_SERVICE_NAME_CHARS, description: 'Service name, for a service record.' }),
       payload_base64: Blob,
       ttl: Type.Integer({ minimum: 1, maximum: MAX_TTL_S, description: 'Seconds.' }),
     }),
@@ -149,7 +148,7 @@ export const OriginsPart = Type.Array(
     local_port: Type.Integer({ minimum: 1, maximum: MAX_PORT }),
     access_token: Type.Optional(Type.String({ maxLength: MAX_ACCESS_TOKEN_CHARS })),
   }),
-  { maxItems: MAX_ORIGINS, description: 'Local addresses of other agents. Version 1 has none.' },
+  { maxItems: MAX_ORIGINS, description: 'Local addresses. Version 1 has none.' },
 );
 
 export const NotesPart = part({
@@ -160,7 +159,7 @@ export const NotesPart = part({
     }),
     {
       maxItems: MAX_KEPT_NOTE_KEYS,
-      description: 'What opens notes; created_at in Unix seconds.',
+      description: 'Keys that open notes; created_at in Unix seconds.',
     },
   ),
   waiting: Type.Array(
@@ -185,12 +184,12 @@ export const NotesPart = part({
         nonce_hex: hex(REMOVAL_TOKEN_BYTES),
         sent_at: Time,
       }),
-      { maxItems: MAX_QUEUED_NOTES, description: 'Notes that no other node has yet; left out if there are none.' },
+      { maxItems: MAX_QUEUED_NOTES, description: 'Notes in the outbox.' },
     ),
   ),
   seen: Type.Array(part({ id: hex(MESSAGE_ID_BYTES), until: Time }), {
     maxItems: MAX_MOVED_SEEN,
-    description: 'Ids of messages that are not shown again.',
+    description: 'IDs of received notes, to drop duplicates.',
   }),
 });
 
@@ -201,7 +200,7 @@ export const ChatPart = Type.Array(
     peer: AidText,
     state: Type.Enum(PAIR_STATES),
     since: Time,
-    // Two code units where a character has a high code point.
+    // A character outside the BMP has two code units.
     note: Type.String({ maxLength: 2 * MAX_REQUEST_NOTE_CHARS }),
     expires_at: orNull(Time),
     out_stream: Stream,
@@ -251,7 +250,7 @@ export const RoomsPart = part({
       invited: Type.Array(part({ target: AidText, until: Time }), { maxItems: MAX_MEMBERS }),
       entries_base64: Type.Array(Blob, {
         maxItems: MAX_ENTRIES,
-        description: 'Signed entries in their order here; none: the room is fetched from its members.',
+        description: 'Signed entries in local order. If empty, members send them.',
       }),
     }),
     { maxItems: MAX_MOVED_ROOMS },
@@ -261,15 +260,15 @@ export const RoomsPart = part({
 
 export const AgentDocument = part({
   svcd_agent: Type.Union([Type.Literal(1), Type.Literal(DOCUMENT_VERSION)], {
-    description: 'Version of the format; what version 1 lacks is off, or not there.',
+    description: 'Format version. Version 1 lacks some members.',
   }),
-  svcd_version: Type.String({ maxLength: MAX_VERSION_CHARS, description: 'Of the daemon that wrote it.' }),
+  svcd_version: Type.String({ maxLength: MAX_VERSION_CHARS, description: 'Version of the daemon that wrote it.' }),
   exported_at: Time,
   aid: AidText,
   operational_private_key_hex: Type.String({ maxLength: MAX_KEY_CHARS }),
   delegation_proof_hex: Type.String({ maxLength: MAX_PROOF_CHARS }),
   service_tcp: Type.String({ maxLength: MAX_SERVICE_ADDRESS_CHARS }),
-  evidence: Type.Optional(Type.Boolean({ description: 'Whether its calls are signed.' })),
+  evidence: Type.Optional(Type.Boolean({ description: 'Its calls carry evidence.' })),
   card: Type.Optional(Type.String({ maxLength: MAX_CARD_BYTES, description: 'Its signed card, canonical JSON.' })),
   label: Type.Optional(Label),
   records: RecordsPart,
