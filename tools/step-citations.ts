@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 
 const CITATION = /(protocol(?:-\w+)?\.md), (?:steps? (\d+)(?: (?:to|and) (\d+))?|"([^"]+)")/g;
 
-/** Wrong citations of one source file. `read` returns the text of a page; null if there is no such page. */
+/** Wrong citations of one source file. `read` returns the text of a page, or null if it does not exist. */
 export function wrongCitations(source: string, read: (page: string) => string | null): string[] {
   // A citation may continue on the next line of a comment.
   const text = source.replaceAll(/\n\s*(?:\*|\/\/) /g, ' ');

@@ -35,6 +35,7 @@ export function hopsPassedOn({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
  * @throws SvcError `loop_detected` if the call was here before, or passed too many agents
  */
 export function hopsWith(key: Uint8Array, { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
+  // protocol-calls.md, step 5
   const mark = createHmac('sha256', key).update('svcd hop 1').digest('hex').slice(0, MARK_CHARS);
   const marks = marksOf(rawHeaders);
   if (marks.includes(mark) || marks.length >= MAX_HOPS) throw new SvcError('loop_detected');

@@ -261,6 +261,7 @@ class Step {
     const pair = this.#pair;
     if (pair === null || pair.state === 'none' || pair.state === 'in_pending') return receipt(0, 'gone');
     // A block is not told apart from silence: nobody reads it, as far as the peer can see.
+    // protocol-chat.md, step 12
     if (pair.state === 'blocked') return receipt(last.seq, 'ok');
     if (pair.state === 'out_pending') return receipt(0, 'busy');
     if (pair.inStream === null || !equalBytes(pair.inStream, stream)) return receipt(0, 'unknown');

@@ -213,6 +213,7 @@ export class Mailboxes implements Component {
   }
 
   #hasRoom(box: string, webhook: string, bytes: number): boolean {
+    // protocol-push.md, step 3
     const { store } = this.#deps;
     const [own, peer, all] = [store.waitingFor(box, webhook), store.waitingIn(box), store.waitingInAll()];
     return mayWait({ webhook: own, peer, all }, bytes);

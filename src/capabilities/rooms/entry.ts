@@ -236,6 +236,7 @@ export async function verifyEntry(
   delegations: Pick<DelegationVerifier, 'verifyAsync'>,
   keys: VerifierKeys = new VerifierKeys(),
 ): Promise<void> {
+  // protocol-groups.md, step 1
   const { delegation } = entry;
   if (delegation.agent !== entry.author) throw badEntry("the delegation is not the author's");
   await delegations.verifyAsync(delegation, Math.floor(entry.at / 1000));

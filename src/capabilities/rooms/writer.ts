@@ -143,6 +143,7 @@ export class RoomWriter {
     // The room may have gone with its agent while signatures were checked.
     if (rooms.byRid(replica.rid) === null) throw new SvcError('not_found', { thing: 'group' });
     // The agent's own entries are never dated before their parents, whatever the clock says.
+    // protocol-groups.md, step 2
     const latest = from === null ? Number.POSITIVE_INFINITY : clock.now() + MAX_AHEAD_MS;
     const admission = replica.admit(entries, latest, (added) => {
       settleState(replica, added, this.#deps);

@@ -40,6 +40,7 @@ export function meetingKey(publicKey: Uint8Array): Uint8Array {
  * for that recipient shows when the recipient opens it.
  */
 export function belongsUnder(record: SignedRecord, at: Uint8Array): boolean {
+  // protocol.md, step 7
   if (record.type === RECORD.note)
     return record.payload.length > KEY_BYTES && equalBytes(record.payload.subarray(0, KEY_BYTES), at);
   if (record.type === RECORD.service) {

@@ -75,6 +75,7 @@ export class RecordReader {
     tell();
     const enough = Promise.withResolvers<void>();
     const hear = (answer: LookupAnswer): void => {
+      // protocol-dht.md, step 11
       quorum.add(answer.reply.records, answer.reply.summaries, answer);
       tell();
       if (options.thorough === true || quorum.agreement(slot) < AGREEMENT) return;

@@ -111,6 +111,7 @@ export async function dialBy(
   place: NodePlace,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<QuicConnection> {
+  // protocol-links.md, step 1
   if (diallers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
   const absences: NodeAbsent[] = [];
   const relays = tryRelays(diallers);

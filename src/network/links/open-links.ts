@@ -29,6 +29,7 @@ export class OpenLinks {
 
   /** Ends the links with an agent that were proven with a delegation older than `issuedAt`, Unix seconds. */
   endOlder(aid: Aid, issuedAt: number): void {
+    // protocol-links.md, step 14
     for (const [link, provenWith] of this.#links.get(aid) ?? []) if (provenWith < issuedAt) link.destroy();
   }
 }

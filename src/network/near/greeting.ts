@@ -66,6 +66,7 @@ export function greet(
 ): void {
   const over = bounded(socket, clock);
   const ours = randomBytes(NEAR_NONCE_BYTES);
+  // protocol-lan.md, step 4
   socket.write(Buffer.concat([name, ours]));
   takeFirst(socket, NEAR_NONCE_BYTES + HELLO_BYTES, (first, rest) => {
     // protocol-lan.md, step 6

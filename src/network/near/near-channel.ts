@@ -72,6 +72,7 @@ export class NearChannel {
 
   /** Begins a stream; only where none is under way. */
   begin(): NearStream {
+    // protocol-lan.md, step 7
     const stream = new NearStream(this.#options.connection, {
       send: (bytes) => this.#send(stream, bytes),
       sendEnd: () => this.#end(stream),
