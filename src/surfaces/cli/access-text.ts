@@ -8,14 +8,14 @@ import { formatTable } from './text.ts';
 type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
 type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret'>;
 
-/** Both lists as a table; empty where nobody is on them. */
+/** Both lists as a table. Empty if no list has an entry. */
 export function accessTable({ allow, deny }: Lists): Laid {
   const now = Date.now();
   const rows = [
     ...allow.map((e) => [
       'allow',
       e.id,
-      e.aid ?? '(who presents a secret)',
+      e.aid ?? '(anyone with the secret)',
       e.label,
       relativeTime(e.created_at, now),
       e.expires_at === undefined ? 'never' : relativeTime(e.expires_at, now),
@@ -25,10 +25,10 @@ export function accessTable({ allow, deny }: Lists): Laid {
   return formatTable(['LIST', 'ID', 'WHO', 'LABEL', 'MADE', 'EXPIRES'], rows, '');
 }
 
-/** One new entry: the secret stands alone in a pipe, where it was generated. */
+/** One new entry. In a pipe a generated secret is printed alone. */
 export const ENTRY = {
   text: ({ id, secret }: NewEntry): string =>
-    secret === undefined ? `Entry ${id}.` : `Entry ${id}. Shown this once:\n${secret}`,
+    secret === undefined ? `Entry ${id}.` : `Entry ${id}. This secret is shown only once:\n${secret}`,
   quiet: ({ id, secret }: NewEntry): string => secret ?? id,
 };
 
@@ -38,21 +38,21 @@ export function holdsSecret({ secret }: NewEntry): boolean {
 }
 
 /**
- * What goes with an entry.
- * @param again the command that puts an AID on the list
+ * What removing an entry changes.
+ * @param again the command that adds an AID to the list
  */
 export function entryLoss(list: 'allow' | 'deny', id: string, again: string): Loss {
   const cost =
     list === 'allow'
-      ? 'Who gets in by it alone is out, and a secret is never shown again'
-      : 'Who it keeps out may come in';
+      ? 'Callers that only this entry allows lose access, and a secret cannot be shown again'
+      : 'The agent that it denies may call again';
   return {
-    question: `Take the entry ${id} off the ${list} list?`,
-    back: `${cost}. An AID comes back onto the list with "${again}"${list === 'allow' ? '; a secret has to be set anew' : ''}.`,
+    question: `Remove the entry ${id} from the ${list} list?`,
+    back: `${cost}. Add an AID again with "${again}"${list === 'allow' ? ' and set a new secret' : ''}.`,
   };
 }
 
-/** One entry that is gone. */
+/** A removed entry. */
 export const GONE = {
   text: (): string => 'ok',
   quiet: (_: unknown, { id }: { readonly id: string }): string => id,

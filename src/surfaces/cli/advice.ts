@@ -1,45 +1,45 @@
-/** How errors are told to people: what was wrong in the words of what they typed, and what to do next. */
+/** Error messages for people: what failed, in terms of what they typed, and what to do next. */
 import { type ErrorCode, noSuchAgent, type SvcError } from '../../foundation/errors.ts';
 
-/** What to do next, where the message of an error does not say it. */
+/** What to do next, for errors whose message does not say it. */
 const NEXT: Partial<Record<ErrorCode, string>> = {
-  unauthorized: 'Set SVC_TOKEN to the api_token of the daemon, or give it with --token.',
-  not_friends: 'Ask first: svc chat request <aid>',
-  wrong_state: 'How you stand to others: svc chat contacts',
-  self: 'Name the AID of somebody else; yours are listed by: svc agents',
-  resolve_failed: 'Look what is known of it: svc netcheck <aid>',
-  connect_failed: 'See what stands between: svc netcheck <aid>',
-  inbound_unreachable: 'Its owner can see why: svc agents probe <aid>',
-  relay_required: 'Leave --no-relay out, or see why there is no direct way: svc netcheck <aid>',
-  port_in_use: 'Leave --local-port out, and the system chooses one.',
-  files_root_required: 'Switch them on: svc config set files_root ""',
+  unauthorized: 'Set SVC_TOKEN to the api_token of the daemon, or pass --token.',
+  not_friends: 'Send a chat request first: svc chat request <aid>',
+  wrong_state: 'List your conversations: svc chat contacts',
+  self: 'Name another agent. Your own agents: svc agents',
+  resolve_failed: 'See what is known about it: svc netcheck <aid>',
+  connect_failed: 'See what blocks the connection: svc netcheck <aid>',
+  inbound_unreachable: 'Its owner can find out why: svc agents probe <aid>',
+  relay_required: 'Omit --no-relay, or see why there is no direct path: svc netcheck <aid>',
+  port_in_use: 'Omit --local-port to let the system choose a port.',
+  files_root_required: 'Turn objects on: svc config set files_root ""',
   not_member: 'Your groups and invitations: svc group list, svc group invitations',
-  agent_exists: 'See it: svc agents',
-  quota_exceeded: 'See what is there: svc object list, svc group list',
-  stale_sequence: 'To have it here all the same: svc agents publish <aid>',
+  agent_exists: 'Show it: svc agents',
+  quota_exceeded: 'See what is stored: svc object list, svc group list',
+  stale_sequence: 'To run it here anyway: svc agents publish <aid>',
   key_locked: 'See what the daemon needs: svc doctor',
-  store_corrupt: 'See what is wrong: svc doctor',
-  internal: 'See what is wrong: svc doctor',
+  store_corrupt: 'Find the cause: svc doctor',
+  internal: 'Find the cause: svc doctor',
 };
 
-/** Words of schemas, and what they mean to whoever typed the value. */
+/** Schema problems in the words of the command line. */
 const SCHEMA_WORDS: readonly (readonly [RegExp, (...found: string[]) => string])[] = [
-  [/^must be >= (\S+)$/, (least) => `is ${least} at least`],
-  [/^must be <= (\S+)$/, (most) => `is ${most} at most`],
-  [/^must be > (\S+)$/, (bound) => `is more than ${bound}`],
-  [/^must be < (\S+)$/, (bound) => `is less than ${bound}`],
-  [/^must not have more than (\d+) items?$/, (most) => `may be given ${most} times at most`],
-  [/^must not have fewer than (\d+) items?$/, (least) => `is needed ${least} times at least`],
-  [/^must not have more than (\d+) characters?$/, (most) => `takes ${most} characters at most`],
-  [/^must not have fewer than (\d+) characters?$/, (least) => `takes ${least} characters at least`],
-  [/^must match pattern .*$/s, () => 'is not written as it has to be: its help says how'],
-  [/^must match format "?date-time"?$/, () => 'is a time such as 2030-01-31T12:00:00Z'],
-  [/^must match .*$/s, () => 'is not what belongs there: its help says what'],
-  [/^must be equal to .*$/s, () => 'is not one of the values that it takes: its help lists them'],
-  [/^must be (\w+)$/, (type) => `has to be a ${type}`],
+  [/^must be >= (\S+)$/, (least) => `must be at least ${least}`],
+  [/^must be <= (\S+)$/, (most) => `must be at most ${most}`],
+  [/^must be > (\S+)$/, (bound) => `must be more than ${bound}`],
+  [/^must be < (\S+)$/, (bound) => `must be less than ${bound}`],
+  [/^must not have more than (\d+) items?$/, (most) => `may be given at most ${most} times`],
+  [/^must not have fewer than (\d+) items?$/, (least) => `must be given at least ${least} times`],
+  [/^must not have more than (\d+) characters?$/, (most) => `must have at most ${most} characters`],
+  [/^must not have fewer than (\d+) characters?$/, (least) => `must have at least ${least} characters`],
+  [/^must match pattern .*$/s, () => 'has the wrong format; see its help'],
+  [/^must match format "?date-time"?$/, () => 'must be a time such as 2030-01-31T12:00:00Z'],
+  [/^must match .*$/s, () => 'is not valid; see its help'],
+  [/^must be equal to .*$/s, () => 'must be one of the values in its help'],
+  [/^must be (\w+)$/, (type) => `must be a ${type}`],
 ];
 
-/** Members of requests whose options have other names. */
+/** Request members whose options have other names. */
 const TYPED_AS: Readonly<Record<string, string>> = {
   idle_timeout_sec: '--idle-timeout',
   skills: '--skill',
@@ -56,16 +56,16 @@ const TYPED_AS: Readonly<Record<string, string>> = {
   body: 'the text',
 };
 
-/** `--local-port` of `/local_port`. */
+/** `--local-port` for `/local_port`. */
 function typedName(path: string): string {
   const [, member = ''] = path.split('/');
   return TYPED_AS[member] ?? `--${member.replaceAll('_', '-')}`;
 }
 
-/** Members of a request that options of the same name set. */
+/** Request members that an option of the same name sets. */
 const MEMBERS = /\b(?:local_aid|access_token|local_port)\b/g;
 
-/** What was wrong, in the words of what was typed: a member of the request that a command makes says nothing to a person. */
+/** The message in terms of what was typed. A person does not know the members of the request that a command builds. */
 export function inPlainWords({ message, details }: SvcError): string {
   const [path, problem] = [details?.['path'], details?.['problem']];
   if (typeof path === 'string' && path !== '' && typeof problem === 'string')
@@ -76,8 +76,8 @@ export function inPlainWords({ message, details }: SvcError): string {
   return message.replace(/^request: /, '').replaceAll(MEMBERS, (member) => `--${member.replace('_', '-')}`);
 }
 
-/** What to do next; nothing where the message says it. */
+/** What to do next. Undefined if the message already says it. */
 export function whatNext(error: SvcError): string | undefined {
-  if (error.message === noSuchAgent('').message) return 'Those that are: svc agents';
+  if (error.message === noSuchAgent('').message) return 'List your agents: svc agents';
   return /\bsvcd? \w|"svcd"|--\w/.test(inPlainWords(error)) ? undefined : NEXT[error.code];
 }

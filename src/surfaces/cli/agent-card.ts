@@ -1,7 +1,6 @@
 /**
- * Drafts what to publish of a service from the card that the service shows of itself: an A2A agent
- * card, or the card of an MCP server. What a card says is foreign and goes out under the user's
- * name, so a draft is short, plain, and shown before it is published.
+ * Drafts a service record from the card of a service: an A2A agent card, or the card of an MCP server. A card is
+ * foreign text that goes out under the user's name, so a draft is short, plain, and shown before it is published.
  */
 import { type Card, type CardKind, cardKind } from '../../foundation/cards/card.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -10,20 +9,20 @@ import { UNSAFE } from '../../foundation/log-text.ts';
 import { isPublicHost } from '../../foundation/public-host.ts';
 import { MAX_BRIEF_BYTES, MAX_LABEL_BYTES, MAX_NAME_BYTES } from '../../foundation/records/types.ts';
 
-/** What a card gives for a service record; what it does not say is absent. */
+/** The parts of a service record that a card provides. Missing members are absent. */
 export interface CardDraft {
   readonly name: string | undefined;
   readonly brief: string | undefined;
   readonly url: string | undefined;
   readonly protocols: readonly string[];
   readonly tags: readonly string[];
-  /** The document it comes from. */
+  /** The document that the draft comes from. */
   readonly from: string;
-  /** What was left out or cut, and why. */
+  /** What was omitted or shortened, and why. */
   readonly remarks: readonly string[];
 }
 
-/** Bytes of tags in a draft: with a brief and a name of full length they still fit into one record. */
+/** Bytes of tags in a draft. Together with a brief and a name of full length they still fit into one record. */
 const MAX_TAGS_BYTES = 128;
 /** Longest address in a draft, bytes. */
 const MAX_URL_BYTES = 128;
@@ -32,14 +31,14 @@ function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** One plain line: no control, no invisible character. Undefined where it says nothing. */
+/** One line without control or invisible characters. Undefined if nothing is left. */
 function plain(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = value.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
   return text === '' ? undefined : text;
 }
 
-/** The longest beginning of whole words that fits, with an ellipsis where something was cut. */
+/** The longest prefix of whole words that fits, with an ellipsis if something was cut. */
 function cut(text: string | undefined, maxBytes: number): string | undefined {
   if (text === undefined || Buffer.byteLength(text) <= maxBytes) return text;
   let short = '';
@@ -51,7 +50,7 @@ function cut(text: string | undefined, maxBytes: number): string | undefined {
   return `${atWord.length > short.length / 2 ? atWord : short}…`;
 }
 
-/** As many of the labels as fit. */
+/** As many labels as fit. */
 function fitting(labels: ReadonlySet<string>, maxBytes: number): string[] {
   let size = 0;
   return [...labels].filter((label) => {
@@ -62,7 +61,7 @@ function fitting(labels: ReadonlySet<string>, maxBytes: number): string[] {
   });
 }
 
-/** The first address among the candidates that is worth telling strangers; `hidden` where there are others only. */
+/** The first candidate that strangers can use. `hidden` if all candidates are private. */
 function publicUrl(candidates: readonly unknown[]): { readonly url: string | undefined; readonly hidden: boolean } {
   const urls = candidates
     .flatMap((candidate) => URL.parse(plain(candidate) ?? '') ?? [])
@@ -71,15 +70,15 @@ function publicUrl(candidates: readonly unknown[]): { readonly url: string | und
   return { url, hidden: url === undefined && urls.length > 0 };
 }
 
-/** What kind of a card it is; one that says nothing of it is known by its place. */
+/** The kind of a card. A card that does not name its kind is classified by its location. */
 function protocolOf(card: Card, url: URL): CardKind {
   return cardKind(card) ?? (url.pathname.endsWith('/mcp.json') ? 'mcp' : 'a2a');
 }
 
-/** What a card says, in the terms of a service record. @throws SvcError `invalid_request` where it is no card */
+/** Converts a card to the fields of a service record. @throws SvcError `invalid_request` if it is not a card */
 export function draftFromCard(card: unknown, from: URL): CardDraft {
   if (!isObject(card))
-    throw new SvcError('invalid_request', { message: `${from.href} is not an agent card: it is no JSON object.` });
+    throw new SvcError('invalid_request', { message: `${from.href} is not an agent card: it is not a JSON object.` });
   const server = isObject(card['serverInfo']) ? card['serverInfo'] : {};
   const name = plain(card['title']) ?? plain(server['title']) ?? plain(card['name']) ?? plain(server['name']);
   const brief = plain(card['description']) ?? plain(server['description']);
@@ -104,10 +103,10 @@ export function draftFromCard(card: unknown, from: URL): CardDraft {
     tags: keptTags,
     from: from.href,
     remarks: [
-      ...(shortBrief === brief ? [] : [`The description is cut to ${MAX_BRIEF_BYTES} bytes.`]),
-      ...(shortName === name ? [] : [`The name is cut to ${MAX_NAME_BYTES} bytes.`]),
-      ...(leftOut === 0 ? [] : [`${leftOut} of ${wanted.size} tags are left out: they do not fit.`]),
-      ...(hidden ? ['Its address is left out: strangers cannot use it, they call the agent.'] : []),
+      ...(shortBrief === brief ? [] : [`The description was cut to ${MAX_BRIEF_BYTES} bytes.`]),
+      ...(shortName === name ? [] : [`The name was cut to ${MAX_NAME_BYTES} bytes.`]),
+      ...(leftOut === 0 ? [] : [`${leftOut} of ${wanted.size} tags were omitted because they do not fit.`]),
+      ...(hidden ? ['Its address was omitted: strangers cannot use it, and they call the agent instead.'] : []),
     ],
   };
 }

@@ -1,4 +1,7 @@
-/** What stands for an AID wherever a command takes one: a label of the user's address book, the name of an agent here, the beginning of an AID. */
+/**
+ * Resolves what a user may type in place of an AID: a label of the address book, the name of a local agent, or a prefix
+ * of an AID.
+ */
 import { SvcError } from '../../foundation/errors.ts';
 import { namesFrom, SHOWN_AID_CHARS } from './names.ts';
 
@@ -6,12 +9,12 @@ import { namesFrom, SHOWN_AID_CHARS } from './names.ts';
 type Labels = Readonly<Record<string, string>>;
 type Own = readonly { readonly aid: string; readonly name?: string | undefined }[];
 
-/** Where names and AIDs are read; each is asked at most once, and only where something is no AID. */
+/** Sources of names and AIDs. Each is read at most once, and only if the text is not an AID. */
 export interface AliasSources {
   readonly labels: () => Promise<Labels>;
   /** The agents of the node. */
   readonly own: () => Promise<Own>;
-  /** AIDs that the node knows. */
+  /** AIDs that the node has seen. */
   readonly known: (own: Own) => Promise<Iterable<string>>;
 }
 
@@ -26,7 +29,7 @@ export class Aliases {
     this.#sources = sources;
   }
 
-  /** The names that agents are shown by. @throws SvcError where they cannot be asked for */
+  /** The names to show for agents. @throws SvcError if they cannot be read */
   async names(): Promise<Map<string, string>> {
     this.#labels ??= this.#sources.labels();
     this.#own ??= this.#sources.own();
@@ -35,11 +38,11 @@ export class Aliases {
   }
 
   /**
-   * The AID that a text is or stands for, whatever the case of a name.
-   * @throws SvcError `bad_aid` where it is none of them, `invalid_request` where it is the beginning of several AIDs
+   * The AID for a text. Names are case-insensitive.
+   * @throws SvcError `bad_aid` if it is unknown, `invalid_request` if it is the prefix of several AIDs
    */
   async aid(text: string): Promise<string> {
-    // Brings hashes and encodings, which a command without an AID does without.
+    // Loads hashes and encodings that commands without an AID do not need.
     const { parseAid } = await import('../../foundation/identity/aid.ts');
     try {
       return parseAid(text);
@@ -52,11 +55,11 @@ export class Aliases {
     const found = labels.find(([, label]) => label.toLowerCase() === typed)?.[0] ?? (await this.#named(typed));
     if (found !== undefined) return found;
     throw new SvcError('bad_aid', {
-      message: `"${text}" is neither an AID nor a label of your address book (svc alias list shows those). A native AID starts with "aid1"; check it for a mistyped character.`,
+      message: `"${text}" is neither an AID nor a label in your address book (svc alias list). A native AID starts with "aid1"; check it for typos.`,
     });
   }
 
-  /** The agent here that is called so, or the one AID that begins so. */
+  /** The local agent with this name, or the only AID with this prefix. */
   async #named(typed: string): Promise<string | undefined> {
     const names = await this.names().catch(() => new Map<string, string>());
     for (const [aid, name] of names) if (name.toLowerCase() === typed) return aid;
@@ -65,7 +68,7 @@ export class Aliases {
     const found = [...new Set([...names.keys(), ...known])].filter((aid) => aid.toLowerCase().startsWith(typed));
     if (found.length > 1)
       throw new SvcError('invalid_request', {
-        message: `"${typed}" is the beginning of ${found.length} AIDs: ${found.join(', ')}. Type more of it.`,
+        message: `"${typed}" matches ${found.length} AIDs: ${found.join(', ')}. Type more characters.`,
       });
     return found[0];
   }

@@ -1,24 +1,24 @@
-/** Beginnings of ids: what is typed stands for the one id that begins so. */
+/** Resolves prefixes of IDs: a prefix stands for the only ID that starts with it. */
 import { SvcError } from '../../foundation/errors.ts';
 
-/** Fewest characters of an id that are shown. */
+/** Shortest prefix that is shown. */
 export const SHOWN_ID_CHARS = 8;
-/** Fewest characters that stand for an id. */
+/** Shortest prefix that is accepted. */
 const TYPED_ID_CHARS = 4;
 
-/** Ids of tunnels and of entries of access lists. */
+/** IDs of tunnels and of access list entries. */
 export const LISTED_ID = /^[0-9a-f]{16}$/;
 
-/** What an id may be, and where it is looked up. */
+/** A kind of ID, and where existing IDs are listed. */
 export interface Listed {
-  /** In words: `group`. */
+  /** The kind in words, such as `group`. */
   readonly noun: string;
-  /** The command that shows those that are there. */
+  /** The command that lists them. */
   readonly command: string;
   readonly ids: () => Promise<readonly string[]>;
 }
 
-/** How many characters tell these ids apart, at least `SHOWN_ID_CHARS`. */
+/** Length of the shortest prefix that is unique among these IDs, at least `SHOWN_ID_CHARS`. */
 export function charsThatTell(ids: Iterable<string>): number {
   const sorted = [...new Set(ids)].sort();
   const shared = sorted.map((id, i) => {
@@ -31,24 +31,24 @@ export function charsThatTell(ids: Iterable<string>): number {
 }
 
 /**
- * The id that a text is or begins.
- * @param whole what an id looks like; such a text is taken as it is
- * @throws SvcError `invalid_request` where it is no beginning, or that of several; `not_found` where none begins so
+ * The ID for a text, which may be a prefix.
+ * @param whole pattern of a complete ID, which is returned unchanged
+ * @throws SvcError `invalid_request` if it is not a prefix or matches several IDs, `not_found` if it matches none
  */
 export async function idFor(text: string, whole: RegExp, { noun, command, ids }: Listed): Promise<string> {
   const typed = text.trim().replace(/…$/, '').toLowerCase();
   if (whole.test(typed)) return typed;
   if (!/^[0-9a-f]+$/.test(typed) || typed.length < TYPED_ID_CHARS)
     throw new SvcError('invalid_request', {
-      message: `"${text}" is no ${noun}: type its id, or at least ${TYPED_ID_CHARS} characters of its beginning. ${command} shows them.`,
+      message: `"${text}" is not a ${noun}. Type its ID, or at least its first ${TYPED_ID_CHARS} characters. ${command} lists them.`,
     });
   const found = [...new Set(await ids())].filter((id) => id.startsWith(typed));
   const [only, ...others] = found;
   if (only === undefined)
-    throw new SvcError('not_found', { message: `No ${noun} here begins with "${typed}". ${command} shows them.` });
+    throw new SvcError('not_found', { message: `No ${noun} starts with "${typed}". ${command} lists them.` });
   if (others.length > 0)
     throw new SvcError('invalid_request', {
-      message: `"${typed}" is the beginning of ${found.length} ids: ${found.map((id) => id.slice(0, charsThatTell(found))).join(', ')}. Type more of it.`,
+      message: `"${typed}" matches ${found.length} IDs: ${found.map((id) => id.slice(0, charsThatTell(found))).join(', ')}. Type more characters.`,
     });
   return only;
 }

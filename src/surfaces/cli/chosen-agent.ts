@@ -1,17 +1,17 @@
-/** The agent that a person has chosen to act as where a command names none. */
+/** The agent in use: the one that `svc use` selected for commands that name none. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
 
-/** Where the choice is kept, in the data directory of the daemon. */
+/** File with the selection, in the data directory of the daemon. */
 const CHOICE_FILE = 'svc-use';
 
 function fileIn(dataDir: string): string {
   return join(dataDir, CHOICE_FILE);
 }
 
-/** The AID that was chosen for the daemon of a data directory, unchecked. */
+/** The selected AID of a data directory, unchecked. */
 export function chosenAgent(dataDir: string): string | undefined {
   try {
     return readFileSync(fileIn(dataDir), 'utf8').trim() || undefined;
@@ -20,10 +20,10 @@ export function chosenAgent(dataDir: string): string | undefined {
   }
 }
 
-/** Keeps a choice; undefined takes it back. @throws SvcError `not_found`, `not_writable` */
+/** Stores the selection. Undefined clears it. @throws SvcError `not_found`, `not_writable` */
 export function chooseAgent(dataDir: string, aid: string | undefined): void {
   if (!existsSync(dataDir))
-    throw new SvcError('not_found', { message: `There is no data directory ${dataDir}: set SVC_AID instead.` });
+    throw new SvcError('not_found', { message: `The data directory ${dataDir} does not exist. Set SVC_AID instead.` });
   if (aid === undefined) rmSync(fileIn(dataDir), { force: true });
   else writeFileAtomic(fileIn(dataDir), `${aid}\n`);
 }

@@ -1,4 +1,6 @@
-/** The client of the commands: it takes labels of the user's address book for AIDs, and calls tools where operations are tools. */
+/**
+ * The client of the commands. It resolves labels to AIDs, and calls operations as tools if they are declared as tools.
+ */
 import type { TSchema } from 'typebox';
 import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import {
@@ -20,7 +22,7 @@ export type SvcClient = Client<Operations>;
 type InputTable = { readonly [K in OperationName]: CallInput<Operations[K]> };
 type AnswerTable = { readonly [K in OperationName]: OutputOf<Operations[K]> };
 
-/** What operations take, by their names. An interface is worked out once; as an alias it would be at each command. */
+/** Inputs of operations, by name. An interface is computed once; an alias would be computed for each command. */
 export interface Inputs extends InputTable {}
 interface Answers extends AnswerTable {}
 export type AnswerOf<N extends OperationName> = Answers[N];
@@ -28,14 +30,14 @@ export type AnswerOf<N extends OperationName> = Answers[N];
 type Input = Readonly<Record<string, unknown>>;
 type Method = (input: Input, options?: CallOptions) => Promise<unknown>;
 
-/** What is for assistants first of all is called as they call it: the answer says what else waits. */
+/** Groups of operations that are called as tools, because a tool result also says what is pending. */
 const CALLED_AS_TOOLS: ReadonlySet<string> = new Set(['Chat', 'Groups']);
 
 function isAid(schema: unknown): boolean {
   return typeof schema === 'object' && schema !== null && Reflect.get(schema, 'format') === AID_FORMAT;
 }
 
-/** Members of an operation's input that hold an AID, or a list of them. */
+/** Members of an operation's input that hold an AID or a list of AIDs. */
 function aidKeys({ params, query, body }: Declaration): string[] {
   const held = ([, schema]: [string, TSchema]): boolean => isAid(schema) || isAid(Reflect.get(schema, 'items'));
   return [params, query, body].flatMap((part) =>
@@ -45,7 +47,7 @@ function aidKeys({ params, query, body }: Declaration): string[] {
   );
 }
 
-/** True where a tool takes all of an input: what it leaves out only the route takes. */
+/** True if a tool accepts this input. Members that the tool omits are accepted only by the route. */
 function takesAll({ omit = [] }: ToolDeclaration, input: Input): boolean {
   return omit.every((key) => input[key] === undefined);
 }
@@ -60,7 +62,7 @@ async function translated(input: Input, keys: readonly string[], aliases: Aliase
   return changed;
 }
 
-/** Beginnings stand for ids in it, too. @throws SvcError `invalid_request` where the address is not an http or https URL */
+/** The client, which also resolves ID prefixes. @throws SvcError `invalid_request` if the address is not an HTTP URL */
 export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
   const client = createClient(options, operations);
   let whole: SvcClient | undefined;

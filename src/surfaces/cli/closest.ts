@@ -1,9 +1,9 @@
-/** What somebody meant who mistyped a word. */
+/** Suggests the word that a user most likely meant. */
 
-/** Most changes of single characters by which a word is still taken for another. */
+/** Largest edit distance at which a word is suggested. */
 const MAX_CHANGES = 2;
 
-/** How many characters have to change, be put in or be left out between two words. */
+/** The edit distance of two words (Levenshtein). */
 function changes(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (const [i, character] of one.split('').entries()) {
@@ -17,7 +17,7 @@ function changes(one: string, other: string): number {
   return row.at(-1) ?? 0;
 }
 
-/** The one of `words` that is most like a mistyped one, if any is like it; case and `-` for `_` do not matter. */
+/** The most similar word, if one is similar enough. Case is ignored, and `-` equals `_`. */
 export function closest(typed: string, words: Iterable<string>): string | undefined {
   const plain = (word: string): string => word.toLowerCase().replaceAll(/[-_]/g, '');
   const near = [...words].map((word) => ({ word, distance: changes(plain(typed), plain(word)) }));

@@ -1,7 +1,7 @@
 /**
- * Commands said as data: what is typed and what it means, the operation that is called, and how its
- * answer is shown. What all commands do alike happens here, once: the agent that acts is found,
- * labels become AIDs, waiting is shown, and the answer printed in the form that was asked for.
+ * Commands as data: what is typed, the operation that is called, and how the response is shown. This file does once
+ * what all commands have in common: find the acting agent, resolve labels, show progress, and print the response in the
+ * requested format.
  */
 import type { Command } from 'commander';
 import type { AnswerOf, Inputs, OperationName } from './client.ts';
@@ -12,7 +12,7 @@ import { printed, type Shown, show } from './shown.ts';
 import { ACTING, addTakes, type Takes, type Typed, typedFor } from './takes.ts';
 import { WATCH, watched } from './watch.ts';
 
-/** Names of commands in groups that people type who know them from elsewhere. */
+/** Aliases of commands that users of other programs type. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   list: ['ls'],
   del: ['rm'],
@@ -25,50 +25,50 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
 };
 
 interface Said<T> {
-  /** Command lines; its name with arguments that could stand there where they are left out. */
+  /** Example command lines. Without them: the command with sample arguments. */
   readonly examples?: readonly string[];
-  /** Options, and arguments of which more is to be said. */
+  /** Options, and arguments that need a description. */
   readonly takes?: T;
-  /** What goes on while a person waits: `Publishing`. */
+  /** Progress text, such as `Publishing`. */
   readonly progress?: string;
 }
 
 interface Losing<W> {
-  /** What is lost for good: somebody has to agree to it first, with `-y` where nobody can be asked. */
+  /** What the command destroys. The user must confirm first, with `-y` if there is no terminal. */
   loses?(typed: W): Loss;
 }
 
 interface Making<W, I> {
-  /** The input of the operation; labels may stand for AIDs in it. */
+  /** Builds the input of the operation. It may contain labels in place of AIDs. */
   input(typed: W, context: CliContext): I | Promise<I>;
 }
 
-/** Where what is typed is the input as it stands, nothing is to be said of it. */
+/** The parsed arguments need no conversion if they are the input. */
 type Input<W, I> = [W, keyof W] extends [I, keyof I] ? Partial<Making<W, I>> : Making<W, I>;
 
 interface Calling<N> {
   readonly operation: N;
-  /** The agent has to be registered here: where it is not, the error says how to find those that are. */
+  /** The agent must be registered here. If it is not, the error names the command that lists the agents. */
   readonly own?: true;
 }
 
-/** Work that is more than one call. */
+/** A command that needs more than one call. */
 interface Working<A, W> {
-  /** What it gives is shown, unless it is undefined. */
+  /** The result is shown unless it is undefined. */
   run(context: CliContext, typed: W): Promise<A | undefined>;
 }
 
 type Values = Readonly<Record<string, unknown>>;
 type Work = (context: CliContext, typed: Values) => Promise<unknown>;
 
-/** A command that others stand below: `svc tunnel`, and `svc` itself. `G` is what all of those take. */
+/** A command with subcommands, such as `svc tunnel` and `svc` itself. `G` holds the options that all of them share. */
 export class CommandGroup<G = unknown> {
   readonly #command: Command;
   readonly #contextOf: ContextOf;
   readonly #path: string;
   readonly #takes: Takes;
 
-  /** @param path what is typed to come to it: `svc tunnel` */
+  /** @param path the words that lead to it, such as `svc tunnel` */
   constructor(command: Command, contextOf: ContextOf, path: string, takes: Takes = {}) {
     this.#command = command;
     this.#contextOf = contextOf;
@@ -76,12 +76,12 @@ export class CommandGroup<G = unknown> {
     this.#takes = takes;
   }
 
-  /** The same group; the commands that are added by it act for a local agent. */
+  /** The same group, whose further commands act for a local agent. */
   acting(): CommandGroup<typeof ACTING> {
     return new CommandGroup(this.#command, this.#contextOf, this.#path, ACTING);
   }
 
-  /** Adds a group of commands. @param itself what it does where none of them follows; left out: it shows its help */
+  /** Adds a command group. @param itself what it does without a subcommand; by default it shows its help */
   group<A, const T extends Takes>(
     name: string,
     about: string,
@@ -103,7 +103,7 @@ export class CommandGroup<G = unknown> {
 
   /**
    * Adds a command that calls one operation.
-   * @param usage name and arguments, as they are typed: `send <group> [text]`
+   * @param usage name and arguments, such as `send <group> [text]`
    */
   call<const U extends string, const T extends Takes, N extends OperationName>(
     usage: U,
@@ -131,8 +131,8 @@ export class CommandGroup<G = unknown> {
   }
 
   /**
-   * Adds a command whose work is more than one call.
-   * @param usage as of `call`
+   * Adds a command that needs more than one call.
+   * @param usage as for `call`
    */
   run<const U extends string, const T extends Takes, A>(
     usage: U,
@@ -149,7 +149,6 @@ export class CommandGroup<G = unknown> {
 
   #add(usage: string, about: string, said: Said<Takes> & Losing<Values> & Shown<unknown, Values>, work: Work): void {
     const command = this.#command.command(usage).description(about);
-    // The names that other programs have for it.
     if (this.#command.parent !== null) command.aliases(OTHER_NAMES[command.name()] ?? []);
     this.#act(command, { ...this.#takes, ...said.takes, ...(said.loses === undefined ? {} : YES) }, said, work);
     command.addHelpText('after', examples(...(said.examples ?? [exampleOf(command, this.#path)])));
@@ -163,7 +162,7 @@ export class CommandGroup<G = unknown> {
       const loss = shown.loses?.(rest);
       if (loss !== undefined) await agree(context, loss, yes === true);
       const typed = loss === undefined && yes !== undefined ? { ...rest, yes } : rest;
-      // A group that lists takes it for the command below it, too.
+      // A group that lists passes these options on to its list command.
       const { watch, every } = command.optsWithGlobals<{ watch?: true; every?: number }>();
       if (shown.watch === true && watch === true)
         return watched(context, async () => printed(context, await work(context, typed), typed, shown), every);

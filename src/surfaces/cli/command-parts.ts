@@ -1,25 +1,25 @@
 /**
- * The commands of `svc` in the order of its help, each loaded with the file that declares it: one command needs neither
- * the code of the others nor the packages behind them.
+ * The commands of `svc` in the order of its help. Each is loaded with the file that declares it, so that one command
+ * does not load the code and packages of the others.
  */
 import type { CommandGroup } from './command-group.ts';
 
 interface Part {
-  /** What it stands under in the help. */
+  /** Heading in the help. */
   readonly heading: string;
-  /** The words behind `svc` that are its own. */
+  /** First words of its commands. */
   readonly names: readonly string[];
   add(svc: CommandGroup, { version }: { readonly version: string }): Promise<void>;
 }
 
 const NODE = 'This node:';
 const AGENTS = 'Agents:';
-const FINDING = 'Finding and being found:';
+const FINDING = 'Discovery:';
 const CALLS = 'Calls and tunnels:';
 const MESSAGES = 'Messages, events and files:';
 const DAEMON = 'Running the daemon:';
 
-/** Every command but those that say what all of them are: `completion`, `help`. */
+/** All commands except those that describe the others: `completion` and `help`. */
 export const PARTS: readonly Part[] = [
   {
     heading: NODE,
@@ -165,10 +165,10 @@ export const PARTS: readonly Part[] = [
   },
 ];
 
-/** Options without a value that often stand before the command. */
+/** Options without a value that often precede the command. */
 const SWITCHES: ReadonlySet<string> = new Set(['--json', '--quiet']);
 
-/** The parts that a command line needs: one where it names a command, all where it takes the parser to find out. */
+/** The parts that a command line needs: one if it names a command, all if only the parser can tell. */
 export function partsFor(args: readonly string[]): readonly Part[] {
   const first = args.find((arg) => !SWITCHES.has(arg));
   const part = PARTS.find(({ names }) => first !== undefined && names.includes(first));

@@ -1,4 +1,4 @@
-/** What every command has at hand: the client, the global options, and how results are shown. */
+/** What every command can use: the client, the global options, and helpers for output. */
 import type { Command } from 'commander';
 import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -16,36 +16,36 @@ import { ask } from './prompt.ts';
 import { readStandardInput } from './standard-input.ts';
 import { safeText } from './text.ts';
 
-/** Longest secret that is read, bytes. */
+/** Largest secret that is read, bytes. */
 const MAX_SECRET_BYTES = 64 * 1024;
 
-/** Agents here that are shown by their names, and found by them. */
+/** Largest number of local agents whose names are resolved and shown. */
 const MAX_OWN = 200;
 
-/** Options that every command takes. */
+/** Options of every command. */
 export interface GlobalOptions {
   readonly api?: string;
   readonly token?: string;
   readonly json?: boolean;
   readonly quiet?: boolean;
-  /** AIDs and ids are shown whole to people. */
+  /** Show complete AIDs and IDs to people. */
   readonly full?: boolean;
-  /** Another node that the command is meant for: its AID, or a label for it. */
+  /** The remote node to administer: its AID or label. */
   readonly via?: string;
-  /** The identity here that asks the other node. */
+  /** The local identity that sends the requests. */
   readonly viaAs?: string;
-  /** Ask for the other node's password. */
+  /** Prompt for the password of the remote node. */
   readonly viaPassword?: boolean;
 }
 
-/** The way to a remote node. */
+/** The connection to a remote node. */
 export interface Via {
   readonly aid: string;
-  /** What each request tells the daemon here: the password, and who asks. */
+  /** Headers of each request to the local daemon: the password, and the requesting identity. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The labels of this machine's user; none where an older daemon has no address book. */
+/** The labels of this user. Empty if the daemon has no address book. */
 async function readLabels(local: SvcClient): Promise<Readonly<Record<string, string>>> {
   try {
     return (await local.addressBookGet()).aliases;
@@ -63,12 +63,12 @@ export class CliContext {
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
   #fetches: ReturnType<typeof daemonFetch> | undefined;
-  /** What `showBeginning` has written of the answer. */
+  /** What `showBeginning` has already printed of the response. */
   begun: { readonly text: string; readonly made: string } | undefined;
 
   /**
-   * @param defaultDataDir the error where this user has none
-   * @param via the way to the node that the command is meant for; left out: the daemon on this machine
+   * @param defaultDataDir the error if this user has none
+   * @param via the remote node to administer; the local daemon if omitted
    */
   constructor(io: CliIo, options: GlobalOptions, defaultDataDir: string | SvcError, via?: Via) {
     this.io = io;
@@ -96,22 +96,22 @@ export class CliContext {
   }
 
   /**
-   * Where a daemon of this user keeps its data unless its process was told otherwise.
-   * @throws SvcError where this user has no such place
+   * Default data directory of this user's daemon.
+   * @throws SvcError if there is none
    */
   get dataDir(): string {
     if (this.#dataDir instanceof SvcError) throw this.#dataDir;
     return this.#dataDir;
   }
 
-  /** Why there is no daemon to ask; null where one has an address. Commands that ask none work all the same. */
+  /** Why no daemon can be reached. Null if its address is known. Commands that need no daemon work anyway. */
   get absence(): SvcError | null {
     return this.#api instanceof SvcError ? this.#api : null;
   }
 
   /**
-   * The address of the daemon on this machine, as the user knows it.
-   * @throws SvcError `daemon_unreachable` where none runs on the directory that was named
+   * The address of the local daemon.
+   * @throws SvcError `daemon_unreachable` if no daemon uses the named directory
    */
   get api(): string {
     if (this.#api instanceof SvcError) throw this.#api;
@@ -130,86 +130,87 @@ export class CliContext {
     return { baseUrl, ...this.#fetches, ...(token === undefined ? {} : { token }) };
   }
 
-  /** Where the node answers that the command is meant for, and the token for it. @throws SvcError as `api` does */
+  /** Base URL and token of the target node. @throws SvcError as `api` does */
   get connection(): ClientOptions {
     const here = this.#here;
     const via = this.#via;
     return via === undefined ? here : { ...here, baseUrl: `${here.baseUrl}/via/${via.aid}`, headers: via.headers };
   }
 
-  /** The daemon on this machine, whatever node the command is meant for. @throws SvcError as `api` does */
+  /** The local daemon, even with --via. @throws SvcError as `api` does */
   get local(): SvcClient {
     return createClient(this.#here, operations);
   }
 
   /**
-   * The node that the command is meant for; it takes labels of the address book for AIDs.
+   * The target node. Its client accepts labels in place of AIDs.
    * @throws SvcError as `api` does
    */
   get client(): SvcClient {
     return cliClient(this.connection, this.#aliases);
   }
 
-  /** Calls an operation by its name. @throws SvcError as the method of the client does */
+  /** Calls an operation by name. @throws SvcError as the method of the client does */
   call(name: OperationName, input: object): Promise<unknown> {
     const method: (input: object) => Promise<unknown> = Reflect.get<object, string>(this.client, name);
     return method(input);
   }
 
-  /** The AID that a text is, or stands for in the address book of this machine's user. @throws SvcError `bad_aid` */
+  /** Resolves a text to an AID. @throws SvcError `bad_aid` */
   aid(text: string): Promise<string> {
     return this.#aliases.aid(text);
   }
 
-  /** The names for people of the agents in an answer. */
+  /** The names to show for the agents in a response. */
   async names(answer: unknown): Promise<Names> {
     const aids = aidsIn(answer);
     const full = this.options.full === true;
-    // Without them the answer is no worse than its AIDs.
+    // Without names the response shows AIDs.
     const names = aids.size === 0 ? null : await this.#aliases.names().catch(() => null);
     return new Names(names ?? new Map(), aids, full);
   }
 
-  /** Columns that a person sees; infinitely many where nobody says. */
+  /** Width of the terminal in columns, or infinity if unknown. */
   get room(): number {
     const { stdout, env } = this.io;
     const columns = stdout.isTTY === true ? stdout.columns : Number(env['COLUMNS']);
     return columns !== undefined && columns > 0 ? columns : Number.POSITIVE_INFINITY;
   }
 
-  /** True where a person reads the result and can be asked. */
+  /** True if a person reads the output and can be asked. */
   get interactive(): boolean {
     const { io, options } = this;
     return options.json !== true && options.quiet !== true && io.stdin.isTTY === true && io.stdout.isTTY === true;
   }
 
-  /** Waits for work and says on a terminal that it goes on; says nothing where there is no word for it. */
+  /** Waits for work and shows progress on a terminal. Shows nothing without a text. */
   progress<T>(what: string | undefined, work: Promise<T>): Promise<T> {
     const { quiet, json } = this.options;
     return what === undefined || quiet === true || json === true ? work : withProgress(this.io, what, work);
   }
 
   /**
-   * A secret: from a prompt that does not show it, or the first line of standard input where that is no terminal.
-   * @throws SvcError `cancelled` where nobody types one, `invalid_request` where more is piped than it, `too_large`
+   * Reads a secret: from a hidden prompt, or from the first line of standard input if it is not a terminal.
+   * @throws SvcError `cancelled` if the prompt is aborted, `invalid_request` if more than the secret is piped,
+   *   `too_large`
    */
   async readSecret(prompt: string): Promise<string> {
     if (this.io.stdin.isTTY === true) return ask(this.io, prompt, true);
     return pipedSecret((await readStandardInput(this.io, MAX_SECRET_BYTES)).toString('utf8'));
   }
 
-  /** What must be seen whatever the options are, on stderr. */
+  /** Prints to stderr, whatever the options are. */
   warn(text: string): void {
     this.io.stderr.write(`${safeText(text)}\n`);
   }
 
-  /** A remark for people, on stderr; left out with --json and --quiet. */
+  /** Prints information for people to stderr. Omitted with --json and --quiet. */
   note(text: string): void {
     if (this.options.json !== true && this.options.quiet !== true) this.warn(text);
   }
 
   /**
-   * Waits for work with an agent that has to be registered here, and says where to look where it is not.
+   * Waits for work that needs a local agent, and adds a hint to the error if the agent is not registered here.
    * @throws SvcError what the work throws
    */
   async withOwn<T>(work: Promise<T>): Promise<T> {
@@ -217,11 +218,11 @@ export class CliContext {
       return await work;
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'not_found') throw error;
-      throw new SvcError('not_found', { message: `${error.message} "svc agents" lists those that are.`, cause: error });
+      throw new SvcError('not_found', { message: `${error.message} "svc agents" lists your agents.`, cause: error });
     }
   }
 
-  /** The agent that was chosen to act, by SVC_AID or by "svc use" for the daemon here; undefined where none was. */
+  /** The agent selected by SVC_AID or by "svc use". Undefined if none is. */
   get chosen(): { readonly aid: string; readonly why: 'env' | 'use' } | undefined {
     const named = this.io.env['SVC_AID'];
     if (named !== undefined && named !== '') return { aid: named, why: 'env' };
@@ -232,8 +233,8 @@ export class CliContext {
   }
 
   /**
-   * The local agent that acts where none is named, and why: one that was chosen, or the only one here.
-   * @throws SvcError `local_aid_required` where several are registered, `not_found` where none is
+   * The local agent to use if none is named, and why: the selected one, or the only one.
+   * @throws SvcError `local_aid_required` if there are several, `not_found` if there is none
    */
   async acting(): Promise<{ aid: string; why: 'env' | 'use' | 'only' }> {
     const { chosen } = this;
@@ -241,19 +242,19 @@ export class CliContext {
     const { agents } = await this.client.agentsList({ limit: 2 });
     const [first, second] = agents;
     if (first === undefined)
-      throw new SvcError('not_found', { message: 'No agent is registered here. Make one with "svc register".' });
+      throw new SvcError('not_found', { message: 'No agent is registered here. Create one with "svc register".' });
     if (second !== undefined)
       throw new SvcError('local_aid_required', {
-        message: 'Several agents are registered here: name one with --aid, or choose one with "svc use <agent>".',
+        message: 'There are several agents. Name one with --aid, or select one with "svc use <agent>".',
       });
     return { aid: first.aid, why: 'only' };
   }
 
-  /** The local agent that a command acts for: the one that is named, or as `acting`. @throws SvcError as `acting` */
+  /** The local agent of a command: the named one, or as `acting`. @throws SvcError as `acting` */
   async localAgent(named: string | undefined): Promise<string> {
     return named === undefined ? (await this.acting()).aid : this.aid(named);
   }
 }
 
-/** Makes the context of the command that runs; called once its options are known. */
+/** Creates the context of a command once its options are parsed. */
 export type ContextOf = (command: Command) => CliContext;

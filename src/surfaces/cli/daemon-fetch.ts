@@ -1,4 +1,4 @@
-/** How commands reach the daemon: with a token, only over connections that are proven to be to it. */
+/** How commands reach the daemon: requests with a token use only connections that are proven to end at the daemon. */
 import type { Agent } from 'node:http';
 import type { ClientOptions } from '../../operations/client.ts';
 import { httpFetch } from './http-fetch.ts';
@@ -9,7 +9,7 @@ export interface DaemonPlace {
   readonly dataDir: string | null;
 }
 
-/** What a client needs to send requests. Few commands carry a token: only those load the proof. */
+/** The functions a client needs to send requests. The proof is loaded only if there is a token. */
 export function daemonFetch({ baseUrl, token, dataDir }: DaemonPlace): Pick<ClientOptions, 'fetch' | 'streamFetch'> {
   if (token === '') return { fetch: (url, init) => httpFetch(url, init) };
   let loaded: Promise<Agent | undefined> | undefined;

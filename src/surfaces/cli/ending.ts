@@ -1,8 +1,8 @@
-/** When a command ends that would go on for ever. */
+/** Stops commands that run until interrupted. */
 
 export const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Settles when the process is asked to end; from the call on a signal does not end it by itself. A second one does. */
+/** Resolves when the process receives a signal. The first signal no longer kills the process, a second one does. */
 export function askedToEnd(signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

@@ -1,4 +1,4 @@
-/** Brings the bytes of an offered file from the daemon to a folder of this machine, however often that breaks off. */
+/** Downloads an offered file from the daemon to a local folder, and resumes after interruptions. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { authorization, baseOf, errorOf, failureOf } from '../../operations/client.ts';
@@ -9,20 +9,20 @@ import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
 
 export type OfferAnswer = AnswerOf<'fileOfferGet'>;
 
-/** What may pass by itself: the sender or a daemon was restarted, or a network changed. */
+/** Temporary failures: the sender or a daemon restarted, or a network changed. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ...(['connect_failed', 'timeout', 'resolve_failed', 'network_unavailable', 'daemon_unreachable'] as const),
   ...(['network_not_ready', 'rate_limited'] as const),
 ]);
-/** A file of which nothing comes for this long is left for another time, milliseconds. */
+/** Gives up after this time without data, milliseconds. */
 export const GIVE_UP_MS = 120_000;
-/** So often the bytes of a file may turn out wrong. */
+/** Number of attempts after a wrong hash. */
 const MAX_WRONG = 2;
-/** From one attempt to the next, milliseconds: at first, and at most. */
+/** First and longest pause between attempts, milliseconds. */
 const RETRY_MS = 500;
 const MAX_RETRY_MS = 8_000;
 
-/** Asks for what is not here yet. @throws SvcError what the daemon answers */
+/** Requests the missing bytes. @throws SvcError the error of the daemon */
 async function ask(context: CliContext, aid: string, id: string, from: number): Promise<Response> {
   const { token, headers, streamFetch = fetch } = context.connection;
   const base = baseOf(context.connection);
@@ -42,9 +42,9 @@ async function ask(context: CliContext, aid: string, id: string, from: number): 
   throw errorOf(response.status, await response.json().catch(() => undefined));
 }
 
-/** Takes what comes of one answer; the end of a connection is no error of its own. */
+/** Appends the body of one response. A connection that ends early is not an error. */
 async function takeAll(response: Response, file: ReceivedFile, size: number, moved: () => void): Promise<void> {
-  // What is here is longer than the file, or the sender begins at its beginning.
+  // The local part is longer than the file, or the sender starts at the first byte.
   if (response.status === 416 || (response.status === 200 && file.length > 0)) await file.reset();
   if (response.status === 416 || response.body === null) {
     await response.body?.cancel();
@@ -56,7 +56,7 @@ async function takeAll(response: Response, file: ReceivedFile, size: number, mov
       const next = await reader.read().catch(() => ({ done: true, value: undefined }) as const);
       if (next.done || next.value === undefined) return;
       if (file.length + next.value.length > size)
-        throw new SvcError('protocol_error', { message: 'The sender sent more than it had offered.' });
+        throw new SvcError('protocol_error', { message: 'The sender sent more bytes than it offered.' });
       await file.append(next.value);
       moved();
     }
@@ -66,9 +66,9 @@ async function takeAll(response: Response, file: ReceivedFile, size: number, mov
 }
 
 /**
- * Brings all bytes of an offer into a file, from where it stands.
- * @throws SvcError `protocol_error` where they are not what was offered: then nothing is kept of them; `cancelled` where
- *   the command is interrupted, and what the daemon answers where that does not pass: another attempt goes on
+ * Downloads an offer into a file, from its present length.
+ * @throws SvcError `protocol_error` if the bytes do not match the offer, which deletes them; `cancelled` if the command
+ *   is interrupted; other errors of the daemon. A later attempt resumes
  */
 export async function download(
   context: CliContext,
@@ -92,14 +92,14 @@ export async function download(
     if (file.length === offer.size) {
       if (file.is(offer.object_id)) return;
       await file.reset();
-      // The first time it may have been a part of an earlier day.
+      // The first mismatch may come from an old partial file.
       if (++wrong < MAX_WRONG) continue;
       await file.discard();
       throw new SvcError('protocol_error', {
-        message: `What comes of ${offer.name} is not the file that was offered.`,
+        message: `The received bytes of ${offer.name} do not match the offered file.`,
       });
     }
-    let failure = new SvcError('connect_failed', { message: 'The transfer broke off.' });
+    let failure = new SvcError('connect_failed', { message: 'The transfer was interrupted.' });
     try {
       await takeAll(await ask(context, aid, offer.id, file.length), file, offer.size, moved);
     } catch (error) {
@@ -109,7 +109,7 @@ export async function download(
     if (io.signal?.aborted === true) throw new SvcError('cancelled');
     if (file.length === offer.size) continue;
     if (Date.now() - lastAt > GIVE_UP_MS)
-      throw new SvcError(failure.code, { message: `${failure.message} "svc receive" goes on with what is here.` });
+      throw new SvcError(failure.code, { message: `${failure.message} Run "svc receive" to resume.` });
     line.show(() => `${progressText(offer.name, file.length, offer.size, null)}  waiting for the sender …`, Date.now());
     await pause(delay, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
     delay = Math.min(MAX_RETRY_MS, delay * 2);

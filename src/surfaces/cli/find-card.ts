@@ -1,4 +1,4 @@
-/** Finds the card that a service shows of itself, or that a file holds. */
+/** Finds the card that a service publishes or a file contains. */
 import { open } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { type Card, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
@@ -7,23 +7,23 @@ import { isObject } from '../../foundation/json.ts';
 import { type CardDraft, draftFromCard } from './agent-card.ts';
 import { fetchSmallJson } from './small-json.ts';
 
-/** Where services show their cards, in the order in which they are looked for. */
+/** Well-known paths of cards, in search order. */
 const WELL_KNOWN = ['.well-known/agent-card.json', '.well-known/agent.json', '.well-known/mcp.json', 'server-card'];
 
-/** The documents to look for: the one that is named, or the well-known ones below an address. */
+/** The URLs to try: the given document, or the well-known paths. */
 function places(base: URL): URL[] {
   if (base.pathname.endsWith('.json')) return [base];
   const roots = new Set([base.pathname.replace(/\/?$/, '/'), '/']);
   return [...roots].flatMap((root) => WELL_KNOWN.map((path) => new URL(root + path, base.origin)));
 }
 
-/** A card where it was found. */
+/** A card with its source. */
 interface Found {
   readonly url: URL;
   readonly value: unknown;
 }
 
-/** True for the path of a file: an address of a service begins with its host. */
+/** True for a file path. The address of a service starts with its host. */
 function isPath(text: string): boolean {
   return /^(?:\.{0,2}[/\\]|~|[a-z]:[/\\])/i.test(text) && !text.includes('://');
 }
@@ -46,7 +46,7 @@ async function find(text: string): Promise<Found> {
   if (base === null || !/^https?:$/.test(base.protocol) || base.username !== '' || base.password !== '')
     throw new SvcError('invalid_request', {
       message:
-        'A card is at an http or https address without user name, such as http://127.0.0.1:8080, or in a file such as ./agent-card.json.',
+        'A card is at an HTTP URL without user name, such as http://127.0.0.1:8080, or in a file such as ./agent-card.json.',
     });
   const tried: string[] = [];
   for (const place of places(base)) {
@@ -54,18 +54,19 @@ async function find(text: string): Promise<Found> {
     if (absent === undefined) return { url, value };
     tried.push(`${url.pathname} (${absent})`);
   }
-  throw new SvcError('not_found', { message: `${base.origin} shows no agent card. Looked at ${tried.join(', ')}.` });
+  throw new SvcError('not_found', { message: `${base.origin} has no agent card. Tried ${tried.join(', ')}.` });
 }
 
-/** A draft, and the card that it is made from. */
+/** A draft and the card that it comes from. */
 interface DraftOfCard extends CardDraft {
   readonly card: unknown;
 }
 
 /**
- * Finds the card of a service and drafts from it.
- * @param text address of the service, of the card itself where it ends in `.json`, or the path of a file
- * @throws SvcError `invalid_request`, `not_found`, `connect_failed`, `timeout`, `too_large`, `protocol_error`, `bad_card`
+ * Finds the card of a service and drafts a record from it.
+ * @param text URL of the service, URL of the card if it ends in `.json`, or path of a file
+ * @throws SvcError `invalid_request`, `not_found`, `connect_failed`, `timeout`, `too_large`, `protocol_error`,
+ *   `bad_card`
  */
 export async function draftFrom(text: string): Promise<DraftOfCard> {
   const { url, value } = await find(text);
@@ -74,12 +75,12 @@ export async function draftFrom(text: string): Promise<DraftOfCard> {
 
 /**
  * Finds the card of a service.
- * @param text as of `draftFrom`
+ * @param text as for `draftFrom`
  * @throws SvcError as `draftFrom`
  */
 export async function foundCard(text: string): Promise<Card> {
   const { url, value } = await find(text);
   if (!isObject(value))
-    throw new SvcError('invalid_request', { message: `${url.href} is no card: it is no JSON object.` });
+    throw new SvcError('invalid_request', { message: `${url.href} is not a card: it is not a JSON object.` });
   return value;
 }

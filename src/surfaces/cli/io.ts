@@ -1,4 +1,4 @@
-/** What a command reads from and writes to: the real terminal, or a test's. */
+/** Input and output of a command: the terminal, or a test's streams. */
 import type { Readable, Writable } from 'node:stream';
 
 export interface CliIo {
@@ -6,6 +6,6 @@ export interface CliIo {
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Ends a command that would go on for ever; the process is interrupted where it is left out. */
+  /** Stops a command that runs until interrupted. Default: signals of the process. */
   readonly signal?: AbortSignal;
 }

@@ -1,11 +1,11 @@
-/** AIDs that the node of the user knows: those that the beginning of one may stand for. */
+/** AIDs that the node has seen, for prefix matching. */
 import type { SvcClient } from './client.ts';
 import { aidsIn } from './names.ts';
 
-/** Agents of the node, and groups of each, that are asked about those whom they know. */
+/** Largest number of agents, and of groups per agent, that are searched. */
 const MAX_LOOKED_UP = 20;
 
-/** AIDs in an answer; none where it cannot be had. */
+/** AIDs in a response. Empty if the request fails. */
 async function heard(answer: Promise<unknown>): Promise<readonly string[]> {
   return answer.then(
     (given) => [...aidsIn(given)],
@@ -30,7 +30,7 @@ async function knownTo(client: SvcClient, aid: string): Promise<readonly string[
   return (await Promise.all(parts)).flat();
 }
 
-/** Agents here, other ends of tunnels and links, contacts, senders of notes, members of groups, entries of access lists. */
+/** Local agents, peers of tunnels and links, friends, senders of notes, members of groups, entries of access lists. */
 export async function knownAids(client: SvcClient, own: readonly { readonly aid: string }[]): Promise<Set<string>> {
   const parts = [
     heard(client.tunnelList()),

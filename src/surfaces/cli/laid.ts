@@ -1,37 +1,37 @@
-/** Text for people whose lines depend on how much room there is. */
+/** Text whose line breaks depend on the width of the terminal. */
 
-/** Fewest columns that anything is laid out for. */
+/** Smallest width for layouts, columns. */
 const MIN_ROOM = 30;
 
 export class Laid {
   readonly #lay: (room: number) => string;
 
-  /** @param lay the text within so many columns; infinitely many where nobody knows */
+  /** @param lay renders the text for a width; infinity if unknown */
   constructor(lay: (room: number) => string) {
     this.#lay = lay;
   }
 
-  /** Its lines, within so many columns where that can be. */
+  /** The text for a width, as far as possible. */
   within(room: number): string {
     return this.#lay(Math.max(MIN_ROOM, room));
   }
 
-  /** As where there is all the room in the world: in a pipe. */
+  /** The text for a pipe, whose width is not limited. */
   toString(): string {
     return this.#lay(Number.POSITIVE_INFINITY);
   }
 }
 
-/** What a command says to people: a text, what is laid out, or several of them below each other. */
+/** Output of a command: a text, a layout, or several below each other. */
 export type Shape = string | Laid | readonly Shape[];
 
-/** The text of a shape within so many columns. */
+/** Renders output for a width. */
 export function laidOut(shape: Shape, room: number): string {
   if (typeof shape === 'string') return shape;
   return shape instanceof Laid ? shape.within(room) : shape.map((one) => laidOut(one, room)).join('\n');
 }
 
-/** Puts pieces side by side into lines of so many columns. @param between what stands between two of them */
+/** Joins pieces into lines of a given width. @param between separator of two pieces */
 export function filled(pieces: readonly string[], room: number, between: string, columns: (text: string) => number) {
   const lines: string[] = [];
   for (const piece of pieces) {

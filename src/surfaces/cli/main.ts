@@ -6,23 +6,23 @@ import { VERSION } from '../../foundation/version.ts';
 import { FileOutput } from './output.ts';
 import { runCli } from './program.ts';
 
-/** Names of this machine. */
+/** Loopback names. */
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
 
-/** Descriptor of standard output. */
+/** File descriptor of standard output. */
 const STDOUT = 1;
 
 const { stderr, env } = process;
-// Terminals, pipes and sockets are sockets to Node; everything else is a file or a device.
+// Node wraps terminals, pipes and sockets in sockets. Everything else is a file or a device.
 const isFile = !(process.stdout instanceof Socket);
 const stdout = isFile ? new FileOutput(STDOUT) : process.stdout;
 
-// A proxy of the environment (NODE_USE_ENV_PROXY) is for other machines, not for the daemon of this one.
+// NODE_USE_ENV_PROXY is for other machines, not for the local daemon.
 const { no_proxy: lower, NO_PROXY: upper } = env;
 const direct = [lower ?? upper ?? '', ...LOOPBACK].filter((host) => host !== '').join(',');
 Object.assign(env, { no_proxy: direct, NO_PROXY: direct });
 
-/** The commands that need it say what is wrong with it. */
+/** The error is reported by the commands that need the directory. */
 function dataDirOrError(): string | SvcError {
   try {
     return defaultDataDir();
@@ -35,7 +35,7 @@ function dataDirOrError(): string | SvcError {
 process.exitCode = await runCli(
   process.argv.slice(2),
   {
-    // Most commands read nothing, and making the stream takes a tenth of their time.
+    // Most commands read no input, and creating the stream takes a tenth of their time.
     get stdin() {
       return process.stdin;
     },

@@ -1,4 +1,4 @@
-/** Keeps a secret, such as a master key, in a file that only its owner reads. */
+/** Saves a secret, such as a master key, to a file that only its owner can read. */
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
@@ -8,8 +8,8 @@ import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { refuseDash } from './new-file.ts';
 
 /**
- * Writes a secret to a new file of mode 0600 and waits until it is on disk. An existing file is
- * never overwritten: it may hold the only copy of another identity.
+ * Writes a secret to a new file with mode 0600 and flushes it to disk. An existing file is never overwritten: it may
+ * hold the only copy of another identity.
  * @param what the secret in words, such as "master key"
  * @throws SvcError `not_writable`
  */
@@ -27,19 +27,19 @@ export function saveSecret(file: string, content: string, what: string): void {
     }
     syncDirectory(dirname(file));
   } catch (error) {
-    // Half a secret under this name would only be in the way of the next try.
+    // A partial file would block the next attempt.
     if (isOurs) rmSync(file, { force: true });
     throw new SvcError('not_writable', {
       message:
         codeOf(error) === 'EEXIST'
-          ? `${file} exists already and is never overwritten: choose another name for the ${what}.`
+          ? `${file} exists and is never overwritten. Choose another name for the ${what}.`
           : `The ${what} cannot be written to ${file}${diskTrouble(error)} Nothing was registered.`,
       cause: error,
     });
   }
 }
 
-/** Takes away a secret that is of no use to anybody, and would only be in the way of the next try. */
+/** Deletes a secret that is useless and would block the next attempt. */
 export function discardSecret(file: string): void {
   rmSync(file, { force: true });
 }

@@ -1,22 +1,22 @@
-/** How agents and ids are shown to people: by the names that the user knows, or by a beginning that tells them apart. */
+/** How agents and IDs are shown to people: by name, or by a unique prefix. */
 import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
 import { charsThatTell, LISTED_ID } from './beginnings.ts';
 
-/** Fewest characters of an AID that are shown of one without a name. */
+/** Shortest AID prefix that is shown. */
 export const SHOWN_AID_CHARS = 12;
 
-/** AIDs of all schemes in their canonical text. */
+/** AIDs of all schemes in canonical form. */
 const AID = /^(?:aid1[02-9ac-hj-np-z]{58}|0x[0-9A-Fa-f]{40}|bc1q[02-9ac-hj-np-z]{38})$/;
 const HASH = new RegExp(SHA256_PATTERN);
 
-/** Members of answers whose ids commands take by their beginning, too. */
+/** Response members with IDs that commands also accept as prefixes. */
 const ID_KEYS: ReadonlySet<string> = new Set(['id', 'group_id', 'entry_id', 'object_id', 'message_id', 'reply_to']);
 
 function isId(key: string, text: string): boolean {
   return ID_KEYS.has(key) && (HASH.test(text) || LISTED_ID.test(text));
 }
 
-/** Walks through an answer, and puts what `change` says in the place of each text in it. */
+/** Copies a response and replaces each text by the result of `change`. */
 function mapped(value: unknown, change: (text: string, key: string, listed: boolean) => string): unknown {
   const walk = (one: unknown, key: string, listed: boolean): unknown => {
     if (typeof one === 'string') return change(one, key, listed);
@@ -27,7 +27,7 @@ function mapped(value: unknown, change: (text: string, key: string, listed: bool
   return walk(value, '', false);
 }
 
-/** All AIDs in an answer, keys of maps left out. */
+/** All AIDs in a response, except keys of maps. */
 export function aidsIn(answer: unknown): Set<string> {
   const found = new Set<string>();
   mapped(answer, (text) => (AID.test(text) && found.add(text), text));
@@ -47,8 +47,8 @@ export class Names {
 
   /**
    * @param names by AID
-   * @param others AIDs that are shown beside those
-   * @param full AIDs and ids are shown whole
+   * @param others further AIDs that are shown
+   * @param full show complete AIDs and IDs
    */
   constructor(names: ReadonlyMap<string, string>, others: Iterable<string>, full: boolean) {
     this.#names = names;
@@ -56,28 +56,28 @@ export class Names {
     this.#full = full;
   }
 
-  /** The name that the user knows an agent by. */
+  /** The name of an agent, if it has one. */
   nameOf(aid: string): string | undefined {
     return this.#names.get(aid);
   }
 
-  /** So much of an AID as tells it from the others; whole where that was asked for. */
+  /** The shortest unique prefix of an AID, or all of it with --full. */
   short(aid: string): string {
     return this.#full || aid.length <= this.#aidChars ? aid : `${aid.slice(0, this.#aidChars)}…`;
   }
 
-  /** In a list: a name, or so much of the AID as tells it from the others. */
+  /** In a list: the name, or the unique prefix of the AID. */
   shown(aid: string): string {
     const name = this.nameOf(aid);
     return name === undefined || this.#full ? this.named(this.short(aid), name) : name;
   }
 
-  /** An AID with its name behind it, where it has one. */
+  /** An AID, followed by its name if it has one. */
   named(aid: string, name: string | undefined = this.nameOf(aid)): string {
     return name === undefined ? aid : `${aid} (${name})`;
   }
 
-  /** An answer with names in it: agents in lists by them, those that it is about with them; ids in lists are short. */
+  /** A response with names: instead of AIDs in lists, beside AIDs elsewhere. IDs in lists are shortened. */
   in<A>(answer: A): A {
     const chars = charsThatTell(idsIn(answer));
     const change = (text: string, key: string, listed: boolean): string => {
@@ -88,7 +88,7 @@ export class Names {
   }
 }
 
-/** The names of agents: labels of the user's own first, then what own agents are called, where that is no other's name. */
+/** Names of agents: the user's labels first, then the names of local agents that no label uses. */
 export function namesFrom(
   labels: Readonly<Record<string, string>>,
   own: readonly { readonly aid: string; readonly name?: string | undefined }[],

@@ -1,4 +1,4 @@
-/** Writes files that hold secrets, whole or not at all, and reads them. */
+/** Writes files with secrets, whole or not at all, and reads them. */
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
@@ -11,23 +11,23 @@ import type { CliContext } from './context.ts';
 import { SIGNALS } from './ending.ts';
 import { type PasswordOptions, readPassword } from './password.ts';
 
-/** @throws SvcError `invalid_request`: elsewhere "-" is standard output, and nobody looks for a file of that name */
+/** @throws SvcError `invalid_request`: elsewhere "-" means standard output, so a file of that name would be missed */
 export function refuseDash(file: string): void {
   if (file === '-')
-    throw new SvcError('invalid_request', { message: '"-" is not a file here. For a file of that name, write "./-".' });
+    throw new SvcError('invalid_request', { message: '"-" is not a file here. For a file with that name use "./-".' });
 }
 
-/** To be asked before a password is: nobody types one for nothing. @throws SvcError `not_writable` */
+/** Checked before prompting for a password. @throws SvcError `not_writable` */
 export function refuseExisting(file: string): void {
   refuseDash(file);
   if (existsSync(file))
-    throw new SvcError('not_writable', { message: `${file} exists already and is never overwritten.` });
+    throw new SvcError('not_writable', { message: `${file} exists and is never overwritten.` });
   const directory = dirname(resolve(file));
-  if (!existsSync(directory)) throw new SvcError('not_writable', { message: `There is no directory ${directory}.` });
+  if (!existsSync(directory)) throw new SvcError('not_writable', { message: `The directory ${directory} does not exist.` });
 }
 
 /**
- * Writes a new file of mode 0600: under its name it is whole and on disk. An existing one is never
+ * Writes a new file with mode 0600. Under its final name it is complete and on disk. An existing file is never
  * overwritten.
  * @returns its size in bytes
  * @throws SvcError `not_writable`, and what the content throws
@@ -36,7 +36,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
   refuseExisting(file);
   const part = `${file}.part`;
   let size = 0;
-  // A part may hold keys: a signal removes it, and then ends the process as it would have.
+  // A partial file may contain keys. A signal deletes it before it ends the process.
   const interrupted = (signal: NodeJS.Signals): void => {
     rmSync(part, { force: true });
     for (const one of SIGNALS) process.off(one, interrupted);
@@ -67,7 +67,7 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
   }
 }
 
-/** The bytes of a file as they are read. @throws SvcError `not_found` */
+/** Reads a file piece by piece. @throws SvcError `not_found` */
 async function* readFilePieces(file: string): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(file);
@@ -83,7 +83,7 @@ async function isSealed(file: string): Promise<boolean> {
 }
 
 /**
- * What a file holds, as it is read: in clear where it is sealed, once its password is given.
+ * Reads a file, and decrypts it with its password if it is encrypted.
  * @throws SvcError `not_found`, and what `readPassword` and `unseal` throw
  */
 export async function openFile(context: CliContext, kind: SealedKind, file: string, options: PasswordOptions) {

@@ -1,6 +1,6 @@
 /**
- * Identities that commands make, and new operational keys for those that are there. They are made
- * here, in `svc` itself: a master key goes to no daemon, on whatever machine that runs.
+ * Creates identities, and new operational keys for existing ones. This happens in `svc` itself, so that no daemon on
+ * any machine sees a master key.
  */
 import { toHex } from '../../foundation/bytes.ts';
 import { systemClock, unixSeconds } from '../../foundation/clock.ts';
@@ -15,28 +15,28 @@ import { KEY_FORMS, readKey } from './key-input.ts';
 import type { Taken, Typed } from './takes.ts';
 import { type WALLET, type WalletKind, walletOf } from './wallet-options.ts';
 
-/** How long the operational key may act. */
+/** Lifetime of the operational key. */
 export const EXPIRES = {
-  '--expires <time>': expiry('until when the operational key may act: 30m, 12h, 7d, or a date; for good if left out'),
+  '--expires <time>': expiry('expiry of the operational key: 30m, 12h, 7d, or a date; default: never'),
 } as const;
 
 const masterKey: Taken<string | undefined> = {
-  about: `the master key of a native identity that is there: ${KEY_FORMS}`,
+  about: `the master key of an existing native identity: ${KEY_FORMS}`,
   conflicts: ['ethereum', 'ethKey', 'paralism', 'paralismKey'],
 };
 
-/** The master key of an identity that is there. */
+/** The master key of an existing identity. */
 export const MASTER = { '--master-key <key>': masterKey } as const;
 
 export type IdentityOptions = Partial<Typed<'', typeof WALLET & typeof MASTER & typeof EXPIRES>>;
 
-/** An identity with a new operational key, and what is to be done about its master key. */
+/** An identity with a new operational key, and its master key if that is new. */
 export interface NewIdentity {
   readonly aid: string;
   readonly master_private_key_hex: string;
   readonly operational_private_key_hex: string;
   readonly delegation_proof_hex: string;
-  /** The master key was here before: it is not shown again. */
+  /** The master key existed before, so it is not shown. */
   readonly ownMaster: boolean;
 }
 
@@ -46,8 +46,7 @@ export function expiryOf(time: string | undefined): number {
 }
 
 /**
- * Makes the identity that options ask for: a new one, or a new operational key of one whose master
- * key they give.
+ * Creates the identity that the options describe: a new one, or a new operational key for an existing master key.
  * @throws SvcError `bad_key`, `bad_delegation`
  */
 export async function newIdentity(

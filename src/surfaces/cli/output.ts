@@ -1,11 +1,14 @@
-/** Standard output and standard error as a command writes them, and what happens when they cannot be written. */
+/** Standard output and standard error of a command, and what happens if they fail. */
 import { fstatSync, fsyncSync, statSync, writeSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { Writable } from 'node:stream';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { CliIo } from './io.ts';
 
-/** A regular file or a device as standard output. Node's own stream ignores short writes: a disk that fills up would cut the result without an error. */
+/**
+ * A regular file or a device as standard output. Node's own stream ignores short writes, so a full disk would truncate
+ * the result without an error.
+ */
 export class FileOutput extends Writable {
   readonly fd: number;
 
@@ -23,13 +26,13 @@ export class FileOutput extends Writable {
     this.fd = fd;
   }
 
-  /** Waits until a regular file is on disk. A device has nothing to flush. */
+  /** Flushes a regular file to disk. A device has nothing to flush. */
   flush(): void {
     if (fstatSync(this.fd).isFile()) fsyncSync(this.fd);
   }
 }
 
-/** True for the null device, which Node also puts in place of a closed standard output. */
+/** True for the null device, which Node also opens in place of a closed standard output. */
 function isNullDevice(stream: Writable): boolean {
   const fd = 'fd' in stream ? stream.fd : undefined;
   if (typeof fd !== 'number') return false;
@@ -37,7 +40,7 @@ function isNullDevice(stream: Writable): boolean {
   return output.isCharacterDevice() && nothing !== undefined && output.rdev === nothing.rdev;
 }
 
-/** Waits until everything that was written before has been taken, or the stream has failed. */
+/** Waits until all earlier writes are accepted, or the stream failed. */
 function written(stream: Writable, text: string | Uint8Array): Promise<Error | undefined> {
   return new Promise((resolve) => {
     if (stream.errored !== null) return resolve(stream.errored);
@@ -46,13 +49,13 @@ function written(stream: Writable, text: string | Uint8Array): Promise<Error | u
 }
 
 /**
- * Writes what cannot be shown again and waits until the system has taken it.
- * @throws SvcError `not_writable`, also if nobody reads the output: it is a closed pipe or the null device
+ * Writes what cannot be shown again, and waits until the system accepted it.
+ * @throws SvcError `not_writable`, also if the output is a closed pipe or the null device
  */
 export async function deliver(stream: Writable, text: string | Uint8Array): Promise<void> {
   if (isNullDevice(stream))
     throw new SvcError('not_writable', {
-      message: 'The output is closed or the null device: what is shown once would be lost.',
+      message: 'The output is closed or the null device, so what is shown only once would be lost.',
     });
   const error = await written(stream, text);
   if (error !== undefined)
@@ -63,7 +66,7 @@ export async function deliver(stream: Writable, text: string | Uint8Array): Prom
   if (stream instanceof FileOutput) stream.flush();
 }
 
-/** Notices that the output of a command cannot be written. */
+/** Detects that the output of a command failed. */
 export class OutputWatch {
   readonly #io: CliIo;
   readonly #gone = new AbortController();
@@ -75,17 +78,17 @@ export class OutputWatch {
       this.#failure ??= error;
       this.#gone.abort();
     });
-    // Without a listener the failure of a remark would end the command.
+    // Without a listener a failed write to stderr would end the command.
     io.stderr.on('error', () => {});
   }
 
-  /** What the command gets. Its signal also ends what would otherwise run forever without an output. */
+  /** The input and output for the command. Its signal also stops commands that would run forever without an output. */
   get io(): CliIo {
     const io = this.#io;
     const { stdout, stderr, env } = io;
     const signal = io.signal === undefined ? this.#gone.signal : AbortSignal.any([io.signal, this.#gone.signal]);
     return {
-      // Making it takes time that most commands do not need.
+      // Creating it takes time that most commands do not need.
       get stdin() {
         return io.stdin;
       },
@@ -98,18 +101,19 @@ export class OutputWatch {
 
   /**
    * Waits until the output is written.
-   * @returns the error `not_writable` if the result is lost; undefined if it is written, or its reader has seen enough, as `head` has
+   * @returns the error `not_writable` if the result is lost; undefined if it is written, or its reader stopped early
+   *   like `head`
    */
   async failure(): Promise<SvcError | undefined> {
     const failure = this.#failure ?? (await written(this.#io.stdout, ''));
     if (failure === undefined || codeOf(failure) === 'EPIPE') return undefined;
     return new SvcError('not_writable', {
-      message: `The output cannot be written (${codeOf(failure)}). The command may have done its work; its result is lost.`,
+      message: `The output cannot be written (${codeOf(failure)}). The command may have completed, but its result is lost.`,
       cause: failure,
     });
   }
 
-  /** True if the output has failed. */
+  /** True if the output failed. */
   get isGone(): boolean {
     return this.#failure !== undefined;
   }

@@ -1,10 +1,10 @@
-/** Asks for the password of a file: from a file, from a prompt, or from standard input. */
+/** Reads the password of a file from a file, a prompt, or standard input. */
 import { readFileSync } from 'node:fs';
 import { SvcError } from '../../foundation/errors.ts';
 import { PASSPHRASE_COST, type Passphrase } from '../../foundation/keys/passphrase.ts';
 import type { CliContext } from './context.ts';
 
-/** Shortest password that a file is sealed with, characters. */
+/** Shortest password for encryption, characters. */
 export const MIN_PASSWORD_CHARS = 8;
 
 export interface PasswordOptions {
@@ -19,7 +19,7 @@ function fromFile(file: string): string {
   }
 }
 
-/** The password that opens a file. @throws SvcError `invalid_request` where none is given */
+/** The password that decrypts a file. @throws SvcError `invalid_request` if there is none */
 export async function readPassword(context: CliContext, { password_file: file }: PasswordOptions): Promise<Passphrase> {
   const password = file === undefined ? await context.readSecret('Password: ') : fromFile(file);
   if (password === '') throw new SvcError('invalid_request', { message: 'The password is empty.' });
@@ -27,17 +27,17 @@ export async function readPassword(context: CliContext, { password_file: file }:
 }
 
 /**
- * The password that a file is to be sealed with; asked for twice on a terminal.
- * @throws SvcError `invalid_request` where it is too short, or the two are not the same
+ * The password for encryption. On a terminal it is prompted for twice.
+ * @throws SvcError `invalid_request` if it is too short, or the two differ
  */
 export async function newPassword(context: CliContext, options: PasswordOptions): Promise<Passphrase> {
   const asks = options.password_file === undefined && context.io.stdin.isTTY === true;
   const text = asks ? await context.readSecret('New password: ') : (await readPassword(context, options)).text;
   if (text.length < MIN_PASSWORD_CHARS)
     throw new SvcError('invalid_request', {
-      message: `The password has fewer than ${MIN_PASSWORD_CHARS} characters: whoever gets the file can try all of them.`,
+      message: `The password has fewer than ${MIN_PASSWORD_CHARS} characters. Anyone with the file could guess it.`,
     });
-  if (asks && (await context.readSecret('The same again: ')) !== text)
-    throw new SvcError('invalid_request', { message: 'The two passwords are not the same.' });
+  if (asks && (await context.readSecret('Repeat the password: ')) !== text)
+    throw new SvcError('invalid_request', { message: 'The two passwords differ.' });
   return { text, cost: PASSPHRASE_COST };
 }

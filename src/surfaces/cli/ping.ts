@@ -1,4 +1,4 @@
-/** A ping as a person sees it: one probe in a request, so that each answer is shown when it comes. */
+/** An interactive ping: one request per probe, so that each response is shown when it arrives. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { PING_COUNT, PING_INTERVAL_MS } from '../../foundation/domain/reach.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -7,10 +7,10 @@ import type { CliContext } from './context.ts';
 import { rttText } from './reach-text.ts';
 import { safeLine } from './text.ts';
 
-/** Probes of a ping that goes on until the way is direct, unless it says otherwise. */
+/** Default number of probes with --until-direct. */
 export const MAX_UNTIL_DIRECT = 60;
 
-/** Failures of a node that was there a moment ago. */
+/** Errors of a node that was reachable before. */
 const UNREACHED: ReadonlySet<string> = new Set(['connect_failed', 'relay_required', 'timeout']);
 
 type Answer = AnswerOf<'pingAgent'>;
@@ -24,7 +24,7 @@ interface PingTyped {
   readonly relay: boolean;
 }
 
-/** Several answers to single probes as one. */
+/** Combines the results of single probes. */
 function merged(answers: readonly Answer[]): Answer | undefined {
   const last = answers.at(-1);
   if (last === undefined) return undefined;
@@ -48,8 +48,8 @@ function merged(answers: readonly Answer[]): Answer | undefined {
 }
 
 /**
- * What a probe comes to whose node is not reached any more.
- * @throws the error where the node was not reached before, or it says something else
+ * The result of a probe to a node that stopped responding.
+ * @throws the error if the node was not reached before, or for other errors
  */
 function lost(error: unknown, before: Answer | undefined): Answer {
   if (before === undefined || !(error instanceof SvcError) || !UNREACHED.has(error.code)) throw error;
@@ -59,17 +59,17 @@ function lost(error: unknown, before: Answer | undefined): Answer {
 
 function lineOf(seq: number, { probes, remote_addr }: Answer): string {
   const [probe] = probes;
-  if (probe === undefined || probe.rtt_ms === null) return `${seq}: no answer`;
+  if (probe === undefined || probe.rtt_ms === null) return `${seq}: no response`;
   return `${seq}: ${rttText(probe.rtt_ms)}, ${probe.path ?? ''}${remote_addr === '' ? '' : `, ${remote_addr}`}`;
 }
 
 /**
- * Sends the probes; what came of all of them together.
- * @throws SvcError as `POST /node/ping/{aid}` where the node is not reached
+ * Sends the probes and returns their combined result.
+ * @throws SvcError as `POST /node/ping/{aid}` if the node is not reached
  */
 export async function ping(context: CliContext, typed: PingTyped): Promise<Answer | undefined> {
   const { until_direct, count = until_direct === true ? MAX_UNTIL_DIRECT : PING_COUNT } = typed;
-  if (count < 1) throw new SvcError('invalid_request', { message: '--count is at least 1.' });
+  if (count < 1) throw new SvcError('invalid_request', { message: '--count must be at least 1.' });
   const { io, options, client } = context;
   const timed = typed.timeout === undefined ? {} : { timeout_ms: typed.timeout };
   const answers: Answer[] = [];

@@ -1,4 +1,4 @@
-/** The command line: global options, the commands, and how a failure ends. */
+/** The command line: global options, the commands, and error handling. */
 import { Command, CommanderError } from 'commander';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import { inPlainWords, whatNext } from './advice.ts';
@@ -17,14 +17,14 @@ import { readVia } from './via.ts';
 
 export interface ProgramOptions {
   readonly version: string;
-  /** Where a daemon of this user keeps its data unless it was told otherwise; the error where there is no such place. */
+  /** Default data directory of this user's daemon, or the error if there is none. */
   readonly dataDir: string | SvcError;
-  /** Errors of usage are not written for people: `runCli` reports them as JSON. */
+  /** Usage errors are not printed for people: `runCli` reports them as JSON. */
   readonly json?: boolean;
 }
 
 const EXIT_CODES =
-  '\n\nExit codes: 0 success, 1 failed, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found.\n';
+  '\n\nExit codes: 0 success, 1 failure, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found.\n';
 
 const EXAMPLES = examples(
   'svc register --service-tcp 127.0.0.1:8080 --save-master master.key',
@@ -35,25 +35,25 @@ const EXAMPLES = examples(
 );
 
 /**
- * Builds the program; nothing runs yet.
- * @param args what stands behind `svc`: where it names a command, the others are left out
+ * Builds the program without running anything.
+ * @param args the words after `svc`; if they name a command, the others are not loaded
  */
 export async function buildProgram(io: CliIo, options: ProgramOptions, args: readonly string[] = []): Promise<Command> {
   const program = new Command('svc');
   program
-    .description('Drives the svcd daemon on this machine.')
-    .option('--api <url>', 'where the daemon answers (SVC_API; default: the one of this user)')
+    .description('Controls the svcd daemon on this machine.')
+    .option('--api <url>', 'address of the daemon (SVC_API; default: the daemon of this user)')
     .option('--token <token>', 'API token (SVC_TOKEN keeps it out of the process list)')
-    .option('--json', 'print JSON for machines')
-    .option('--quiet', 'print only the one essential value')
-    .option('--full', 'show AIDs and ids whole in lists; --json does it always')
-    .option('--via <aid>', 'drive the node of this AID through the daemon here (see svc admin --help)')
-    .option('--via-as <aid>', 'ask it as this agent; as the node here where it is left out')
-    .option('--via-password', 'ask for its password (SVC_VIA_PASSWORD where nobody is there to ask)')
+    .option('--json', 'print JSON')
+    .option('--quiet', 'print only the essential value')
+    .option('--full', 'show complete AIDs and IDs in lists; --json always does')
+    .option('--via <aid>', 'administer the node with this AID through the local daemon (see svc admin --help)')
+    .option('--via-as <aid>', 'send its requests as this agent; default: as the local node')
+    .option('--via-password', 'prompt for its password (or set SVC_VIA_PASSWORD)')
     .version(options.version, '-V, --version')
     .addHelpText('after', EXAMPLES + EXIT_CODES + PIPED_SECRETS)
     .addHelpText('afterAll', ({ command }) =>
-      command === program ? '' : '\nOptions of every command, such as --json, --quiet and --api: svc --help',
+      command === program ? '' : '\nGlobal options, such as --json, --quiet and --api: svc --help',
     )
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -85,27 +85,27 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
   return program.helpCommand('help [command]', 'show the help of a command');
 }
 
-/** Lets each command name its own help where it is used wrongly. */
+/** Makes usage errors of each command point to its own help. */
 function pointToHelp(command: Command, path: string): void {
   command.showHelpAfterError(`(see ${path} --help)`);
   for (const one of command.commands) pointToHelp(one, `${path} ${one.name()}`);
 }
 
-/** Commands that are not of `svc` but of the daemon. */
+/** Commands of `svcd` that users type after `svc`. */
 const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'start', 'run']);
 
-/** What helps beside what the parser has said. */
+/** A hint beside the message of the parser. */
 function usageRemark(io: CliIo, { code }: CommanderError, args: readonly string[]): void {
   const command = args.find((arg) => !arg.startsWith('-')) ?? '';
   if (code !== 'commander.unknownCommand' || !DAEMON_COMMANDS.has(command)) return;
   const meant = command === 'start' || command === 'run' ? 'svcd' : `svcd ${command}`;
-  io.stderr.write(`That is a command of the daemon: ${meant}\n`);
+  io.stderr.write(`This is a command of the daemon: ${meant}\n`);
 }
 
-/** Wrong usage as an error of ours. */
+/** Converts a usage error to a SvcError. */
 function usageError({ code, message }: CommanderError): SvcError {
   return new SvcError('invalid_request', {
-    message: code === 'commander.help' ? 'A command is missing: see --help.' : message.replace(/^error: /, ''),
+    message: code === 'commander.help' ? 'Missing command. See --help.' : message.replace(/^error: /, ''),
   });
 }
 
@@ -119,7 +119,7 @@ function report(io: CliIo, error: SvcError, json: boolean): void {
 
 /**
  * Runs a command line and waits until its output is written.
- * @param args what stands behind `svc`
+ * @param args the words after `svc`
  * @returns the exit code
  */
 export async function runCli(args: readonly string[], io: CliIo, options: ProgramOptions): Promise<number> {
@@ -154,15 +154,15 @@ async function runCommand(
       if (!json && error.message !== '') io.stderr.write(`svc: ${safeText(error.message)}\n`);
       return error.exit;
     }
-    // Without an output the command was told to end.
+    // A closed output stopped the command.
     if (error instanceof SvcError && error.code === 'cancelled' && output.isGone) return 0;
     if (error instanceof SvcError) {
       report(io, error, json);
       return error.exit;
     }
-    // Answers are not validated one by one: another version, or another server, may lack what a command shows.
+    // Responses are not validated: another version or another server may omit what a command shows.
     if (error instanceof TypeError) {
-      const message = `What answers there is not svcd, or another version of it: its answer cannot be shown (${error.message}).`;
+      const message = `The server is not svcd, or has another version: its response cannot be shown (${error.message}).`;
       report(io, new SvcError('daemon_unreachable', { message, cause: error }), json);
       return EXIT.unreachable;
     }

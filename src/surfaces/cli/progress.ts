@@ -1,9 +1,9 @@
-/** Says on a terminal that long work goes on; silent in a pipe and where the work is quick. */
+/** Shows a spinner on a terminal during long work. Silent in a pipe, and for short work. */
 import type { CliIo } from './io.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME_MS = 80;
-/** Work shorter than this shows nothing. */
+/** Delay before the spinner, milliseconds. */
 const SHOW_AFTER_MS = 300;
 
 /** Runs `work` with a spinner on stderr. */

@@ -1,4 +1,4 @@
-/** How links, peers and ways to others are shown to people. */
+/** How links, peers and paths are shown to people. */
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
 import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
@@ -12,14 +12,14 @@ type CheckedAgent = AnswerOf<'netcheckAgent'>;
 const KIB = 1024;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** A number of bytes in few characters: `3.4 MiB`. */
+/** A size in few characters: `3.4 MiB`. */
 export function roughSize(bytes: number): string {
   const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log(bytes) / Math.log(KIB)));
   const value = bytes / KIB ** power;
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power] ?? ''}`;
 }
 
-/** A round trip: `23.4 ms`; nothing where none is known. */
+/** A round trip: `23.4 ms`. Empty if unknown. */
 export function rttText(ms: number | null): string {
   if (ms === null) return '';
   return ms === 0 ? '<1 ms' : `${ms.toFixed(1)} ms`;
@@ -43,17 +43,17 @@ function linkRow(link: Links[number]) {
   ];
 }
 
-/** One line for each connection, below a line that says with whom. */
+/** One line per connection, grouped by node. */
 export function linksText(links: Links): Laid {
   const head = ['PATH', 'ADDRESS', 'RTT', 'LOSS', 'UP/DOWN', 'STREAMS', 'FOR', 'USE'];
   const above = (i: number): string | undefined => {
     const { node, agents } = links[i] ?? { node: '', agents: [] };
-    // Those to one node stand together.
+    // Connections to the same node follow each other.
     if (links[i - 1]?.node === node) return undefined;
     const names = agents.map(({ aid, label }) => label ?? aid);
     return safeLine(`node ${node}${names.length === 0 ? '' : `: ${names.join(', ')}`}`);
   };
-  return formatTable(head, links.map(linkRow), 'No connection with another node stands.', above);
+  return formatTable(head, links.map(linkRow), 'No connections to other nodes.', above);
 }
 
 export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): Laid {
@@ -64,12 +64,12 @@ export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): Laid {
     links,
     peers,
     tunnels,
-    ready ? '' : 'not in the network',
+    ready ? '' : 'not joined',
   ]);
   return formatTable(
     ['MINUTE', 'UP', 'DOWN', 'LINKS', 'PEERS', 'TUNNELS', ''],
     rows,
-    'No minute has passed since the start.',
+    'The first minute is not over yet.',
   );
 }
 
@@ -87,18 +87,18 @@ export function peersText({ peers }: AnswerOf<'nodePeers'>): Laid {
 }
 
 const PORT_MAPPING: Readonly<Record<PortMappingState, string>> = {
-  off: 'not asked for',
-  searching: 'a router is being looked for',
-  none: 'no router grants any',
+  off: 'disabled',
+  searching: 'searching for a router',
+  none: 'the router grants none',
   mapped: '',
   double_nat: ', behind another router',
 };
 
 const MAPPING: Readonly<Record<Checked['nat_mapping'], string>> = {
-  unknown: 'too few nodes have said how they see it',
-  open: 'its port is seen as it is',
-  cone: 'one outer port for all',
-  symmetric: 'another outer port for each node',
+  unknown: 'too few nodes have reported how they see it',
+  open: 'no port translation',
+  cone: 'the same external port for all',
+  symmetric: 'another external port for each node',
 };
 
 function portsText({ port_mapping, mapped_ports }: Checked): string {
@@ -109,26 +109,26 @@ function portsText({ port_mapping, mapped_ports }: Checked): string {
 }
 
 function familyText({ addresses, is_public, seen_as }: Checked['ipv4']): string {
-  if (addresses === 0 && seen_as === null) return 'no address that leads beyond this machine';
+  if (addresses === 0 && seen_as === null) return 'no address beyond this machine';
   const own = is_public ? 'public address' : addresses === 0 ? 'loopback only' : 'private address';
-  return seen_as === null ? `${own}, at no one address seen from outside` : `${own}, seen from outside as ${seen_as}`;
+  return seen_as === null ? `${own}, and no consistent external address` : `${own}, external address ${seen_as}`;
 }
 
 function reachedText({ is_reached, helpers }: Checked): string {
-  if (is_reached === null) return 'nobody has said yet';
+  if (is_reached === null) return 'not known yet';
   if (is_reached) return 'yes';
-  return helpers.length > 0 ? 'no, but with the help of others' : 'no, and no other node helps';
+  return helpers.length > 0 ? 'no, but helpers introduce it' : 'no, and it has no helper';
 }
 
 function clockText({ offset_s, peers }: Checked['clock']): string {
-  if (offset_s === null) return 'no other node has said the time';
+  if (offset_s === null) return 'no other node has reported its time';
   return `${Math.abs(offset_s).toFixed(1)} s ${offset_s > 0 ? 'behind' : 'ahead of'} ${counted(peers, 'other node')}`;
 }
 
-/** Who reached this node at an address, and when. */
+/** Which node reached this node at an address, and when. */
 function verifiedText({ verified_by, verified_at }: Checked['addresses'][number], now: number): string {
   if (verified_at !== null) return `a helper, ${relativeTime(verified_at, now)}`;
-  return verified_by === 'peers' ? 'the record network only' : 'not verified';
+  return verified_by === 'peers' ? 'record network only' : 'not verified';
 }
 
 export function checkedText(c: Checked): Shape {
@@ -137,13 +137,13 @@ export function checkedText(c: Checked): Shape {
     network: c.network_ready
       ? `ready, ${networkText(c.dht_peers, c.dht_clients)}`
       : 'not ready: no other node is known yet',
-    'reached by strangers': reachedText(c),
+    'reachable': reachedText(c),
     NAT: `${c.nat_type_label}: ${MAPPING[c.nat_mapping]}`,
     IPv4: familyText(c.ipv4),
     IPv6: familyText(c.ipv6),
-    'ports of the router': portsText(c),
+    'port mapping': portsText(c),
     'helps others': c.helps_others ? 'yes' : 'no',
-    relays: c.relays_allowed ? 'allowed' : 'forbidden by disable_relay',
+    relays: c.relays_allowed ? 'allowed' : 'disabled by disable_relay',
     clock: clockText(c.clock),
   });
   const own = c.addresses.map((one) => [one.address, one.source, one.published ? 'yes' : 'no', verifiedText(one, now)]);
@@ -161,13 +161,13 @@ export function checkedText(c: Checked): Shape {
 }
 
 export function checkedAgentText(c: CheckedAgent): Shape {
-  if (c.is_here) return `${c.aid} is an agent of this daemon: nothing stands between.`;
+  if (c.is_here) return `${c.aid} is a local agent, so no network is involved.`;
   const now = c.connection;
   const fields = formatFields({
     agent: c.aid,
     node: c.node,
     NAT: c.nat_type_label,
-    'connected by': now === null ? 'nothing now' : `${now.path}, ${now.remote_addr}, ${rttText(now.rtt_ms)}`,
+    'connected by': now === null ? 'not connected' : `${now.path}, ${now.remote_addr}, ${rttText(now.rtt_ms)}`,
     'not direct': c.not_direct?.text,
   });
   const rows = c.ways.flatMap(({ path, after_ms, to, may_lead }) => {
@@ -176,11 +176,11 @@ export function checkedAgentText(c: CheckedAgent): Shape {
     return [[path, `${after_ms} ms`, may, first], ...others.map((address) => ['', '', '', address])];
   });
   const notes = c.ways.map(({ path, note }) => `${path}: ${note}`);
-  const table = formatTable(['WAY', 'AFTER', 'LEADS', 'TO'], rows, 'There is no way to it.');
+  const table = formatTable(['WAY', 'AFTER', 'LEADS', 'TO'], rows, 'No path leads to it.');
   return [fields, '', table, ...(notes.length === 0 ? [] : ['', ...notes])];
 }
 
-/** What came of a ping, below the lines of its probes. */
+/** The summary of a ping. */
 export function pingSummary({ sent, received, rtt_ms, path, not_direct }: AnswerOf<'pingAgent'>): string {
   const lost = Math.round((100 * (sent - received)) / sent);
   const counts = `${counted(sent, 'probe')}, ${counted(received, 'answer')}, ${lost} % lost`;

@@ -1,6 +1,6 @@
 /**
- * A file that comes in, written by `svc` itself: it grows under a name of its own in the folder where it will be, gets
- * its true one only when it is whole and right, and never takes the place of another file.
+ * A file during download, written by `svc` itself. It has a temporary name in the target folder until it is complete
+ * and verified, and it never replaces another file.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -12,38 +12,38 @@ import { SvcError } from '../../foundation/errors.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
 import { moveWhereFree } from '../../foundation/move-where-free.ts';
 
-/** Names that are tried for one file. */
+/** Names to try for one file. */
 const MAX_NAMES = 1000;
-/** What was there before is hashed in pieces of so many bytes. */
+/** Chunk size for hashing an existing part, bytes. */
 const READ_BYTES: number = 1024 * 1024;
 
 function notWritable(file: string, cause: unknown): SvcError {
   return new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(cause)}`, cause });
 }
 
-/** @throws SvcError `not_found` where there is no such folder */
+/** @throws SvcError `not_found` if the folder does not exist */
 export async function checkFolder(folder: string): Promise<void> {
   const there = await stat(folder).catch(() => null);
   if (there?.isDirectory() !== true)
     throw new SvcError('not_found', {
-      message: `There is no folder ${folder}: make it, or name another one with --into.`,
+      message: `The folder ${folder} does not exist. Create it, or choose another one with --into.`,
     });
 }
 
-/** The part of an offer by its id, and the other way round. */
+/** The name of a partial file contains the ID of its offer. */
 const PART = /^\.svc-([0-9a-f]+)\.part$/;
 
 function partOf(folder: string, id: string): string {
   return join(folder, `.svc-${id}.part`);
 }
 
-/** Ids of the offers of which a folder holds a part. */
+/** Offer IDs of the partial files in a folder. */
 export async function partsIn(folder: string): Promise<string[]> {
   const names = await readdir(folder);
   return names.flatMap((name) => PART.exec(name)?.[1] ?? []);
 }
 
-/** Deletes the part of an offer that is over. */
+/** Deletes the partial file of an offer that is over. */
 export async function discardPart(folder: string, id: string): Promise<void> {
   await rm(partOf(folder, id), { force: true });
 }
@@ -63,8 +63,8 @@ export class ReceivedFile implements AsyncDisposable {
   }
 
   /**
-   * Takes up what is there of a file, or begins it.
-   * @param id of its offer: the next attempt finds the part by it
+   * Opens the partial file of an offer, or creates it.
+   * @param id ID of the offer, by which the next attempt finds the part
    * @throws SvcError `not_writable`
    */
   static async open(folder: string, id: string): Promise<ReceivedFile> {
@@ -90,7 +90,7 @@ export class ReceivedFile implements AsyncDisposable {
     }
   }
 
-  /** Bytes that are here. */
+  /** Number of stored bytes. */
   get length(): number {
     return this.#length;
   }
@@ -109,7 +109,7 @@ export class ReceivedFile implements AsyncDisposable {
     this.#length += bytes.length;
   }
 
-  /** Throws away what is here. @throws SvcError `not_writable` */
+  /** Deletes the stored bytes. @throws SvcError `not_writable` */
   async reset(): Promise<void> {
     try {
       await this.#handle.truncate(0);
@@ -120,14 +120,14 @@ export class ReceivedFile implements AsyncDisposable {
     this.#length = 0;
   }
 
-  /** True where what is here is the object. @param objectId SHA-256, lower-case hex */
+  /** True if the stored bytes are the object. @param objectId SHA-256, lower-case hex */
   is(objectId: string): boolean {
     return this.#hash.copy().digest('hex') === objectId;
   }
 
   /**
-   * Gives the file its name, with its bytes on disk before; one that is taken gets a number.
-   * @param mode of the file, as the user has new files be
+   * Flushes the bytes to disk and gives the file its name, with a number if the name is in use.
+   * @param mode file mode, before the umask
    * @returns its path
    * @throws SvcError `not_writable`
    */
@@ -145,15 +145,15 @@ export class ReceivedFile implements AsyncDisposable {
     } catch (error) {
       throw notWritable(join(this.#folder, plain), error);
     }
-    throw new SvcError('not_writable', { message: `There are too many files called ${plain} already.` });
+    throw new SvcError('not_writable', { message: `Too many files are named ${plain}.` });
   }
 
-  /** Deletes what is here: nobody goes on with it. */
+  /** Deletes the partial file. */
   async discard(): Promise<void> {
     await rm(this.#part, { force: true });
   }
 
-  /** Closes the file. Its part stays for another attempt, unless it is empty. */
+  /** Closes the file. A part that is not empty stays for another attempt. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close();
     if (this.#length === 0) await this.discard();

@@ -1,4 +1,4 @@
-/** Makes a file of this machine an object, offers it, and waits until it is taken. */
+/** Stores a local file as an object, offers it, and waits until it is received. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { OfferAnswer } from './file-download.ts';
 import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
 import { addFile } from './upload.ts';
 
-/** From one look at an offer to the next, milliseconds. */
+/** Polling interval for the state of an offer, milliseconds. */
 const LOOK_MS = 500;
 
 async function sizeOf(file: string): Promise<number> {
@@ -20,7 +20,7 @@ async function sizeOf(file: string): Promise<number> {
     throw new SvcError('invalid_request', {
       message: there.isDirectory()
         ? `${file} is a folder. Send it as one file: tar czf folder.tgz ${basename(file)} && svc send folder.tgz <agent>`
-        : `${file} is no regular file.`,
+        : `${file} is not a regular file.`,
     });
   } catch (error) {
     if (error instanceof SvcError) throw error;
@@ -39,13 +39,13 @@ async function hashOf(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-/** The id right before another one: lists go on behind an id. */
+/** The ID directly before another one, because lists start after an ID. */
 function before(objectId: string): string {
   const previous = BigInt(`0x${objectId}`) - 1n;
   return (previous < 0n ? 0n : previous).toString(16).padStart(objectId.length, '0');
 }
 
-/** True where an agent has an object already. */
+/** True if the agent already has the object. */
 async function has(context: CliContext, aid: string, objectId: string): Promise<boolean> {
   const { objects } = await context.client.objectList({ aid, limit: 1, cursor: before(objectId) });
   return objects[0]?.object_id === objectId;
@@ -60,8 +60,8 @@ export interface SendRequest {
 }
 
 /**
- * Offers a file. Its bytes are stored with the daemon, where they are not yet, for as long as the offer is open.
- * @throws SvcError `not_found`, `invalid_request` for a folder, and what the daemon answers
+ * Offers a file. The daemon stores its bytes while the offer is open.
+ * @throws SvcError `not_found`, `invalid_request` for a folder, and other errors of the daemon
  */
 export async function offerFile(context: CliContext, { aid, file, recipient, name, message }: SendRequest) {
   await sizeOf(file);
@@ -72,7 +72,7 @@ export async function offerFile(context: CliContext, { aid, file, recipient, nam
     context.client.fileOffer({ aid, recipient, object_id, name: shown, temporary, ...said });
   const store = async () => offer((await addFile(context, aid, file, shown)).object_id, true);
   const known = (await has(context, aid, objectId))
-    ? // It may have been there for another offer alone, which has ended in between.
+    ? // The object may have belonged to another offer that ended in between.
       await offer(objectId, false).catch((error: unknown) => {
         if (error instanceof SvcError && error.code === 'not_found') return null;
         throw error;
@@ -82,14 +82,14 @@ export async function offerFile(context: CliContext, { aid, file, recipient, nam
   return { ...(await context.client.fileOfferGet({ aid, id })), delivered };
 }
 
-/** Waits until an offer is over, and shows how far it is read. @throws SvcError `cancelled`, and what the daemon answers */
+/** Waits until an offer is over and shows its progress. @throws SvcError `cancelled`, and other errors of the daemon */
 export async function untilOver(context: CliContext, aid: string, offer: OfferAnswer): Promise<OfferAnswer> {
   const { io, options } = context;
   const speed = new Speed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);
   for (;;) {
     const now = await context.client.fileOfferGet({ aid, id: offer.id }).catch((error: unknown) => {
-      // The daemon may be on its way back: the offer outlives it.
+      // The daemon may be restarting. The offer survives that.
       if (error instanceof SvcError && error.code === 'daemon_unreachable') return offer;
       throw error;
     });
@@ -99,6 +99,6 @@ export async function untilOver(context: CliContext, aid: string, offer: OfferAn
     speed.note(sent, at);
     if (sent > 0) line.show(() => progressText(now.name, sent, now.size, speed.perSecond()), at);
     await pause(LOOK_MS, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
-    if (io.signal?.aborted === true) throw new SvcError('cancelled', { message: 'The offer stands.' });
+    if (io.signal?.aborted === true) throw new SvcError('cancelled', { message: 'The offer stays open.' });
   }
 }

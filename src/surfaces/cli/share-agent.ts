@@ -1,11 +1,11 @@
-/** The agent whose service a shared MCP server is: made if need be, closed to all but those that are let in. */
+/** The agent of a shared MCP server. It is created if necessary, and closed to all but the allowed agents. */
 import { parseAid } from '../../foundation/identity/aid.ts';
 import { provenService } from '../proven-caller.ts';
 import { register, type ShowKey } from './commands/identity.ts';
 import { agentOf, agreeToReplace, giveName } from './commands/serve.ts';
 import type { CliContext } from './context.ts';
 
-/** How long the end waits for each answer of the daemon, milliseconds. */
+/** Deadline for each request while the command stops, milliseconds. */
 const UNBIND_MS = 5_000;
 
 export interface ShareAgentOptions {
@@ -17,15 +17,15 @@ export interface ShareAgentOptions {
 
 export interface ShareAgent {
   readonly aid: string;
-  /** The service that the share replaces; null where none is bound. */
+  /** The service that the share replaces, or null. */
   readonly replaced: string | null;
   readonly master_private_key_hex?: string | undefined;
   readonly master_file?: string | undefined;
 }
 
 /**
- * The agent, bound to nothing that answers.
- * @throws SvcError `wrong_state` where it serves something else that is not to be replaced
+ * The agent, not bound to a service yet.
+ * @throws SvcError `wrong_state` if another service is bound and may not be replaced
  */
 export async function shareAgent(
   context: CliContext,
@@ -41,11 +41,11 @@ export async function shareAgent(
       : undefined;
   const aid = made?.aid ?? known ?? '';
   if (name !== undefined) await giveName(context, aid, name);
-  // The key comes first, as it was shown before the rest was known.
+  // The key comes first: it was printed before the rest was known.
   return { aid, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file, replaced };
 }
 
-/** Lets in these agents and those that were let in before, and nobody else. @returns the AIDs that may call */
+/** Allows these agents and those already on the list, and denies all others. @returns the AIDs that may call */
 export async function closeToOthers(context: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
   const { client } = context;
   await client.aclPatch({ aid, default: 'deny' });
@@ -56,14 +56,14 @@ export async function closeToOthers(context: CliContext, aid: string, allowed: r
 }
 
 /**
- * Binds the agent to a port of this machine that takes calls only. Where this command is killed, nobody
- * who takes the port can be the agent.
+ * Binds the agent to a local port for calls. If this command is killed, another program on the port cannot act as the
+ * agent.
  */
 export async function bindShare(context: CliContext, aid: string, address: string): Promise<void> {
   await context.client.agentPatch({ aid, service_tcp: provenService(address), temporary: true });
 }
 
-/** Binds again what was bound before, unless somebody has bound something else meanwhile. */
+/** Binds the previous service again, unless another one was bound since. */
 export async function unbindShare(context: CliContext, aid: string, address: string): Promise<void> {
   const limit = { timeoutMs: UNBIND_MS };
   const { service_tcp } = await context.client.agentGet({ aid }, limit);

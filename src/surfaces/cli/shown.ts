@@ -1,4 +1,4 @@
-/** How answers are shown: as JSON, as text for people, or as the one value that a script wants. */
+/** How responses are printed: as JSON, as text for people, or as a single value for scripts. */
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
 import { laidOut, type Shape } from './laid.ts';
@@ -6,50 +6,50 @@ import type { Names } from './names.ts';
 import { deliver } from './output.ts';
 import { safeJson, safeText } from './text.ts';
 
-/** The end of a command that has shown its result, which says that something is wrong. Programs read the result. */
+/** Ends a command that printed its result but failed. Programs read the result. */
 export class Unsuccessful extends Error {
   override readonly name = 'Unsuccessful';
-  /** The exit code of the command. */
+  /** Exit code of the command. */
   readonly exit: number;
 
-  /** @param message why, for people; empty if the program that was run has said it */
+  /** @param message the reason for people; empty if the executed program has printed it */
   constructor(message: string, exit: number = EXIT.failed) {
     super(message);
     this.exit = exit;
   }
 }
 
-/** The forms of an answer `A`; `W` is what was typed. */
+/** The output formats of a response `A`. `W` is the parsed command line. */
 export interface Shown<A, W> {
-  /** For people: of the answer with the names that they know in the place of AIDs, unless `aids` says otherwise. */
+  /** For people. AIDs are replaced by names, unless `aids` says otherwise. */
   text(answer: A, typed: W, names: Names): Shape;
-  /** `whole`: they are what the command is for, and shown as they are; `told`: the text puts the names in itself. */
+  /** `whole`: AIDs are the result and stay as they are. `told`: `text` inserts the names itself. */
   readonly aids?: 'whole' | 'told';
-  /** The essential value, in one line or several; the text where it is left out. */
+  /** The essential value, on one or several lines. Default: the text. */
   quiet?(answer: A, typed: W): string;
-  /** What programs get in place of the answer. */
+  /** Replaces the response for programs. */
   json?(answer: A, typed: W): unknown;
-  /** What a pipe gets in place of the text. */
+  /** Replaces the text in a pipe. */
   bytes?(answer: A): Uint8Array;
-  /** It is a list, or a state: `--watch` shows it again as it changes. */
+  /** A list or a state that `--watch` can refresh. */
   readonly watch?: true;
-  /** Colours the text for people, once nothing in it can drive a terminal. */
+  /** Colours the text for people, after it was made safe. */
   paint?(text: string, stream: NodeJS.WritableStream): string;
-  /** A remark for people behind the answer, where there is one. */
+  /** A hint for people after the response. */
   remark?(answer: A, typed: W): string | false | undefined;
-  /** Why the command fails all the same, where it does. */
+  /** Why the command fails in spite of a response. */
   fails?(answer: A, typed: W): string | false | undefined;
-  /** The exit code of the program that was run in place of this one. */
+  /** Exit code of the executed program. */
   exit?(answer: A): number;
-  /** The answer may hold a secret that is shown only this once. */
+  /** The response may contain a secret that is shown only once. */
   once?: Once<A, W>;
 }
 
-/** What an answer with a secret needs. */
+/** Handling of a response with a secret. */
 interface Once<A, W> {
-  /** True if this answer holds one. */
+  /** True if this response contains a secret. */
   holds(answer: A): boolean;
-  /** Takes back what was made with a secret that could not be written. */
+  /** Reverts the operation if the secret could not be printed. */
   undo?(this: void, context: CliContext, answer: A, typed: W): Promise<unknown>;
 }
 
@@ -59,7 +59,7 @@ async function textFor<A, W>(context: CliContext, answer: A, typed: W, shown: Sh
   return shown.paint?.(safeText(text), context.io.stdout) ?? safeText(text);
 }
 
-/** An answer in the form that was asked for. */
+/** A response in the requested format. */
 export async function printed<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>) {
   const { io, options } = context;
   if (options.json === true) return `${safeJson(shown.json === undefined ? answer : shown.json(answer, typed), 2)}\n`;
@@ -72,8 +72,8 @@ export async function printed<A, W>(context: CliContext, answer: A, typed: W, sh
 }
 
 /**
- * Prints an answer in the form that was asked for; what others wrote cannot drive the terminal.
- * @throws Unsuccessful where the answer says that something is wrong
+ * Prints a response in the requested format. Foreign text is made safe for the terminal.
+ * @throws Unsuccessful if the response reports a failure
  */
 export async function show<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>): Promise<void> {
   const text = await printed(context, answer, typed, shown);
@@ -92,9 +92,9 @@ export async function show<A, W>(context: CliContext, answer: A, typed: W, shown
 const JSON_END = '\n}\n';
 
 /**
- * Writes the first part of an answer and waits until it is taken: a new key has to be written before anything is made with it.
- * `show` later adds the rest of the answer, which has to begin with the same members.
- * @param made what to say if the rest cannot be written
+ * Prints the first part of a response and waits until it is written: a new key must be printed before it is used.
+ * `show` prints the rest, which must begin with the same members.
+ * @param made what to report if the rest cannot be printed
  * @throws SvcError `not_writable`
  */
 export async function showBeginning<A, W>(
@@ -110,7 +110,7 @@ export async function showBeginning<A, W>(
   context.begun = { text, made };
 }
 
-/** Ends an answer that has only its first part, so that programs can read it. */
+/** Completes a response of which only the first part was printed, so that programs can parse it. */
 export function endBeginning(context: CliContext): void {
   if (context.begun !== undefined && context.options.json === true) context.io.stdout.write(JSON_END);
 }

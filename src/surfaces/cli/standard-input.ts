@@ -1,8 +1,8 @@
-/** Reads standard input, and what else has an end, but not more of it than is wanted. */
+/** Reads standard input and other streams up to a limit. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliIo } from './io.ts';
 
-/** All bytes of a source. @throws `tooLarge` as soon as they are more, and what the source throws */
+/** All bytes of a source. @throws `tooLarge` once there are more, and what the source throws */
 export async function readAll(
   source: AsyncIterable<unknown> | Iterable<unknown>,
   maxBytes: number,
@@ -21,6 +21,6 @@ export async function readAll(
 
 /** @throws SvcError `too_large` */
 export async function readStandardInput({ stdin }: CliIo, maxBytes: number): Promise<Buffer> {
-  const message = `Standard input is over ${maxBytes} bytes.`;
+  const message = `Standard input has more than ${maxBytes} bytes.`;
   return readAll(stdin, maxBytes, new SvcError('too_large', { message }));
 }

@@ -1,10 +1,10 @@
-/** Whether a process of this machine is the daemon that is meant. */
+/** Tells whether a local process is the daemon. */
 import { readFileSync } from 'node:fs';
 import { isAlive } from '../../foundation/data-dir/process.ts';
 
 /**
- * True where the process of this number is a daemon of ours. Behind a forwarded port or in a
- * container the same number means another process, or none.
+ * True if the process is svcd. Behind a forwarded port or in a container the same pid belongs to another process, or to
+ * none.
  */
 export function isSvcd(pid: number): boolean {
   if (!isAlive(pid)) return false;

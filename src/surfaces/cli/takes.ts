@@ -1,39 +1,39 @@
-/** What a command takes, said as data: its arguments and options as they are typed, and the values that come of them. */
+/** Arguments and options of commands as data, and the types of their parsed values. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import type { CliContext } from './context.ts';
 
-/** An argument or option that is more than a text or a switch; `T` is what the command gets of it. */
+/** An argument or option that is neither plain text nor a switch. `T` is its parsed value. */
 export interface Taken<T> {
   readonly about: string;
-  /** Reads what was typed; `before` is what it was so far, for those that may be repeated. */
+  /** Parses the text. `before` is the value so far, for repeatable options. */
   read?(this: void, text: string, before: T): T;
   readonly choices?: readonly string[];
-  /** What it is where nothing is typed. */
+  /** Default value. */
   readonly otherwise?: T;
-  /** An option that must be given. */
+  /** A required option. */
   readonly required?: true;
-  /** The variable of the environment that says it where the option is left out. */
+  /** Environment variable that replaces the option. */
   readonly variable?: string;
-  /** Names of options that it does not go with. */
+  /** Options that cannot be combined with it. */
   readonly conflicts?: string[];
-  /** Options that it switches on. */
+  /** Options that it sets. */
   readonly implies?: Readonly<Record<string, true>>;
-  /** It names the local agent that acts, and may be left out where there is only one. */
+  /** It names the local agent. Optional if there is only one. */
   readonly acts?: true;
 }
 
-/** By what is typed, `<aid>`, `[seq]` or `--limit <n>`: what it means, and how it is read where it is no mere text. */
+/** Options by their usage, such as `<aid>`, `[seq]` or `--limit <n>`: the help text, or a parser. */
 export type Takes = Readonly<Record<string, string | Taken<unknown>>>;
 
 type Snake<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Snake<B>}` : S;
 type FirstWord<S extends string> = S extends `${infer A} ${string}` ? A : S;
 type Single<S extends string> = S extends `${infer A}...` ? A : S;
 
-/** What is named by its id, and how the API calls that. */
+/** Arguments named by ID, and their names in the API. */
 const IDS = { entry: 'entry_id', group: 'group_id', object: 'object_id' } as const;
 type IdOf<S> = S extends keyof typeof IDS ? (typeof IDS)[S] : S;
 
-/** `aid` of `<aid>`, `local_port` of `--local-port <port>`, `relay` of `--no-relay`: as the API names its members. */
+/** `aid` from `<aid>`, `local_port` from `--local-port <port>`, `relay` from `--no-relay`: names as in the API. */
 type NameOf<F> = F extends `<${infer N}>` | `[${infer N}]`
   ? IdOf<Snake<Single<N>>>
   : F extends `--no-${infer N}`
@@ -42,7 +42,7 @@ type NameOf<F> = F extends `<${infer N}>` | `[${infer N}]`
       ? IdOf<Snake<FirstWord<N>>>
       : never;
 
-/** What comes of one whose text is not read in a way of its own. */
+/** The type of an argument without a parser. */
 type TextOf<F> = F extends `<${string}...>` | `[${string}...]`
   ? string[]
   : F extends `<${string}`
@@ -64,27 +64,27 @@ type ArgumentsIn<U> = U extends `${infer A} ${infer B}`
   ? ArgumentsIn<A> | ArgumentsIn<B>
   : Extract<U, `<${string}>` | `[${string}]`>;
 
-/** What was typed, by name: the arguments of a usage, and what the command takes beside them. */
+/** The parsed values by name: the arguments of a usage, and the options. */
 export type Typed<U, T> = { readonly [F in ArgumentsIn<U> as NameOf<F>]: TextOf<F> } & {
   readonly [F in keyof T as NameOf<F>]: ValueOf<F, T[F]>;
 };
 
-const actor: Taken<string> = { about: 'the local agent; may be left out where there is only one', acts: true };
+const actor: Taken<string> = { about: 'the local agent; optional if there is only one', acts: true };
 
-/** The local agent that acts, for commands that act for one: they get its AID. */
+/** The option that names the local agent. Commands receive its AID. */
 export const ACTING = { '--aid <aid>': actor } as const;
 
-/** A whole number. */
+/** An integer. */
 export function integer(about: string): Taken<number | undefined> {
   const read = (text: string): number => {
     const value = Number(text);
-    if (text.trim() === '' || !Number.isSafeInteger(value)) throw new InvalidArgumentError('It is not a whole number.');
+    if (text.trim() === '' || !Number.isSafeInteger(value)) throw new InvalidArgumentError('Not an integer.');
     return value;
   };
   return { about, read };
 }
 
-/** A time in seconds, fractions allowed; the command gets milliseconds. */
+/** A time in seconds, with fractions. The command receives milliseconds. */
 export function seconds(
   about: string,
   { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number },
@@ -92,39 +92,39 @@ export function seconds(
   const read = (text: string): number => {
     const ms = Math.round(Number(text) * 1000);
     if (text.trim() === '' || !(ms >= minMs && ms <= maxMs))
-      throw new InvalidArgumentError(`It is not a number of seconds from ${minMs / 1000} to ${maxMs / 1000}.`);
+      throw new InvalidArgumentError(`Not a number of seconds from ${minMs / 1000} to ${maxMs / 1000}.`);
     return ms;
   };
   return { about, read };
 }
 
-/** An option that may be repeated. */
+/** A repeatable option. */
 export function repeated(about: string): Taken<string[] | undefined> {
   return { about, read: (text, before) => [...(before ?? []), text] };
 }
 
-/** Pages of a list that may be long. */
+/** Pagination of lists. */
 export const PAGE = {
-  '--limit <count>': integer('at most so many'),
-  '--cursor <cursor>': 'next_cursor of the page before',
+  '--limit <count>': integer('maximum number of items'),
+  '--cursor <cursor>': 'next_cursor of the previous page',
 };
 
-/** Says that a list goes on. */
+/** Tells how to get the next page. */
 export function pageRemark({ next_cursor }: { readonly next_cursor?: string }): string | false {
-  return next_cursor !== undefined && `More follow: --cursor '${next_cursor}'`;
+  return next_cursor !== undefined && `More: --cursor '${next_cursor}'`;
 }
 
-/** One of a few words. */
+/** One of several words. */
 export function choice<const C extends string>(...choices: readonly C[]): Taken<C> {
   return { about: '', choices };
 }
 
-/** An option that must be given. */
+/** A required option. */
 export function required(about: string): Taken<string> {
   return { about, required: true };
 }
 
-/** A secret that another agent asks for. @param about who asks */
+/** A secret that another agent requires. @param about who requires it */
 export function accessToken(about: string): Taken<string | undefined> {
   const variable = 'SVC_ACCESS_TOKEN';
   return { about: `${about} (${variable} keeps it out of the process list)`, variable };
@@ -134,7 +134,7 @@ function takenOf(said: string | Taken<unknown>): Taken<unknown> {
   return typeof said === 'string' ? { about: said } : said;
 }
 
-/** Adds the arguments and options to a command. */
+/** Adds arguments and options to a command. */
 export function addTakes(command: Command, takes: Takes): void {
   for (const [flags, said] of Object.entries(takes)) {
     const { about, read, choices, otherwise, required, conflicts = [], implies = {} } = takenOf(said);
@@ -153,15 +153,15 @@ export function addTakes(command: Command, takes: Takes): void {
   }
 }
 
-/** `local_port` of `local-port` and of `localPort`, `group_id` of `group`. */
+/** `local_port` from `local-port` and `localPort`, `group_id` from `group`. */
 function memberName(name: string): string {
   const snake = name.replaceAll(/[A-Z]/g, '-$&').replaceAll('-', '_').toLowerCase();
   return Object.entries(IDS).find(([short]) => short === snake)?.[1] ?? snake;
 }
 
 /**
- * What was typed for a command that runs, by name.
- * @throws SvcError `local_aid_required`, `not_found`, `bad_aid` where it is not clear which agent acts
+ * The parsed values of a command line, by name.
+ * @throws SvcError `local_aid_required`, `not_found`, `bad_aid` if the acting agent is not clear
  */
 export async function typedFor(command: Command, takes: Takes, context: CliContext) {
   const words: readonly unknown[] = command.processedArgs;
@@ -172,7 +172,7 @@ export async function typedFor(command: Command, takes: Takes, context: CliConte
   );
   for (const [name, value] of Object.entries<unknown>(command.opts()))
     if (own.has(name)) typed[memberName(name)] = value;
-  // The daemon finds the only agent by itself, but does not know of a choice.
+  // The daemon picks the only agent itself, but does not know the selection of `svc use`.
   if ('--local-aid <aid>' in takes) typed['local_aid'] ??= context.chosen?.aid;
   for (const [flags, said] of Object.entries(takes)) {
     const { variable, acts } = takenOf(said);

@@ -1,7 +1,6 @@
 /**
- * Text for a terminal. What other agents wrote is shown, never obeyed: control characters, which
- * could move the cursor or fake output, and the invisible ones that reorder or hide text (Unicode
- * bidi controls, zero-width characters) are written as escapes.
+ * Text for a terminal. Text of other agents is shown but cannot control the terminal: control characters and invisible
+ * characters (Unicode bidi controls, zero-width characters) are escaped.
  */
 import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
 import { columns } from './columns.ts';
@@ -11,30 +10,32 @@ function escapeCharacter(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
-/** One line of foreign text, safe to print. */
+/** Makes one line of foreign text safe to print. */
 export function safeLine(text: string): string {
   return text.replace(UNSAFE, escapeCharacter);
 }
 
-/** Foreign text of several lines, safe to print: line breaks and tabs stay. */
+/** Makes several lines of foreign text safe to print. Line breaks and tabs stay. */
 export function safeText(text: string): string {
   return text.replace(UNSAFE, (c) => (c === '\n' || c === '\t' ? c : escapeCharacter(c)));
 }
 
-/** JSON that is safe to print and means the same: what is unsafe stands escaped, line breaks between members stay. */
+/**
+ * JSON that is safe to print and has the same meaning: unsafe characters are escaped, line breaks between members stay.
+ */
 export function safeJson(value: unknown, indent = 0): string {
   const lines = JSON.stringify(value, null, indent).split('\n');
   return lines.map(escapeUnsafe).join('\n');
 }
 
-/** What can be shown in one place; nothing is shown of null and undefined. */
+/** The content of a cell. Null and undefined are empty. */
 type Cell = string | number | boolean | null | undefined;
 
 function padded(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - columns(text)));
 }
 
-/** Columns below each other. */
+/** Rows as aligned columns. */
 function inColumns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = [head, ...rows];
   const widths = head.map((_, i) => Math.max(...cells.map((row) => columns(row[i] ?? ''))));
@@ -46,7 +47,7 @@ function inColumns(head: readonly string[], rows: readonly (readonly string[])[]
   );
 }
 
-/** A row where there is no room for columns: its first cell, and the others below it, each with its name. */
+/** A row for narrow terminals: its first cell, then the other cells on labelled lines. */
 function inLines(head: readonly string[], [first = '', ...others]: readonly string[], room: number): string {
   const said = others.flatMap((cell, i) => {
     const name = head[i + 1]?.toLowerCase() ?? '';
@@ -56,9 +57,9 @@ function inLines(head: readonly string[], [first = '', ...others]: readonly stri
 }
 
 /**
- * Rows in columns, or each in lines of its own where there is too little room for those; cells are made safe here.
- * @param none what stands for a table without rows
- * @param above a line above a row, where there is one
+ * Rows as columns, or each as labelled lines if the terminal is too narrow. Cells are made safe.
+ * @param none replaces a table without rows
+ * @param above an optional line above a row
  */
 export function formatTable(
   head: readonly string[],
@@ -77,7 +78,7 @@ export function formatTable(
   });
 }
 
-/** `name: value` lines, values aligned and made safe, a list in lines below each other; undefined ones are left out. */
+/** `name: value` lines with aligned, safe values. Lists take several lines. Undefined values are omitted. */
 export function formatFields(fields: Readonly<Record<string, Cell | readonly string[]>>): Laid {
   const shown = Object.entries(fields).filter(([, value]) =>
     Array.isArray(value) ? value.length > 0 : (value ?? '') !== '',

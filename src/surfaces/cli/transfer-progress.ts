@@ -1,13 +1,13 @@
-/** How far a file has come, on a terminal: part, speed and time left, in one line that is written again and again. */
+/** Progress of a transfer on one terminal line: part, speed and remaining time. */
 import type { CliIo } from './io.ts';
 import { roughSize } from './reach-text.ts';
 import { safeLine } from './text.ts';
 
-/** What was seen lately counts for the speed, milliseconds. */
+/** Window for the speed, milliseconds. */
 const SPEED_WINDOW_MS = 5_000;
-/** Shortest time that a speed is told of, milliseconds. */
+/** Shortest time after which a speed is shown, milliseconds. */
 const SPEED_AFTER_MS = 500;
-/** From one writing to the next, milliseconds. */
+/** Refresh interval, milliseconds. */
 const WRITE_EVERY_MS = 200;
 
 function durationText(seconds: number): string {
@@ -16,20 +16,20 @@ function durationText(seconds: number): string {
   return `${Math.round(seconds / 3600)} h`;
 }
 
-/** Measures the speed of the last seconds. Times are milliseconds of one clock. */
+/** Measures the recent speed. Times are milliseconds of one clock. */
 export class Speed {
   #seen: { readonly at: number; readonly bytes: number }[] = [];
 
-  /** @param bytes so many in all so far */
+  /** @param bytes total so far */
   note(bytes: number, at: number): void {
     const last = this.#seen.at(-1);
-    // It began anew.
+    // The transfer restarted.
     if (last !== undefined && bytes < last.bytes) this.#seen = [];
     this.#seen.push({ at, bytes });
     while (this.#seen.length > 2 && at - (this.#seen[1]?.at ?? at) > SPEED_WINDOW_MS) this.#seen.shift();
   }
 
-  /** Bytes per second; null while too little was seen. */
+  /** Bytes per second, or null if unknown. */
   perSecond(): number | null {
     const [first, last] = [this.#seen[0], this.#seen.at(-1)];
     if (first === undefined || last === undefined || last.at - first.at < SPEED_AFTER_MS) return null;
@@ -47,7 +47,7 @@ export function progressText(name: string, bytes: number, size: number, perSecon
     .join('  ');
 }
 
-/** One line of a terminal that is written again and again; silent in a pipe, and where nothing is to be said. */
+/** A terminal line that is rewritten. Silent in a pipe and with --quiet or --json. */
 export class ProgressLine implements Disposable {
   readonly #io: CliIo;
   readonly #isSilent: boolean;
@@ -59,7 +59,7 @@ export class ProgressLine implements Disposable {
     this.#isSilent = isSilent || io.stderr.isTTY !== true;
   }
 
-  /** Shows a text, now and then. @param now milliseconds of one clock */
+  /** Shows a text, at most once per interval. @param now milliseconds of one clock */
   show(text: () => string, now: number): void {
     if (this.#isSilent || now - this.#writtenAt < WRITE_EVERY_MS) return;
     this.#writtenAt = now;
@@ -67,7 +67,7 @@ export class ProgressLine implements Disposable {
     this.#io.stderr.write(`\r\u001b[2K${text()}`);
   }
 
-  /** Takes the line away. */
+  /** Clears the line. */
   clear(): void {
     if (this.#isShown) this.#io.stderr.write('\r\u001b[2K');
     this.#isShown = false;

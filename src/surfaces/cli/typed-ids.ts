@@ -1,4 +1,4 @@
-/** Ids in the input of operations: where those are listed that a beginning may stand for. */
+/** Resolves ID prefixes in the input of operations. */
 import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
 import { MAX_ENTRIES_PAGE } from '../../foundation/domain/rooms.ts';
 import type { Client } from '../../operations/client.ts';
@@ -6,7 +6,7 @@ import type { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
 import { idFor, LISTED_ID, type Listed } from './beginnings.ts';
 
-/** Entries of a group among which a beginning is looked up: the last ones. */
+/** Number of recent group entries among which a prefix is searched. */
 const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
 const MAX_OBJECTS = 1000;
 
@@ -47,7 +47,7 @@ async function objects(client: SvcClient, input: Input): Promise<string[]> {
   return page.objects.map(({ object_id }) => object_id);
 }
 
-/** What an `id` names, by the path of the operation. */
+/** The kind of an `id`, by the path of the operation. */
 function listOf(path: string, client: SvcClient, input: Input): Listed | null {
   const ofAccess = async (): Promise<string[]> => {
     const { allow, deny } = path.startsWith('/node')
@@ -75,7 +75,7 @@ function listOf(path: string, client: SvcClient, input: Input): Listed | null {
     };
   if (path.startsWith('/push/'))
     return {
-      noun: 'webhook or mailbox',
+      noun: 'webhook or webhook URL',
       command: '"svc push list"',
       ids: async () => {
         const { webhooks, mailboxes } = await client.pushList();
@@ -87,7 +87,7 @@ function listOf(path: string, client: SvcClient, input: Input): Listed | null {
 }
 
 /**
- * The input of an operation with whole ids in it.
+ * The input of an operation with complete IDs.
  * @throws SvcError as `idFor`
  */
 export async function withWholeIds(declaration: Declaration, input: Input, client: SvcClient): Promise<Input> {

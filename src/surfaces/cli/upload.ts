@@ -1,4 +1,4 @@
-/** Files that somebody names on the command line: whatever they are, the daemon gets their bytes and no path to read. */
+/** Uploads local files. The daemon receives their bytes and no path. */
 import { existsSync, openAsBlob } from 'node:fs';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
@@ -9,8 +9,8 @@ import type { CliContext } from './context.ts';
 export type Stored = AnswerOf<'objectPut'>;
 
 /**
- * Sends a file of this machine to the daemon, whatever its size.
- * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
+ * Uploads a local file of any size.
+ * @throws SvcError `not_found` if it cannot be read, and other errors of the daemon
  */
 export async function uploadFile(context: CliContext, aid: string, file: string, name: string): Promise<Stored> {
   const { token, headers, streamFetch = fetch } = context.connection;
@@ -45,9 +45,9 @@ function isBelow(folder: string, path: string): boolean {
 }
 
 /**
- * Makes a file an object: one below files_root where it lies, any other by sending its bytes.
- * @param path as it was typed; one that is not there is looked for below files_root
- * @throws SvcError `not_found` where it cannot be read, and what the daemon answers
+ * Makes a file an object: in place if it is in files_root, otherwise by uploading it.
+ * @param path as typed; a path that does not exist is looked up in files_root
+ * @throws SvcError `not_found` if it cannot be read, and other errors of the daemon
  */
 export async function addFile(context: CliContext, aid: string, path: string, name?: string): Promise<Stored> {
   const file = resolve(path);

@@ -1,14 +1,14 @@
-/** Variables of the environment that `svc` reads, and those that only look like one. */
+/** Environment variables of `svc`, and hints about mistyped ones. */
 import { closest } from './closest.ts';
 import type { CliIo } from './io.ts';
 
 const VARIABLES = ['SVC_API', 'SVC_TOKEN', 'SVC_ACCESS_TOKEN', 'SVC_VIA_PASSWORD', 'SVC_AID'];
 
-/** A remark for each variable that is most likely mistyped. */
+/** A hint for each variable that is probably mistyped. */
 export function variableRemarks({ env }: CliIo): string[] {
   const strange = Object.keys(env).filter((name) => name.startsWith('SVC_') && !VARIABLES.includes(name));
   return strange.flatMap((name) => {
     const meant = closest(name, VARIABLES);
-    return meant === undefined ? [] : [`svc: ${name} is not read. Did you mean ${meant}?`];
+    return meant === undefined ? [] : [`svc: ${name} is unknown. Did you mean ${meant}?`];
   });
 }

@@ -1,11 +1,11 @@
-/** `--via`: commands that are meant for a remote node, sent through the daemon on this machine. */
+/** `--via`: sends commands to a remote node through the local daemon. */
 import { SvcError } from '../../foundation/errors.ts';
 import { VIA_HEADERS } from '../../operations/via-headers.ts';
 import type { CliContext, GlobalOptions, Via } from './context.ts';
 
 /**
- * The password to present: typed at a terminal; where there is none, from the environment, else from standard input.
- * @throws SvcError `invalid_request` where one was to be asked for and none came
+ * The password to present, from the prompt, the environment, or standard input.
+ * @throws SvcError `invalid_request` if a password was requested and is empty
  */
 async function readPassword(local: CliContext, via: string, ask: boolean): Promise<string | undefined> {
   const { env, stdin } = local.io;
@@ -13,13 +13,13 @@ async function readPassword(local: CliContext, via: string, ask: boolean): Promi
   if (!ask || (stdin.isTTY !== true && kept !== undefined)) return kept;
   const typed = await local.readSecret(`password of ${via}: `);
   if (typed !== '') return typed;
-  const message = 'The password is empty: type it, pipe it in, or set SVC_VIA_PASSWORD.';
+  const message = 'The password is empty. Type it, pipe it, or set SVC_VIA_PASSWORD.';
   throw new SvcError('invalid_request', { message });
 }
 
 /**
- * Finds out where a command is to go; undefined for the daemon on this machine.
- * @param local the context of that daemon, whose address book knows the labels
+ * The target of a command. Undefined for the local daemon.
+ * @param local the context of the local daemon, whose address book has the labels
  */
 export async function readVia(local: CliContext, options: GlobalOptions): Promise<Via | undefined> {
   const { via, viaAs, viaPassword } = options;

@@ -1,4 +1,4 @@
-/** Options of the commands that make an identity whose master is a wallet. */
+/** Options of commands that create an identity with a wallet as its master. */
 import type { WalletScheme } from '../../foundation/identity/wallet-keys.ts';
 import { KEY_FORMS } from './key-input.ts';
 import type { Taken, Typed } from './takes.ts';
@@ -8,13 +8,13 @@ const conflicts = ['ethereum', 'ethKey'];
 const ethKey: Taken<string | undefined> = { about, implies: { ethereum: true } };
 const paralismKey: Taken<string | undefined> = { about, implies: { paralism: true }, conflicts };
 const paralism: Taken<true | undefined> = {
-  about: 'a Paralism wallet is its master: a new one, or that of --paralism-key',
+  about: 'use a Paralism wallet as master: a new one, or that of --paralism-key',
   conflicts,
 };
 
-/** Wallets of every kind, and their keys. */
+/** Wallets of all kinds and their keys. */
 export const WALLET = {
-  '--ethereum': 'an Ethereum wallet is its master: a new one, or that of --eth-key',
+  '--ethereum': 'use an Ethereum wallet as master: a new one, or that of --eth-key',
   '--eth-key <key>': ethKey,
   '--paralism': paralism,
   '--paralism-key <key>': paralismKey,
@@ -22,13 +22,13 @@ export const WALLET = {
 
 type WalletOptions = Partial<Typed<'', typeof WALLET>>;
 
-/** A kind of wallet as commands know it. */
+/** A kind of wallet in the command line. */
 export interface WalletKind {
   readonly scheme: WalletScheme;
   readonly title: string;
-  /** Name of the commands that make identities of this kind … */
+  /** Name of the commands that create identities of this kind. */
   readonly command: string;
-  /** … and what they take. */
+  /** Their options. */
   readonly takes: Partial<typeof WALLET>;
 }
 
@@ -42,7 +42,7 @@ export const WALLETS: readonly WalletKind[] = [
   },
 ];
 
-/** The wallet that a command is for, or its options name, and how its key is given; null where it is none. */
+/** The wallet of a command or of its options, and its key. Null for a native identity. */
 export function walletOf({ ethereum, eth_key, paralism, paralism_key }: WalletOptions, kind?: WalletKind) {
   const scheme = kind?.scheme ?? (ethereum ? 'ethereum' : paralism ? 'paralism' : null);
   return scheme && { scheme, key: scheme === 'ethereum' ? eth_key : paralism_key };

@@ -1,27 +1,27 @@
-/** Shows an answer again and again, until somebody interrupts: `--watch`. */
+/** Refreshes a response until interrupted: `--watch`. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
 import { seconds } from './takes.ts';
 
-/** From one look to the next, milliseconds. */
+/** Default refresh interval, milliseconds. */
 const EVERY_MS = 2000;
 
-/** Top left of a terminal, with nothing below. */
+/** Moves the cursor to the top left and clears the screen. */
 const CLEAR = '\u001b[H\u001b[2J';
 
 export const WATCH = {
-  '--watch': 'show it again as it changes, until interrupted',
-  '--every <seconds>': seconds(`with --watch, look so often; ${EVERY_MS / 1000} where it is left out`, {
+  '--watch': 'refresh until interrupted',
+  '--every <seconds>': seconds(`refresh interval with --watch; default ${EVERY_MS / 1000}`, {
     minMs: 100,
     maxMs: 3_600_000,
   }),
 } as const;
 
 /**
- * Looks until the command is interrupted. A terminal shows the last look, a pipe gets what is another than before;
- * a daemon that goes away meanwhile is waited for.
- * @throws what the first look throws, and later ones unless they say that the daemon is not there
+ * Refreshes until the command is interrupted. A terminal shows the latest response, a pipe receives each change. Waits
+ * for a daemon that goes away.
+ * @throws errors of the first request, and later ones unless the daemon is unreachable
  */
 export async function watched(
   context: CliContext,
@@ -34,7 +34,7 @@ export async function watched(
   while (!isOver()) {
     const text = await look().catch((error: unknown) => {
       if (before === undefined || !(error instanceof SvcError) || error.code !== 'daemon_unreachable') throw error;
-      return `${error.message} Trying again.\n`;
+      return `${error.message} Retrying.\n`;
     });
     if (stdout.isTTY === true) stdout.write(`${CLEAR}${String(text)}`);
     else if (String(text) !== before) stdout.write(text);

@@ -9,36 +9,36 @@ export function aclCommands(agents: CommandGroup): void {
   const acl = agents.group('acl', 'who may call an agent, tunnel to it and read its objects', [
     'svc agents acl default aid1… deny',
     'svc agents acl allow aid1… --aid bob --expires 7d',
-    'svc agents acl allow aid1… --secret   # asks for it',
+    'svc agents acl allow aid1… --secret   # prompts for it',
   ]);
-  acl.call('show <agent>', 'show the access list; secrets are never shown', {
+  acl.call('show <agent>', 'show the access list without its secrets', {
     takes: PAGE,
     operation: 'aclGet',
     input: ({ agent: aid, ...page }) => ({ aid, ...page }),
     remark: (page) => pageRemark(page),
     text: (lists) => {
       const others =
-        lists.default === 'public' ? 'Everyone who is not denied may call.' : 'Only who is allowed may call.';
+        lists.default === 'public' ? 'Everyone may call, except denied agents.' : 'Only allowed callers may call.';
       return [others, ...(lists.allow.length + lists.deny.length === 0 ? [] : [accessTable(lists)])];
     },
     quiet: (lists) => lists.default,
   });
-  acl.call('default <agent>', 'say who may call that no entry names: everyone or nobody', {
+  acl.call('default <agent>', 'set the default for callers without an entry: public or deny', {
     examples: ['svc agents acl default aid1… deny'],
     takes: { '<policy>': choice('public', 'deny') },
     operation: 'aclPatch',
     input: ({ agent: aid, policy }) => ({ aid, default: policy }),
     json: (_, { policy }) => ({ ok: true, default: policy }),
-    text: (_, { policy }) => `Others: ${policy}.`,
+    text: (_, { policy }) => `Default: ${policy}.`,
     quiet: (_, { policy }) => policy,
   });
-  acl.call('allow <agent>', 'let an AID in, or who presents a secret', {
+  acl.call('allow <agent>', 'allow an AID, or callers that present a secret', {
     examples: [
       'svc agents acl allow aid1… --aid bob --expires 7d',
-      'svc agents acl allow aid1… --secret   # asks for it',
+      'svc agents acl allow aid1… --secret   # prompts for it',
       'svc agents acl allow aid1… --generate --label "for the build server"',
     ],
-    takes: { '--aid <aid>': 'the AID that is let in', ...ALLOW },
+    takes: { '--aid <aid>': 'the AID to allow', ...ALLOW },
     operation: 'aclAllow',
     input: async ({ agent, aid, ...way }, context) => ({
       aid: agent,
@@ -48,16 +48,16 @@ export function aclCommands(agents: CommandGroup): void {
     ...ENTRY,
     once: { holds: holdsSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
   });
-  acl.call('deny <agent>', 'refuse an AID; its open connections are cut', {
+  acl.call('deny <agent>', 'deny an AID and close its open connections', {
     examples: ['svc agents acl deny aid1… aid1…'],
-    takes: { '<aid>': 'who is refused, whatever else would let it in' },
+    takes: { '<aid>': 'the AID to deny; overrides every other entry' },
     operation: 'aclDeny',
     input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
     ...ENTRY,
   });
-  acl.run('del <agent>', 'take an entry off a list', {
+  acl.run('del <agent>', 'remove an entry from a list', {
     examples: ['svc agents acl del aid1… allow 7f3a…'],
-    takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "show" lists it' },
+    takes: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
     loses: ({ agent, list, id }) =>
       entryLoss(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
     run: ({ client }, { agent: aid, list, id }) =>

@@ -1,4 +1,4 @@
-/** `svc admin`: who may drive this node from afar, and who did. */
+/** `svc admin`: who may administer this node remotely, and who did. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import { accessTable, ENTRY, entryLoss, GONE, holdsSecret } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
@@ -11,7 +11,7 @@ import { formatTable, safeLine } from '../text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
 
-/** Label of the entry that `svc admin password` makes. */
+/** Label of the entry that `svc admin password` creates. */
 const PASSWORD = 'password';
 
 function stateText(state: State): Shape {
@@ -36,7 +36,7 @@ function auditText({ entries }: AnswerOf<'remoteAdminAudit'>): Laid {
     const what = [e.path ?? e.refused ?? '', ...e.tools].join(' ');
     return [relativeTime(e.at, now), e.aid, e.address, e.method ?? 'refused', what, e.status];
   });
-  const none = 'Nothing was asked over remote administration.';
+  const none = 'No requests over remote administration.';
   return formatTable(['AT', 'WHO', 'ADDRESS', 'METHOD', 'PATH', 'STATUS'], rows, none);
 }
 
@@ -45,65 +45,65 @@ async function setPassword(context: CliContext, typed: string | undefined) {
   const before = (await client.remoteAdminGet()).allow.filter((e) => e.aid === undefined && e.label === PASSWORD);
   const off = typed === 'off';
   const secret = typed ?? (await context.readSecret('new password: '));
-  // The new one first: a failure must not leave the door without a key, nor the old key in the door.
+  // Store the new password first: if this fails, the old one still works.
   const kept = off ? undefined : (await client.remoteAdminAllow({ secret, label: PASSWORD })).id;
   for (const { id } of before) if (id !== kept) await client.remoteAdminAllowDelete({ id });
   return { ok: true, password: !off };
 }
 
 export function adminCommands(svc: CommandGroup): void {
-  const admin = svc.group('admin', 'remote administration: who may drive this node from afar', [
+  const admin = svc.group('admin', 'remote administration: who may administer this node from another machine', [
     'svc admin on && svc admin allow aid1… --expires 12h',
-    'svc admin password   # asks for it',
+    'svc admin password   # prompts for it',
     'svc --via aid1… status   # on the other machine',
   ]);
   for (const [name, enabled, about] of [
-    ['on', true, 'let those on the list administer this node from afar'],
-    ['off', false, 'let nobody in, and cut who is'],
+    ['on', true, 'allow the agents on the list to administer this node remotely'],
+    ['off', false, 'turn remote administration off and close its connections'],
   ] as const)
     admin.call(name, about, {
       operation: 'remoteAdminPatch',
       input: () => ({ enabled }),
       ...STATE,
       remark: ({ allow }) =>
-        enabled && allow.length === 0 && 'Nobody is allowed yet: svc admin allow <aid>, or svc admin password.',
+        enabled && allow.length === 0 && 'No one is allowed yet. Add an agent with svc admin allow <aid>, or set a password with svc admin password.',
     });
-  admin.call('status', 'show whether it is on, for whom, and the last access', {
+  admin.call('status', 'show whether it is on, who is allowed, and the last access', {
     operation: 'remoteAdminGet',
     watch: true,
 
     ...STATE,
   });
-  admin.call('audit', 'list what was asked and who was refused, the newest first', {
+  admin.call('audit', 'list requests and refusals, newest first', {
     examples: ['svc admin audit --limit 20'],
-    takes: { '--limit <n>': integer('at most so many') },
+    takes: { '--limit <n>': integer('maximum number of entries') },
     operation: 'remoteAdminAudit',
     watch: true,
     text: auditText,
   });
-  admin.run('password', 'set the password that lets in who is on no list, or take it away', {
-    examples: ['svc admin password   # asks for it', 'svc admin password off'],
-    takes: { '[secret]': 'asked for where it is left out; "off" takes it away' },
+  admin.run('password', 'set or remove the password for callers that are on no list', {
+    examples: ['svc admin password   # prompts for it', 'svc admin password off'],
+    takes: { '[secret]': 'prompts if omitted; "off" removes the password' },
     run: (context, { secret }) => setPassword(context, secret),
     text: ({ password }) =>
-      password ? 'The password is set. Connections that the old one opened are cut.' : 'The password is gone.',
+      password ? 'The password is set. Connections opened with the old one are closed.' : 'The password is removed.',
     quiet: ({ password }) => (password ? 'on' : 'off'),
   });
-  admin.call('allow [aid]', 'let an AID administer this node, or who presents a secret', {
-    examples: ['svc admin allow aid1… --expires 12h', 'svc admin allow --generate   # a secret, shown this once'],
+  admin.call('allow [aid]', 'allow an AID, or callers with a secret, to administer this node', {
+    examples: ['svc admin allow aid1… --expires 12h', 'svc admin allow --generate   # a secret, shown once'],
     takes: ALLOW,
     operation: 'remoteAdminAllow',
     input: async ({ aid, ...way }, context) => ({ aid, ...(await allowInput(context, aid, way)) }),
     ...ENTRY,
     once: { holds: holdsSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
-  admin.call('deny <aid>', 'refuse an AID, whatever else would let it in; its open connections are cut', {
+  admin.call('deny <aid>', 'deny an AID, whatever else allows it, and close its open connections', {
     operation: 'remoteAdminDeny',
     ...ENTRY,
   });
-  admin.run('del', 'take an entry off a list', {
+  admin.run('del', 'remove an entry from a list', {
     examples: ['svc admin del allow 7f3a…'],
-    takes: { '<list>': choice('allow', 'deny'), '<id>': 'of the entry, as "status" lists it' },
+    takes: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "status"' },
     loses: ({ list, id }) => entryLoss(list, id, `svc admin ${list} <aid>`),
     run: ({ client }, { list, id }) =>
       list === 'allow' ? client.remoteAdminAllowDelete({ id }) : client.remoteAdminDenyDelete({ id }),

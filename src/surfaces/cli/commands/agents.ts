@@ -29,9 +29,9 @@ function describe(agent: Agent): Laid {
     name: agent.name,
     status: agent.status,
     service:
-      service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'does not answer'})`,
-    published: published === null ? 'not yet' : `${published}, ${keptText(agent.replicas)}`,
-    // What is due is not long ago, but about to come.
+      service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'responds'})`,
+    published: published === null ? 'does not respond' : `${published}, ${keptText(agent.replicas)}`,
+    // A renewal whose time has come is due, not in the past.
     'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
     heartbeat: relativeTime(new Date(now - agent.heartbeat_seconds_ago * 1000).toISOString(), now),
     services: agent.services.join(', '),
@@ -39,13 +39,13 @@ function describe(agent: Agent): Laid {
   });
 }
 
-/** What is bound, and whether it answers. */
+/** The bound service, and whether it responds. */
 function boundText({ service_tcp, service_tcp_ok }: Agent): string {
   if (service_tcp === '') return '-';
-  return service_tcp_ok ? service_tcp : `${service_tcp} (does not answer)`;
+  return service_tcp_ok ? service_tcp : `${service_tcp} (does not respond)`;
 }
 
-/** Every agent, page by page. */
+/** All agents, page by page. */
 export async function allAgents(client: SvcClient): Promise<Agent[]> {
   const agents: Agent[] = [];
   let cursor: string | undefined;
@@ -57,7 +57,7 @@ export async function allAgents(client: SvcClient): Promise<Agent[]> {
   return agents;
 }
 
-/** The list of them: what `svc agents` does by itself, too. */
+/** The list, also shown by `svc agents` without a subcommand. */
 const LIST = {
   run: async ({ client }: CliContext) => ({ agents: await allAgents(client) }),
   aids: 'told' as const,
@@ -72,14 +72,14 @@ const LIST = {
         boundText(a),
         a.services.join(', '),
       ]),
-      'No agent is registered here. Make one with "svc register".',
+      'No agent is registered here. Create one with "svc register".',
     ),
   quiet: ({ agents }: { readonly agents: readonly Agent[] }) => agents.map(({ aid }) => aid).join('\n'),
 };
 
 function probeText(p: Probe, service: string): Laid {
   const failure = p.tcp_error === undefined ? '' : `: ${p.tcp_error}`;
-  const answers = p.service_tcp_ok === true ? `answers in ${p.tcp_ms} ms` : `does not answer${failure}`;
+  const answers = p.service_tcp_ok === true ? `responds in ${p.tcp_ms} ms` : `does not respond${failure}`;
   return formatFields({
     service: p.service_tcp_ok === null ? 'none bound' : `${service} ${answers}`,
     published: p.dht_ok ? p.published_endpoints.join(', ') : 'no',
@@ -92,17 +92,17 @@ function topicCommands(agents: CommandGroup): void {
     'svc agents topic add aid1… lang.translate lang.detect',
     'svc agents topic del aid1… lang.detect',
   ]);
-  topic.call('list <aid>', 'show what an agent offers, and what is said of it', {
+  topic.call('list <aid>', 'show the services that an agent offers', {
     operation: 'servicesList',
     own: true,
     text: ({ services }) =>
       formatTable(
-        ['SERVICE', 'NAME', 'BRIEF', 'TAGS', 'KEPT BY', 'META'],
+        ['SERVICE', 'NAME', 'BRIEF', 'TAGS', 'STORED AT', 'META'],
         services.map(({ service, name, brief, tags, replicas, meta }) => [
           ...[service, name, brief, tags.join(' '), counted(replicas, 'node')],
           Object.keys(meta).length === 0 ? '' : JSON.stringify(meta),
         ]),
-        'It offers nothing.',
+        'No services.',
       ),
     quiet: ({ services }) => services.map(({ service }) => service).join('\n'),
   });
@@ -113,7 +113,7 @@ function topicCommands(agents: CommandGroup): void {
     input: ({ aid, service: services }) => ({ aid, services }),
     ...PUBLISHED,
   });
-  topic.call('del <aid> <service>', 'offer a service no more', {
+  topic.call('del <aid> <service>', 'stop offering a service', {
     examples: ['svc agents topic del aid1… lang.detect'],
     operation: 'serviceUnregister',
     ...UNPUBLISHED,
@@ -123,7 +123,7 @@ function topicCommands(agents: CommandGroup): void {
 export function agentCommands(svc: CommandGroup): void {
   const agents = svc.group(
     'agents',
-    'the agents of this daemon; lists them where no command follows',
+    'the agents of this daemon; lists them without a subcommand',
     ['svc agents', 'svc agents new --service-tcp 127.0.0.1:8080', 'svc agents get aid1…'],
     LIST,
   );
@@ -138,7 +138,7 @@ export function agentCommands(svc: CommandGroup): void {
   agents.call('update <aid>', 'bind another service', {
     examples: ['svc agents update aid1… --service-tcp 127.0.0.1:9000', `svc agents update aid1… --service-tcp ''`],
     takes: {
-      '--service-tcp <address>': required('host:port, http://host:port, https://host:port, or an empty text to unbind'),
+      '--service-tcp <address>': required('host:port, http://host:port, https://host:port, or "" to unbind'),
     },
     operation: 'agentPatch',
     text: describe,
@@ -147,25 +147,25 @@ export function agentCommands(svc: CommandGroup): void {
   agents.call('del <aid>', 'unregister an agent and delete its operational key here', {
     examples: ['svc agents del aid1…', 'svc agents del aid1… -y   # in a script'],
     loses: ({ aid }) => ({
-      question: `Delete the agent ${aid} here, with its key, notes, chats, groups and access lists?`,
-      back: `To come back as this agent you need its master key (svc register --master-key <file>); to have its data too, export it first (svc agents export ${aid} -o <file>).`,
+      question: `Delete the agent ${aid} on this node, with its key, notes, chats, groups and access lists?`,
+      back: `To use this identity again you need its master key (svc register --master-key <file>). To keep its data, export it first (svc agents export ${aid} -o <file>).`,
     }),
     operation: 'agentDelete',
-    text: (_, { aid }) => `${aid} is unregistered. Its published records expire by themselves.`,
+    text: (_, { aid }) => `${aid} is unregistered. Its published records expire.`,
     quiet: (_, { aid }) => aid,
   });
   agents.call('publish <aid>', 'publish the endpoint record now', {
     operation: 'agentPublish',
     progress: 'Publishing',
-    text: ({ seq, replicas }) => `Published with seq ${seq}, kept by ${counted(replicas, 'node')}.`,
+    text: ({ seq, replicas }) => `Published with seq ${seq}, stored at ${counted(replicas, 'node')}.`,
     quiet: ({ seq }) => String(seq),
   });
-  agents.call('heartbeat <aid>', 'say that the agent is alive', {
+  agents.call('heartbeat <aid>', 'report that the agent is in use', {
     operation: 'agentHeartbeat',
-    text: ({ at }) => `ok, ${at}`,
+    text: ({ at }) => `OK, ${at}`,
     quiet: ({ at }) => at,
   });
-  agents.run('probe <aid>', 'examine the bound service and the published record', {
+  agents.run('probe <aid>', 'check the bound service and the published record', {
     progress: 'Probing',
     run: ({ client }, { aid }) => Promise.all([client.agentProbe({ aid }), client.agentGet({ aid })]),
     json: ([probe]) => probe,

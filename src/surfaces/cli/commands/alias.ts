@@ -1,4 +1,4 @@
-/** `svc alias`: names of your own for agents, usable wherever a command takes an AID. */
+/** `svc alias`: your own labels for agents, valid wherever a command accepts an AID. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { changeLabels } from '../../../operations/address-book-client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -8,8 +8,8 @@ import { formatTable, safeLine } from '../text.ts';
 type Labels = Readonly<Record<string, string>>;
 
 /**
- * Gives an agent a label of the user's own. The address book holds one for each agent: an earlier one is replaced, and that is said.
- * @returns the earlier label; null if there was none
+ * Labels an agent. The address book holds one label per agent, so an earlier label is replaced and reported.
+ * @returns the earlier label, or null
  */
 export async function setLabel(context: CliContext, aid: string, label: string): Promise<string | null> {
   const earlier: string[] = [];
@@ -19,18 +19,18 @@ export async function setLabel(context: CliContext, aid: string, label: string):
   });
   const before = earlier[0] ?? null;
   if (before === null || before === label) return null;
-  context.note(`The label "${before}" of ${aid} is replaced by "${label}": an agent has one label.`);
+  context.note(`Replaced the label "${before}" of ${aid} with "${label}". An agent has one label.`);
   return before;
 }
 
-/** Refuses a label that another agent has, before anything is done for it. @throws SvcError `invalid_request` */
+/** Rejects a label of another agent before anything else is done. @throws SvcError `invalid_request` */
 export async function refuseTakenLabel({ client }: CliContext, label: string): Promise<void> {
   const { aliases } = await client.addressBookGet();
   const wanted = label.trim().toLowerCase();
   const taken = Object.entries(aliases).find(([, one]) => one.toLowerCase() === wanted);
   if (taken === undefined) return;
   throw new SvcError('invalid_request', {
-    message: `"${label}" is ${taken[0]} here. Choose another label, or forget that one with "svc alias del".`,
+    message: `"${label}" is the label of ${taken[0]}. Choose another label, or delete that one with "svc alias del".`,
   });
 }
 
@@ -42,15 +42,15 @@ async function change({ client }: CliContext, edit: (aliases: Record<string, str
   });
 }
 
-/** Labels with their AIDs, in the order of the alphabet. */
+/** Labels and AIDs in alphabetical order. */
 function rowsOf(aliases: Labels): [label: string, aid: string][] {
   const sorted = Object.entries(aliases).sort(([, a], [, b]) => a.localeCompare(b));
   return sorted.map(([aid, label]) => [label, aid]);
 }
 
 export function aliasCommands(svc: CommandGroup): void {
-  const alias = svc.group('alias', 'your own names for agents', ['svc alias add bob aid1… && svc get bob /health']);
-  alias.run('add <label> <aid>', 'give an agent a name; an earlier one of the same agent is replaced', {
+  const alias = svc.group('alias', 'your own labels for agents', ['svc alias add bob aid1… && svc get bob /health']);
+  alias.run('add <label> <aid>', 'label an agent; replaces an earlier label of the same agent', {
     examples: ['svc alias add bob aid1… && svc get bob /health'],
     run: async (context, { label, aid: text }) => {
       const aid = await context.aid(text);
@@ -60,24 +60,24 @@ export function aliasCommands(svc: CommandGroup): void {
     text: ({ label, aid }) => `${label} is ${aid}.`,
     quiet: ({ aid }) => aid,
   });
-  alias.run('del <label>', 'forget a name', {
+  alias.run('del <label>', 'delete a label', {
     run: async (context, { label }) => {
       const wanted = label.trim().toLowerCase();
       await change(context, (aliases) => {
         const aid = Object.keys(aliases).find((key) => aliases[key]?.toLowerCase() === wanted);
-        if (aid === undefined) throw new SvcError('not_found', { message: `No agent is called "${label}" here.` });
+        if (aid === undefined) throw new SvcError('not_found', { message: `No agent has the label "${label}".` });
         delete aliases[aid];
       });
       return { ok: true, label };
     },
-    text: ({ label }) => `${label} is forgotten.`,
+    text: ({ label }) => `Deleted the label ${label}.`,
     quiet: ({ label }) => label,
   });
-  alias.call('list', 'list the names', {
+  alias.call('list', 'list the labels', {
     operation: 'addressBookGet',
     json: ({ aliases }) => ({ aliases }),
     text: ({ aliases }) =>
-      formatTable(['LABEL', 'AID'], rowsOf(aliases), 'No names yet. Give one with "svc alias add".'),
+      formatTable(['LABEL', 'AID'], rowsOf(aliases), 'No labels yet. Add one with "svc alias add".'),
     quiet: ({ aliases }) =>
       rowsOf(aliases)
         .map(([label]) => safeLine(label))

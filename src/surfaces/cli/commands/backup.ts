@@ -1,4 +1,4 @@
-/** `svc backup`, `svc restore`: a whole node. */
+/** `svc backup`, `svc restore`: back up a whole node. */
 import { resolve } from 'node:path';
 import { isoTime, systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -12,28 +12,28 @@ import { newPassword } from '../password.ts';
 import type { Typed } from '../takes.ts';
 
 const PASSWORD = {
-  '--password-file <file>': 'file with the password in its first line; it is asked for otherwise',
+  '--password-file <file>': 'file with the password in its first line; prompts if omitted',
 } as const;
 
 const BACKUP = {
   ...PASSWORD,
-  '--no-password': 'write it in clear',
+  '--no-password': 'write it unencrypted',
   '--data-dir <dir>': 'the data directory of the node',
-  '--key-dir <dir>': 'where its keys are, if that is not in config.toml',
+  '--key-dir <dir>': 'its key directory, unless config.toml names it',
 } as const;
 
 const RESTORE = {
   ...PASSWORD,
   '--data-dir <dir>': 'the data directory to restore to',
-  '--force': 'replace a node that is there; it is kept aside',
+  '--force': 'replace an existing node, which is moved aside',
 } as const;
 
-const CLEAR_WARNING = 'The file holds every key of this node in clear: whoever reads it can act as all of its agents.';
+const CLEAR_WARNING = 'The file contains all keys of this node unencrypted. Anyone who can read it can act as all of its agents.';
 
-/** What stands for standard output in the place of a file. */
+/** The file name that means standard output. */
 const STANDARD_OUTPUT = '-';
 
-const OBJECTS_REMARK = 'Objects below files_root are not part of it: copy that folder as well.';
+const OBJECTS_REMARK = 'Objects in files_root are not included. Copy that folder too.';
 
 function remarks(sealed: boolean): string {
   return `${sealed ? '' : `${CLEAR_WARNING}\n`}${OBJECTS_REMARK}`;
@@ -42,10 +42,10 @@ function remarks(sealed: boolean): string {
 /** @throws SvcError `local_only` */
 function refuseRemote({ options }: CliContext): void {
   if (options.via !== undefined)
-    throw new SvcError('local_only', { message: 'This works on the files of this machine: run it there.' });
+    throw new SvcError('local_only', { message: 'This command works on local files. Run it on that machine.' });
 }
 
-/** The data directory that is named, or that of the daemon that is named, or the one of this user. */
+/** The named data directory, that of the named daemon, or the default. */
 async function dataDirOf(context: CliContext, named: string | undefined): Promise<string> {
   if (named !== undefined) return resolve(named);
   const isNamed = context.options.api !== undefined || context.io.env['SVC_API'] !== undefined;
@@ -54,7 +54,7 @@ async function dataDirOf(context: CliContext, named: string | undefined): Promis
 
 async function backup(context: CliContext, options: Typed<'<file>', typeof BACKUP>, version: string) {
   refuseRemote(context);
-  // The database is a large thing to load: only who needs it does.
+  // Loading the database takes long, so only this command does it.
   const [{ takeSnapshot }, { writeArchive }] = await Promise.all([
     import('../../../foundation/moving/node-backup.ts'),
     import('../../../foundation/moving/node-archive.ts'),
@@ -62,7 +62,7 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
   const { file } = options;
   const isPiped = file === STANDARD_OUTPUT;
   if (isPiped && context.io.stdout.isTTY === true)
-    throw new SvcError('invalid_request', { message: 'A backup is not text: name a file, or pipe it to a program.' });
+    throw new SvcError('invalid_request', { message: 'A backup is binary. Name a file, or pipe the output to a program.' });
   if (!isPiped) refuseExisting(file);
   const dataDir = await dataDirOf(context, options.data_dir);
   const password = options.password ? await newPassword(context, options) : null;
@@ -97,25 +97,25 @@ async function restore(context: CliContext, options: Typed<'<file>', typeof REST
 }
 
 export function backupCommands(svc: CommandGroup, version: string): void {
-  svc.run('backup', 'write the whole node to a sealed file, while the daemon runs or not', {
+  svc.run('backup', 'write an encrypted backup of the whole node; the daemon may be running', {
     examples: [
       'svc backup node.svcd',
       'svc backup node.svcd --password-file /root/backup.password',
       "svc backup - --password-file /root/backup.password | ssh box 'cat > node.svcd'",
     ],
-    takes: { '<file>': 'a new file of mode 0600; "-" is standard output', ...BACKUP },
+    takes: { '<file>': 'a new file with mode 0600; "-" for standard output', ...BACKUP },
     run: (context, typed) => backup(context, typed, version),
-    text: (b) => `${b.data_dir} with ${counted(b.agents, 'agent')} is in ${b.file}, ${b.size} bytes.`,
+    text: (b) => `Backed up ${b.data_dir} with ${counted(b.agents, 'agent')} to ${b.file}, ${b.size} bytes.`,
     quiet: ({ file }) => file,
     remark: ({ sealed }) => remarks(sealed),
   });
-  svc.run('restore <file>', 'put a node back from a backup, all of it or nothing; no daemon may run there', {
+  svc.run('restore <file>', 'restore a node from a backup, all or nothing; no daemon may be running there', {
     examples: ['svc restore node.svcd', 'svc restore node.svcd --data-dir ./second'],
     takes: RESTORE,
     run: restore,
-    text: (r) => `The node of ${r.created_at} with ${counted(r.agents, 'agent')} is in ${r.data_dir}. Start svcd.`,
+    text: (r) => `Restored the node of ${r.created_at} with ${counted(r.agents, 'agent')} to ${r.data_dir}. Start svcd.`,
     quiet: (r) => r.data_dir,
     remark: ({ replaced }) =>
-      `${replaced === null ? '' : `What was there before is in ${replaced}.\n`}Never run the node of a backup beside the one that it was taken from: they are the same node.`,
+      `${replaced === null ? '' : `The previous node is in ${replaced}.\n`}Never run a restored node while the original is running: both are the same node.`,
   });
 }

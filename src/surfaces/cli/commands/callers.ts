@@ -8,9 +8,9 @@ import { formatTable } from '../text.ts';
 type Caller = AnswerOf<'agentCallers'>['callers'][number];
 
 const REFUSAL: Readonly<Record<NonNullable<Caller['last_refusal']>['code'], string>> = {
-  access_denied: 'the access list',
-  rate_limited: 'too often',
-  no_inbound: 'nothing is bound',
+  access_denied: 'access list',
+  rate_limited: 'rate limit',
+  no_inbound: 'no service bound',
   tunnels_only: 'tunnels only',
 };
 
@@ -28,12 +28,12 @@ function callersText({ callers, since }: AnswerOf<'agentCallers'>): Laid {
     NOW[access],
     last_refusal === null ? '' : `${REFUSAL[last_refusal.code]}, ${relativeTime(last_refusal.at, now)}`,
   ]);
-  const head = ['CALLER', 'LAST', 'CALLS', 'TUNNELS', 'FILES', 'REFUSED', 'MAY CALL', 'LAST REFUSED FOR'];
-  return formatTable(head, rows, `Nobody has called since the start, ${relativeTime(since, now)}.`);
+  const head = ['CALLER', 'LAST', 'CALLS', 'TUNNELS', 'FILES', 'REFUSED', 'MAY CALL', 'REASON'];
+  return formatTable(head, rows, `No calls since the daemon started, ${relativeTime(since, now)}.`);
 }
 
 export function callerCommands(svc: CommandGroup): void {
-  svc.acting().call('callers', 'show who called an agent since the start, and who was refused', {
+  svc.acting().call('callers', 'show who called an agent since the daemon started, and who was refused', {
     examples: ['svc callers', "svc callers --json | jq -r '.callers[] | select(.refused > 0) | .aid'"],
     operation: 'agentCallers',
     watch: true,

@@ -1,4 +1,4 @@
-/** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers theirs. */
+/** `svc get`, `svc post`, `svc inbound bind`: calls to other agents, and the service that answers calls here. */
 import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../../foundation/domain/calls.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
@@ -7,29 +7,29 @@ import type { CliIo } from '../io.ts';
 import { readStandardInput } from '../standard-input.ts';
 import { ACTING, accessToken, repeated, required, seconds, type Taken } from '../takes.ts';
 
-/** Longest body that is read, bytes: what the daemon takes, in base64 and with the rest, is less. */
+/** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
 const PATH: Taken<string> = { about: 'path and query', otherwise: '/' };
 
-/** `K:V` texts as a header map; a name that comes twice has two values. */
+/** Parses `K:V` texts to a header map. A repeated name has several values. */
 function parseHeaders(texts: readonly string[]): Record<string, string[]> {
   const headers: Record<string, string[]> = {};
   for (const text of texts) {
     const colon = text.indexOf(':');
-    if (colon < 1) throw new SvcError('invalid_request', { message: `"${text}" is not a header: write Name:value.` });
+    if (colon < 1) throw new SvcError('invalid_request', { message: `"${text}" is not a header. Use Name:value.` });
     const name = text.slice(0, colon).trim().toLowerCase();
     headers[name] = [...(headers[name] ?? []), text.slice(colon + 1).trim()];
   }
   return headers;
 }
 
-/** @param data as it was typed; `-` stands for standard input */
+/** @param data as typed; `-` means standard input */
 async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | undefined> {
   return data === '-' ? readStandardInput(io, MAX_BODY_BYTES) : data === undefined ? undefined : Buffer.from(data);
 }
 
-/** What an address of a bound service lets in: see docs/concepts.md, "Service". */
+/** What a service address accepts: see docs/concepts.md, "Service". */
 function waysTo(service: string): string {
   if (service.startsWith('tcp:')) return 'Tunnels';
   if (service.includes(',')) return 'Calls and tunnels';
@@ -43,11 +43,11 @@ export function callCommands(svc: CommandGroup): void {
       takes: {
         '<aid>': 'the agent to call',
         '[path]': PATH,
-        '--header <name:value>': repeated('a header; may be repeated'),
-        '--local-aid <aid>': 'the agent that calls; may be left out where there is only one',
-        '--access-token <secret>': accessToken('what the called agent asks for'),
+        '--header <name:value>': repeated('a header; repeatable'),
+        '--local-aid <aid>': 'the calling agent; optional if there is only one',
+        '--access-token <secret>': accessToken('access token that the called agent requires'),
         '--timeout <seconds>': seconds(
-          `longest wait for the response to begin, and for each further byte; ${DEFAULT_CALL_TIMEOUT_MS / 1000} if left out, 0: no limit`,
+          `seconds to wait for the response to begin, and for each further byte; default ${DEFAULT_CALL_TIMEOUT_MS / 1000}, 0 for no limit`,
           { minMs: 0, maxMs: MAX_CALL_TIMEOUT_MS },
         ),
         ...data,
@@ -56,19 +56,19 @@ export function callCommands(svc: CommandGroup): void {
       progress: 'Calling',
       input: async ({ aid, path, header = [], local_aid, access_token, timeout: timeout_ms, data }, { io }) => {
         if (!path.startsWith('/'))
-          throw new SvcError('invalid_request', { message: `A path begins with "/": svc ${method} ${aid} /${path}` });
+          throw new SvcError('invalid_request', { message: `A path must begin with "/": svc ${method} ${aid} /${path}` });
         const headers = parseHeaders(header);
         const bytes = await bodyOf(io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
         const body_base64 = bytes?.toString('base64');
         return { aid, method: method.toUpperCase(), path, headers, body_base64, local_aid, access_token, timeout_ms };
       },
-      // A terminal gets text that cannot drive it; a pipe gets the bytes as they are.
+      // Text on a terminal is made safe. A pipe receives the bytes unchanged.
       text: ({ body }) => Buffer.from(body, 'base64').toString('utf8'),
       bytes: ({ body }) => Buffer.from(body, 'base64'),
       remark: ({ truncated }) =>
-        truncated && `The answer is cut off at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger ones.`,
-      fails: ({ status }) => status >= 400 && `The service answered with status ${status}.`,
+        truncated && `The response was cut at ${sizeText(MAX_FETCHED_BYTES)}. Use a tunnel for larger responses.`,
+      fails: ({ status }) => status >= 400 && `The service responded with status ${status}.`,
     });
   add('get', ['svc get aid1… /health', "svc get aid1… '/search?q=may' --header Accept:text/plain"], {});
   add(
@@ -89,23 +89,23 @@ export function callCommands(svc: CommandGroup): void {
     ],
     takes: {
       '--addr <address>': required(
-        'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// takes any certificate; http://host:port,tcp://host:port where each has a port',
+        'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// accepts any certificate; http://host:port,tcp://host:port uses a port for each',
       ),
       ...ACTING,
     },
     operation: 'agentPatch',
     input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
     text: (a) =>
-      `${waysTo(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'it answers' : 'it does not answer yet'}).`,
+      `${waysTo(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
     quiet: ({ service_tcp }) => service_tcp,
   });
-  inbound.call('key', 'the key by which the service of an agent verifies who calls', {
+  inbound.call('key', 'show the key with which the service of an agent verifies its callers', {
     examples: ['svc inbound key', 'svc inbound key --aid aid1… --quiet'],
     takes: ACTING,
     operation: 'agentCallerKey',
     input: ({ aid }) => ({ aid }),
     text: ({ aid, caller_key_hex }) =>
-      `${caller_key_hex}\nVerifies the header Svc-Caller-Proof of calls to ${aid}: see docs/protocol-calls.md. Give it to the service only.`,
+      `${caller_key_hex}\nIt verifies the header Svc-Caller-Proof of calls to ${aid} (docs/protocol-calls.md). Give it only to the service.`,
     quiet: ({ caller_key_hex }) => caller_key_hex,
   });
 }

@@ -1,4 +1,4 @@
-/** `svc chat`: conversations of two agents that have agreed on it. */
+/** `svc chat`: conversations between two agents that both accepted. */
 import { MAX_REQUEST_NOTE_CHARS, REQUEST_LIFE_MS } from '../../../foundation/domain/chat.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { relativeTime } from '../../../foundation/plain-words.ts';
@@ -24,49 +24,49 @@ function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'c
   const ago = (iso: string): string => relativeTime(iso, Date.now());
   const rows = [
     ...friends.map(({ peer, since, unread_count }) => [peer, 'friend', ago(since), unread_count]),
-    ...in_pending.map(({ peer, since, note }) => [peer, 'asks you', ago(since), '', note]),
+    ...in_pending.map(({ peer, since, note }) => [peer, 'request', ago(since), '', note]),
     ...out_pending.map(({ peer, since, note }) => [peer, 'asked', ago(since), '', note]),
     ...blocked.map(({ peer, since }) => [peer, 'blocked', ago(since)]),
   ];
-  const none = 'No contacts yet. Ask somebody with "svc chat request".';
+  const none = 'No conversations yet. Start one with "svc chat request".';
   return formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows, none);
 }
 
 function relations(chat: CommandGroup<typeof ACTING>): void {
-  chat.call('request <peer>', 'ask a peer to chat', {
+  chat.call('request <peer>', 'send a chat request', {
     examples: ['svc chat request aid1… --note "I maintain the translator"'],
-    takes: { '--note <text>': `who you are and why, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
+    takes: { '--note <text>': `who you are and why you write, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
     operation: 'chatRequest',
     text: ({ state }) =>
       state === 'friends'
-        ? 'You are friends now.'
-        : `The request is on its way; it is open for ${timeText(REQUEST_LIFE_MS)}.`,
+        ? 'You are now friends.'
+        : `The request was sent. It expires after ${timeText(REQUEST_LIFE_MS)}.`,
     quiet: ({ state }) => state,
   });
-  chat.call('accept <peer>', 'accept the request of a peer', {
+  chat.call('accept <peer>', 'accept a chat request', {
     operation: 'chatAccept',
-    text: () => 'You are friends now.',
+    text: () => 'You are now friends.',
     quiet: ({ state }) => state,
   });
-  chat.call('refuse <peer>', 'refuse the request of a peer', {
+  chat.call('refuse <peer>', 'refuse a chat request', {
     operation: 'chatRefuse',
-    text: () => 'The request is refused.',
+    text: () => 'Refused the request.',
     quiet: () => 'ok',
   });
   for (const [name, operation, about, done] of [
-    ['remove', 'chatRemove', 'end a friendship, or withdraw a request', 'It is over.'],
-    ['block', 'chatBlock', 'hear nothing more from a peer', 'The peer is blocked.'],
+    ['remove', 'chatRemove', 'end a friendship, or withdraw a request', 'Done.'],
+    ['block', 'chatBlock', 'block a peer', 'Blocked.'],
   ] as const)
     chat.call(`${name} <peer>`, about, {
       loses: ({ peer }) => ({
         question: `${name === 'block' ? 'Block' : 'End the friendship with'} ${peer}?`,
-        back: 'To chat again you have to ask, and the other side has to agree.',
+        back: 'To chat again you must send a request, and the other agent must accept it.',
       }),
       operation,
       text: () => done,
       quiet: () => 'ok',
     });
-  chat.call('contacts', 'friends, requests and blocked peers', {
+  chat.call('contacts', 'list friends, requests and blocked peers', {
     takes: PAGE,
     operation: 'chatContacts',
     watch: true,
@@ -77,40 +77,40 @@ function relations(chat: CommandGroup<typeof ACTING>): void {
 }
 
 function talk(chat: CommandGroup<typeof ACTING>): void {
-  chat.call('send <peer> [text]', 'send a text, or a file with or without one', {
+  chat.call('send <peer> [text]', 'send a message, a file, or both', {
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
     takes: { '--file <path>': 'a file', '--object <id>': 'an object of the agent' },
     operation: 'chatSend',
     input: async ({ file, ...rest }, context) => {
       if (file === undefined) return rest;
       if (rest.object_id !== undefined)
-        throw new SvcError('invalid_request', { message: 'Name either a file or an object.' });
+        throw new SvcError('invalid_request', { message: 'Use either --file or --object.' });
       return { ...rest, object_id: (await addFile(context, rest.aid, file)).object_id };
     },
     text: ({ seq, status }) =>
-      status === 'sent' ? `#${seq} has arrived.` : `#${seq} goes out when the peer is there.`,
+      status === 'sent' ? `#${seq} was delivered.` : `#${seq} is queued until the peer is reachable.`,
     quiet: ({ seq }) => `${seq}`,
   });
-  chat.call('read <peer>', 'read a conversation, oldest first; nothing is marked as read', {
+  chat.call('read <peer>', 'read a conversation, oldest first, without marking it as read', {
     examples: ['svc chat read aid1…', 'svc chat read aid1… --after 17 --limit 50'],
     takes: {
-      '--after <seq>': integer('begin behind this one'),
-      '--before <seq>': integer('the newest ones before this one instead'),
-      '--limit <count>': integer('at most 200'),
+      '--after <seq>': integer('start after this entry'),
+      '--before <seq>': integer('the newest entries before this one instead'),
+      '--limit <count>': integer('maximum 200'),
     },
     operation: 'chatRead',
     input: ({ after: after_seq, before: before_seq, ...rest }) => ({ ...rest, after_seq, before_seq }),
-    text: ({ entries }) => (entries.length === 0 ? 'Nothing more.' : entries.map(entryText).join('\n')),
+    text: ({ entries }) => (entries.length === 0 ? 'No more entries.' : entries.map(entryText).join('\n')),
     quiet: ({ scanned_to }) => `${scanned_to}`,
     remark: ({ has_more, scanned_to, entries }, { before }) =>
       has_more &&
       (before === undefined
-        ? `More entries follow: --after ${scanned_to}`
-        : `More entries go before: --before ${entries[0]?.seq}`),
+        ? `More entries: --after ${scanned_to}`
+        : `Earlier entries: --before ${entries[0]?.seq}`),
   });
   chat.call('mark-read <peer>', 'mark a conversation as read', {
     examples: ['svc chat mark-read aid1…', 'svc chat mark-read aid1… 17'],
-    takes: { '[seq]': integer('up to this entry; left out: all of it') },
+    takes: { '[seq]': integer('up to this entry; default: all') },
     operation: 'chatMarkRead',
     input: ({ seq: scanned_to, ...rest }) => ({ ...rest, scanned_to }),
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,
@@ -120,7 +120,7 @@ function talk(chat: CommandGroup<typeof ACTING>): void {
 
 export function chatCommands(svc: CommandGroup): void {
   const chat = svc
-    .group('chat', 'conversations with agents that have agreed to it', [
+    .group('chat', 'conversations with agents that accepted your request', [
       'svc chat request aid1…',
       'svc chat send aid1… "Guten Tag"',
       'svc chat read aid1…',

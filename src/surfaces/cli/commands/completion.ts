@@ -1,4 +1,4 @@
-/** `completion`: scripts that complete the commands of a program in bash, zsh and fish. */
+/** `completion`: completion scripts for bash, zsh and fish. */
 import { Argument, type Command } from 'commander';
 import type { Candidate, TypingPlace } from '../completion/place.ts';
 import { completionScript, SHELLS, type Shell } from '../completion/scripts.ts';
@@ -6,7 +6,7 @@ import { examples } from '../examples.ts';
 
 interface Completing {
   readonly print: (text: string) => void;
-  /** What could stand at a place beside commands and options; called with the command that asks. */
+  /** Candidates for a place other than commands and options. */
   readonly known?: (place: TypingPlace) => Promise<readonly Candidate[]>;
 }
 
@@ -15,15 +15,15 @@ export function completionCommands(program: Command, { print, known = async () =
   const name = program.name();
   program
     .command('completion')
-    .description('print the completions of a shell')
-    .addArgument(new Argument('<shell>', 'where they are to work').choices(SHELLS))
+    .description('print the completion script of a shell')
+    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText('after', examples(`source <(${name} completion bash)`, `${name} completion fish | source`))
     .action((shell: Shell) => print(`${completionScript(shell, name)}\n`));
   program
     .command('complete', { hidden: true })
     .argument('[words...]')
     .action(async (words: readonly string[]) => {
-      // Only who completes pays for it.
+      // Loaded only for completion.
       const { completions } = await import('../completion/complete.ts');
       print((await completions(program, words, known)).map((line) => `${line}\n`).join(''));
     });

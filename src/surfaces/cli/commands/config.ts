@@ -1,4 +1,4 @@
-/** `svc config`: reads and changes the daemon's configuration. */
+/** `svc config`: reads and changes the configuration of the daemon. */
 import { resolve } from 'node:path';
 import { NO_FILES_ROOT } from '../../../foundation/config/schema.ts';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -10,9 +10,9 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
 
-/** A value as it is typed: JSON where it is JSON (numbers, booleans, lists), a list where one is wanted, text otherwise. */
+/** Parses a value: JSON (numbers, booleans, lists), comma-separated lists for list keys, text otherwise. */
 function parseValue(text: string, type: unknown): unknown {
-  // A token of digits is still a text: what the schema says decides.
+  // A token of digits is text if the schema says so.
   if (type === 'string') return text;
   const value = readJson(text);
   if (type !== 'array' || Array.isArray(value)) return value === undefined ? text : value;
@@ -24,20 +24,20 @@ function showValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** One value, or all of them. @throws SvcError `not_found` */
+/** One value or all values. @throws SvcError `not_found` */
 function chosen(values: Readonly<Record<string, unknown>>, key: string | undefined): unknown {
   if (key === undefined || Object.hasOwn(values, key)) return key === undefined ? values : values[key];
   throw unknownKey(key, Object.keys(values));
 }
 
-/** @param keys those that there are */
+/** @param keys the existing keys */
 function unknownKey(key: string, keys: readonly string[]): SvcError {
   const meant = closest(key, keys);
   const next = meant === undefined ? '"svc config get" lists them.' : `Did you mean ${meant}?`;
-  return new SvcError('not_found', { message: `There is no configuration key "${key}". ${next}` });
+  return new SvcError('not_found', { message: `Unknown configuration key "${key}". ${next}` });
 }
 
-/** @throws SvcError `invalid_request` where there is no such key */
+/** @throws SvcError `invalid_request` if the key does not exist */
 async function typeOf({ client }: CliContext, key: string): Promise<unknown> {
   const properties = memberOf(await client.configSchema(), 'properties');
   if (isObject(properties) && !Object.hasOwn(properties, key)) {
@@ -49,7 +49,7 @@ async function typeOf({ client }: CliContext, key: string): Promise<unknown> {
 
 type Changed = AnswerOf<'configPatch'> & Partial<Pick<AnswerOf<'filesRootSet'>, 'files_root' | 'objects_left'>>;
 
-/** The folder of objects has a route of its own, for programs on the daemon's machine. */
+/** The objects folder has its own route, which only accepts local programs. */
 async function setFilesRoot({ client }: CliContext, typed: string): Promise<Changed> {
   const path = typed === '' || typed === NO_FILES_ROOT ? typed : resolve(typed);
   const { overridden, ...answer } = await client.filesRootSet({ path });
@@ -65,9 +65,9 @@ export function configCommands(svc: CommandGroup): void {
     'svc config get',
     'svc config set log_level debug',
   ]);
-  config.call('get', 'show the configuration; secrets are redacted', {
+  config.call('get', 'show the configuration without its secrets', {
     examples: ['svc config get', 'svc config get listen_addr'],
-    takes: { '[key]': 'one key; all where it is left out' },
+    takes: { '[key]': 'one key; default: all' },
     operation: 'configGet',
     input: () => ({}),
     json: (values, { key }) => chosen(values, key),
@@ -85,10 +85,10 @@ export function configCommands(svc: CommandGroup): void {
     ],
     takes: {
       '[value]':
-        'the new value, a list with commas or as JSON; read from standard input where it is left out or "-", to keep secrets off the command line',
+        'the new value, lists with commas or as JSON; reads standard input if omitted or "-", which keeps secrets off the command line',
     },
     run: async (context, { key, value }): Promise<Changed> => {
-      // Before anything is asked for: nobody types a value for nothing.
+      // Check the key before prompting for a value.
       const type = await typeOf(context, key);
       const typed = value === undefined || value === '-' ? await context.readSecret(`${key}: `) : value;
       return key === 'files_root'
@@ -97,17 +97,17 @@ export function configCommands(svc: CommandGroup): void {
     },
     text: ({ overridden, restart_required }) =>
       overridden.length > 0
-        ? 'Saved. A flag or the environment decides it as long as it is set there.'
+        ? 'Saved. A flag or an environment variable overrides it while it is set.'
         : restart_required.length > 0
-          ? 'Saved. It applies when svcd starts again.'
-          : 'Saved. It applies now.',
+          ? 'Saved. It applies after a restart.'
+          : 'Saved and applied.',
     quiet: ({ restart_required }) => (restart_required.length > 0 ? 'restart' : 'live'),
     remark: ({ files_root, objects_left = 0 }) =>
       files_root !== undefined &&
       [
-        files_root === '' ? 'Objects are off.' : `Objects live in ${files_root}.`,
+        files_root === '' ? 'Objects are off.' : `Objects are stored in ${files_root}.`,
         ...(objects_left > 0
-          ? [`${counted(objects_left, 'object')} stay in the folder before; they are there again when it is.`]
+          ? [`${counted(objects_left, 'object')} remain in the previous folder and are available again if you switch back.`]
           : []),
       ].join('\n'),
   });

@@ -1,4 +1,4 @@
-/** `svc unpublish`, `search`, `info`, `resolve`: what agents offer and where they are. */
+/** `svc unpublish`, `search`, `info`, `resolve`: which services agents offer, and where the agents are. */
 
 import { natLabel } from '../../../foundation/domain/directory.ts';
 import { relativeTime } from '../../../foundation/plain-words.ts';
@@ -10,25 +10,25 @@ import { formatFields, formatTable } from '../text.ts';
 const RECORD_NAMES: Readonly<Record<number, string>> = {
   [RECORD.endpoints]: 'endpoints',
   [RECORD.profile]: 'profile',
-  [RECORD.encryptionKeys]: 'keys for notes',
+  [RECORD.encryptionKeys]: 'note keys',
 };
 
-/** A record type as it is written in the protocol, with what it holds where that is known. */
+/** A record type as the protocol writes it, with its content if known. */
 function recordName(type: number): string {
   const number = `0x${type.toString(16).padStart(2, '0')}`;
   const name = RECORD_NAMES[type];
   return name === undefined ? number : `${number} (${name})`;
 }
 
-/** How it is shown that a service is offered no more. */
+/** Output after a service was withdrawn. */
 export const UNPUBLISHED = {
   text: (_: unknown, { service }: { readonly service: string }) =>
-    `${service} is renewed no more; its record expires by itself.`,
+    `${service} is no longer renewed. Its record expires.`,
   quiet: (_: unknown, { service }: { readonly service: string }) => service,
 };
 
 export function directoryCommands(svc: CommandGroup): void {
-  svc.call('unpublish <service>', 'stop renewing a service; its record expires by itself', {
+  svc.call('unpublish <service>', 'stop renewing a service, so that its record expires', {
     takes: ACTING,
     operation: 'serviceUnregister',
     ...UNPUBLISHED,
@@ -37,10 +37,10 @@ export function directoryCommands(svc: CommandGroup): void {
     examples: ['svc search lang.translate', 'svc search lang.translate --filter-tag fast --quiet'],
     takes: {
       '<service...>': 'one or more service names',
-      '--filter-protocol <name>': repeated('only those that speak it; may be repeated (any of them)'),
-      '--filter-tag <name>': repeated('only those that carry it; may be repeated (all of them)'),
-      '--limit <n>': integer('at most so many'),
-      '--aid <aid>': 'the local agent that searches; all find the same',
+      '--filter-protocol <name>': repeated('only agents with this protocol; repeatable, any match'),
+      '--filter-tag <name>': repeated('only agents with this tag; repeatable, all must match'),
+      '--limit <n>': integer('maximum number of results'),
+      '--aid <aid>': 'the local agent that searches; the result does not depend on it',
     },
     operation: 'discover',
     progress: 'Searching',
@@ -48,21 +48,21 @@ export function directoryCommands(svc: CommandGroup): void {
       { service: services, filter_protocol: protocols = [], filter_tag: tags = [], limit, aid },
       context,
     ) => {
-      // The node asks, whoever of its agents wants to know: only a wrong one is to be noticed.
+      // The node searches, so the agent is only checked.
       if (aid !== undefined) await context.withOwn(context.client.agentGet({ aid }));
       return { services, filter: { protocols, tags }, limit };
     },
-    // What is found is what the next command takes.
+    // The next command needs these AIDs.
     aids: 'whole',
     text: ({ entries }) =>
       formatTable(
         ['AID', 'SERVICE', 'NAME', 'BRIEF', 'PROTOCOLS', 'TAGS'],
         entries.map((e) => [e.aid, e.service, e.name, e.brief, e.protocols.join(','), e.tags.join(',')]),
-        'Nobody offers this now.',
+        'No agent offers this service now.',
       ),
     quiet: ({ entries }) => entries.map(({ aid }) => aid).join('\n'),
   });
-  svc.call('resolve <aid>', 'find where an agent is now', {
+  svc.call('resolve <aid>', 'find the current endpoint of an agent', {
     operation: 'resolve',
     progress: 'Resolving',
     text: (r) =>
@@ -76,7 +76,7 @@ export function directoryCommands(svc: CommandGroup): void {
       }),
     quiet: ({ endpoints }) => endpoints.join('\n'),
   });
-  svc.run('info <aid>', 'show what an agent says of itself and where it is', {
+  svc.run('info <aid>', 'show the profile and the endpoint of an agent', {
     progress: 'Resolving',
     run: async ({ client }, { aid }) => {
       const [endpoint, { records }] = await Promise.all([client.resolve({ aid }), client.resolveRecords({ aid })]);
@@ -100,14 +100,14 @@ export function directoryCommands(svc: CommandGroup): void {
       }),
     quiet: (i) => i.profile?.name ?? i.aid,
   });
-  svc.call('did <aid>', 'the did:key of a native agent, or the AID of a did:key', {
+  svc.call('did <aid>', 'convert a native AID to a did:key, or back', {
     examples: ['svc did bob', 'svc did did:key:z6MkiTBz1ymuepAQ4HEHYSF1H8quG5GLVVQR3djdX3mDooWp'],
     operation: 'did',
     aids: 'whole',
     text: ({ aid, did }) => formatFields({ aid, did }),
     quiet: ({ did }) => did,
   });
-  svc.call('did-document <aid>', 'the DID document of an agent, made from what it publishes', {
+  svc.call('did-document <aid>', 'show the DID document of an agent, built from its records', {
     operation: 'didDocument',
     progress: 'Resolving',
     aids: 'whole',

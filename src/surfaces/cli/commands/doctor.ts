@@ -1,4 +1,4 @@
-/** `svc doctor`: looks for the causes of trouble. */
+/** `svc doctor`: finds the causes of problems. */
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
@@ -9,13 +9,13 @@ import { safeLine } from '../text.ts';
 
 const MARK = { PASS: 'green', FAIL: 'red', WARN: 'yellow', INFO: 'cyan' } as const;
 
-/** True where the daemon that is examined runs on this machine. */
+/** True if the examined daemon runs on this machine. */
 function isHere({ connection, options }: CliContext): boolean {
   const url = URL.parse(connection.baseUrl);
   return options.via === undefined && url !== null && isLoopbackHost(hostOfUrl(url));
 }
 
-/** What it looks at costs every other command its start: only the doctor loads it. */
+/** The checks load slowly, so only this command loads them. */
 async function findingsOn(context: CliContext, version: string): Promise<readonly Finding[]> {
   if (context.absence !== null) {
     const { examineDirectory } = await import('../doctor/absent.ts');
@@ -33,7 +33,7 @@ function lineOf({ level, what, hint }: Finding): string {
 }
 
 export function doctorCommand(svc: CommandGroup, version: string): void {
-  svc.run('doctor', 'look for the causes of trouble and say what helps', {
+  svc.run('doctor', 'find the causes of problems and show how to fix them', {
     examples: ['svc doctor', `svc doctor --json | jq -r '.findings[] | select(.level == "FAIL") | .what'`],
     progress: 'Examining',
     run: async (context) => {

@@ -1,4 +1,4 @@
-/** `svc events`: what happened to the agents here, and what happens. */
+/** `svc events`: past and live events of the local agents. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { EVENT_TYPES } from '../../../foundation/events.ts';
 import { isObject } from '../../../foundation/json.ts';
@@ -10,11 +10,11 @@ import { integer, type Typed } from '../takes.ts';
 import { safeJson, safeLine } from '../text.ts';
 
 const OPTIONS = {
-  '--aid <aid>': 'one agent; with --follow all of them where it is left out',
-  '--node': 'those of the node itself: links, tunnels, refused callers, its agents, network, configuration, updates',
-  '--types <list>': 'kinds, separated by commas, such as chat.unread,mailbox.received',
-  '--since <seq>': integer('begin behind the event of this number'),
-  '--follow': 'go on until interrupted; comes back after the daemon was restarted',
+  '--aid <aid>': 'one agent; with --follow the default is all agents',
+  '--node': 'events of the node itself: links, tunnels, refused callers, agents, network, configuration, updates',
+  '--types <list>': 'event types, separated by commas, such as chat.unread,mailbox.received',
+  '--since <seq>': integer('start after the event with this number'),
+  '--follow': 'follow until interrupted; reconnects after a restart of the daemon',
 } as const;
 
 type EventsOptions = Typed<'', typeof OPTIONS>;
@@ -27,7 +27,7 @@ interface EventLine {
   readonly data: unknown;
 }
 
-/** One line for each event: JSON for machines, a sentence for people. */
+/** One line per event: JSON for programs, a sentence for people. */
 async function print(context: CliContext, event: EventLine): Promise<void> {
   const { io, options } = context;
   const { seq, type } = event;
@@ -38,17 +38,17 @@ async function print(context: CliContext, event: EventLine): Promise<void> {
   io.stdout.write(`${safeLine(all.filter((one) => typeof one === 'string' && one !== '').join('  '))}\n`);
 }
 
-/** @throws SvcError `invalid_request`: the log would seem empty */
+/** Parses --types. @throws SvcError `invalid_request` for an unknown type, because the log would look empty */
 function readTypes(text: string | undefined, kinds: readonly string[]): readonly string[] | undefined {
   const wanted = text?.split(',').map((type) => type.trim());
   const unknown = wanted?.find((name) => !kinds.includes(name));
   if (unknown === undefined) return wanted;
   throw new SvcError('invalid_request', {
-    message: `"${unknown}" is no kind of event. Choose from ${kinds.join(', ')}.`,
+    message: `Unknown event type "${unknown}". Choose from ${kinds.join(', ')}.`,
   });
 }
 
-/** Prints what the log holds, page by page. */
+/** Prints the stored events, page by page. */
 async function showLog(context: CliContext, options: EventsOptions): Promise<void> {
   const aid = await context.localAgent(options.aid);
   const wanted = readTypes(options.types, EVENT_TYPES);
@@ -56,33 +56,33 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
   let shown = 0;
   for (;;) {
     const page = await context.client.eventsPoll({ aid, after_seq: after });
-    if (page.truncated) context.note('Events behind --since are gone: this begins with the oldest that is kept.');
+    if (page.truncated) context.note('Events after --since were removed. The list starts with the oldest stored event.');
     const events = page.events.filter(({ type }) => wanted?.includes(type) !== false);
     for (const event of events) await print(context, event);
     shown += events.length;
     if (!page.truncated && page.events.length === 0) break;
     after = page.truncated ? 0 : page.last_seq;
   }
-  if (shown === 0) context.note('Nothing has happened.');
+  if (shown === 0) context.note('No events.');
 }
 
-/** Prints what the node remembers of itself. */
+/** Prints the stored events of the node. */
 async function showNode(context: CliContext, { types, since }: EventsOptions): Promise<void> {
   const wanted = readTypes(types, NODE_EVENT_TYPES);
   const { events: all, truncated } = await context.client.nodeEventsRecent({ after_seq: since });
   const events = all.filter(({ type }) => wanted?.includes(type) !== false);
-  if (truncated) context.note('Events behind --since are gone: this begins with the oldest that is kept.');
+  if (truncated) context.note('Events after --since were removed. The list starts with the oldest stored event.');
   for (const event of events) await print(context, event);
-  if (events.length === 0) context.note('Nothing has happened since the start.');
+  if (events.length === 0) context.note('No events since the daemon started.');
 }
 
 async function follow(context: CliContext, { aid: named, node, types, since }: EventsOptions): Promise<void> {
   const aid = named === undefined ? undefined : await context.aid(named);
-  const onBroken = (error: SvcError): void => context.note(`${error.message} Trying again.`);
+  const onBroken = (error: SvcError): void => context.note(`${error.message} Retrying.`);
   const { signal } = context.io;
   const options = { aid, node, types, after: since, onBroken, ...(signal === undefined ? {} : { signal }) };
   for await (const { seq, event, data } of followEvents(context.connection, options)) {
-    // Logged events carry what they are about; `pending` is nothing but its data.
+    // Stored events name their subject. A `pending` event consists of its data.
     const logged = isObject(data) && typeof data['type'] === 'string';
     await print(
       context,
@@ -92,7 +92,7 @@ async function follow(context: CliContext, { aid: named, node, types, since }: E
 }
 
 export function eventCommands(svc: CommandGroup): void {
-  svc.run('events', 'show what happened to an agent, or follow what happens', {
+  svc.run('events', 'show the events of an agent, or follow new ones', {
     examples: [
       'svc events --since 17',
       'svc events --follow --types chat.unread,mailbox.received',
@@ -100,7 +100,7 @@ export function eventCommands(svc: CommandGroup): void {
       'svc events --node --follow',
     ],
     takes: OPTIONS,
-    // Each prints what comes, line by line.
+    // Each function prints line by line.
     run: (context, typed) => {
       if (typed.follow === true) return follow(context, typed);
       return typed.node === true ? showNode(context, typed) : showLog(context, typed);

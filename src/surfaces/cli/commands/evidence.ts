@@ -1,11 +1,11 @@
-/** `svc evidence`: whether calls of an agent carry a signature that the called service may show to others. */
+/** `svc evidence`: whether calls of an agent carry a signature that the called service can show to others. */
 import type { CommandGroup } from '../command-group.ts';
 import { ACTING } from '../takes.ts';
 
 function stateText({ aid, enabled }: { readonly aid: string; readonly enabled: boolean }): string {
   return enabled
-    ? `Calls of ${aid} carry evidence: whoever is called can show to others what was asked, and by whom.`
-    : `Calls of ${aid} carry no evidence: only the called node knows for sure who calls.`;
+    ? `Calls of ${aid} carry evidence: the called service can prove to others what was requested, and by whom.`
+    : `Calls of ${aid} carry no evidence: only the called node can verify the caller.`;
 }
 
 function stateWord({ enabled }: { readonly enabled: boolean }): string {
@@ -13,11 +13,11 @@ function stateWord({ enabled }: { readonly enabled: boolean }): string {
 }
 
 export function evidenceCommands(svc: CommandGroup): void {
-  const evidence = svc.group('evidence', 'signatures over calls, for services that need to prove who called', [
+  const evidence = svc.group('evidence', 'signed calls, for services that must prove who called', [
     'svc evidence on',
     'svc evidence status --aid aid1…',
   ]);
-  evidence.call('status', 'whether calls of an agent carry evidence', {
+  evidence.call('status', 'show whether calls of an agent carry evidence', {
     takes: ACTING,
     operation: 'evidenceGet',
     input: ({ aid }) => ({ aid }),
@@ -32,6 +32,6 @@ export function evidenceCommands(svc: CommandGroup): void {
       text: stateText,
       quiet: stateWord,
     });
-  add('on', 'sign the calls of an agent from now on');
-  add('off', 'sign the calls of an agent no more');
+  add('on', 'sign the calls of an agent');
+  add('off', 'stop signing the calls of an agent');
 }

@@ -1,4 +1,4 @@
-/** `svc send`, `svc receive`, `svc files`: a file to another agent, which says whether it wants it. */
+/** `svc send`, `svc receive`, `svc files`: offer a file to another agent, which accepts or declines it. */
 import { relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -16,9 +16,9 @@ import { offerFile, untilOver } from '../send-file.ts';
 import type { ACTING } from '../takes.ts';
 import { formatTable, safeLine } from '../text.ts';
 
-/** From one look for an offer to the next, milliseconds. */
+/** Interval between checks for new offers, milliseconds. */
 const ARRIVAL_LOOK_MS = 1000;
-/** What new files are for everybody before the umask of the user. */
+/** Mode of new files before the user's umask. */
 const FILE_MODE = 0o666;
 
 interface Received {
@@ -31,18 +31,18 @@ interface Received {
 }
 
 function sending(svc: CommandGroup<typeof ACTING>): void {
-  svc.run('send', 'offer a file to an agent, which takes it when it likes; waits until it is taken', {
+  svc.run('send', 'offer a file to an agent and wait until it is received', {
     examples: [
       'svc send report.pdf aid1…',
       'svc send report.pdf bob --name "Report for May.pdf" -m "as promised"',
       'svc send film.mp4 bob --no-wait',
     ],
     takes: {
-      '<file>': 'any file of this machine',
-      '<agent>': 'who gets it: a label, or an AID',
-      '--name <name>': 'what it is called there; as here where it is left out',
-      '-m, --message <text>': 'a few words that go with it',
-      '--no-wait': 'end at once; the offer stands for a week',
+      '<file>': 'a file on this machine',
+      '<agent>': 'the recipient: a label or an AID',
+      '--name <name>': 'its name for the recipient; default: the name of the file',
+      '-m, --message <text>': 'a short message',
+      '--no-wait': 'do not wait; the offer is valid for a week',
     },
     run: async (context, { aid, file, agent, name, message, wait }) => {
       const recipient = await context.aid(agent);
@@ -50,21 +50,21 @@ function sending(svc: CommandGroup<typeof ACTING>): void {
       if (!wait) return made;
       const shown = (await context.names(made)).shown(made.peer);
       context.note(
-        `${made.delivered ? 'Offered' : `${shown} is away; the offer waits`}. ${shown} takes it with "svc receive". Ctrl-C ends the waiting, not the offer; this machine has to be reachable then.`,
+        `${made.delivered ? 'Offered' : `${shown} is offline; the offer is queued`}. ${shown} accepts it with "svc receive". Ctrl-C stops waiting and keeps the offer. This machine must be reachable when the file is received.`,
       );
       return { ...(await untilOver(context, aid, made)), delivered: made.delivered };
     },
     text: ({ id, peer, name, size, state }) =>
       state === 'open'
-        ? `${safeLine(name)} (${roughSize(size)}) is offered to ${peer}. "svc files list" shows what becomes of it, "svc files withdraw ${id}" takes it back.`
-        : `${peer} has ${state === 'taken' ? 'taken' : `not taken`} ${safeLine(name)}${state === 'taken' ? '' : `: ${state}`}.`,
+        ? `Offered ${safeLine(name)} (${roughSize(size)}) to ${peer}. "svc files list" shows its state, "svc files withdraw ${id}" withdraws it.`
+        : `${peer} has ${state === 'taken' ? 'received' : `not received`} ${safeLine(name)}${state === 'taken' ? '' : `: ${state}`}.`,
     quiet: ({ id }) => id,
     fails: ({ state, name }) =>
-      state !== 'open' && state !== 'taken' && `${safeLine(name)} was not taken: the offer is ${state}.`,
+      state !== 'open' && state !== 'taken' && `${safeLine(name)} was not received: the offer is ${state}.`,
   });
 }
 
-/** Offers that are meant: of a sender, or of an id or its beginning; all where nothing is said. */
+/** Selects offers by sender, or by ID or ID prefix. Selects all without an argument. */
 async function meant(
   context: CliContext,
   offers: readonly OfferAnswer[],
@@ -78,7 +78,7 @@ async function meant(
   return offers.filter((offer) => offer.peer === peer);
 }
 
-/** What is offered now; with `wait` as soon as something is. */
+/** The open offers. With `wait`, returns as soon as there is one. */
 async function offered(
   context: CliContext,
   aid: string,
@@ -88,25 +88,25 @@ async function offered(
   const { signal } = context.io;
   for (let isFirst = true; ; isFirst = false) {
     const { offers } = await context.client.fileOfferList({ aid, direction: 'in' });
-    // The oldest first: in the order in which they came.
+    // Oldest first.
     const found = await meant(context, offers.toReversed(), which);
     if (found.length > 0 || !wait || signal?.aborted === true) return found;
-    if (isFirst) context.note('Nothing is offered yet. Waiting …');
+    if (isFirst) context.note('No offers yet. Waiting …');
     await pause(ARRIVAL_LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
   }
 }
 
-/** What a person says to an offer. @throws SvcError `cancelled` */
+/** Asks the user about an offer. @throws SvcError `cancelled` */
 async function wish(context: CliContext, offer: OfferAnswer): Promise<'take' | 'decline' | 'leave'> {
   const from = (await context.names([offer.peer])).shown(offer.peer);
   const said = offer.message === undefined ? '' : `: "${safeLine(offer.message)}"`;
   const what = `${safeLine(offer.name)} (${roughSize(offer.size)}) from ${safeLine(from)}, ${relativeTime(offer.at, Date.now())}${said}`;
-  const answer = (await ask(context.io, `${what}\nTake it? [y]es, [n]ot now, [d]ecline: `, false)).trim();
+  const answer = (await ask(context.io, `${what}\nAccept? [y]es, [n]ot now, [d]ecline: `, false)).trim();
   if (/^y(es)?$/i.test(answer)) return 'take';
   return /^d(ecline)?$/i.test(answer) ? 'decline' : 'leave';
 }
 
-/** True where nobody goes on with an offer: it was taken back, declined, or is too old. */
+/** True if an offer was withdrawn, declined, or has expired. */
 async function isOver({ client }: CliContext, aid: string, id: string): Promise<boolean> {
   try {
     return (await client.fileOfferGet({ aid, id })).state !== 'open';
@@ -115,7 +115,7 @@ async function isOver({ client }: CliContext, aid: string, id: string): Promise<
   }
 }
 
-/** Deletes what is here of files whose offers are over; parts of other agents' offers are left alone. */
+/** Deletes partial files whose offers are over. Parts that belong to other agents' offers stay. */
 async function discardOver({ client }: CliContext, aid: string, folder: string): Promise<void> {
   const ids = new Set(await partsIn(folder));
   if (ids.size === 0) return;
@@ -137,20 +137,20 @@ async function take(context: CliContext, aid: string, offer: OfferAnswer, folder
   return { offer_id, object_id, from, name, size, path };
 }
 
-/** A path as a person writes it who stands in the present folder. */
+/** A path relative to the current folder, if that is shorter. */
 function shortPath(path: string): string {
   const short = relative('.', path);
   return short.startsWith('..') ? path : short;
 }
 
 function receiving(svc: CommandGroup<typeof ACTING>): void {
-  svc.run('receive', 'take files that others offer: asks for each, goes on where it broke off', {
+  svc.run('receive', 'receive offered files; asks about each and resumes interrupted transfers', {
     examples: ['svc receive', 'svc receive bob -y --into ~/Downloads', 'svc receive --wait -y'],
     takes: {
-      '[from]': 'those of one sender, or one by its id as "svc files list" shows it; all where it is left out',
-      '-y, --yes': 'take them without asking',
-      '--into <folder>': 'where to; the present folder where it is left out',
-      '--wait': 'wait until something is offered',
+      '[from]': 'a sender, or an offer ID from "svc files list"; default: all',
+      '-y, --yes': 'accept without asking',
+      '--into <folder>': 'target folder; default: the current one',
+      '--wait': 'wait until a file is offered',
     },
     run: async (context, { aid, from, yes, into = '.', wait }) => {
       await checkFolder(into);
@@ -158,7 +158,7 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
       const offers = await offered(context, aid, from, wait === true);
       if (offers.length > 0 && yes !== true && !context.interactive)
         throw new SvcError('invalid_request', {
-          message: `Nothing was taken: nobody is there to ask about ${counted(offers.length, 'offered file')}. "svc files list" shows them; -y takes them.`,
+          message: `Nothing was received: there is no terminal to ask about ${counted(offers.length, 'offered file')}. "svc files list" shows the offers, -y accepts them.`,
         });
       const received: Received[] = [];
       for (const offer of offers) {
@@ -171,8 +171,8 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
     text: ({ offered: count, received }) =>
       received.length === 0
         ? count === 0
-          ? 'Nothing is offered.'
-          : 'Nothing was taken.'
+          ? 'No offers.'
+          : 'Nothing was received.'
         : formatTable(
             ['FILE', 'SIZE', 'FROM'],
             received.map(({ path, size, from }) => [shortPath(path), roughSize(size), from]),
@@ -196,31 +196,31 @@ function listText({ offers }: AnswerOf<'fileOfferList'>, names: Names): Laid {
         ? `${Math.floor((100 * (one.sent_bytes ?? 0)) / one.size)} %`
         : one.state,
     ]),
-    'No file is offered.',
+    'No files are offered.',
   );
 }
 
 function listing(svc: CommandGroup): void {
   const files = svc
-    .group('files', 'files that are offered to an agent and by it', ['svc files list', 'svc files withdraw 5f0c1d2e'])
+    .group('files', 'files offered to and by an agent', ['svc files list', 'svc files withdraw 5f0c1d2e'])
     .acting();
   files.run('list', 'list them, newest first', {
     examples: ['svc files list', 'svc files list --all'],
-    takes: { '--all': 'those that are over, too' },
+    takes: { '--all': 'include offers that are over' },
     watch: true,
     run: (context, { aid, all }) => context.client.fileOfferList({ aid, ...(all === true ? { all } : {}) }),
     aids: 'told',
     text: (answer, _, names) => listText(answer, names),
     quiet: ({ offers }) => offers.map(({ id }) => id).join('\n'),
   });
-  files.call('withdraw <id>', 'take an offer back: nobody gets the file by it any more', {
+  files.call('withdraw <id>', 'withdraw an offer, so that the file cannot be received', {
     operation: 'fileOfferWithdraw',
-    text: ({ name, peer }) => `${safeLine(name)} is not offered to ${peer} any more.`,
+    text: ({ name, peer }) => `${safeLine(name)} is no longer offered to ${peer}.`,
     quiet: ({ id }) => id,
   });
-  files.call('decline <id>', 'refuse an offered file', {
+  files.call('decline <id>', 'decline an offered file', {
     operation: 'fileOfferDecline',
-    text: ({ name, peer }) => `${safeLine(name)} is declined; ${peer} is told.`,
+    text: ({ name, peer }) => `Declined ${safeLine(name)}. ${peer} is notified.`,
     quiet: ({ id }) => id,
   });
 }

@@ -21,7 +21,7 @@ function invitationText(one: AnswerOf<'groupInvitations'>['invitations'][number]
 }
 
 function ways(group: CommandGroup<typeof ACTING>): void {
-  group.call('create [title]', 'make a group and print its link', {
+  group.call('create [title]', 'create a group and print its link', {
     examples: ['svc group create "Plans for May"'],
     operation: 'groupCreate',
     text: ({ group_id, link }) => formatFields({ group: group_id, link }),
@@ -30,16 +30,16 @@ function ways(group: CommandGroup<typeof ACTING>): void {
   group.call('invite <group> <agent>', 'invite an agent', {
     operation: 'groupInvite',
     input: ({ agent: target_aid, ...rest }) => ({ ...rest, target_aid }),
-    text: ({ delivered }) => (delivered ? 'The invitation was delivered.' : 'The invitation is on its way.'),
+    text: ({ delivered }) => (delivered ? 'The invitation was delivered.' : 'The invitation is queued.'),
     quiet: ({ delivered }) => (delivered ? 'delivered' : 'queued'),
   });
   group.call('join <link-or-group>', 'join a group by its link, or by its id after an invitation', {
     examples: ["svc group join 'svc://aid1…/groups/9f2c…#k7…'", 'svc group join 9f2c… --creator aid1…'],
     takes: {
-      '--creator <aid>': 'who made the group, where its id is given',
-      '--peer <aid>': 'a member to ask first',
-      '--inviter <aid>': 'who sent the invitation',
-      '--hint <aid...>': 'other members to ask',
+      '--creator <aid>': 'the creator of the group, if its ID is given',
+      '--peer <aid>': 'the member to contact first',
+      '--inviter <aid>': 'the sender of the invitation',
+      '--hint <aid...>': 'other members to contact',
     },
     operation: 'groupJoin',
     input: ({ aid, link_or_group: where, creator, peer, inviter, hint }) => ({
@@ -53,24 +53,24 @@ function ways(group: CommandGroup<typeof ACTING>): void {
     text: ({ group_id, state, title }) => formatFields({ group: group_id, state, title }),
     quiet: ({ group_id }) => group_id,
   });
-  group.call('refuse <group>', 'let an invitation to a group go; nobody is told', {
+  group.call('refuse <group>', 'decline a group invitation without notifying anyone', {
     operation: 'groupRefuse',
-    text: () => 'The invitation is gone.',
+    text: () => 'Declined the invitation.',
     quiet: (_, { group_id }) => group_id,
   });
-  group.call('leave <group>', 'leave a group; its creator cannot', {
+  group.call('leave <group>', 'leave a group (not possible for its creator)', {
     loses: ({ group_id }) => ({
       question: `Leave the group ${group_id}?`,
-      back: 'To come back you need its link ("svc group link" shows it now) or an invitation.',
+      back: 'To rejoin you need an invitation or the link of the group, which "svc group link" shows now.',
     }),
     operation: 'groupLeave',
-    text: () => 'The agent has left the group.',
+    text: () => 'Left the group.',
     quiet: (_, { group_id }) => group_id,
   });
 }
 
 function looks(group: CommandGroup<typeof ACTING>): void {
-  group.call('list', 'the groups of an agent', {
+  group.call('list', 'list the groups of an agent', {
     takes: PAGE,
     operation: 'groupList',
     watch: true,
@@ -87,24 +87,24 @@ function looks(group: CommandGroup<typeof ACTING>): void {
           g.mention_count,
           relativeTime(g.last_activity_at, Date.now()),
         ]),
-        'No groups yet. Make one with "svc group create".',
+        'No groups yet. Create one with "svc group create".',
       ),
     quiet: ({ groups }) => groups.map(({ group_id }) => group_id).join('\n'),
   });
-  group.call('invitations', 'the groups that an agent is invited to, each with the command that joins', {
+  group.call('invitations', 'list the group invitations of an agent, with the command to join', {
     examples: ['svc group invitations'],
     operation: 'groupInvitations',
     watch: true,
 
     text: ({ invitations }) =>
-      invitations.length === 0 ? 'No invitation waits.' : invitations.map(invitationText).join('\n'),
+      invitations.length === 0 ? 'No invitations.' : invitations.map(invitationText).join('\n'),
     quiet: ({ invitations }) => invitations.map(({ group_id }) => group_id).join('\n'),
   });
-  group.call('link <group>', 'the link of a group: who has it can join', {
+  group.call('link <group>', 'show the link of a group; anyone with the link can join', {
     operation: 'groupGetLink',
     text: ({ link }) => link,
   });
-  group.call('head <group>', 'title, counters and cursor of a group', {
+  group.call('head <group>', 'show title, counters and cursor of a group', {
     operation: 'groupHead',
     text: (head) =>
       formatFields({
@@ -120,7 +120,7 @@ function looks(group: CommandGroup<typeof ACTING>): void {
       }),
     quiet: ({ unread_count }) => `${unread_count}`,
   });
-  group.call('members <group>', 'the members of a group', {
+  group.call('members <group>', 'list the members of a group', {
     operation: 'groupMembers',
     text: ({ members }) =>
       formatTable(
@@ -135,10 +135,10 @@ function talk(group: CommandGroup<typeof ACTING>): void {
   group.call('send <group> [text]', 'add an entry to a group', {
     examples: ['svc group send 9f2c… "Who can take May?"', 'svc group send 9f2c… "I can" --reply-to 4be1… --to aid1…'],
     takes: {
-      '--kind <kind>': 'msg, file, title, remove, role, rekey, or a kind of your own',
-      '--ref <ref>': 'what it refers to; with file, an object id',
-      '--reply-to <entry>': 'the entry that it answers',
-      '--to <aid...>': 'who is mentioned',
+      '--kind <kind>': 'msg, file, title, remove, role, rekey, or a custom kind',
+      '--ref <ref>': 'reference; for a file, the object ID',
+      '--reply-to <entry>': 'the entry that this one answers',
+      '--to <aid...>': 'agents to mention',
     },
     operation: 'groupAppend',
     input: ({ text, ...rest }) => ({
@@ -148,16 +148,16 @@ function talk(group: CommandGroup<typeof ACTING>): void {
     text: ({ seq, entry_id }) => formatFields({ seq, entry: entry_id }),
     quiet: ({ entry_id }) => entry_id,
   });
-  group.call('read <group>', 'entries of a group, oldest first', {
+  group.call('read <group>', 'read the entries of a group, oldest first', {
     examples: ['svc group read 9f2c…', 'svc group read 9f2c… --after 17 --author aid1…'],
     takes: {
-      '--after <seq>': integer('begin behind this one'),
-      '--limit <count>': integer('at most 50'),
+      '--after <seq>': integer('start after this entry'),
+      '--limit <count>': integer('maximum 50'),
       '--kind <kind>': 'only this kind',
-      '--author <aid>': 'only by this agent',
-      '--since <time>': 'not before, ISO 8601',
-      '--until <time>': 'not after, ISO 8601',
-      '--to <aid>': 'only those that mention this agent',
+      '--author <aid>': 'only entries of this agent',
+      '--since <time>': 'only entries since this time, ISO 8601',
+      '--until <time>': 'only entries until this time, ISO 8601',
+      '--to <aid>': 'only entries that mention this agent',
       '--reply-to <entry>': 'only answers to this entry',
     },
     operation: 'groupRead',
@@ -167,30 +167,30 @@ function talk(group: CommandGroup<typeof ACTING>): void {
       since_ts,
       until_ts,
     }),
-    text: ({ entries }) => (entries.length === 0 ? 'Nothing more.' : entries.map(entryText).join('\n')),
+    text: ({ entries }) => (entries.length === 0 ? 'No more entries.' : entries.map(entryText).join('\n')),
     quiet: ({ scanned_to_seq }) => `${scanned_to_seq}`,
-    remark: ({ has_more, scanned_to_seq }) => has_more && `More entries follow: --after ${scanned_to_seq}`,
+    remark: ({ has_more, scanned_to_seq }) => has_more && `More entries: --after ${scanned_to_seq}`,
   });
-  group.call('mark-read <group>', 'mark entries as read up to a number', {
+  group.call('mark-read <group>', 'mark entries as read', {
     examples: ['svc group mark-read 9f2c… 17'],
-    takes: { '<seq>': integer('the last one that was read') },
+    takes: { '<seq>': integer('the last entry that was read') },
     operation: 'groupMarkRead',
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,
     quiet: ({ read_cursor }) => `${read_cursor}`,
   });
-  group.call('retract <group> <entry>', 'withdraw an entry: for its author and for admins', {
+  group.call('retract <group> <entry>', 'withdraw an entry (author and admins)', {
     loses: ({ entry_id }) => ({
       question: `Withdraw the entry ${entry_id} for all members?`,
-      back: 'A withdrawn entry does not come back: it has to be written again.',
+      back: 'A withdrawn entry cannot be restored. You would have to write it again.',
     }),
     operation: 'groupRetract',
-    text: () => 'The entry was retracted.',
+    text: () => 'Withdrew the entry.',
     quiet: ({ entry_id }) => entry_id,
   });
-  group.call('sync <group> <member>', 'compare with one member now', {
+  group.call('sync <group> <member>', 'synchronize with one member now', {
     operation: 'groupSync',
     input: ({ member: peer_aid, ...rest }) => ({ ...rest, peer_aid }),
-    text: ({ added, entry_count }) => `${added} new entries, ${entry_count} in all.`,
+    text: ({ added, entry_count }) => `${added} new entries, ${entry_count} in total.`,
     quiet: ({ added }) => `${added}`,
   });
 }

@@ -1,4 +1,4 @@
-/** `svc register`, `svc identity`: new identities. */
+/** `svc register`, `svc identity`: create identities. */
 
 import { SvcError } from '../../../foundation/errors.ts';
 import { parseServiceAddress } from '../../../foundation/service-address.ts';
@@ -15,25 +15,25 @@ import { formatFields } from '../text.ts';
 import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
 import { refuseTakenLabel, setLabel } from './alias.ts';
 
-/** An identity is published once it is registered, unless that is not wanted. */
+/** A new identity is published after registration unless this option is set. */
 export const NO_PUBLISH = {
-  '--no-publish': 'do not publish it, whatever auto_publish says, until "svc agents publish" does',
+  '--no-publish': 'do not publish it until "svc agents publish", whatever auto_publish says',
 } as const;
 
 const REGISTER = {
   '--service-tcp <address>': 'the service that answers its calls: host:port, http://host:port or https://host:port',
-  '--label <label>': 'a name of your own for it, usable wherever a command takes an AID',
-  '--save-master <file>': 'write the master key to a new file of mode 0600 instead of showing it',
+  '--label <label>': 'your label for it, valid wherever a command accepts an AID',
+  '--save-master <file>': 'save the master key to a new file with mode 0600 instead of printing it',
   ...NO_PUBLISH,
 } as const;
 
 type Typeable = Typed<'', typeof REGISTER>;
-/** Who registers for another purpose has names of its own. */
+/** Commands that register for another purpose have their own name option. */
 type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<Typeable, 'label'>>;
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
-/** What is known of a new agent before it is registered. */
+/** What is known about a new agent before it is registered. */
 export interface MadeAgent {
   readonly aid: string;
   readonly label?: string | undefined;
@@ -45,17 +45,17 @@ interface Registered extends MadeAgent, Partial<PublishAttempt> {
 }
 
 export const MASTER_WARNING =
-  'The master key is shown once and not kept by svcd. Store it offline: it is the only way to restore this identity.';
+  'The master key is shown once and svcd does not store it. Keep it offline: it is the only way to restore this identity.';
 
 /** Where the master key of a new identity is. */
 export function masterText({
   master_private_key_hex: key,
   master_file: file,
 }: Pick<Registered, 'master_private_key_hex' | 'master_file'>): string {
-  return key ?? (file === undefined ? 'the one you have' : `saved in ${file}`);
+  return key ?? (file === undefined ? 'the key that you provided' : `saved in ${file}`);
 }
 
-/** How an identity is shown that was registered. */
+/** Output for a registered identity. */
 export const REGISTERED = {
   text: (r: Registered): Laid =>
     formatFields({
@@ -67,40 +67,40 @@ export const REGISTERED = {
   quiet: ({ aid }: Registered): string => aid,
 };
 
-/** Gives a new agent its label. The identity stands without one too. */
+/** Labels a new agent. A failure leaves the identity registered. */
 async function labelled(context: CliContext, aid: string, label: string): Promise<void> {
   try {
     await setLabel(context, aid, label);
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'unknown failure';
-    context.warn(`It is registered, but not called "${label}": ${reason} Another: svc alias add <label> ${aid}`);
+    context.warn(`The agent is registered, but could not get the label "${label}": ${reason} Try another one: svc alias add <label> ${aid}`);
   }
 }
 
 /**
- * Writes the master key of a new agent before the agent is made, in the form that the command has for its answer.
+ * Prints the master key before the agent is registered, in the output format of the command.
  * @throws SvcError `not_writable`
  */
 export type ShowKey = (agent: MadeAgent, made: string) => Promise<void>;
 
 /**
- * Makes an identity, saves or shows its master key, and only then registers and publishes it.
- * @throws SvcError `not_writable` if the key can be neither saved nor shown: nothing is registered then
+ * Creates an identity, saves or prints its master key, and only then registers and publishes it.
+ * @throws SvcError `not_writable` if the key can be neither saved nor printed. Nothing is registered in that case
  */
 export async function register(context: CliContext, options: RegisterOptions, showKey: ShowKey, kind?: WalletKind) {
   const { save_master: file, label, service_tcp } = options;
-  // A service that no daemon binds is refused before a key is shown that would belong to no agent.
+  // Reject an invalid service before a key is shown that would belong to no agent.
   if (service_tcp !== undefined) parseServiceAddress(service_tcp);
   const identity = await newIdentity(context, options, kind);
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;
-  // A key file of an identity that no daemon takes would only be in the way of the next try.
+  // Check that the daemon answers first. Otherwise a key file would be left behind that blocks the next attempt.
   await context.client.agentsList({ limit: 1 });
   if (label !== undefined) await refuseTakenLabel(context, label);
   if (file !== undefined) saveMasterKey(file, aid, masterHex);
   const shown = file === undefined && !ownMaster ? masterHex : undefined;
   if (shown !== undefined) {
     const made = `The agent ${aid} is registered. If its master key was lost, delete it: svc agents del ${aid}`;
-    // With --quiet, standard output holds the AID alone.
+    // With --quiet, standard output contains only the AID.
     if (isQuiet(context)) await deliver(context.io.stderr, `master key of ${aid}: ${masterHex}\n`);
     else await showKey({ aid, label, master_private_key_hex: shown }, made);
   }
@@ -120,10 +120,10 @@ function isQuiet({ options }: CliContext): boolean {
   return options.quiet === true && options.json !== true;
 }
 
-/** Errors after which nobody knows whether an identity was registered, or will be. */
+/** Errors after which the identity may or may not be registered. */
 const UNCERTAIN: ReadonlySet<string> = new Set(['timeout', 'cancelled', 'daemon_unreachable']);
 
-/** True where a daemon has refused an identity, and says that it does not have it: its master key is that of nobody. */
+/** True if the daemon rejected an identity and confirms that it does not have it. Its master key is useless then. */
 async function isRefused({ client }: CliContext, aid: string, error: unknown): Promise<boolean> {
   if (!(error instanceof SvcError) || UNCERTAIN.has(error.code)) return false;
   try {
@@ -134,7 +134,7 @@ async function isRefused({ client }: CliContext, aid: string, error: unknown): P
   }
 }
 
-/** Registers an identity here and publishes it, unless that is not wanted. */
+/** Registers an identity here and publishes it, unless disabled. */
 export async function registerIdentity(
   context: CliContext,
   { operational_private_key_hex, delegation_proof_hex }: Credentials,
@@ -156,12 +156,11 @@ function ofWallet(kind: WalletKind | undefined): string {
 }
 
 /**
- * `svc register` and `svc agents new` are the same command; `svc agents new-eth` is it for one kind
- * of wallet.
- * @param path what is typed behind `svc`
+ * Adds `svc register`, `svc agents new`, or `svc agents new-eth` for one kind of wallet.
+ * @param path the words after `svc`
  */
 export function addRegister(parent: CommandGroup, path: string, kind?: WalletKind): void {
-  parent.run(path.replace(/^.* /, ''), `make an identity${ofWallet(kind)}, register it here and publish it`, {
+  parent.run(path.replace(/^.* /, ''), `create an identity${ofWallet(kind)}, register it here and publish it`, {
     examples: [`svc ${path} --service-tcp 127.0.0.1:8080 --save-master master.key`, `svc ${path} --label home`],
     takes: { ...REGISTER, ...(kind?.takes ?? { ...WALLET, ...MASTER }), ...EXPIRES },
     run: (context, typed) =>
@@ -183,10 +182,10 @@ async function makeKeys(context: CliContext, options: IdentityOptions, kind?: Wa
 
 export function identityCommands(svc: CommandGroup): void {
   addRegister(svc, 'register');
-  const identity = svc.group('identity', 'make keys', ['svc identity new']);
+  const identity = svc.group('identity', 'create keys', ['svc identity new']);
   for (const kind of [undefined, ...WALLETS]) {
     const usage = kind?.command ?? 'new';
-    identity.run(usage, `make the keys of an identity${ofWallet(kind)} and print them; nothing is registered or kept`, {
+    identity.run(usage, `create the keys of an identity${ofWallet(kind)} and print them without registering or storing anything`, {
       examples: [`svc identity ${usage} --json`],
       takes: { ...EXPIRES, ...(kind?.takes ?? MASTER) },
       run: (context, typed) => makeKeys(context, typed, kind),

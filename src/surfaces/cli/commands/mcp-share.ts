@@ -1,4 +1,4 @@
-/** `svc mcp share`: an MCP server of this machine for the agents that are let in, as long as the command runs. */
+/** `svc mcp share`: shares an MCP server of this machine with allowed agents while the command runs. */
 import { systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { Gate } from '../../mcp-share/gate.ts';
@@ -15,13 +15,13 @@ import { formatFields, safeText } from '../text.ts';
 import { MASTER_WARNING, type MadeAgent, masterText } from './identity.ts';
 
 const TAKES = {
-  '<server...>': 'the command that starts the server, behind "--", or the address of one that runs',
-  '--name <name>': 'what it is called, by others and as a label here; an agent of this name is used again',
-  '--aid <aid>': 'the agent whose server it is; the only one where it is left out, and a new one where there is none',
-  '--allow <agent>': repeated('who may use it; may be repeated. Nobody else may'),
-  '--tools <agent=tool,…>': repeated('who may use it, and nothing but these of its tools; may be repeated'),
-  '--replace': 'replace the service that the agent is bound to, as long as this runs',
-  '--save-master <file>': 'write the master key of a new agent to a new file of mode 0600 instead of showing it',
+  '<server...>': 'the command that starts the server, after "--", or the URL of a running server',
+  '--name <name>': 'its name for others, and its label here; an existing agent with this name is reused',
+  '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
+  '--allow <agent>': repeated('an agent that may use it; repeatable. All others are denied'),
+  '--tools <agent=tool,…>': repeated('an agent that may use only these tools; repeatable'),
+  '--replace': 'replace the service of the agent while this command runs',
+  '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
 } as const;
 
 type Sharing = Omit<Typed<'', typeof TAKES>, 'server'>;
@@ -36,14 +36,14 @@ interface Shared extends ShareAgent {
   readonly publish_error?: string | undefined;
 }
 
-/** AID → tools, of `agent=tool,tool`. @throws SvcError `invalid_request`, `bad_aid` */
+/** AID → tools, from `agent=tool,tool`. @throws SvcError `invalid_request`, `bad_aid` */
 async function toolLists(context: CliContext, texts: readonly string[]): Promise<Map<string, Set<string>>> {
   const lists = new Map<string, Set<string>>();
   for (const text of texts) {
     const [, agent, names] = /^([^=]+)=(.+)$/.exec(text) ?? [];
     if (agent === undefined || names === undefined)
       throw new SvcError('invalid_request', {
-        message: 'Say --tools <agent>=<tool>,<tool>, such as --tools bob=search.',
+        message: 'Use --tools <agent>=<tool>,<tool>, such as --tools bob=search.',
       });
     const aid = await context.aid(agent);
     const tools = names.split(',').map((name) => name.trim());
@@ -52,37 +52,37 @@ async function toolLists(context: CliContext, texts: readonly string[]): Promise
   return lists;
 }
 
-/** A mistyped name would open nothing, and nobody would know why. @throws SvcError `invalid_request` */
+/** Rejects unknown tool names, which would silently allow nothing. @throws SvcError `invalid_request` */
 function checkTools({ tools, title }: Seen, lists: ReadonlyMap<string, ReadonlySet<string>>): void {
   if (title === null || tools.length === 0) return;
   const unknown = [...lists.values()].flatMap((names) => [...names]).find((name) => !tools.includes(name));
   if (unknown !== undefined)
     throw new SvcError('invalid_request', {
-      message: `The server has no tool "${unknown}". It has ${tools.join(', ')}.`,
+      message: `The server has no tool "${unknown}". Its tools: ${tools.join(', ')}.`,
     });
 }
 
-/** What is shared: a command, or an address. */
+/** The server to share: a command or a URL. */
 function serverOf(words: readonly string[]): { command: string; args: string[] } | URL {
   const [first = '', ...args] = words;
   if (!/^https?:\/\//i.test(first)) return { command: first, args };
   const url = URL.parse(first);
   if (url === null || args.length > 0)
     throw new SvcError('invalid_request', {
-      message: 'An address of a server stands alone: http://127.0.0.1:3000/mcp',
+      message: 'The URL of a server takes no further words: http://127.0.0.1:3000/mcp',
     });
   return url;
 }
 
 async function share(context: CliContext, words: readonly string[], options: Sharing): Promise<undefined> {
   if (context.options.via !== undefined)
-    throw new SvcError('local_only', { message: 'A server is shared by the machine that it is on: leave --via out.' });
+    throw new SvcError('local_only', { message: 'A server can only be shared by its own machine. Omit --via.' });
   const server = serverOf(words);
   const lists = await toolLists(context, options.tools ?? []);
   const named = await Promise.all((options.allow ?? []).map((agent) => context.aid(agent)));
   const { io } = context;
   const log = (text: string): void => void io.stderr.write(safeText(text));
-  // From here on a signal has to end the server's processes, too.
+  // From here on a signal must also stop the processes of the server.
   const end = new AbortController();
   const ending = askedToEnd(io.signal).then(() => end.abort());
   const { open } = await import('../../mcp-share/open.ts');
@@ -105,7 +105,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
     await show(context, shared, options, SHARED);
     await ending;
   } finally {
-    // The daemon may be gone: what it was told of the port does nobody harm, for nobody else can prove to be this.
+    // The daemon may be stopped. A stale binding is harmless, because no other process can prove to be this one.
     await unbindShare(context, aid, gate.address).catch(() => {});
     await gate.close();
   }
@@ -117,14 +117,14 @@ const SHARED: Shown<Partial<Shared> & MadeAgent, unknown> = {
   text: (one, _, names) => {
     const { master_private_key_hex: key, allowed, tools } = one;
     const lets = allowed?.map((aid) => names.nameOf(aid) ?? aid).join(', ');
-    // Before the agent is made only its key can be shown.
+    // Before the agent is registered only its key can be shown.
     const isMade = one.service_tcp !== undefined;
     return formatFields({
       ...(key === undefined ? {} : { aid: one.aid, 'master key': key }),
       name: isMade ? one.name : undefined,
-      server: isMade ? (one.server ?? 'asks for authorization first') : undefined,
+      server: isMade ? (one.server ?? 'requires authorization') : undefined,
       tools: tools?.length === 0 ? 'none shown' : tools?.join(', '),
-      'lets in': lets === '' ? 'nobody yet' : lets,
+      'allowed': lets === '' ? 'no one yet' : lets,
       replaces: one.replaced ?? undefined,
       ...(key === undefined ? { aid: one.aid } : {}),
       ...(key === undefined && one.master_file !== undefined ? { 'master key': masterText(one) } : {}),
@@ -135,15 +135,15 @@ const SHARED: Shown<Partial<Shared> & MadeAgent, unknown> = {
   remark: ({ aid, allowed, master_private_key_hex }) =>
     [
       master_private_key_hex !== undefined && MASTER_WARNING,
-      allowed?.length === 0 && `Let somebody in: "svc agents acl allow ${aid} --aid <agent>".`,
-      `They use it with "svc mcp use ${aid} --into claude-code". It is shared until this command ends.`,
+      allowed?.length === 0 && `Allow an agent: "svc agents acl allow ${aid} --aid <agent>".`,
+      `Others use it with "svc mcp use ${aid} --into claude-code". It is shared until this command stops.`,
     ]
       .filter((line) => typeof line === 'string')
       .join('\n'),
 };
 
 export function addShare(mcp: CommandGroup): void {
-  mcp.run('share', 'let other agents use an MCP server of this machine, as long as this runs', {
+  mcp.run('share', 'share an MCP server of this machine with other agents while this runs', {
     examples: [
       'svc mcp share --name notes --allow bob -- npx my-notes-server',
       'svc mcp share http://127.0.0.1:3000/mcp --name notes --tools bob=search,read',

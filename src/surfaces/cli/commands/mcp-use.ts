@@ -1,4 +1,4 @@
-/** `svc mcp use`: the MCP server that another agent shares, for programs of this machine. */
+/** `svc mcp use`: makes the MCP server that another agent shares available to local programs. */
 import { resolve } from 'node:path';
 import { systemClock } from '../../../foundation/clock.ts';
 import { homeDirectory } from '../../../foundation/data-dir/paths.ts';
@@ -20,17 +20,17 @@ const INTO: Taken<string | undefined> = {
 
 const TAKES = {
   '--into <client>': INTO,
-  '--name <name>': 'with --into, what it is called there; its name here where it is left out',
-  '--dry-run': 'with --into, only say what would be written',
-  '--stdio': 'be the server, on standard input and output: what a client starts',
-  '--local-aid <aid>': 'the agent that calls; may be left out where there is only one',
-  '--access-token <secret>': accessToken('what the remote agent asks for'),
+  '--name <name>': 'with --into, its name in that client; default: its name here',
+  '--dry-run': 'with --into, only print what would be written',
+  '--stdio': 'act as the server on standard input and output; clients start this',
+  '--local-aid <aid>': 'the calling agent; optional if there is only one',
+  '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
 type Using = Typed<'<agent>', typeof TAKES>;
 type Way = Pick<Using, 'local_aid' | 'access_token'>;
 
-/** Where the server of an agent is, for programs of this machine. @throws SvcError as `originOpen` */
+/** The local URL of an agent's server. @throws SvcError as `originOpen` */
 async function addressOf(context: CliContext, aid: string, { local_aid, access_token }: Way): Promise<URL> {
   const { url } = await context.client.originOpen({
     aid,
@@ -48,7 +48,7 @@ async function beServer(context: CliContext, aid: string, way: Way): Promise<und
   return undefined;
 }
 
-/** How a client starts the server: this very program, which a desktop would not find by its name. */
+/** The command that a client runs: the absolute path of this program, because desktop programs have another PATH. */
 function launchFor(context: CliContext, aid: string, { local_aid }: Way): ClientLaunch {
   const [command = 'node', script = 'svc'] = process.argv;
   const api = context.options.api ?? context.io.env['SVC_API'];
@@ -58,7 +58,7 @@ function launchFor(context: CliContext, aid: string, { local_aid }: Way): Client
     ...(local_aid === undefined ? [] : ['--local-aid', local_aid]),
     ...(api === undefined ? [] : ['--api', context.api]),
   ];
-  // A daemon that restarts on another port is found by its directory.
+  // A daemon that restarts on another port is found through its data directory.
   return {
     command,
     args,
@@ -70,14 +70,14 @@ function thisMachine({ io }: CliContext): Machine {
   return { platform: process.platform, home: io.env['HOME'] ?? homeDirectory(), environment: io.env };
 }
 
-/** A name as it may stand in any client's configuration. */
+/** A name that every client configuration accepts. */
 function entryName(text: string): string {
   return text.replaceAll(/[^A-Za-z0-9_-]+/g, '-').slice(0, 64) || 'friend';
 }
 
 async function use(context: CliContext, typed: Using) {
   if (context.options.via !== undefined)
-    throw new SvcError('local_only', { message: 'Clients are on this machine: leave --via out.' });
+    throw new SvcError('local_only', { message: 'MCP clients run on this machine. Omit --via.' });
   const aid = await context.aid(typed.agent);
   const way: Way = {
     local_aid: typed.local_aid === undefined ? undefined : await context.aid(typed.local_aid),
@@ -89,16 +89,16 @@ async function use(context: CliContext, typed: Using) {
   const { lookAtUrl } = await import('../../mcp-share/look.ts');
   const used = { aid, url: url.href, into: typed.into, added, aside };
   try {
-    const { title, tools } = await context.progress('Looking at the server', lookAtUrl(url));
+    const { title, tools } = await context.progress('Connecting to the server', lookAtUrl(url));
     return { ...used, server: title, tools, problem: undefined };
   } catch (error) {
-    // It is added all the same: a server that is away comes back.
+    // The entry is added even if the server is offline now.
     const problem = error instanceof Error ? error.message : 'unknown failure';
     return { ...used, server: null, tools: [], problem };
   }
 }
 
-/** Adds the server to the configuration of a client, where that is wanted. @throws SvcError `config_invalid` */
+/** Adds the server to the configuration of a client, if requested. @throws SvcError `config_invalid` */
 function into(context: CliContext, aid: string, { into: client, name, agent, dry_run, ...way }: Using) {
   if (client === undefined || !isMcpClient(client)) return { added: undefined, aside: undefined };
   const called = entryName(name ?? agent);
@@ -107,7 +107,7 @@ function into(context: CliContext, aid: string, { into: client, name, agent, dry
 }
 
 export function addUse(mcp: CommandGroup): void {
-  mcp.run('use <agent>', 'use the MCP server that another agent shares', {
+  mcp.run('use <agent>', 'use an MCP server that another agent shares', {
     examples: ['svc mcp use bob --into claude-code', 'svc mcp use bob', 'svc mcp use bob --stdio'],
     takes: TAKES,
     run: use,
@@ -124,8 +124,8 @@ export function addUse(mcp: CommandGroup): void {
         address: url,
         server:
           problem === undefined
-            ? (server ?? 'asks for authorization: give clients the address')
-            : `none answers there now (${problem})`,
+            ? (server ?? 'requires authorization: configure clients with the URL')
+            : `no response now (${problem})`,
         tools: tools.length === 0 ? undefined : tools.join(', '),
       }),
       ...(added === undefined ? [] : [added.trimEnd()]),
@@ -133,6 +133,6 @@ export function addUse(mcp: CommandGroup): void {
     quiet: ({ url }) => url,
     remark: ({ added }, { agent }) =>
       added === undefined &&
-      `Clients that take an address use this one; the others start "svc mcp use ${agent} --stdio", which --into adds to them.`,
+      `Clients that accept a URL can use this one. Others start "svc mcp use ${agent} --stdio", which --into configures.`,
   });
 }

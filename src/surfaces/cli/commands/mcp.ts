@@ -1,4 +1,4 @@
-/** `svc mcp`: MCP servers of this machine for the agents of others, and theirs for programs here. */
+/** `svc mcp`: shares local MCP servers with other agents, and makes theirs available here. */
 import type { CommandGroup } from '../command-group.ts';
 import { addShare } from './mcp-share.ts';
 import { addUse } from './mcp-use.ts';

@@ -18,33 +18,33 @@ type AgentDocument = AnswerOf<'agentBundle'>;
 type Imported = AnswerOf<'agentImport'>;
 
 const EXPORT = {
-  '-o, --out <file>': 'write to a new file of mode 0600',
-  '--password': 'seal it with a password, which is asked for',
-  '--password-file <file>': 'seal it with the password in the first line of a file',
+  '-o, --out <file>': 'write to a new file with mode 0600',
+  '--password': 'encrypt it with a password from a prompt',
+  '--password-file <file>': 'encrypt it with the password in the first line of a file',
 } as const;
 
 const IMPORT = {
-  '--service-tcp <address>': 'the service that answers its calls here, in place of the exported one',
-  '--password-file <file>': 'file with the password of a sealed export; it is asked for otherwise',
+  '--service-tcp <address>': 'the service that answers its calls here, instead of the exported one',
+  '--password-file <file>': 'file with the password of an encrypted export; prompts if omitted',
 } as const;
 
 const CLEAR_WARNING =
-  'The file holds the operational key in clear: whoever reads it can act as the agent. With --password it is sealed.';
+  'The file contains the operational key unencrypted. Anyone who can read it can act as the agent. Use --password to encrypt it.';
 const MOVED_HINT =
-  'Now stop the old daemon, or delete the agent there: what comes to it from now on is not in the file.';
+  'Now stop the old daemon, or delete the agent there: the file does not include what the agent receives from now on.';
 
-/** Largest file that is looked at: a document with blanks, or sealed. */
+/** Largest file that is read, bytes: a document with whitespace, or an encrypted one. */
 const MAX_FILE_BYTES: number = 2 * MAX_AGENT_DOCUMENT_BYTES;
 
-/** What is to be known of a file that was written. */
+/** What the user should know about the written file. */
 function exportRemarks(sealed: boolean, left: AgentDocument['left_out']): string {
   const { objects, chat_entries: entries, room_copies } = left;
   const rooms = room_copies.length;
   const lines = [
     !sealed && CLEAR_WARNING,
-    objects > 0 && `${objects} objects stay here: copy files_root yourself.`,
-    entries > 0 && `${entries} old chat entries had no room.`,
-    rooms > 0 && `${rooms} large rooms are not copied: they are fetched from their members.`,
+    objects > 0 && `${objects} objects are not included. Copy files_root yourself.`,
+    entries > 0 && `${entries} old chat entries did not fit.`,
+    rooms > 0 && `${rooms} large groups are not included. The agent fetches them from their members.`,
     MOVED_HINT,
   ];
   return lines.filter(Boolean).join('\n');
@@ -54,9 +54,9 @@ async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof E
   const { aid, out } = options;
   const sealed = options.password === true || options.password_file !== undefined;
   if (sealed && out === undefined && context.io.stdout.isTTY === true)
-    throw new SvcError('invalid_request', { message: 'A sealed file is no text: say where to write it with -o.' });
+    throw new SvcError('invalid_request', { message: 'An encrypted file is binary. Choose a file with -o.' });
   if (out !== undefined) refuseExisting(out);
-  // Before the password is asked for: nobody types one for an agent that is not here.
+  // Check that the agent exists before prompting for a password.
   const document = await context.withOwn(context.client.agentBundle({ aid }));
   const text = Buffer.from(`${safeJson(document, sealed ? 0 : 2)}\n`);
   const content = sealed ? seal('agent', await newPassword(context, options), [text]) : [text];
@@ -93,11 +93,11 @@ async function importAgent(
     const bundle = { ...document, ...(service === undefined ? {} : { service_tcp: service }) } as AgentDocument;
     return context.progress('Importing', client.agentImport(bundle));
   }
-  // The bare credentials, as GET /agents/{aid}/export gives them.
+  // Bare credentials as returned by GET /agents/{aid}/export.
   const operational_private_key_hex = textAt(document, 'operational_private_key_hex');
   const delegation_proof_hex = textAt(document, 'delegation_proof_hex');
   if (operational_private_key_hex === undefined || delegation_proof_hex === undefined)
-    throw new SvcError('bad_file', { message: `${file} is not an exported agent: it lacks its keys.` });
+    throw new SvcError('bad_file', { message: `${file} is not an exported agent: its keys are missing.` });
   const service_tcp = service ?? textAt(document, 'service_tcp');
   return client.agentRegister({ operational_private_key_hex, delegation_proof_hex, service_tcp });
 }
@@ -105,11 +105,11 @@ async function importAgent(
 function importedText(r: Imported): Laid {
   return formatFields({
     aid: r.aid,
-    'calls go to': r.service_tcp === '' ? 'nothing: bind a service with "svc inbound bind"' : r.service_tcp,
+    'calls go to': r.service_tcp === '' ? 'none: bind a service with "svc inbound bind"' : r.service_tcp,
     services: r.services,
     tunnels: r.tunnels,
     'local addresses': r.origins,
-    'notes waiting': r.notes,
+    'pending notes': r.notes,
     'chat friends': r.conversations,
     rooms: r.rooms,
   });
@@ -117,22 +117,22 @@ function importedText(r: Imported): Laid {
 
 function importRemarks({ ports_taken }: Imported): string {
   return [
-    ...ports_taken.map((port) => `The agent is not served on port ${port}: something else has it here.`),
-    'What it publishes goes out from here now; where it still runs elsewhere, it is renewed there no more.',
+    ...ports_taken.map((port) => `The agent has no listener on port ${port}: another program uses it.`),
+    'This node now publishes for the agent. If it still runs elsewhere, that node stops renewing its records.',
   ].join('\n');
 }
 
 /** Adds the commands below `svc agents`. */
 export function moveCommands(agents: CommandGroup): void {
-  agents.run('export <aid>', 'write down everything that an agent has, keys included, to move it to another machine', {
+  agents.run('export <aid>', 'export an agent with its keys and data, to move it to another machine', {
     examples: ['svc agents export laptop -o laptop.agent --password'],
     takes: EXPORT,
     run: exportAgent,
-    text: ({ file, size, sealed }) => `Written to ${file}, ${size} bytes${sealed ? ', sealed' : ''}.`,
+    text: ({ file, size, sealed }) => `Wrote ${file}, ${size} bytes${sealed ? ', encrypted' : ''}.`,
     quiet: ({ file }) => file,
     remark: ({ sealed, left_out }) => exportRemarks(sealed, left_out),
   });
-  agents.run('import <file>', 'take in an exported agent, all of it or nothing', {
+  agents.run('import <file>', 'import an exported agent, all or nothing', {
     examples: ['svc agents import laptop.agent --service-tcp 127.0.0.1:8080'],
     takes: IMPORT,
     run: importAgent,

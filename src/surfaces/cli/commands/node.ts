@@ -4,17 +4,17 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { type Glance, statusText } from '../status-text.ts';
 
-/** Null where no daemon answers. */
+/** Null if the daemon does not answer. */
 async function daemonVersion(context: CliContext): Promise<string | null> {
   if (context.absence !== null) return null;
   const status = await context.client.status().catch(() => null);
   return status?.version ?? null;
 }
 
-/** Agents that are looked at for what is wrong with them. */
+/** Number of agents whose problems are shown. */
 const MAX_AGENTS = 50;
 
-/** The state of the node, and of its agents where a person reads it. */
+/** The state of the node, and of its agents if a person reads it. */
 async function glance({ client, options }: CliContext): Promise<Glance> {
   const nobody = { agents: [], next_cursor: undefined };
   const people = options.json !== true && options.quiet !== true;
@@ -26,7 +26,7 @@ async function glance({ client, options }: CliContext): Promise<Glance> {
 }
 
 export function nodeCommands(svc: CommandGroup, version: string): void {
-  svc.run('status', 'show the state of the node: what is wrong, what waits, agents, network, traffic', {
+  svc.run('status', 'show the state of the node: problems, pending items, agents, network, traffic', {
     examples: ['svc status', 'svc status --watch', 'svc status --json | jq .dht_peers'],
     run: glance,
     json: ({ status }) => status,

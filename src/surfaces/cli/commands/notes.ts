@@ -1,4 +1,4 @@
-/** `svc note`: sealed messages that wait for their recipient. */
+/** `svc note`: sealed messages that are stored until their recipient reads them. */
 import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { counted, relativeTime } from '../../../foundation/plain-words.ts';
@@ -11,19 +11,19 @@ import { formatFields } from '../text.ts';
 type Messages = AnswerOf<'mailboxList'>['messages'];
 type Queued = AnswerOf<'mailboxQueued'>['messages'];
 
-/** `msg_type` of a note that is not given as text, unless the command says otherwise. */
+/** Default `msg_type` of a note that is not text. */
 const DEFAULT_TYPE = 1;
 
 function bodyOf(base64: string | undefined, text: string | undefined): string {
   if ((base64 === undefined) === (text === undefined))
     throw new SvcError('invalid_request', {
       message:
-        'Say who sends, who receives, and what: svc note send <local> <remote> --text "Guten Tag", or the body in base64 in place of --text.',
+        'Give sender, recipient and body: svc note send <local> <remote> --text "Guten Tag", or the body in base64 instead of --text.',
     });
   return base64 ?? Buffer.from(text ?? '').toString('base64');
 }
 
-/** The body as text where it is text, in base64 otherwise. */
+/** The body as text if it is UTF-8, otherwise in base64. */
 function shownBody(base64: string): string {
   const bytes = Buffer.from(base64, 'base64');
   try {
@@ -50,21 +50,21 @@ const NOTES = {
 };
 
 export function noteCommands(svc: CommandGroup): void {
-  const note = svc.group('note', 'sealed notes, for agents that may be offline', [
+  const note = svc.group('note', 'sealed notes for agents that may be offline', [
     'svc note send aid1… aid1… --text "Guten Tag"',
     'svc note poll aid1…',
   ]);
-  note.call('send', 'seal a note for an agent and send it', {
+  note.call('send', 'send a sealed note to an agent', {
     examples: [
       'svc note send aid1… aid1… --text "Guten Tag"',
       'svc note send aid1… aid1… "$(base64 -w0 plan.pdf)" --msg-type 3',
     ],
     takes: {
-      '<local>': 'the local agent that sends',
-      '<remote>': 'the agent that it is for',
+      '<local>': 'the local sender',
+      '<remote>': 'the recipient',
       '[body-base64]': `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`,
       '--text <text>': 'the body as text',
-      '--msg-type <number>': integer(`what the body is (default ${DEFAULT_TYPE}; ${NOTE_TYPE.text} with --text)`),
+      '--msg-type <number>': integer(`type of the body (default ${DEFAULT_TYPE}; ${NOTE_TYPE.text} with --text)`),
     },
     operation: 'mailboxSend',
     own: true,
@@ -78,19 +78,19 @@ export function noteCommands(svc: CommandGroup): void {
     text: ({ message_id, delivered, replicas, queued }) =>
       formatFields({
         message: message_id,
-        delivered: delivered ? 'yes' : 'not yet: the recipient finds it when it is back',
-        'kept by': queued
-          ? 'this node only: it is queued and sent when another node answers; see "svc note queued"'
+        delivered: delivered ? 'yes' : 'not yet: the recipient receives it when it is back',
+        'stored at': queued
+          ? 'this node only: it is queued and sent when another node responds; see "svc note queued"'
           : counted(replicas, 'other node'),
       }),
     quiet: ({ message_id }) => message_id,
   });
-  note.call('list', 'show the notes that wait; they stay', {
+  note.call('list', 'list the received notes without deleting them', {
     examples: ['svc note list aid1…'],
     takes: {
       '<local>': 'the local agent',
-      '--limit <count>': integer('at most 500'),
-      '--cursor <cursor>': 'next_cursor of the page before',
+      '--limit <count>': integer('maximum 500'),
+      '--cursor <cursor>': 'next_cursor of the previous page',
     },
     operation: 'mailboxList',
     watch: true,
@@ -98,14 +98,14 @@ export function noteCommands(svc: CommandGroup): void {
     own: true,
     input: ({ local: aid, ...page }) => ({ aid, ...page }),
     ...NOTES,
-    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes follow: --cursor ${next_cursor}`,
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes: --cursor ${next_cursor}`,
   });
-  note.call('queued', 'show the notes that no other node has yet', {
+  note.call('queued', 'list the notes that are still queued on this node', {
     examples: ['svc note queued aid1…'],
     takes: {
-      '<local>': 'the local agent that sent them',
-      '--limit <count>': integer('at most 500'),
-      '--cursor <cursor>': 'next_cursor of the page before',
+      '<local>': 'the local sender',
+      '--limit <count>': integer('maximum 500'),
+      '--cursor <cursor>': 'next_cursor of the previous page',
     },
     operation: 'mailboxQueued',
     watch: true,
@@ -113,24 +113,24 @@ export function noteCommands(svc: CommandGroup): void {
     input: ({ local: aid, ...page }) => ({ aid, ...page }),
     text: ({ messages }) => (messages.length === 0 ? 'No queued notes.' : messages.map(queuedText).join('\n')),
     quiet: ({ messages }) => messages.map(({ message_id }) => message_id).join('\n'),
-    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes follow: --cursor ${next_cursor}`,
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More notes: --cursor ${next_cursor}`,
   });
-  note.call('unqueue', 'take a queued note back', {
+  note.call('unqueue', 'remove a note from the queue', {
     examples: ['svc note unqueue aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    takes: { '<local>': 'the local agent', '<message>': 'its message id, as "svc note queued" shows it' },
+    takes: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note queued"' },
     loses: ({ message }) => ({
-      question: `Take the queued note ${message} back?`,
-      back: 'It can only be written again.',
+      question: `Remove the note ${message} from the queue?`,
+      back: 'To send it you would have to write it again.',
     }),
     operation: 'mailboxQueuedDelete',
     own: true,
     input: ({ local: aid, message: message_id }) => ({ aid, message_id }),
-    text: () => 'The note is no longer queued.',
+    text: () => 'Removed the note from the queue.',
     quiet: (_, { message }) => message,
   });
-  note.call('del', 'delete one note that waits', {
+  note.call('del', 'delete one received note', {
     examples: ['svc note del aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    takes: { '<local>': 'the local agent', '<message>': 'its message id, as "svc note list" shows it' },
+    takes: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note list"' },
     loses: ({ message }) => ({
       question: `Delete the note ${message}?`,
       back: 'Only its sender can send it again.',
@@ -138,20 +138,20 @@ export function noteCommands(svc: CommandGroup): void {
     operation: 'mailboxDelete',
     own: true,
     input: ({ local: aid, message: message_id }) => ({ aid, message_id }),
-    text: () => 'The note is deleted.',
+    text: () => 'Deleted the note.',
     quiet: (_, { message }) => message,
   });
-  note.call('poll', 'collect the notes that wait; they are deleted', {
+  note.call('poll', 'fetch the received notes and delete them here', {
     examples: ['svc note poll aid1…', 'svc note poll aid1… -y --json   # in a script'],
     takes: { '<local>': 'the local agent' },
     loses: ({ local }) => ({
-      question: `Collect the notes of ${local}, and delete them here?`,
-      back: 'Collected notes are shown this once, and only their senders can send them again; "svc note list" shows them and they stay.',
+      question: `Fetch the notes of ${local} and delete them here?`,
+      back: 'Fetched notes are shown once, and only their senders can send them again. "svc note list" shows notes without deleting them.',
     }),
     operation: 'mailboxPoll',
     own: true,
     input: ({ local: aid }) => ({ aid }),
     ...NOTES,
-    remark: ({ has_more }) => has_more && 'More notes wait: poll again.',
+    remark: ({ has_more }) => has_more && 'More notes are pending: poll again.',
   });
 }

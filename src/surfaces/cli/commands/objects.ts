@@ -1,4 +1,4 @@
-/** `svc object`: files by their hash, stored here or got from whoever has them. */
+/** `svc object`: files by hash, stored here or fetched from other agents. */
 import { basename } from 'node:path';
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
@@ -14,7 +14,7 @@ const STORED = {
   quiet: ({ object_id }: Stored) => object_id,
 };
 
-const NAME = { '--name <name>': 'its name; that of the file where it is left out' } as const;
+const NAME = { '--name <name>': 'its name; default: the name of the file' } as const;
 
 function listText({ objects: all, usage }: AnswerOf<'objectList'>): Shape {
   const used = `${usage.count} of ${usage.max_count} objects, ${roughSize(usage.bytes)} of ${roughSize(usage.max_bytes)}.`;
@@ -35,7 +35,7 @@ function storing(object: CommandGroup<typeof ACTING>): void {
     run: (context, { aid, file, name }) => uploadFile(context, aid, file, name ?? basename(file)),
     ...STORED,
   });
-  object.run('add <path>', 'make a file an object: below files_root where it lies, any other by a copy', {
+  object.run('add <path>', 'make a file an object: in place if it is in files_root, otherwise as a copy', {
     examples: ['svc object add films/holiday.mp4', 'svc object add ~/plan.pdf'],
     takes: NAME,
     progress: 'Storing',
@@ -43,60 +43,60 @@ function storing(object: CommandGroup<typeof ACTING>): void {
     ...STORED,
   });
   object.call('list', 'list the objects of an agent', {
-    takes: { '--limit <count>': integer('at most so many'), '--cursor <cursor>': 'next_cursor of the page before' },
+    takes: { '--limit <count>': integer('maximum number of objects'), '--cursor <cursor>': 'next_cursor of the previous page' },
     operation: 'objectList',
     watch: true,
 
     text: listText,
     quiet: ({ objects }) => objects.map(({ object_id }) => object_id).join('\n'),
-    remark: ({ next_cursor }) => next_cursor !== undefined && `More objects follow: --cursor ${next_cursor}`,
+    remark: ({ next_cursor }) => next_cursor !== undefined && `More objects: --cursor ${next_cursor}`,
   });
-  object.call('del <object>', 'delete an object; a file that was added where it lies stays', {
+  object.call('del <object>', 'delete an object; a file that was added in place stays', {
     loses: ({ object_id }) => ({
       question: `Delete the object ${object_id}?`,
-      back: 'Only its file, stored again with "svc object put", or another holder brings it back.',
+      back: 'To restore it, store the file again with "svc object put" or fetch it from another agent.',
     }),
     operation: 'objectDelete',
-    text: () => 'The object is deleted.',
+    text: () => 'Deleted the object.',
     quiet: (_, { object_id }) => object_id,
   });
 }
 
 function getting(object: CommandGroup<typeof ACTING>): void {
-  object.call('locate <object>', 'say who has an object, without getting it', {
+  object.call('locate <object>', 'show which agents have an object, without fetching it', {
     examples: ['svc object locate 9f2c… --from aid1…'],
     takes: { '--from <aid>': 'an agent that may have it' },
     operation: 'objectLocate',
     input: ({ from: hint_aid, ...rest }) => ({ ...rest, hint_aid }),
     text: ({ local, holders }) => [
-      local ? 'It is here.' : 'It is not here.',
+      local ? 'It is stored here.' : 'It is not stored here.',
       formatTable(
         ['AID', 'STATUS', 'SIZE', 'NAME'],
         holders.map((one) => [one.aid, one.status, one.size === undefined ? '' : roughSize(one.size), one.name]),
-        'Nobody else is known to have it.',
+        'No other agent is known to have it.',
       ),
     ],
     quiet: ({ holders }) => holders.flatMap(({ aid, status }) => (status === 'available' ? [aid] : [])).join('\n'),
   });
-  object.call('get <object>', 'get an object to a file below files_root, from whoever has it', {
+  object.call('get <object>', 'fetch an object to a file in files_root from any agent that has it', {
     examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
     takes: {
       '--from <aid>': 'an agent that may have it',
-      '--dest <path>': 'where to; downloads/ and its id where it is left out',
-      '--share': 'let others get it here',
-      '--force': 'overwrite the file that is there',
-      '--access-token <secret>': accessToken('what the holder asks for'),
+      '--dest <path>': 'target path; default: downloads/ and its ID',
+      '--share': 'let others fetch it from here',
+      '--force': 'overwrite an existing file',
+      '--access-token <secret>': accessToken('access token that the holder requires'),
     },
     operation: 'objectGet',
     input: ({ from: hint_aid, share: register, ...rest }) => ({ ...rest, hint_aid, register }),
-    text: ({ path, size }) => `${path} has all of it, ${roughSize(size)}.`,
+    text: ({ path, size }) => `Fetched ${path}, ${roughSize(size)}.`,
     quiet: ({ path }) => path,
   });
 }
 
 export function objectCommands(svc: CommandGroup): void {
   const object = svc
-    .group('object', 'files by their hash: stored here, or got from whoever has them', [
+    .group('object', 'files by hash: stored here, or fetched from other agents', [
       'svc object put plan.pdf',
       'svc object get 9f2c… --from aid1…',
     ])

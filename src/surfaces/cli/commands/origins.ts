@@ -1,24 +1,24 @@
-/** `svc origin`: local addresses that are remote agents. */
+/** `svc origin`: local addresses of remote agents. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { accessToken, integer } from '../takes.ts';
 import { formatTable } from '../text.ts';
 
 export function originCommands(svc: CommandGroup): void {
-  const origin = svc.group('origin', 'local HTTP addresses that are remote agents', [
+  const origin = svc.group('origin', 'local HTTP addresses of remote agents', [
     'svc origin open bob',
     'curl $(svc origin open bob --quiet)/v1/models',
   ]);
-  origin.call('open <aid>', 'open the local address of an agent, for any program', {
+  origin.call('open <aid>', 'open a local address for an agent', {
     takes: {
-      '--local-aid <aid>': 'the agent that calls; may be left out where there is only one',
-      '--access-token <secret>': accessToken('what the remote agent asks for'),
-      '--local-port <port>': integer('the local port; the system chooses one where it is left out'),
+      '--local-aid <aid>': 'the calling agent; optional if there is only one',
+      '--access-token <secret>': accessToken('access token that the remote agent requires'),
+      '--local-port <port>': integer('the local port; default: chosen by the system'),
     },
     operation: 'originOpen',
     progress: 'Connecting',
-    text: ({ url }) => `${url} is this agent, for every program of this machine.`,
-    remark: ({ id }) => `It stands until "svc origin close ${id}", over restarts too.`,
+    text: ({ url }) => `${url} now leads to this agent.`,
+    remark: ({ id }) => `It stays open across restarts until "svc origin close ${id}".`,
     quiet: ({ url }) => url,
   });
   origin.call('list', 'list the local addresses of remote agents', {
@@ -33,15 +33,15 @@ export function originCommands(svc: CommandGroup): void {
           String(o.served),
           String(o.active_conns),
           relativeTime(o.opened_at, Date.now()),
-          o.is_served ? (o.last_error?.message ?? 'serves') : 'its port is taken: open it again',
+          o.is_served ? (o.last_error?.message ?? 'serves') : 'its port is in use: open it again',
         ]),
-        'There are none: "svc origin open <aid>" makes one.',
+        'No local addresses. Open one with "svc origin open <aid>".',
       ),
     quiet: ({ origins }) => origins.map(({ url }) => url).join('\n'),
   });
   origin.call('close <id>', 'close a local address and its connections', {
     operation: 'originClose',
-    text: (_, { id }) => `The local address ${id} is closed.`,
+    text: (_, { id }) => `Closed the local address ${id}.`,
     quiet: (_, { id }) => id,
   });
 }

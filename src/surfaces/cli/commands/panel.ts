@@ -1,4 +1,4 @@
-/** `svc panel`: the web panel in a browser, and who is logged in to it. */
+/** `svc panel`: opens the web panel in a browser, and shows its sessions. */
 import { openInBrowser } from '../../../foundation/open-browser.ts';
 import { writePanelFile } from '../../../foundation/panel-file.ts';
 import { relativeTime } from '../../../foundation/plain-words.ts';
@@ -6,9 +6,9 @@ import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatTable } from '../text.ts';
 
-const ONCE = 'It works once, within a minute, in a browser on this machine.';
+const ONCE = 'The URL works once, within a minute, in a browser on this machine.';
 
-/** Whether a browser was started with the address. Where the file cannot be written, the address is all there is. */
+/** True if a browser was started. If the page cannot be written, only the URL is printed. */
 async function opened({ local, io }: CliContext, url: string): Promise<boolean> {
   try {
     const { data_dir } = await local.status();
@@ -21,7 +21,7 @@ async function opened({ local, io }: CliContext, url: string): Promise<boolean> 
 export function panelCommands(svc: CommandGroup): void {
   const panel = svc.group(
     'panel',
-    'open the web panel of this node in a browser, and print its address',
+    'open the web panel of this node in a browser and print its URL',
     ['svc panel', 'svc panel url', 'svc panel sessions'],
     {
       run: async (context) => {
@@ -32,11 +32,11 @@ export function panelCommands(svc: CommandGroup): void {
       quiet: (answer) => answer.url,
       remark: (answer) =>
         answer.opened
-          ? `A browser opens it. Where none does, open this address. ${ONCE}`
-          : `Open this address. ${ONCE}`,
+          ? `A browser opens it. If none does, open this URL. ${ONCE}`
+          : `Open this URL. ${ONCE}`,
     },
   );
-  panel.run('url', 'print an address that opens the panel once', {
+  panel.run('url', 'print a URL that opens the panel once', {
     run: async ({ local }) => {
       const { url, expires_at } = await local.panelLogin();
       return { url, expires_at };
@@ -45,7 +45,7 @@ export function panelCommands(svc: CommandGroup): void {
     quiet: ({ url }) => url,
     remark: () => ONCE,
   });
-  panel.call('sessions', 'show who is logged in to the panel', {
+  panel.call('sessions', 'list the sessions of the panel', {
     operation: 'panelSessions',
     aids: 'whole',
     text: ({ sessions }) =>
@@ -55,14 +55,14 @@ export function panelCommands(svc: CommandGroup): void {
           id,
           ...[created_at, last_seen_at, expires_at].map((at) => relativeTime(at, Date.now())),
         ]),
-        'Nobody is logged in. Where no token is needed, nobody has to.',
+        'No sessions. If no token is required, no login is needed.',
       ),
     quiet: ({ sessions }) => sessions.map(({ id }) => id).join('\n'),
   });
   panel.call('end <id>', 'end a session of the panel', {
     examples: ['svc panel end 3f9a52c07b1d8e64'],
     operation: 'panelSessionEnd',
-    text: () => 'The session has ended.',
+    text: () => 'Ended the session.',
     quiet: (_, { id }) => id,
   });
 }

@@ -14,17 +14,17 @@ import { isSvcd } from '../svcd-process.ts';
 import { choice, integer, type Typed } from '../takes.ts';
 import { safeJson, safeLine } from '../text.ts';
 
-/** Time between two questions, milliseconds. */
+/** Polling interval, milliseconds. */
 const QUESTION_MS = 400;
-/** The daemon has to have ended, or to be there again, this long after it was asked, milliseconds. */
+/** Deadline for a stop or a restart, milliseconds. */
 const END_LIMIT_MS = 30_000;
-/** Where the service's log is, below the home of its user, on systems that keep it in a file. */
+/** Path of the service's log below the home directory, on systems that store it in a file. */
 const LOG_FILE = join('Library', 'Logs', 'svcd.log');
 
 const LOGS = {
-  '-f, --follow': 'go on until interrupted, over restarts of the daemon too',
-  '-n, --lines <n>': integer(`so many of the newest lines; ${LOG_LINES} where it is left out`),
-  '--level <level>': { ...choice(...LOG_LEVELS), about: 'nothing less important' },
+  '-f, --follow': 'follow until interrupted, across restarts of the daemon',
+  '-n, --lines <n>': integer(`number of lines; default ${LOG_LINES}`),
+  '--level <level>': { ...choice(...LOG_LEVELS), about: 'minimum level' },
 } as const;
 
 type Line = AnswerOf<'nodeLog'>['lines'][number];
@@ -46,7 +46,7 @@ function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-/** The last lines of the log that a service left on this machine. @throws SvcError the failure where there is none */
+/** The last lines of the log of a system service on this machine. @throws SvcError `failure` if there is no log */
 function leftLines({ io }: CliContext, lines: number, failure: SvcError): string {
   const file = join(io.env['HOME'] ?? '', LOG_FILE);
   if (failure.code !== 'daemon_unreachable' || !existsSync(file)) throw failure;
@@ -67,7 +67,7 @@ async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }
   } catch (error) {
     if (!(error instanceof SvcError) || follow === true) throw error;
     context.io.stdout.write(`${leftLines(context, lines, error)}\n`);
-    context.note('The daemon does not answer; this is what its service wrote.');
+    context.note('The daemon does not respond. These lines are from the log of its service.');
     return undefined;
   }
 }
@@ -79,10 +79,10 @@ function printLines({ io, options }: CliContext, lines: readonly Line[]): void {
     );
 }
 
-/** Failures after which the daemon may come back. */
+/** Errors after which the daemon may recover. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['daemon_unreachable', 'timeout', 'rate_limited']);
 
-/** Prints what comes, over restarts of the daemon too, until the command is interrupted. @throws SvcError what the daemon answers */
+/** Prints new lines until interrupted, across restarts of the daemon. @throws SvcError other errors of the daemon */
 async function followLog(context: CliContext, first: Line | undefined, asked: Asked): Promise<void> {
   const { signal } = context.io;
   let last = first;
@@ -97,13 +97,13 @@ async function followLog(context: CliContext, first: Line | undefined, asked: As
       isWaiting = false;
     } catch (error) {
       if (!(error instanceof SvcError) || !PASSING.has(error.code)) throw error;
-      if (!isWaiting) context.note(`${error.message} Trying again.`);
+      if (!isWaiting) context.note(`${error.message} Retrying.`);
       isWaiting = true;
     }
   }
 }
 
-/** The lines behind the last one that was shown. Numbers begin again with each start of the daemon, so its line is compared. */
+/** The lines after the last one shown. Line numbers restart with the daemon, so the line itself is compared. */
 async function linesBehind({ client }: CliContext, last: Line | undefined, asked: Asked) {
   const all = { limit: MAX_LOG_LINES, ...asked };
   if (last === undefined) return (await client.nodeLog(all)).lines;
@@ -114,7 +114,7 @@ async function linesBehind({ client }: CliContext, last: Line | undefined, asked
   return (await client.nodeLog(all)).lines;
 }
 
-/** Waits until something is so of the daemon. @throws SvcError `timeout` */
+/** Polls until a condition holds. @throws SvcError `timeout` */
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + END_LIMIT_MS; Date.now() < end; await pause(QUESTION_MS, undefined))
     if (await holds()) return;
@@ -132,16 +132,16 @@ async function numberOf({ client }: CliContext): Promise<number | null> {
 
 async function stop(context: CliContext) {
   const { pid } = await context.client.nodeStop();
-  // Behind a forwarded port or in a container the number is another process's.
+  // Behind a forwarded port or in a container, this pid belongs to another process.
   const ended = async () => !isSvcd(pid) && (await numberOf(context)) !== pid;
-  await until(`svcd (process ${pid}) has not ended yet; its log may say what it waits for.`, ended);
+  await until(`svcd (pid ${pid}) did not stop in time. Its log may show why.`, ended);
   return { ok: true as const, pid };
 }
 
 async function restart(context: CliContext) {
   const { pid: before } = await context.client.nodeRestart();
   let pid = before;
-  await until('svcd is not back yet; "svcd service status" says how it stands.', async () => {
+  await until('svcd did not start again in time. See "svcd service status".', async () => {
     pid = (await numberOf(context)) ?? before;
     return pid !== before;
   });
@@ -149,23 +149,23 @@ async function restart(context: CliContext) {
 }
 
 export function processCommands(svc: CommandGroup): void {
-  svc.run('logs', 'show the newest lines of the log of the daemon, or follow it', {
+  svc.run('logs', 'show the newest log lines of the daemon, or follow its log', {
     examples: ['svc logs -n 50', 'svc logs -f --level warn'],
     takes: LOGS,
     run: showLog,
     text: ({ lines }) => lines.map(lineText).join('\n'),
     quiet: ({ lines }) => lines.map(({ message }) => message).join('\n'),
   });
-  svc.run('stop', 'end the daemon cleanly, and wait until it has ended', {
+  svc.run('stop', 'stop the daemon', {
     progress: 'Stopping',
     run: stop,
-    text: () => 'svcd has ended.',
+    text: () => 'svcd stopped.',
     quiet: ({ pid }) => String(pid),
   });
-  svc.run('restart', 'start the daemon anew, where it runs as the installed service', {
+  svc.run('restart', 'restart the daemon if it runs as a system service', {
     progress: 'Restarting',
     run: restart,
-    text: ({ pid }) => `svcd runs again, as process ${pid}.`,
+    text: ({ pid }) => `svcd restarted with pid ${pid}.`,
     quiet: ({ pid }) => String(pid),
   });
 }

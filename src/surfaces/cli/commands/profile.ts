@@ -1,4 +1,4 @@
-/** `svc agents profile`: what an agent says of itself to everyone. */
+/** `svc agents profile`: the public profile of an agent. */
 
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -7,7 +7,7 @@ import { repeated } from '../takes.ts';
 
 type Published = AnswerOf<'serviceRegister'>;
 
-/** How it is shown that the network keeps what was published. */
+/** Output after publication. */
 export const PUBLISHED = {
   text: (answer: Published): string => answerText('It', answer),
   quiet: ({ seq }: Published): string => String(seq),
@@ -15,17 +15,17 @@ export const PUBLISHED = {
 
 /** Adds the commands below `svc agents`. */
 export function profileCommands(agents: CommandGroup): void {
-  const profile = agents.group('profile', 'what an agent says of itself to everyone', [
+  const profile = agents.group('profile', 'the public profile of an agent', [
     'svc agents profile set aid1… --name "Translator" --brief "40 languages"',
   ]);
-  profile.call('set <aid>', 'publish a profile card in place of the one before', {
+  profile.call('set <aid>', 'publish a profile and replace the previous one', {
     examples: ['svc agents profile set aid1… --name "Translator" --skill translate --modality text'],
     takes: {
       '--name <text>': 'display name',
       '--brief <text>': 'one or two sentences',
-      '--protocol <name>': repeated('a protocol that it speaks; may be repeated'),
-      '--skill <name>': repeated('what it can do; three at most'),
-      '--modality <name>': repeated('such as text or audio; may be repeated'),
+      '--protocol <name>': repeated('a protocol that it speaks; repeatable'),
+      '--skill <name>': repeated('a skill; repeatable, at most three'),
+      '--modality <name>': repeated('such as text or audio; repeatable'),
     },
     operation: 'profileSet',
     progress: 'Publishing',
@@ -37,10 +37,10 @@ export function profileCommands(agents: CommandGroup): void {
     }),
     ...PUBLISHED,
   });
-  profile.call('clear <aid>', 'publish an empty card in its place', {
+  profile.call('clear <aid>', 'publish an empty profile', {
     loses: ({ aid }) => ({
-      question: `Clear the profile card of ${aid}?`,
-      back: 'What it says is kept nowhere here: write it again with "svc agents profile set". "svc info" shows it now.',
+      question: `Clear the profile of ${aid}?`,
+      back: 'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the present one.',
     }),
     operation: 'profileDelete',
     progress: 'Publishing',

@@ -1,4 +1,4 @@
-/** `svc publish`: says on the network that an agent offers a service. */
+/** `svc publish`: publishes that an agent offers a service. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject } from '../../../foundation/json.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
@@ -16,20 +16,20 @@ import { formatFields } from '../text.ts';
 const TAKES = {
   '<service>': 'a service name such as lang.translate',
   '--from <url>':
-    'draft the rest from the card of a service, and sign that: its address, or a file such as ./card.json',
+    'draft the other options from the card of a service, and sign that card: a URL, or a file such as ./card.json',
   ...ACTING,
   '--name <text>': 'display name',
   '--brief <text>': `one or two sentences, at most ${sizeText(MAX_BRIEF_BYTES)}`,
-  '--url <url>': 'where to read more',
-  '--ttl <seconds>': integer('how long the record lives without renewal'),
-  '--protocol <name>': repeated('a protocol that the service speaks; may be repeated'),
-  '--tag <name>': repeated('a tag; may be repeated'),
+  '--url <url>': 'URL with more information',
+  '--ttl <seconds>': integer('lifetime of the record without renewal'),
+  '--protocol <name>': repeated('a protocol that the service speaks; repeatable'),
+  '--tag <name>': repeated('a tag; repeatable'),
   '-y, --yes': 'do not ask',
 } as const;
 
 type Publishing = Typed<'', typeof TAKES>;
 
-/** What the options say; what they leave out, the card says. */
+/** The options, completed from the card. */
 function offerOf({ name, brief, url, protocol, tag }: Publishing, draft: CardDraft | undefined) {
   return {
     name: name ?? draft?.name,
@@ -45,16 +45,16 @@ function draftText(agent: string, service: string, { name, brief, url, ...lists 
   return String(formatFields({ service, agent, name, brief, protocols, tags, url }));
 }
 
-/** Shows a draft; what a card says goes out only where somebody has agreed. */
+/** Shows a draft. The text of a card is published only after the user agreed. */
 function showDraft(context: CliContext, text: string, { from, remarks }: CardDraft, agreed: boolean): void {
   context.note([`Draft from ${from}`, text, ...remarks].join('\n'));
   if (!agreed && !context.interactive)
     throw new SvcError('invalid_request', {
-      message: 'Nothing was published: say -y to publish what a card says where nobody is there to ask.',
+      message: 'Nothing was published. Without a terminal, pass -y to publish what the card says.',
     });
 }
 
-/** Has the card that a draft was made from signed and kept whole; what is published stands without it. */
+/** Signs and stores the card that the draft came from. The published record does not depend on it. */
 async function keepCard(context: CliContext, aid: string, card: unknown): Promise<string | undefined> {
   try {
     if (!isObject(card)) return undefined;
@@ -63,7 +63,7 @@ async function keepCard(context: CliContext, aid: string, card: unknown): Promis
     return object_id;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    context.note(`The card itself is not kept: ${error.message}`);
+    context.note(`The card itself was not stored: ${error.message}`);
     return undefined;
   }
 }
@@ -73,7 +73,7 @@ async function publish(context: CliContext, options: Publishing) {
   const draft = from === undefined ? undefined : await context.progress('Reading the card', draftFrom(from));
   const offer = offerOf(options, draft);
   if (draft !== undefined) showDraft(context, draftText(aid, service, offer), draft, yes === true);
-  const question = `Publish ${service} of ${aid} for everyone on the network to see?`;
+  const question = `Publish ${service} of ${aid}, visible to everyone on the network?`;
   if (yes !== true && context.interactive && !(await confirmed(context.io, question)))
     throw new SvcError('cancelled', { message: 'Nothing was published.' });
   const { url, ...rest } = offer;
@@ -89,7 +89,7 @@ async function publish(context: CliContext, options: Publishing) {
 }
 
 export function publishCommand(svc: CommandGroup): void {
-  svc.run('publish', 'say that an agent offers a service', {
+  svc.run('publish', 'publish that an agent offers a service', {
     examples: [
       'svc publish lang.translate --brief "Translates between 40 languages" --protocol http --tag fast',
       'svc publish lang.translate --from http://127.0.0.1:8080',
@@ -101,6 +101,6 @@ export function publishCommand(svc: CommandGroup): void {
     quiet: ({ answer }) => String(answer.seq),
     remark: ({ answer: { aid }, agent: { service_tcp } }) =>
       service_tcp === '' &&
-      `Nobody can call it yet: bind its service with "svc inbound bind --addr host:port --aid ${aid}".`,
+      `No one can call it yet. Bind its service with "svc inbound bind --addr host:port --aid ${aid}".`,
   });
 }

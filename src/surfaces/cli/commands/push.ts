@@ -1,11 +1,11 @@
-/** `svc push`: webhooks of programs here that agents elsewhere call back, and mailboxes for those of others. */
+/** `svc push`: webhooks of local programs that remote agents can notify, and webhook URLs reserved for others. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { formatTable } from '../text.ts';
 
 export function pushCommands(svc: CommandGroup): void {
-  const push = svc.group('push', 'webhooks that other agents call back', ['svc push list']);
-  push.call('list', 'list the webhooks of programs here, and the mailboxes for those of others', {
+  const push = svc.group('push', 'webhooks that remote agents can notify', ['svc push list']);
+  push.call('list', 'list the webhooks of local programs, and the webhook URLs reserved for others', {
     operation: 'pushList',
     text: ({ webhooks, mailboxes }) => {
       const when = (iso: string): string => relativeTime(iso, Date.now());
@@ -33,14 +33,14 @@ export function pushCommands(svc: CommandGroup): void {
             'open',
           ]),
         ],
-        'There are none: they come with the webhooks that programs name at local addresses of agents.',
+        'None. svcd creates them when a program registers a webhook through a local address of an agent.',
       );
     },
     quiet: ({ webhooks, mailboxes }) => [...webhooks, ...mailboxes].map(({ id }) => id).join('\n'),
   });
-  push.call('remove <id>', 'end a webhook or a mailbox, and drop what waits for it', {
+  push.call('remove <id>', 'delete a webhook or webhook URL with its queued notifications', {
     operation: 'pushRemove',
-    text: (_, { id }) => `${id} is no more.`,
+    text: (_, { id }) => `Deleted ${id}.`,
     quiet: (_, { id }) => id,
   });
 }

@@ -1,4 +1,4 @@
-/** `svc links`, `svc peers`, `svc netcheck`, `svc ping`: how this node reaches others and is reached. */
+/** `svc links`, `svc peers`, `svc netcheck`, `svc ping`: how this node reaches others, and how others reach it. */
 import {
   MAX_PING_INTERVAL_MS,
   MAX_PING_TIMEOUT_MS,
@@ -12,31 +12,31 @@ import { checkedAgentText, checkedText, linksText, peersText, pingSummary, traff
 import { integer, seconds } from '../takes.ts';
 
 export function reachCommands(svc: CommandGroup): void {
-  svc.call('links', 'show the connections with other nodes, and by which path they go', {
+  svc.call('links', 'list the connections to other nodes and their paths', {
     examples: ['svc links', "svc links --json | jq -r '.links[] | select(.is_relayed) | .node'"],
     operation: 'nodeLinks',
     watch: true,
     text: ({ links }) => linksText(links),
     quiet: ({ links }) => links.map(({ node }) => node).join('\n'),
   });
-  svc.call('peers', 'show the nodes that this one knows', {
+  svc.call('peers', 'list the known nodes', {
     examples: ['svc peers', 'svc peers --quiet | wc -l'],
     operation: 'nodePeers',
     watch: true,
     text: peersText,
     quiet: ({ peers }) => peers.map(({ address }) => address).join('\n'),
   });
-  svc.call('traffic', 'show what went through this node, minute by minute', {
+  svc.call('traffic', 'show the traffic of this node, minute by minute', {
     examples: ['svc traffic', 'svc traffic --hours 1 --json'],
-    takes: { '--hours <n>': integer(`so many; ${TRAFFIC_HOURS} where it is left out`) },
+    takes: { '--hours <n>': integer(`number of hours; default ${TRAFFIC_HOURS}`) },
     operation: 'nodeTraffic',
     watch: true,
     text: trafficText,
     quiet: ({ samples }) => samples.map(({ at, bytes_up, bytes_down }) => `${at} ${bytes_up} ${bytes_down}`).join('\n'),
   });
-  svc.run('netcheck', 'show what stands between this node and others, or how an agent would be reached', {
+  svc.run('netcheck', 'check the network in front of this node, or the paths to an agent', {
     examples: ['svc netcheck', 'svc netcheck aid1…'],
-    takes: { '[aid]': 'an agent: what would be tried to reach it, in which order' },
+    takes: { '[aid]': 'an agent: which paths would be tried, in order' },
     progress: 'Looking',
     run: async ({ client }, { aid }) =>
       aid === undefined
@@ -46,24 +46,24 @@ export function reachCommands(svc: CommandGroup): void {
     quiet: ({ node, agent }) => (node === null ? (agent.connection?.path ?? 'none') : node.nat_type_label),
     json: ({ node, agent }) => node ?? agent,
   });
-  svc.run('ping <aid>', 'measure the way to an agent: path, round trip, loss, and why it is not direct', {
+  svc.run('ping <aid>', 'measure the path to an agent: round trip, loss, and why it is not direct', {
     examples: [
       'svc ping aid1…',
       'svc ping bob --until-direct',
       'svc ping bob -c 10 --interval 0.2 --json | jq .rtt_ms.avg',
     ],
     takes: {
-      '-c, --count <n>': integer(`so many probes; ${PING_COUNT} where it is left out`),
-      '--interval <seconds>': seconds('from one probe to the next', {
+      '-c, --count <n>': integer(`number of probes; default ${PING_COUNT}`),
+      '--interval <seconds>': seconds('interval between probes', {
         minMs: MIN_PING_INTERVAL_MS,
         maxMs: MAX_PING_INTERVAL_MS,
       }),
-      '--timeout <seconds>': seconds('wait so long for the connection, and for each answer', {
+      '--timeout <seconds>': seconds('deadline for the connection, and for each response', {
         minMs: 1,
         maxMs: MAX_PING_TIMEOUT_MS,
       }),
-      '--until-direct': `go on until no relay is needed, for at most ${MAX_UNTIL_DIRECT} probes or --count`,
-      '--no-relay': 'fail rather than go through a relay',
+      '--until-direct': `continue until no relay is needed, for at most ${MAX_UNTIL_DIRECT} probes or --count`,
+      '--no-relay': 'fail instead of using a relay',
     },
     run: ping,
     aids: 'whole',
@@ -71,7 +71,7 @@ export function reachCommands(svc: CommandGroup): void {
     quiet: ({ rtt_ms, path }) => (rtt_ms === null ? 'none' : `${path} ${rtt_ms.avg}`),
     fails: ({ received, is_relayed }, { until_direct }) => {
       if (received === 0) return 'No probe was answered.';
-      return until_direct === true && is_relayed && 'There is no direct way yet.';
+      return until_direct === true && is_relayed && 'There is no direct path yet.';
     },
   });
 }

@@ -1,4 +1,4 @@
-/** `svc serve`: a local service for others in one step: an agent, what it leads to, and its publication. */
+/** `svc serve`: makes a local service reachable in one step: creates an agent, binds the service, and publishes it. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { refuseToReplace, replacedService } from '../../standing-service.ts';
 import type { AnswerOf } from '../client.ts';
@@ -17,12 +17,12 @@ import { MASTER_WARNING, masterText, register } from './identity.ts';
 
 const TAKES = {
   '[service]':
-    'a port of this machine, or an address as "svc inbound bind" takes it; left out: what is served is listed',
-  '--name <name>': 'what it is called, by others and as a label here; an agent of this name is used again',
-  '--aid <aid>': 'the agent that serves; the only one where it is left out, and a new one where there is none',
-  '--save-master <file>': 'write the master key of a new agent to a new file of mode 0600 instead of showing it',
-  '--replace': 'replace the service that the agent is bound to; --off binds that one again',
-  '--off': 'serve it no more; what it replaced is bound again, and the agent stays',
+    'a local port, or an address as for "svc inbound bind"; lists what is served if omitted',
+  '--name <name>': 'its name for others, and its label here; an existing agent with this name is reused',
+  '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
+  '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
+  '--replace': 'replace the service of the agent; --off binds the previous one again',
+  '--off': 'stop serving; the previous service is bound again, and the agent stays',
 } as const;
 
 type Serving = Omit<Typed<'', typeof TAKES>, 'service'>;
@@ -46,7 +46,7 @@ function servedOf({ aid, name, service_tcp, service_tcp_ok, published }: AnswerO
   return { aid, name, service_tcp, service_tcp_ok, published };
 }
 
-/** The agent that is meant; undefined where a new one is to be made. @throws SvcError `local_aid_required` */
+/** The agent to use. Undefined if a new one is needed. @throws SvcError `local_aid_required` */
 export async function agentOf(
   context: CliContext,
   { aid, name }: Pick<Serving, 'aid' | 'name'>,
@@ -59,18 +59,18 @@ export async function agentOf(
   return agents.find((one) => (aliases[one.aid] ?? one.name ?? '').toLowerCase() === wanted)?.aid;
 }
 
-/** Names an agent, here and to others. */
+/** Names an agent in its profile and in the address book. */
 export async function giveName(context: CliContext, aid: string, name: string): Promise<void> {
   await setLabel(context, aid, name);
   const { profile } = await context.client.agentGet({ aid });
-  // What it says of itself besides stays. Where the network is not there yet, its name waits for another time.
+  // Keep the rest of the profile. If no node is reachable, the name is published later.
   await context.client.profileSet({ ...profile, aid, name }).catch(() => {});
 }
 
 /**
- * What a service is to replace; null where nothing is bound. On a terminal a person is asked.
- * @param service what is to be bound; undefined where it is not known yet
- * @throws SvcError `wrong_state` where something is bound that is not to be replaced
+ * The service to replace, or null if none is bound. Asks on a terminal.
+ * @param service the service to bind; undefined if it is not known yet
+ * @throws SvcError `wrong_state` if another service is bound and may not be replaced
  */
 export async function agreeToReplace(
   context: CliContext,
@@ -80,7 +80,7 @@ export async function agreeToReplace(
 ): Promise<string | null> {
   const bound = await replacedService(context.client, aid, service);
   if (bound === null || agreed) return bound;
-  const question = `${aid} is bound to ${bound}. Replace it until the new service ends?`;
+  const question = `${aid} is bound to ${bound}. Replace it while the new service is served?`;
   if (context.interactive && (await confirmed(context.io, safeText(question)))) return bound;
   throw refuseToReplace(aid, bound, 'say --replace');
 }
@@ -103,7 +103,7 @@ async function start(context: CliContext, where: string, options: Serving): Prom
   const state = made ?? (await context.progress('Publishing', tryPublish(context, aid)));
   if (name !== undefined) await giveName(context, aid, name);
   const key = made?.master_private_key_hex;
-  // The key comes first, as it was shown before the rest was known.
+  // The key comes first: it was printed before the rest was known.
   const begun: Pick<Started, 'aid' | 'master_private_key_hex'> =
     key === undefined ? { aid } : { aid, master_private_key_hex: key };
   const served = servedOf(await client.agentGet({ aid }));
@@ -114,7 +114,7 @@ async function stop(context: CliContext, options: Serving): Promise<Served> {
   const aid = await agentOf(context, options);
   if (aid === undefined)
     throw new SvcError('not_found', {
-      message: 'No agent of this name serves anything here. "svc serve" lists those that do.',
+      message: 'No agent with this name serves anything. "svc serve" lists those that do.',
     });
   return servedOf(await context.client.agentPatch({ aid, service_tcp: '', temporary: true }));
 }
@@ -129,20 +129,20 @@ function listText(served: readonly Served[], names: Names): Laid {
       one.published ? 'yes' : 'not yet',
       names.short(one.aid),
     ]),
-    'Nothing is served. Begin with "svc serve <port>".',
+    'Nothing is served. Start with "svc serve <port>".',
   );
 }
 
 function stoppedText({ aid, service_tcp }: Served): string {
   return service_tcp === ''
-    ? `${aid} serves nothing any more. It is still registered here.`
+    ? `${aid} no longer serves anything. It stays registered.`
     : `${aid} is bound to ${service_tcp} again.`;
 }
 
 function startedText(one: Started): Laid {
   const { name, service_tcp, service_tcp_ok, master_private_key_hex: key } = one;
-  const serves = `${service_tcp} (${service_tcp_ok === true ? 'it answers' : 'it does not answer yet'})`;
-  // Before the agent is made only its key can be shown.
+  const serves = `${service_tcp} (${service_tcp_ok === true ? 'responds' : 'does not respond yet'})`;
+  // Before the agent is registered only its key can be shown.
   const isMade = service_tcp !== undefined;
   return formatFields({
     ...(key === undefined ? {} : { aid: one.aid, 'master key': key }),
@@ -155,7 +155,7 @@ function startedText(one: Started): Laid {
   });
 }
 
-/** One of the three things that the command does. */
+/** One of the three modes of the command. */
 interface Serve {
   readonly started?: Started | undefined;
   readonly stopped?: Served | undefined;
@@ -181,14 +181,14 @@ const SERVE: Shown<Serve, unknown> = {
     started !== undefined &&
     [
       started.master_private_key_hex !== undefined && MASTER_WARNING,
-      `Others open it with "svc tunnel open ${started.aid}", or call it with "svc get ${started.aid} /".`,
+      `Others call it with "svc get ${started.aid} /", or open it with "svc tunnel open ${started.aid}".`,
     ]
       .filter((line) => line !== false)
       .join('\n'),
 };
 
 export function serveCommand(svc: CommandGroup): void {
-  svc.run('serve', 'let others reach a service of this machine, in one step; list what is served', {
+  svc.run('serve', 'make a local service reachable in one step, or list what is served', {
     examples: [
       'svc serve 8080 --name demo --save-master demo.key',
       'svc serve tcp://127.0.0.1:22 --name ssh',

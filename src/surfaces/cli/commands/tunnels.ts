@@ -11,9 +11,9 @@ import { accessToken, integer, PAGE, pageRemark, type Typed } from '../takes.ts'
 import { formatTable } from '../text.ts';
 
 const REACH = {
-  '--local-aid <aid>': 'the agent that connects; may be left out where there is only one',
-  '--access-token <secret>': accessToken('what the remote agent asks for'),
-  '--no-relay': 'fail rather than go through a relay',
+  '--local-aid <aid>': 'the connecting agent; optional if there is only one',
+  '--access-token <secret>': accessToken('access token that the remote agent requires'),
+  '--no-relay': 'fail instead of using a relay',
 } as const;
 
 function reach({ relay, ...typed }: Typed<'<aid>', typeof REACH>) {
@@ -23,15 +23,15 @@ function reach({ relay, ...typed }: Typed<'<aid>', typeof REACH>) {
 type Tunnels = AnswerOf<'tunnelList'>;
 type Closed = Tunnels['closed'][number];
 
-/** Why a tunnel closed. */
+/** Why a tunnel was closed. */
 const REASONS: Readonly<Record<Closed['reason'], string>> = {
-  idle: 'nobody connected',
-  asked: 'somebody closed it',
-  agent_gone: 'its agent left this node',
-  port_in_use: 'its port was taken at the start',
+  idle: 'no connections',
+  asked: 'closed by a user',
+  agent_gone: 'its agent was removed',
+  port_in_use: 'its port was in use at startup',
 };
 
-/** When a tunnel closes that nobody uses. */
+/** When an idle tunnel closes. */
 function idleText(seconds: number): string {
   return seconds < 0 ? 'never' : `after ${timeText(seconds * 1000)}`;
 }
@@ -40,7 +40,7 @@ function trouble({ id, last_error: error }: Pick<Closed, 'id' | 'last_error'>): 
   return error === undefined ? [] : [`${id}, ${relativeTime(error.at, Date.now())}: ${error.message}`];
 }
 
-/** What became of the path of a tunnel's connections. */
+/** Tunnel connections without a path. */
 function pathTrouble({ id, no_path: lost }: Tunnels['tunnels'][number], now: number): string[] {
   if (lost === undefined) return [];
   const since = timeText(1000 * Math.max(0, Math.round((now - Date.parse(lost.since)) / 1000)));
@@ -63,15 +63,15 @@ function statusText({ tunnels, closed }: Tunnels): Shape {
   const errors = [...tunnels, ...closed].flatMap(trouble);
   const lost = tunnels.flatMap((t) => pathTrouble(t, now));
   return [
-    formatTable(head, rows, 'No tunnel is open. Open one with "svc tunnel open <aid>".'),
+    formatTable(head, rows, 'No open tunnels. Open one with "svc tunnel open <aid>".'),
     ...(lost.length === 0 ? [] : ['', ...lost]),
     ...(past.length === 0 ? [] : ['', formatTable(['CLOSED', 'LISTENED', 'REMOTE', 'WHEN', 'WHY'], past)]),
-    ...(errors.length === 0 ? [] : ['', 'Connections that were not served:', ...errors]),
+    ...(errors.length === 0 ? [] : ['', 'Failed connections:', ...errors]),
   ];
 }
 
 export function tunnelCommands(svc: CommandGroup): void {
-  svc.call('connect <aid>', 'open a local address for one TCP connection', {
+  svc.call('connect <aid>', 'open a local address for a single TCP connection', {
     examples: ['nc $(svc connect aid1… --quiet | tr : " ")'],
     takes: REACH,
     operation: 'connect',
@@ -91,8 +91,8 @@ export function tunnelCommands(svc: CommandGroup): void {
     ],
     takes: {
       ...REACH,
-      '--local-port <port>': integer('the local port; the system chooses one where it is left out'),
-      '--idle-timeout <seconds>': integer('close after so long without a connection; -1 never'),
+      '--local-port <port>': integer('the local port; default: chosen by the system'),
+      '--idle-timeout <seconds>': integer('close after this time without a connection; -1 for never'),
     },
     operation: 'tunnelOpen',
     progress: 'Connecting',
@@ -103,16 +103,16 @@ export function tunnelCommands(svc: CommandGroup): void {
     }),
     text: ({ id, listen }) => `Tunnel ${id} listens on ${listen}.`,
     remark: ({ idle_timeout_sec: limit }) =>
-      limit >= 0 && `It closes ${idleText(limit)} without a connection; --idle-timeout -1 keeps it.`,
+      limit >= 0 && `It closes ${idleText(limit)} without a connection. Use --idle-timeout -1 to keep it open.`,
     quiet: ({ listen }) => listen,
   });
   for (const [name, about, operation] of [
     ['close', 'close a tunnel', 'tunnelClose'],
-    ['reset', 'drop the connections of a tunnel and dial anew', 'tunnelReset'],
+    ['reset', 'reset the connections of a tunnel and dial again', 'tunnelReset'],
   ] as const)
     tunnel.call(`${name} <id>`, about, { operation, ...GONE });
   tunnel.run('status', 'show tunnels', {
-    takes: { '[id]': 'one tunnel; all where it is left out', ...PAGE },
+    takes: { '[id]': 'one tunnel; default: all', ...PAGE },
     remark: (page) => pageRemark(page),
     run: async ({ client }, { id, ...page }): Promise<AnswerOf<'tunnelList'>> =>
       id === undefined ? client.tunnelList(page) : { tunnels: [await client.tunnelGet({ id })], closed: [] },

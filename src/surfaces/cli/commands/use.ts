@@ -1,19 +1,19 @@
-/** `svc use`, `svc whoami`: the agent that acts where a command names none. */
+/** `svc use`, `svc whoami`: the agent in use, for commands that name none. */
 import { resolve } from 'node:path';
 import { chooseAgent } from '../chosen-agent.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { formatFields } from '../text.ts';
 
 const WHY = {
-  env: 'SVC_AID says so',
-  use: '"svc use" chose it',
-  only: 'it is the only agent here',
+  env: 'set by SVC_AID',
+  use: 'set by "svc use"',
+  only: 'the only agent here',
 } as const;
 
 export function useCommands(svc: CommandGroup): void {
-  svc.run('use', 'choose the agent that acts where a command names none; SVC_AID does it for one shell', {
+  svc.run('use', 'set the agent for commands that name none; SVC_AID sets it for one shell', {
     examples: ['svc use aid1…', 'svc use --off'],
-    takes: { '[agent]': 'one of this daemon', '--off': 'choose none' },
+    takes: { '[agent]': 'an agent of this daemon', '--off': 'clear it' },
     run: async (context, { agent, off }) => {
       if (agent === undefined && off !== true) return { aid: (await context.acting()).aid };
       if (off === true) {
@@ -24,10 +24,10 @@ export function useCommands(svc: CommandGroup): void {
       chooseAgent(resolve(context.dataDir), aid);
       return { aid };
     },
-    text: ({ aid }) => (aid === null ? 'No agent is chosen.' : `${aid} acts where a command names no other.`),
+    text: ({ aid }) => (aid === null ? 'No agent is in use.' : `Commands that name no agent use ${aid}.`),
     quiet: ({ aid }) => aid ?? '',
   });
-  svc.run('whoami', 'show the agent that acts where a command names none, and why', {
+  svc.run('whoami', 'show the agent in use, and why', {
     examples: ['svc whoami', 'svc whoami --quiet'],
     run: async (context) => {
       const { aid, why } = await context.acting();

@@ -1,6 +1,6 @@
 /**
- * `svc wallet`: agents of a wallet whose key stays where it is, such as in a hardware wallet. It
- * signs a text; nothing else of it is needed.
+ * `svc wallet`: agents of a wallet whose key stays elsewhere, such as in a hardware wallet. The wallet only signs a
+ * text.
  */
 import { readFileSync } from 'node:fs';
 import { fromBase64, fromHex, toHex } from '../../../foundation/bytes.ts';
@@ -22,13 +22,13 @@ import { NO_PUBLISH, REGISTERED, registerIdentity } from './identity.ts';
 
 const EXAMPLES = [
   'svc wallet message 0x… --save request.json   # prints the text to sign',
-  'svc wallet register request.json 0x…         # the signature that the wallet gave',
+  'svc wallet register request.json 0x…         # the signature of the wallet',
 ];
 
 async function makeRequest(context: CliContext, address: string, file: string, expires: string | undefined) {
   const agent = parseAid(await context.aid(address));
   if (schemeOf(agent) === 'native')
-    throw new SvcError('bad_aid', { message: 'This AID is no wallet: only Ethereum and Paralism addresses are.' });
+    throw new SvcError('bad_aid', { message: 'This AID is not a wallet. Only Ethereum and Paralism addresses are.' });
   const operational = KeyPair.generate();
   const text = walletText({
     agent,
@@ -42,7 +42,7 @@ async function makeRequest(context: CliContext, address: string, file: string, e
   return { aid: agent, message: text, request_file: file };
 }
 
-/** What is kept between the message and the signature. @throws SvcError `invalid_request`, `bad_key` */
+/** The file between message and signature. @throws SvcError `invalid_request`, `bad_key` */
 function readRequest(file: string) {
   const broken = (cause?: unknown): SvcError =>
     new SvcError('invalid_request', { message: `${file} was not written by "svc wallet message".`, cause });
@@ -61,7 +61,7 @@ function readRequest(file: string) {
   return { grant, operational };
 }
 
-/** A signature in hex, as Ethereum wallets give it, or in base64, as the others do. */
+/** A signature in hex (Ethereum wallets) or base64 (others). */
 function readSignature(text: string): Uint8Array {
   const trimmed = text.trim();
   const bytes = fromHex(trimmed) ?? fromBase64(trimmed);
@@ -69,7 +69,7 @@ function readSignature(text: string): Uint8Array {
   return bytes;
 }
 
-/** The identity of a request that a wallet has signed. */
+/** The identity of a request that a wallet signed. */
 async function signedIdentity(context: CliContext, file: string, signature: string | undefined) {
   const { grant, operational } = readRequest(file);
   const given = signature === undefined || signature === '-' ? await context.readSecret('signature: ') : signature;
@@ -83,29 +83,29 @@ async function signedIdentity(context: CliContext, file: string, signature: stri
 export function walletCommands(svc: CommandGroup): void {
   const about = 'agents of an Ethereum or Paralism wallet whose key stays in the wallet';
   const wallet = svc.group('wallet', about, EXAMPLES);
-  wallet.run('message', 'print the text that a wallet signs so that an agent of it can be registered', {
+  wallet.run('message', 'print the text that a wallet signs to register an agent', {
     examples: EXAMPLES,
     takes: {
       '<address>': "the wallet's address",
-      '--save <file>': required('keep the new operational key in a new file of mode 0600 until then'),
+      '--save <file>': required('save the new operational key to a new file with mode 0600 until then'),
       ...EXPIRES,
     },
     run: (context, { address, save, expires }) => makeRequest(context, address, save, expires),
     text: ({ message }) => message,
     remark: ({ aid, request_file }) =>
-      `\nSign these eight lines, without a line break at the end, with the wallet of ${aid}. Then:\n  svc wallet register ${request_file} <signature>`,
+      `\nSign these eight lines, without a trailing line break, with the wallet of ${aid}. Then:\n  svc wallet register ${request_file} <signature>`,
   });
-  wallet.run('register', 'register and publish the agent of a wallet that has signed', {
+  wallet.run('register', 'register and publish the agent with the signature of its wallet', {
     examples: EXAMPLES,
     takes: {
-      '<file>': 'of "svc wallet message"',
-      '[signature]': 'hex or base64; asked for, or read from standard input, where it is left out',
+      '<file>': 'file written by "svc wallet message"',
+      '[signature]': 'hex or base64; prompts or reads standard input if omitted',
       '--service-tcp <address>': 'the service that answers its calls',
       ...NO_PUBLISH,
     },
     run: async (context, { file, signature, ...options }) =>
       registerIdentity(context, await signedIdentity(context, file, signature), options),
     ...REGISTERED,
-    remark: (_, { file }) => `${file} holds the operational key, which the daemon keeps from now on: delete the file.`,
+    remark: (_, { file }) => `${file} contains the operational key, which the daemon now stores. Delete the file.`,
   });
 }

@@ -1,4 +1,4 @@
-/** `svc nc`, `svc ssh`, `svc open`: programs that people know, over a way to an agent. */
+/** `svc nc`, `svc ssh`, `svc open`: familiar programs over a connection to an agent. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -13,27 +13,27 @@ import { SIGNALS } from '../ending.ts';
 import { accessToken, type Taken, type Typed } from '../takes.ts';
 
 const WAY = {
-  '--local-aid <aid>': 'the agent that connects; may be left out where there is only one',
-  '--access-token <secret>': accessToken('what the remote agent asks for'),
+  '--local-aid <aid>': 'the connecting agent; optional if there is only one',
+  '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
 const PATH: Taken<string> = { about: 'path and query', otherwise: '/' };
 
 type Way = Typed<'', typeof WAY>;
 
-/** Programs that open an address in a browser, by platform; `xdg-open` on all others. */
+/** Programs that open a URL in a browser, by platform. The default is `xdg-open`. */
 const BROWSERS: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
   darwin: ['open'],
   win32: ['explorer.exe'],
 };
 
-/** The way would end on the other machine. @throws SvcError `local_only` */
+/** With --via the connection would start on the other machine. @throws SvcError `local_only` */
 function refuseRemote({ options }: CliContext): void {
   if (options.via !== undefined)
-    throw new SvcError('local_only', { message: 'This begins at this machine: leave --via out.' });
+    throw new SvcError('local_only', { message: 'This command connects from this machine. Omit --via.' });
 }
 
-/** Carries standard input and output over one connection until both directions have ended. */
+/** Copies standard input and output over one connection until both directions end. */
 async function carry(context: CliContext, aid: string, way: Way): Promise<undefined> {
   refuseRemote(context);
   const { stdin, stdout } = context.io;
@@ -43,38 +43,38 @@ async function carry(context: CliContext, aid: string, way: Way): Promise<undefi
   const down = pipeline(socket, stdout, { end: false });
   const up = pipeline(stdin, socket);
   try {
-    // A person who is typing sees that the other side has ended. Any other input is carried to its end.
+    // On a terminal the command ends when the other side ends. Other input is sent to its end.
     if (stdin.isTTY === true) await Promise.race([down, up.then(() => down)]);
     else await Promise.all([down, up]);
     return undefined;
   } catch (cause) {
     if (stdout.errored !== null)
       throw new SvcError('not_writable', { message: `The output cannot be written (${codeOf(cause)}).`, cause });
-    throw new SvcError('connect_failed', { message: `The connection broke (${codeOf(cause)}).`, cause });
+    throw new SvcError('connect_failed', { message: `The connection was lost (${codeOf(cause)}).`, cause });
   } finally {
     up.catch(() => {});
     down.catch(() => {});
-    // A terminal would keep the command alive.
+    // An open terminal would keep the process running.
     stdin.destroy();
     socket.destroySoon();
   }
 }
 
-/** A word of a ProxyCommand, which a shell reads after ssh has put in what stands behind `%`. */
+/** Quotes a word of a ProxyCommand. ssh expands `%` first, then a shell parses the result. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''").replaceAll('%', '%%')}'`;
 }
 
-/** A shell adds this to the number of the signal that has ended a program. */
+/** A shell adds this to the number of the signal that killed a program. */
 const SIGNALLED = 128;
 
 /**
- * Runs a program in place of this one and passes on the signals that would end this one.
- * @returns its exit code, as a shell shows it
+ * Runs a program and forwards signals to it.
+ * @returns its exit code, as a shell reports it
  * @throws SvcError `not_found` if the program cannot be started
  */
 async function ended(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  // Before the start: a signal that comes during it is handled once there is a child to pass it to.
+  // Installed before the start, so that a signal during the start reaches the child.
   const pass = (signal: NodeJS.Signals): void => {
     child.kill(signal);
   };
@@ -85,7 +85,7 @@ async function ended(program: string, args: readonly string[], env: NodeJS.Proce
     if (typeof code === 'number') return code;
     return SIGNALLED + (Object.entries(constants.signals).find(([name]) => name === signal)?.[1] ?? 0);
   } catch (cause) {
-    throw new SvcError('not_found', { message: `${program} cannot be run here (${codeOf(cause)}).`, cause });
+    throw new SvcError('not_found', { message: `${program} cannot be started (${codeOf(cause)}).`, cause });
   } finally {
     for (const one of SIGNALS) process.off(one, pass);
   }
@@ -94,7 +94,7 @@ async function ended(program: string, args: readonly string[], env: NodeJS.Proce
 async function ssh(context: CliContext, destination: string, args: readonly string[], way: Way) {
   refuseRemote(context);
   if (destination.startsWith('-'))
-    throw new SvcError('invalid_request', { message: 'Name the agent first, then "--" and the options of ssh.' });
+    throw new SvcError('invalid_request', { message: 'Name the agent first, then "--" and the ssh options.' });
   const at = destination.lastIndexOf('@') + 1;
   const aid = await context.aid(destination.slice(at));
   const local = way.local_aid === undefined ? [] : ['--local-aid', await context.aid(way.local_aid)];
@@ -107,7 +107,7 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
     ...(token === undefined ? {} : { SVC_TOKEN: token }),
     ...(way.access_token === undefined ? {} : { SVC_ACCESS_TOKEN: way.access_token }),
   };
-  // ssh also reads options behind the destination, up to the first word of a command.
+  // ssh also accepts options after the destination, up to the first word of a command.
   const words = [...options.flatMap((one) => ['-o', one]), `${destination.slice(0, at)}${aid}`, ...args];
   return { aid, exit_code: await ended('ssh', words, env) };
 }
@@ -128,19 +128,19 @@ async function open(context: CliContext, aid: string, path: string, way: Way) {
 }
 
 export function wayCommands(svc: CommandGroup): void {
-  svc.run('open', 'open a local address that is an agent, and a browser at it', {
+  svc.run('open', 'open a local address for an agent, and a browser at it', {
     examples: ['svc open home', 'svc open aid1… /docs --quiet'],
     takes: { '<aid>': 'the agent', '[path]': PATH, ...WAY },
     progress: 'Connecting',
     run: (context, { aid, path, ...way }) => open(context, aid, path, way),
-    text: ({ url, opened }) => (opened ? `${url} is in your browser.` : url),
+    text: ({ url, opened }) => (opened ? `Opened ${url} in your browser.` : url),
     quiet: ({ url }) => url,
   });
-  svc.run('ssh', 'log in at the machine of an agent whose service is its sshd', {
+  svc.run('ssh', 'log in to the machine of an agent whose service is sshd', {
     examples: ['svc ssh me@home', 'svc ssh home -- uptime', 'svc ssh home -- -L 8080:localhost:80 -N'],
     takes: {
       '<destination>': 'the agent, or user@agent',
-      '[argument...]': 'behind "--": options of ssh, then a command to run there',
+      '[argument...]': 'after "--": ssh options, then a remote command',
       ...WAY,
     },
     run: (context, { destination, argument, ...way }) => ssh(context, destination, argument, way),
@@ -148,7 +148,7 @@ export function wayCommands(svc: CommandGroup): void {
     quiet: () => '',
     exit: ({ exit_code: code }) => code,
   });
-  svc.run('nc', 'carry standard input and output over one connection to an agent', {
+  svc.run('nc', 'copy standard input and output over one connection to an agent', {
     examples: ['svc nc home', "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | svc nc home"],
     takes: { '<aid>': 'the agent', ...WAY },
     run: (context, { aid, ...way }) => carry(context, aid, way),

@@ -1,13 +1,13 @@
-/** What may stand where the cursor is, as the scripts of the shells read it. */
+/** Completion candidates at the cursor, in the format that the shell scripts read. */
 import { Argument, type Command, type Option } from 'commander';
 import { safeLine } from '../text.ts';
 import { type Candidate, type TypingPlace, typingPlaceOf } from './place.ts';
 import { FILES } from './scripts.ts';
 
-/** Longest that a shell waits for what the daemon knows, milliseconds. */
+/** Longest wait of a shell for the daemon, milliseconds. */
 const KNOWN_TIMEOUT_MS = 2_000;
 
-/** Names of values that are files or folders. */
+/** Names of arguments that are files or folders. */
 const FILE_NAMES: ReadonlySet<string> = new Set(['file', 'dir', 'path']);
 
 function isFile(taking: Argument | Option): boolean {
@@ -15,7 +15,7 @@ function isFile(taking: Argument | Option): boolean {
   return FILE_NAMES.has(name ?? '');
 }
 
-/** Gives nothing where it takes longer than a person waits at the key. */
+/** Returns nothing if the work takes too long for interactive use. */
 async function inTime<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<readonly T[]>((resolve) => {
@@ -24,7 +24,7 @@ async function inTime<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await Promise.race([work, late]);
   } catch {
-    // Without a daemon the commands are completed all the same.
+    // Without a daemon only commands and options are completed.
     return [];
   } finally {
     clearTimeout(timer);
@@ -32,8 +32,8 @@ async function inTime<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
 }
 
 /**
- * Lines of `word`, tab, meaning; or the one that says that files belong there.
- * @param known what else could stand at a place
+ * Lines of `word`, tab, description, or a single line that asks for file names.
+ * @param known further candidates for a place
  */
 export async function completions(
   program: Command,

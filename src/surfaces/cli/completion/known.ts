@@ -1,10 +1,10 @@
-/** What the daemon knows and a person may type: labels, agents, groups, tunnels, services, objects. */
+/** Candidates from the daemon: labels, agents, groups, tunnels, services, objects. */
 import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
 import { charsThatTell } from '../beginnings.ts';
 import type { CliContext } from '../context.ts';
 import type { Candidate, TypingPlace } from './place.ts';
 
-/** Names of arguments and options that take an AID. */
+/** Names of arguments and options with an AID. */
 const AIDS: ReadonlySet<string> = new Set([
   ...['aid', 'agent', 'peer', 'local', 'remote', 'member'],
   ...['local-aid', 'via', 'via-as', 'creator', 'inviter', 'hint', 'author', 'to', 'from'],
@@ -19,7 +19,7 @@ async function aids({ client, local }: CliContext): Promise<Candidate[]> {
   const [{ aliases }, { agents }] = await Promise.all([local.addressBookGet(), client.agentsList()]);
   return [
     ...Object.entries(aliases).map(([aid, label]) => ({ word: label, about: aid })),
-    ...agents.flatMap(({ aid, name }) => (aid in aliases ? [] : [{ word: aid, about: name ?? 'an agent here' }])),
+    ...agents.flatMap(({ aid, name }) => (aid in aliases ? [] : [{ word: aid, about: name ?? 'a local agent' }])),
   ];
 }
 
@@ -48,7 +48,7 @@ async function services({ client }: CliContext): Promise<Candidate[]> {
   return agents.flatMap(({ aid, services: offered }) => offered.map((word) => ({ word, about: aid })));
 }
 
-/** What could stand at a place by its name; nothing where the daemon knows nothing of its kind. */
+/** Candidates for a place, by the name of its argument. Empty if the daemon has none of that kind. */
 export async function knownAt(
   { path, taking, given }: TypingPlace,
   context: CliContext,

@@ -1,24 +1,24 @@
-/** Where in a command line the cursor stands, and what the commands themselves offer there. */
+/** The place of the cursor in a command line, and the commands and options possible there. */
 import type { Argument, Command, Option } from 'commander';
 
-/** A word that may stand there, with what it means. */
+/** A candidate with its description. */
 export interface Candidate {
   readonly word: string;
   readonly about: string;
 }
 
 export interface TypingPlace {
-  /** Names of the commands that lead there, `tunnel close`; empty at the top. */
+  /** Command words up to the place, such as `tunnel close`. Empty at the top. */
   readonly path: string;
-  /** The argument or the value of an option that is being typed. */
+  /** The argument or option value that is being typed. */
   readonly taking: Argument | Option | null;
-  /** Values of options that stand before it, by their long name without dashes. */
+  /** Values of earlier options, by long name without dashes. */
   readonly given: Readonly<Record<string, string>>;
-  /** Commands and options that may stand there. */
+  /** Commands and options possible here. */
   readonly offered: readonly Candidate[];
 }
 
-/** A command and those that it stands below, the nearest first. */
+/** A command and its parents, nearest first. */
 function lineage(command: Command): Command[] {
   return command.parent === null ? [command] : [command, ...lineage(command.parent)];
 }
@@ -27,7 +27,7 @@ function takesValue({ required, optional }: Option): boolean {
   return required || optional;
 }
 
-/** @param words those before the cursor and the one at it, which may be empty */
+/** @param words the words before the cursor and the word at the cursor, which may be empty */
 export function typingPlaceOf(program: Command, words: readonly string[]): TypingPlace {
   const current = words.at(-1) ?? '';
   const given: Record<string, string> = {};

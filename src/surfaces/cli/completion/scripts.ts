@@ -1,9 +1,9 @@
 /**
- * What a shell runs to complete commands: it needs nothing but the shell itself, neither the package
- * bash-completion nor a zsh whose completions were started before.
+ * Completion scripts. They need only the shell: neither the bash-completion package nor an initialized zsh completion
+ * system.
  */
 
-/** Says that names of files belong there: the shell knows them itself. */
+/** Asks the shell to complete file names itself. */
 export const FILES = ':files';
 
 const BASH = String.raw`# Completions of NAME for bash: source <(NAME completion bash)
@@ -50,7 +50,7 @@ const SCRIPTS = { bash: BASH, zsh: ZSH, fish: FISH };
 export type Shell = keyof typeof SCRIPTS;
 export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies readonly Shell[];
 
-/** The script of a shell for a program. */
+/** The completion script of a shell for a program. */
 export function completionScript(shell: Shell, program: string): string {
   return SCRIPTS[shell].replaceAll('NAME', program).replaceAll('\\${', '${');
 }

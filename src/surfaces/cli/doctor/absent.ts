@@ -1,4 +1,4 @@
-/** Why a daemon does not answer: what its data directory, its configuration and the error say. */
+/** Finds out why a daemon does not respond, from its data directory, its configuration and the error. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { readConfigFile } from '../../../foundation/config/file.ts';
@@ -13,42 +13,42 @@ import { UNPROVEN_REASON } from '../../../foundation/proven-connection.ts';
 import type { Patient } from './patient.ts';
 
 const daemon = findingsOf('daemon');
-const WHERE = 'Start it with "svcd", or say where it is with --api or SVC_API.';
+const WHERE = 'Start it with "svcd", or give its address with --api or SVC_API.';
 
-/** What the daemon itself answered: it is there, and refuses. */
+/** The daemon responded with a refusal. */
 function examineRefusal(error: SvcError, { api, connection }: Patient): Finding | null {
   const token = findingsOf('token');
   const hint = 'Set SVC_TOKEN to the api_token of its config.toml';
   if (error.code === 'unauthorized')
     return connection.token === undefined
-      ? token.fail(`the daemon at ${api} asks for its token, and none was given`, `${hint}.`)
-      : token.fail(`the daemon at ${api} does not accept the token`, `${hint}; somebody may have changed it.`);
+      ? token.fail(`the daemon at ${api} requires its token, and none was given`, `${hint}.`)
+      : token.fail(`the daemon at ${api} rejects the token`, `${hint}. It may have changed.`);
   if (textMember(error.details, 'reason') === UNPROVEN_REASON) return token.fail(error.message, `${hint}.`);
   if (error.code === 'daemon_unreachable') return null;
   return daemon.fail(
     `the daemon at ${api} refuses: ${error.message}`,
-    'Name it by the address that it listens on, with --api or SVC_API.',
+    'Use the address on which it listens, with --api or SVC_API.',
   );
 }
 
-/** @param api where the daemon was asked; empty where it could not be */
+/** @param api the address of the request; empty if there was none */
 function examineTraces(api: string, dataDir: string): Finding {
   const start = 'Start it with "svcd".';
-  if (!existsSync(dataDir)) return daemon.info(`no svcd has run here yet: there is no ${dataDir}`, start);
+  if (!existsSync(dataDir)) return daemon.info(`svcd has not run here yet: ${dataDir} does not exist`, start);
   const info = readDaemonInfo(dataDir);
-  if (info === null) return daemon.info(`the last daemon of ${dataDir} has ended in good order`, start);
+  if (info === null) return daemon.info(`the last daemon of ${dataDir} stopped cleanly`, start);
   const { pid, api_addr } = info;
   if (!isAlive(pid))
-    return daemon.info(`the last daemon of ${dataDir} (process ${pid}) ended without tidying up`, start);
-  if (api_addr === null) return daemon.info(`a daemon of ${dataDir} (process ${pid}) is starting, or serves no API`);
+    return daemon.info(`the last daemon of ${dataDir} (pid ${pid}) crashed or was killed`, start);
+  if (api_addr === null) return daemon.info(`a daemon of ${dataDir} (pid ${pid}) is starting, or serves no API`);
   if (api.endsWith(api_addr))
     return daemon.fail(
-      `process ${pid} should answer at ${api_addr}, and does not`,
-      'It may hang: look at its log, and start it anew.',
+      `pid ${pid} should respond at ${api_addr}, but does not`,
+      'It may hang. Check its log, then restart it.',
     );
   return daemon.warn(
-    `a daemon of this user answers elsewhere: at ${api_addr}`,
-    `Leave --api and SVC_API out, or say --api http://${api_addr}`,
+    `a daemon of this user responds at another address: ${api_addr}`,
+    `Omit --api and SVC_API, or use --api http://${api_addr}`,
   );
 }
 
@@ -58,29 +58,29 @@ function examineConfigFile(dataDir: string): Finding[] {
     return [];
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    return [findingsOf('config').fail(error.message, 'Mend the line: svcd does not start with it.')];
+    return [findingsOf('config').fail(error.message, 'Fix the line. svcd does not start with it.')];
   }
 }
 
-/** @param error what asking the daemon gave */
+/** @param error the error of the request to the daemon */
 export async function examineAbsence(error: SvcError, patient: Patient): Promise<Finding[]> {
   const refusal = examineRefusal(error, patient);
   if (refusal !== null) return [refusal];
   const { api, dataDir, here } = patient;
   const reason = textMember(error.details, 'reason');
-  const gone = daemon.fail(`the daemon at ${api} does not answer: ${reason === '' ? error.message : reason}`, WHERE);
+  const gone = daemon.fail(`the daemon at ${api} does not respond: ${reason === '' ? error.message : reason}`, WHERE);
   return here ? [gone, ...(await examineRemains(api, dataDir))] : [gone];
 }
 
-/** What a daemon that is not there left behind. */
+/** What a stopped daemon left behind. */
 async function examineRemains(api: string, dataDir: string): Promise<Finding[]> {
   const trace = examineTraces(api, dataDir);
   if (!existsSync(dataDir)) return [trace];
   return [trace, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
 }
 
-/** Examines a data directory that no daemon runs on which could be asked. */
+/** Examines a data directory without a running daemon. */
 export async function examineDirectory(dataDir: string): Promise<Finding[]> {
-  const gone = daemon.fail(`no daemon of ${dataDir} can be asked`, WHERE);
+  const gone = daemon.fail(`no daemon of ${dataDir} responds`, WHERE);
   return [gone, ...(await examineRemains('', dataDir))];
 }

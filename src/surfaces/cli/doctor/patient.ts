@@ -1,16 +1,16 @@
-/** Whom `svc doctor` asks. */
+/** What `svc doctor` examines. */
 import type { ClientOptions } from '../../../operations/client.ts';
 import type { SvcClient } from '../client.ts';
 
 export interface Patient {
   readonly client: SvcClient;
-  /** Where the daemon should answer, and the token for it. */
+  /** Base URL and token of the daemon. */
   readonly connection: ClientOptions;
-  /** The daemon's address as the user knows it. */
+  /** The address of the daemon as the user gave it. */
   readonly api: string;
-  /** True where the daemon is meant to run on this machine: then its files can be looked at. */
+  /** True if the daemon should run on this machine, so that its files can be checked. */
   readonly here: boolean;
-  /** Where a daemon of this user keeps its data. */
+  /** Default data directory of this user. */
   readonly dataDir: string;
   /** Version of this command. */
   readonly version: string;
