@@ -1,6 +1,6 @@
 /** `svcd mcp print|add`: svcd in the configuration of MCP clients. */
 import { Argument, Command } from 'commander';
-import { examples } from '../surfaces/cli/examples.ts';
+import { exampleHelp } from '../surfaces/cli/examples.ts';
 import { addServer } from '../surfaces/mcp-hosts/add.ts';
 import {
   type ClientLaunch,
@@ -29,11 +29,11 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
   const names = Object.keys(MCP_CLIENTS);
   return new Command('mcp')
     .description('configure MCP clients to use svcd')
-    .addHelpText('after', examples('svcd mcp print cursor', 'svcd mcp add claude-code'))
+    .addHelpText('after', exampleHelp('svcd mcp print cursor', 'svcd mcp add claude-code'))
     .addCommand(
       new Command('print')
         .description('print the configuration for a client')
-        .addHelpText('after', examples('svcd mcp print cursor'))
+        .addHelpText('after', exampleHelp('svcd mcp print cursor'))
         .addArgument(new Argument('[client]', 'which client').choices(names).default('claude-desktop'))
         .action((client: string) => {
           if (isMcpClient(client)) print(withServer(client, '', svcdEntry(client, launch())));
@@ -42,7 +42,7 @@ export function mcpCommand(dependencies: McpCommandDependencies): Command {
     .addCommand(
       new Command('add')
         .description('write svcd into the configuration of a client; the file before is kept beside it')
-        .addHelpText('after', examples('svcd mcp add claude-code --dry-run', 'svcd mcp add claude-code'))
+        .addHelpText('after', exampleHelp('svcd mcp add claude-code --dry-run', 'svcd mcp add claude-code'))
         .addArgument(new Argument('<client>', 'which client').choices(names))
         .option('--dry-run', 'only say what would be written')
         .action((client: string, { dryRun = false }: { dryRun?: boolean }) => add(client, dryRun, dependencies)),

@@ -9,7 +9,7 @@ import { updateOperations } from '../operations/update.ts';
 import { type UpdateView, updateAndFollow } from '../operations/update-client.ts';
 import { updateText } from '../surfaces/cli/commands/update.ts';
 import { daemonFetch } from '../surfaces/cli/daemon-fetch.ts';
-import { examples } from '../surfaces/cli/examples.ts';
+import { exampleHelp } from '../surfaces/cli/examples.ts';
 import { releaseSource, updatesDisabled } from './package.ts';
 
 export interface UpdateCommandDependencies {
@@ -48,7 +48,7 @@ async function byItself(environment: NodeJS.ProcessEnv): Promise<UpdateView> {
 export function updateCommand({ dataDir, environment, print }: UpdateCommandDependencies): Command {
   return new Command('update')
     .description('look for a newer svcd, and have the installed service put it in place')
-    .addHelpText('after', examples('svcd update --check', 'svcd update'))
+    .addHelpText('after', exampleHelp('svcd update --check', 'svcd update'))
     .option('--check', 'only look')
     .action(async ({ check = false }: { check?: boolean }) => {
       const result = (await throughDaemon(dataDir(), environment['SVC_TOKEN'], check)) ?? (await byItself(environment));

@@ -203,7 +203,7 @@ describe('an agent of A2A at a local address', () => {
       /signed and named.*\nLeft out: its GRPC interface at localhost:1, as .*\nWith "svc inbound bind/,
     );
     writeFileSync(file, JSON.stringify(card));
-    assert.match(await svcOk(far, ...set), /^[^\n]+ is signed and named by the profile, as object \w+\.$/);
+    assert.match(await svcOk(far, ...set), /^[^\n]+ is signed and published as object \w+\.$/);
   });
 
   test('a rotated key takes back what the old one signed, and signs it anew', async () => {

@@ -38,7 +38,7 @@ test('two agents become friends and talk; what is sent while one is away arrives
   assert.equal((early.body as { error: string }).error, 'not_friends');
 
   await near.call('POST', `/agents/${mine}/chat/request`, { peer: theirs, note: 'It is me' });
-  await eventually('the request has arrived', async () => {
+  await eventually('the request was delivered', async () => {
     const { in_pending } = await away.call<Contacts>('GET', `/agents/${theirs}/chat/contacts`);
     return in_pending[0]?.note === 'It is me';
   });
@@ -48,7 +48,7 @@ test('two agents become friends and talk; what is sent while one is away arrives
     async () => (await near.call<Contacts>('GET', `/agents/${mine}/chat/contacts`)).friends.length === 1,
   );
   await near.call('POST', `/agents/${mine}/chat/send`, { peer: theirs, text: 'one' });
-  await eventually('the first text has arrived', async () => (await texts(away, theirs, mine)).length === 1);
+  await eventually('the first text was delivered', async () => (await texts(away, theirs, mine)).length === 1);
 
   await away.kill('SIGKILL');
   for (const text of ['two', 'three']) {
@@ -60,9 +60,9 @@ test('two agents become friends and talk; what is sent while one is away arrives
   await back.call('POST', `/agents/${theirs}/publish`);
   // A word from the one who came back tells the other that it is there.
   await back.call('POST', `/agents/${theirs}/chat/send`, { peer: mine, text: 'I am back' });
-  await eventually('everything has arrived', async () => (await texts(back, theirs, mine)).length === 3);
+  await eventually('everything was delivered', async () => (await texts(back, theirs, mine)).length === 3);
   assert.deepEqual(await texts(back, theirs, mine), ['one', 'two', 'three']);
-  await eventually('the answer has arrived', async () => (await texts(near, mine, theirs)).length === 1);
+  await eventually('the answer was delivered', async () => (await texts(near, mine, theirs)).length === 1);
   const { pending } = await back.call<{ pending?: Record<string, { chat_unread?: number }> }>('GET', '/status');
   assert.equal(pending?.[theirs]?.chat_unread, 3);
   await back.call('POST', `/agents/${theirs}/chat/mark-read`, { peer: mine });

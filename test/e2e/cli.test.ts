@@ -80,7 +80,7 @@ test('the main job, through the command line alone', async (t) => {
   await svcOk(there, 'unpublish', 'lang.translate');
   await svcOk(there, 'agents', 'heartbeat', theirs.aid);
   assert.match(await svcOk(there, 'agents', 'publish', theirs.aid), /Published with seq \d+/);
-  assert.match(await svcOk(there, 'agents', 'probe', theirs.aid), /answers in/);
+  assert.match(await svcOk(there, 'agents', 'probe', theirs.aid), /responds in/);
   assert.match(await svcOk(there, 'inbound', 'bind', '--addr', `http://${service.address}`), /Calls to/);
   assert.match(await svcOk(there, 'agents', 'update', theirs.aid, '--service-tcp', ''), /none bound/);
 });
@@ -126,7 +126,7 @@ test('nothing is registered when the master key cannot be kept', async (t) => {
   writeFileSync(file, 'the only copy of another identity');
   const { code, stderr } = await svc(daemon, ['register', '--save-master', file]);
   assert.equal(code, 1);
-  assert.match(stderr, /exists already/);
+  assert.match(stderr, /exists and is never overwritten/);
   assert.equal(readFileSync(file, 'utf8'), 'the only copy of another identity');
   assert.equal(await svcOk(daemon, 'agents', '--quiet'), '');
 });
@@ -151,9 +151,9 @@ test('exit codes tell failures apart', async () => {
 test('the configuration is read and changed, and a secret comes from standard input', async () => {
   await using daemon = await TestDaemon.start();
   assert.equal(await svcOk(daemon, 'config', 'get', 'log_level'), 'info');
-  assert.match(await svcOk(daemon, 'config', 'set', 'log_level', 'debug'), /applies now/);
+  assert.match(await svcOk(daemon, 'config', 'set', 'log_level', 'debug'), /applied/);
   assert.equal(await svcOk(daemon, 'config', 'get', 'log_level'), 'debug');
-  assert.match(await svcOk(daemon, 'config', 'set', 'min_observed_peers', '5'), /starts again/);
+  assert.match(await svcOk(daemon, 'config', 'set', 'min_observed_peers', '5'), /after a restart/);
   assert.equal((await svc(daemon, ['config', 'set', 'api_token'], 'piped-token-of-length\n')).code, 0);
   assert.doesNotMatch(await svcOk(daemon, 'config', 'get'), /piped-token/);
   assert.match(readFileSync(join(daemon.dataDir, 'config.toml'), 'utf8'), /api_token = "piped-token-of-length"/);
@@ -205,5 +205,5 @@ test('an identity gets a label of its own with its registration, and none that a
 
   const unfit = await svc(daemon, ['register', '--label', 'two\u0007words', '--no-publish', '--quiet']);
   assert.equal(unfit.code, 0, 'the identity stands');
-  assert.match(unfit.stderr, /not called .*svc alias add/);
+  assert.match(unfit.stderr, /could not get the label .*svc alias add/);
 });

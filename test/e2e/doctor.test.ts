@@ -78,16 +78,16 @@ test('nobody answers: why not', async (t) => {
   const nowhere = `127.0.0.1:${await quietPort()}`;
   const never = await doctor(nowhere, { dataDir });
   found(never, 'daemon', 'FAIL', /does not answer: ECONNREFUSED/);
-  found(never, 'daemon', 'INFO', /no svcd has run here/);
+  found(never, 'daemon', 'INFO', /svcd has not run here/);
   assert.match(found(never, 'daemon', 'FAIL', /./).hint ?? '', /Start it with "svcd"/);
 
   mkdirSync(dataDir, { mode: 0o700 });
   const daemon = await TestDaemon.start({ dataDir });
   t.after(() => daemon.stop());
   const elsewhere = await doctor(nowhere, { dataDir });
-  assert.match(found(elsewhere, 'daemon', 'WARN', /answers elsewhere/).hint ?? '', new RegExp(daemon.api));
+  assert.match(found(elsewhere, 'daemon', 'WARN', /responds at another address/).hint ?? '', new RegExp(daemon.api));
   await daemon.kill('SIGKILL');
-  found(await doctor(undefined, { dataDir }), 'daemon', 'INFO', /ended without tidying up/);
+  found(await doctor(undefined, { dataDir }), 'daemon', 'INFO', /crashed or was killed/);
 
   writeFileSync(join(dataDir, 'config.toml'), 'log_level = "info"\nnonsense = 1\n', { mode: 0o600 });
   found(await doctor(undefined, { dataDir }), 'config', 'FAIL', /line 2/);
@@ -103,7 +103,7 @@ test('a token that is missing, wrong, or not asked for', async () => {
   found(await doctor(closed.api, { args: ['--token', 'another'] }), 'token', 'FAIL', /did not prove/);
   const { dataDir } = closed;
   const wrong = await doctor(closed.api, { dataDir, args: ['--token', 'another'] });
-  found(wrong, 'token', 'FAIL', /does not accept the token/);
+  found(wrong, 'token', 'FAIL', /rejects the token/);
   const accepted = await doctor(closed.api, { args: ['--token', token] });
   found(accepted, 'daemon', 'PASS', /answers/);
   found(accepted, 'mcp', 'PASS', /can connect/);
@@ -113,7 +113,7 @@ test('a token that is missing, wrong, or not asked for', async () => {
     await doctor(unlocked.api, { dataDir: unlocked.dataDir, args: ['--token', token] }),
     'token',
     'INFO',
-    /asks for none/,
+    /requires none/,
   );
 });
 

@@ -146,7 +146,7 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
   for (const id of [withdrawn, '00ff00ff']) writeFileSync(join(into, `.svc-${id}.part`), 'half of it');
   await svc(near, 'receive', '--aid', bob, '--into', into, '-y');
   assert.deepEqual(readdirSync(into), ['.svc-00ff00ff.part']);
-  assert.equal(await svc(near, 'receive', '-y', '--into', inbox), 'Nothing is offered.\n');
+  assert.equal(await svc(near, 'receive', '-y', '--into', inbox), 'No offers.\n');
 
   const declined = await offer();
   await here(declined);

@@ -102,7 +102,7 @@ test('svc reads the log and ends the daemon; a page cannot, and nobody starts it
   assert.equal(restart.code, 1);
   assert.match(restart.stderr, /started by hand/);
   const ended = once(daemon.process, 'exit');
-  assert.equal(await svcOk(daemon, 'stop'), 'svcd has ended.');
+  assert.equal(await svcOk(daemon, 'stop'), 'svcd stopped.');
   assert.deepEqual(await ended, [0, null]);
   assert.equal((await svc(daemon, ['logs'])).code, 3);
   await daemon.stop();

@@ -191,7 +191,7 @@ test('chat over REST and tools: request, answer, texts, counters, marks, an end'
   await befriend(a, alice, b, bob);
   /** A send waits only so long to hear of the arrival. */
   const arrives = (daemon: TestDaemon, aid: string, peer: string, seq: number): Promise<unknown> =>
-    eventually(`#${seq} has arrived`, async () => {
+    eventually(`#${seq} was delivered`, async () => {
       const { entries } = await conversation(daemon, aid, peer);
       return entries.some((entry) => entry.seq === seq && entry.status === 'sent');
     });

@@ -30,7 +30,7 @@ test('a node is driven from another machine, as far as its owner lets it', async
   // Off, and nobody on the list: refused, whatever is asked.
   assert.equal((await svc(here, ['--via', 'server', 'status'])).code, 4);
   const on = await svc(there, ['admin', 'on']);
-  assert.match(on.stderr, /Nobody is allowed yet/);
+  assert.match(on.stderr, /No one is allowed yet/);
   assert.equal((await svc(here, ['--via', 'server', 'status'])).code, 4);
   const entry = await svcOk(there, 'admin', 'allow', 'laptop', '--label', 'my laptop', '--expires', '12h', '--quiet');
 
@@ -147,7 +147,7 @@ test('the gateway over real daemons: HTTP, a chat, and an access list that close
   assert.equal((await fetch(`${here.api}/aid/${talk}/`)).status, 403);
   const secret = await svcOk(there, 'agents', 'acl', 'allow', talk, '--generate', '--quiet');
   assert.match(secret, /^svcs_/);
-  assert.match(await svcOk(there, 'agents', 'acl', 'show', talk), /Only who is allowed/);
+  assert.match(await svcOk(there, 'agents', 'acl', 'show', talk), /Only allowed callers/);
   await svcOk(here, 'alias', 'add', 'Talk Show', talk);
   assert.equal(await svcOk(here, 'get', 'talk show', '/', '--access-token', secret), 'this is a chat');
   assert.equal((await svc(here, ['get', 'nobody', '/'])).code, 2);

@@ -60,7 +60,7 @@ test('three agents on three daemons share a room: by invitation, by link, and af
     [daemons[1], bob],
     [daemons[2], carol],
   ] as const)
-    await eventually('the first entry has arrived', async () =>
+    await eventually('the first entry was delivered', async () =>
       (await texts(daemon, aid, group).catch((): string[] => [])).includes('first'),
     );
 

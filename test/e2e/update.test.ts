@@ -50,7 +50,7 @@ test('the installed service updates itself, and goes back where a release is no 
     registry.publish(world.release('0.0.1'));
     const { code, stdout } = await world.svc('update', '--confirm');
     assert.equal(code, 0);
-    assert.match(stdout, new RegExp(`svcd ${FIRST.replaceAll('.', '\\.')} runs; there is no newer one`));
+    assert.match(stdout, new RegExp(`svcd ${FIRST.replaceAll('.', '\\.')} is the newest release`));
     assert.deepEqual(
       readdirSync(join(world.dataDir, 'releases')).filter((name) => /^\d/.test(name)),
       [],

@@ -159,7 +159,7 @@ test('something else on the port is not taken for the daemon', async (t) => {
   await assert.rejects(client.parrot({ id: 'a', words: 'b' }), { code: 'daemon_unreachable' });
 });
 
-test('a redirect is not followed, so that the token stays here', async (t) => {
+test('does not follow redirects, which protects the token', async (t) => {
   const other = await daemon(t, (response) => json(response, 200, { status: 'ok' }));
   const { baseUrl } = await daemon(t, (response) => {
     response.writeHead(302, { location: `${other.baseUrl}/health` }).end();

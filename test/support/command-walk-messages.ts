@@ -62,14 +62,14 @@ export async function messageCommands(
   const requested = { schema: d.chatRequest.output, text: /is on its way/, quiet: /^out_pending$/ };
   await step(here, as(aid, 'request', peer, '--note', 'it is me'), requested);
   await asked(peer);
-  await step(there, as(peer, 'accept', aid), { schema: d.chatAccept.output, text: /friends now/, quiet: /^friends$/ });
+  await step(there, as(peer, 'accept', aid), { schema: d.chatAccept.output, text: /now friends/, quiet: /^friends$/ });
   await eventually('both are friends', async () => {
     const { friends } = await here.call<{ friends: unknown[] }>('GET', `/agents/${aid}/chat/contacts`);
     return friends.length > 0;
   });
   await step(here, as(aid, 'send', peer, 'Wie geht es?'), {
     schema: d.chatSend.output,
-    text: /^#1 (has arrived|goes out)/,
+    text: /^#1 (was delivered|goes out)/,
     quiet: /^1$/,
   });
   await eventually('the text is there', async () => {
@@ -153,7 +153,7 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
   await step(here, mine('sync', group, peer), { schema: d.groupSync.output, text: /in all/, quiet: SEQ });
   await step(there, ['group', 'leave', group, '--aid', peer, '-y'], {
     schema: d.groupLeave.output,
-    text: /has left/,
+    text: /Left the group/,
     quiet: HEX,
   });
 }
@@ -179,7 +179,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
     text: /^OBJECT +SIZE +NAME[\s\S]* plan\.txt /,
     quiet: /^([0-9a-f]{64}\n?)+$/,
   });
-  await step(here, mine('locate', id), { schema: d.objectLocate.output, text: /^It is here/, quiet: ANY });
+  await step(here, mine('locate', id), { schema: d.objectLocate.output, text: /^It is stored here/, quiet: ANY });
   await step(here, mine('get', id, '--dest', `${aid}.copy`), {
     schema: d.objectGet.output,
     text: /\.copy has all of it, \d+ B/,
@@ -243,7 +243,7 @@ export async function fileCommands(
   const withdrawn = await send('three');
   await step(here, ['files', 'withdraw', withdrawn, '--aid', aid], {
     schema: d.fileOfferWithdraw.output,
-    text: /is not offered/,
+    text: /is no longer offered/,
     quiet: /^[0-9a-f]{16}$/,
   });
 }

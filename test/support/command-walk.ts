@@ -70,18 +70,18 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
   await step(here, ['config', 'get', 'log_level'], { schema: Type.String(), text: /^info$/, quiet: /^info$/ });
   await step(here, ['config', 'set', 'log_level', 'info'], {
     schema: d.configPatch.output,
-    text: /applies now/,
+    text: /applied/,
     quiet: /^live$/,
   });
   const { files_root: filesRoot } = await here.call<{ files_root: string }>('GET', '/status');
   await step(here, ['config', 'set', 'files_root', filesRoot], {
     schema: d.configPatch.output,
-    text: /applies now/,
+    text: /applied/,
     quiet: /^live$/,
   });
   await step(here, ['config', 'set', 'fallback_host'], {
     schema: d.configPatch.output,
-    text: /starts again/,
+    text: /after a restart/,
     quiet: /^restart$/,
     input: 'node.example\n',
   });
@@ -185,14 +185,14 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   await step(here, ['card', aid, '--local-aid', aid], { schema: d.card.output, text: /^aid: +aid1/, quiet: hash });
   await step(here, ['agents', 'card', 'del', aid, '-y'], {
     schema: Ok,
-    text: /names no card any more/,
+    text: /no longer names a card/,
     quiet: ONE_AID,
   });
   const moving = await there.newAgent();
   const file = join(directory, 'agent');
   await step(there, ['agents', 'export', moving, '-o', file], {
     schema: Type.Object({ aid: AidText, file: Type.String(), size: Type.Integer(), sealed: Type.Boolean() }),
-    text: /^Written to/,
+    text: /^Wrote/,
     quiet: /agent$/,
   });
   await step(there, ['agents', 'del', moving, '-y'], { schema: Ok, text: /is unregistered/, quiet: ONE_AID });
@@ -211,7 +211,7 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
   const lists = await here.call<{ allow: { id: string }[]; deny: { id: string }[] }>('GET', `/agents/${aid}/acl`);
   await step(here, acl('show', aid), {
     schema: d.aclGet.output,
-    text: /^Everyone who is not denied/,
+    text: /^Everyone may call, except denied/,
     quiet: /^public$/,
   });
   await step(here, acl('del', aid, 'allow', lists.allow[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
@@ -264,7 +264,7 @@ async function serveCommands(step: Step, { here, service }: WalkWorld, aid: stri
   });
   await step(here, ['serve', '--off', '--name', 'DEMO'], {
     schema: Type.Object(Served),
-    text: /serves nothing any more/,
+    text: /no longer serves anything/,
     quiet: ONE_AID,
   });
   await here.call('PATCH', `/agents/${aid}`, { service_tcp: service });
@@ -272,7 +272,7 @@ async function serveCommands(step: Step, { here, service }: WalkWorld, aid: stri
 }
 
 async function callCommands(step: Step, { here, there }: WalkWorld, aid: string, peer: string): Promise<void> {
-  const published = { schema: d.serviceRegister.output, text: /is published, kept by/, quiet: SEQ };
+  const published = { schema: d.serviceRegister.output, text: /^Published .*stored at/, quiet: SEQ };
   await step(there, ['publish', 'lang.translate', '--aid', peer, '--brief', 'Translates', '-y'], published);
   await step(here, ['search', 'lang.translate'], {
     schema: d.discover.output,
@@ -352,7 +352,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
     quiet: ID,
   });
   const { webhooks } = await here.call<{ webhooks: { id: string }[] }>('GET', '/push');
-  await step(here, ['push', 'remove', webhooks[0]?.id ?? ''], { schema: Ok, text: /is no more/, quiet: ID });
+  await step(here, ['push', 'remove', webhooks[0]?.id ?? ''], { schema: Ok, text: /^Deleted/, quiet: ID });
   const { origins } = await here.call<{ origins: { id: string }[] }>('GET', '/origins');
   await step(here, ['origin', 'close', origins[0]?.id ?? ''], { schema: Ok, text: /is closed/, quiet: ID });
   const { tunnels } = await here.call<{ tunnels: { id: string }[] }>('GET', '/tunnel');

@@ -6,7 +6,7 @@ import { type DaemonOptions, TestDaemon } from './daemon.ts';
 const LEAPING = fileURLToPath(new URL('./leaping-process.ts', import.meta.url));
 /** Below what counts as a stall of the process itself, milliseconds. */
 const STEP_MS = 400;
-/** Steps between two questions whether what was sent has arrived. */
+/** Steps between two questions whether what was sent was delivered. */
 const STEPS_AT_ONCE = 5;
 
 /** @param leaptMs how far the clocks of the others are ahead already, milliseconds */
@@ -30,7 +30,7 @@ function leap({ process: child }: TestDaemon, ms: number): Promise<void> {
 
 /**
  * Lets time pass for daemons, in small steps.
- * @param between what has to be done after every few steps, so that what was sent has arrived before time goes on
+ * @param between what has to be done after every few steps, so that what was sent was delivered before time goes on
  */
 export async function pass(ms: number, daemons: readonly TestDaemon[], between: () => Promise<void>): Promise<void> {
   const steps = Math.ceil(ms / STEP_MS);

@@ -3,7 +3,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
-import { examples } from '../../surfaces/cli/examples.ts';
+import { exampleHelp } from '../../surfaces/cli/examples.ts';
 import { launchdService } from './launchd.ts';
 import { carryOut, describe, type ServiceManager, type Step } from './plan.ts';
 import { SYSTEM_DATA_DIR, systemdService } from './systemd.ts';
@@ -48,7 +48,7 @@ const COMMANDS = {
   status: 'show whether it runs',
 } as const;
 
-const EXAMPLES = examples(
+const EXAMPLES = exampleHelp(
   'sudo svcd service install     # for the machine, as a user of its own',
   'svcd service install --user   # for you, while you are logged on',
   'svcd service install --user --dry-run',
@@ -132,7 +132,7 @@ export function serviceCommand(dependencies: ServiceCommandDependencies): Comman
     const command = service
       .command(name)
       .description(description)
-      .addHelpText('after', name === 'install' ? EXAMPLES : examples(`svcd service ${name}`));
+      .addHelpText('after', name === 'install' ? EXAMPLES : exampleHelp(`svcd service ${name}`));
     if (machine.platform !== 'darwin') command.option('--user', 'a service of this user, not of the system');
     command
       .option('--dry-run', 'only say what would be written and run')
@@ -149,7 +149,7 @@ export function serviceCommand(dependencies: ServiceCommandDependencies): Comman
   service
     .command('run')
     .description('run the daemon, and let it put newer releases in its place: what the service starts')
-    .addHelpText('after', examples('svcd --data-dir /srv/svcd service run'))
+    .addHelpText('after', exampleHelp('svcd --data-dir /srv/svcd service run'))
     .action(() => supervise());
   return service;
 }

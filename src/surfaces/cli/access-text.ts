@@ -1,15 +1,15 @@
 /** How access lists are shown. */
 import { relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
-import type { Laid } from './laid.ts';
-import type { Loss } from './loss.ts';
+import type { Confirmation } from './confirmation.ts';
 import { formatTable } from './text.ts';
+import type { WrappedText } from './wrapped-text.ts';
 
 type Lists = Pick<AnswerOf<'aclGet'>, 'allow' | 'deny'>;
 type NewEntry = Pick<AnswerOf<'aclAllow'>, 'id' | 'secret'>;
 
 /** Both lists as a table. Empty if no list has an entry. */
-export function accessTable({ allow, deny }: Lists): Laid {
+export function accessTable({ allow, deny }: Lists): WrappedText {
   const now = Date.now();
   const rows = [
     ...allow.map((e) => [
@@ -26,14 +26,14 @@ export function accessTable({ allow, deny }: Lists): Laid {
 }
 
 /** One new entry. In a pipe a generated secret is printed alone. */
-export const ENTRY = {
+export const NEW_ENTRY = {
   text: ({ id, secret }: NewEntry): string =>
     secret === undefined ? `Entry ${id}.` : `Entry ${id}. This secret is shown only once:\n${secret}`,
   quiet: ({ id, secret }: NewEntry): string => secret ?? id,
 };
 
 /** True if an answer holds a secret that is shown only this once. */
-export function holdsSecret({ secret }: NewEntry): boolean {
+export function hasSecret({ secret }: NewEntry): boolean {
   return secret !== undefined;
 }
 
@@ -41,19 +41,19 @@ export function holdsSecret({ secret }: NewEntry): boolean {
  * What removing an entry changes.
  * @param again the command that adds an AID to the list
  */
-export function entryLoss(list: 'allow' | 'deny', id: string, again: string): Loss {
+export function removalConfirmation(list: 'allow' | 'deny', id: string, again: string): Confirmation {
   const cost =
     list === 'allow'
       ? 'Callers that only this entry allows lose access, and a secret cannot be shown again'
       : 'The agent that it denies may call again';
   return {
     question: `Remove the entry ${id} from the ${list} list?`,
-    back: `${cost}. Add an AID again with "${again}"${list === 'allow' ? ' and set a new secret' : ''}.`,
+    consequence: `${cost}. Add an AID again with "${again}"${list === 'allow' ? ' and set a new secret' : ''}.`,
   };
 }
 
 /** A removed entry. */
-export const GONE = {
+export const REMOVED_ENTRY = {
   text: (): string => 'ok',
   quiet: (_: unknown, { id }: { readonly id: string }): string => id,
 };

@@ -3,7 +3,7 @@
  * of an AID.
  */
 import { SvcError } from '../../foundation/errors.ts';
-import { namesFrom, SHOWN_AID_CHARS } from './names.ts';
+import { mergeNames, SHOWN_AID_CHARS } from './names.ts';
 
 /** AID to label. */
 type Labels = Readonly<Record<string, string>>;
@@ -34,7 +34,7 @@ export class Aliases {
     this.#labels ??= this.#sources.labels();
     this.#own ??= this.#sources.own();
     const [labels, own] = await Promise.all([this.#labels, this.#own]);
-    return namesFrom(labels, own);
+    return mergeNames(labels, own);
   }
 
   /**

@@ -2,7 +2,7 @@
 import { InvalidArgumentError } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
-import type { Taken, Typed } from './takes.ts';
+import type { ParsedOptions, ValueOption } from './options.ts';
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -16,7 +16,7 @@ function parseExpiry(text: string): string {
 }
 
 /** An expiry time. The command receives it in ISO 8601. */
-export function expiry(about: string): Taken<string | undefined> {
+export function expiry(about: string): ValueOption<string | undefined> {
   return { about, read: parseExpiry };
 }
 
@@ -34,7 +34,7 @@ export const ALLOW = {
 export async function allowInput(
   context: CliContext,
   aid: string | undefined,
-  { secret, generate, label, expires }: Typed<'', typeof ALLOW>,
+  { secret, generate, label, expires }: ParsedOptions<'', typeof ALLOW>,
 ) {
   if ([aid, secret, generate].filter((way) => way !== undefined).length !== 1)
     throw new SvcError('invalid_request', { message: 'Choose whom to allow: an AID, --secret or --generate.' });

@@ -13,7 +13,7 @@ import {
 import { operations } from '../../operations/index.ts';
 import { bodyInputKey, type Declaration, type OutputOf, type ToolDeclaration } from '../../operations/operation.ts';
 import type { Aliases } from './aliases.ts';
-import { withWholeIds } from './typed-ids.ts';
+import { resolveIds } from './resolve-ids.ts';
 
 export type Operations = typeof operations;
 export type OperationName = keyof Operations;
@@ -77,7 +77,7 @@ export function cliClient(options: ClientOptions, aliases: Aliases): SvcClient {
       name,
       async (input: Input = {}, call?: CallOptions) => {
         const named = await translated(input, keys, aliases);
-        return method(await withWholeIds(declaration, named, whole ?? client), call);
+        return method(await resolveIds(declaration, named, whole ?? client), call);
       },
     ];
   });

@@ -5,12 +5,12 @@
  */
 import type { Command } from 'commander';
 import type { AnswerOf, Inputs, OperationName } from './client.ts';
+import { type Confirmation, confirmOrThrow, YES_OPTION } from './confirmation.ts';
 import type { CliContext, ContextOf } from './context.ts';
-import { exampleOf, examples } from './examples.ts';
-import { agree, type Loss, YES } from './loss.ts';
-import { printed, type Shown, show } from './shown.ts';
-import { ACTING, addTakes, type Takes, type Typed, typedFor } from './takes.ts';
-import { WATCH, watched } from './watch.ts';
+import { exampleHelp, sampleCommandLine } from './examples.ts';
+import { ACTING_AGENT, addOptions, type CommandOptions, type ParsedOptions, parseOptions } from './options.ts';
+import { type OutputFormats, render, show } from './output-formats.ts';
+import { refreshUntilInterrupted, WATCH_OPTIONS } from './watch.ts';
 
 /** Aliases of commands that users of other programs type. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -24,36 +24,36 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   contacts: ['list', 'ls'],
 };
 
-interface Said<T> {
+interface CommandSpec<T> {
   /** Example command lines. Without them: the command with sample arguments. */
   readonly examples?: readonly string[];
   /** Options, and arguments that need a description. */
-  readonly takes?: T;
+  readonly options?: T;
   /** Progress text, such as `Publishing`. */
   readonly progress?: string;
 }
 
-interface Losing<W> {
+interface Destructive<W> {
   /** What the command destroys. The user must confirm first, with `-y` if there is no terminal. */
-  loses?(typed: W): Loss;
+  confirmation?(typed: W): Confirmation;
 }
 
-interface Making<W, I> {
+interface InputBuilder<W, I> {
   /** Builds the input of the operation. It may contain labels in place of AIDs. */
   input(typed: W, context: CliContext): I | Promise<I>;
 }
 
 /** The parsed arguments need no conversion if they are the input. */
-type Input<W, I> = [W, keyof W] extends [I, keyof I] ? Partial<Making<W, I>> : Making<W, I>;
+type Input<W, I> = [W, keyof W] extends [I, keyof I] ? Partial<InputBuilder<W, I>> : InputBuilder<W, I>;
 
-interface Calling<N> {
+interface OperationCall<N> {
   readonly operation: N;
   /** The agent must be registered here. If it is not, the error names the command that lists the agents. */
   readonly own?: true;
 }
 
 /** A command that needs more than one call. */
-interface Working<A, W> {
+interface CommandWork<A, W> {
   /** The result is shown unless it is undefined. */
   run(context: CliContext, typed: W): Promise<A | undefined>;
 }
@@ -66,10 +66,10 @@ export class CommandGroup<G = unknown> {
   readonly #command: Command;
   readonly #contextOf: ContextOf;
   readonly #path: string;
-  readonly #takes: Takes;
+  readonly #takes: CommandOptions;
 
   /** @param path the words that lead to it, such as `svc tunnel` */
-  constructor(command: Command, contextOf: ContextOf, path: string, takes: Takes = {}) {
+  constructor(command: Command, contextOf: ContextOf, path: string, takes: CommandOptions = {}) {
     this.#command = command;
     this.#contextOf = contextOf;
     this.#path = path;
@@ -77,27 +77,27 @@ export class CommandGroup<G = unknown> {
   }
 
   /** The same group, whose further commands act for a local agent. */
-  acting(): CommandGroup<typeof ACTING> {
-    return new CommandGroup(this.#command, this.#contextOf, this.#path, ACTING);
+  acting(): CommandGroup<typeof ACTING_AGENT> {
+    return new CommandGroup(this.#command, this.#contextOf, this.#path, ACTING_AGENT);
   }
 
   /** Adds a command group. @param itself what it does without a subcommand; by default it shows its help */
-  group<A, const T extends Takes>(
+  group<A, const T extends CommandOptions>(
     name: string,
     about: string,
     lines: readonly string[],
-    itself?: Said<T> & Working<A, Typed<'', T>> & Shown<A, Typed<'', T>>,
+    itself?: CommandSpec<T> & CommandWork<A, ParsedOptions<'', T>> & OutputFormats<A, ParsedOptions<'', T>>,
   ): CommandGroup;
   group(
     name: string,
     about: string,
     lines: readonly string[],
-    itself?: Said<Takes> & Working<unknown, Values> & Shown<unknown, Values>,
+    itself?: CommandSpec<CommandOptions> & CommandWork<unknown, Values> & OutputFormats<unknown, Values>,
   ): CommandGroup {
     const command = this.#command.command(name).description(about);
-    command.addHelpText('after', examples(...lines));
+    command.addHelpText('after', exampleHelp(...lines));
     if (itself !== undefined)
-      this.#act(command, itself.takes ?? {}, itself, (context, typed) => itself.run(context, typed));
+      this.#act(command, itself.options ?? {}, itself, (context, typed) => itself.run(context, typed));
     return new CommandGroup(command, this.#contextOf, `${this.#path} ${name}`);
   }
 
@@ -105,28 +105,28 @@ export class CommandGroup<G = unknown> {
    * Adds a command that calls one operation.
    * @param usage name and arguments, such as `send <group> [text]`
    */
-  call<const U extends string, const T extends Takes, N extends OperationName>(
+  call<const U extends string, const T extends CommandOptions, N extends OperationName>(
     usage: U,
     about: string,
-    said: Said<T> &
-      Calling<N> &
-      Losing<Typed<U, G & T>> &
-      Input<Typed<U, G & T>, Inputs[N]> &
-      Shown<AnswerOf<N>, Typed<U, G & T>>,
+    said: CommandSpec<T> &
+      OperationCall<N> &
+      Destructive<ParsedOptions<U, G & T>> &
+      Input<ParsedOptions<U, G & T>, Inputs[N]> &
+      OutputFormats<AnswerOf<N>, ParsedOptions<U, G & T>>,
   ): void;
   call(
     usage: string,
     about: string,
-    said: Said<Takes> &
-      Calling<OperationName> &
-      Losing<Values> &
-      Partial<Making<Values, Values>> &
-      Shown<unknown, Values>,
+    said: CommandSpec<CommandOptions> &
+      OperationCall<OperationName> &
+      Destructive<Values> &
+      Partial<InputBuilder<Values, Values>> &
+      OutputFormats<unknown, Values>,
   ): void {
     this.#add(usage, about, said, async (context, typed) => {
       const input = said.input === undefined ? typed : await said.input(typed, context);
       const answer = context.progress(said.progress, context.call(said.operation, input));
-      return said.own === true ? context.withOwn(answer) : answer;
+      return said.own === true ? context.withLocalAgentHint(answer) : answer;
     });
   }
 
@@ -134,38 +134,63 @@ export class CommandGroup<G = unknown> {
    * Adds a command that needs more than one call.
    * @param usage as for `call`
    */
-  run<const U extends string, const T extends Takes, A>(
+  run<const U extends string, const T extends CommandOptions, A>(
     usage: U,
     about: string,
-    said: Said<T> & Losing<Typed<U, G & T>> & Working<A, Typed<U, G & T>> & Shown<A, Typed<U, G & T>>,
+    said: CommandSpec<T> &
+      Destructive<ParsedOptions<U, G & T>> &
+      CommandWork<A, ParsedOptions<U, G & T>> &
+      OutputFormats<A, ParsedOptions<U, G & T>>,
   ): void;
   run(
     usage: string,
     about: string,
-    said: Said<Takes> & Losing<Values> & Working<unknown, Values> & Shown<unknown, Values>,
+    said: CommandSpec<CommandOptions> &
+      Destructive<Values> &
+      CommandWork<unknown, Values> &
+      OutputFormats<unknown, Values>,
   ): void {
     this.#add(usage, about, said, (context, typed) => context.progress(said.progress, said.run(context, typed)));
   }
 
-  #add(usage: string, about: string, said: Said<Takes> & Losing<Values> & Shown<unknown, Values>, work: Work): void {
+  #add(
+    usage: string,
+    about: string,
+    said: CommandSpec<CommandOptions> & Destructive<Values> & OutputFormats<unknown, Values>,
+    work: Work,
+  ): void {
     const command = this.#command.command(usage).description(about);
     if (this.#command.parent !== null) command.aliases(OTHER_NAMES[command.name()] ?? []);
-    this.#act(command, { ...this.#takes, ...said.takes, ...(said.loses === undefined ? {} : YES) }, said, work);
-    command.addHelpText('after', examples(...(said.examples ?? [exampleOf(command, this.#path)])));
+    this.#act(
+      command,
+      { ...this.#takes, ...said.options, ...(said.confirmation === undefined ? {} : YES_OPTION) },
+      said,
+      work,
+    );
+    command.addHelpText('after', exampleHelp(...(said.examples ?? [sampleCommandLine(command, this.#path)])));
   }
 
-  #act(command: Command, takes: Takes, shown: Losing<Values> & Shown<unknown, Values>, work: Work): void {
-    addTakes(command, shown.watch === true ? { ...takes, ...WATCH } : takes);
+  #act(
+    command: Command,
+    takes: CommandOptions,
+    shown: Destructive<Values> & OutputFormats<unknown, Values>,
+    work: Work,
+  ): void {
+    addOptions(command, shown.watch === true ? { ...takes, ...WATCH_OPTIONS } : takes);
     command.action(async () => {
       const context = this.#contextOf(command);
-      const { yes, ...rest } = await typedFor(command, takes, context);
-      const loss = shown.loses?.(rest);
-      if (loss !== undefined) await agree(context, loss, yes === true);
+      const { yes, ...rest } = await parseOptions(command, takes, context);
+      const loss = shown.confirmation?.(rest);
+      if (loss !== undefined) await confirmOrThrow(context, loss, yes === true);
       const typed = loss === undefined && yes !== undefined ? { ...rest, yes } : rest;
       // A group that lists passes these options on to its list command.
       const { watch, every } = command.optsWithGlobals<{ watch?: true; every?: number }>();
       if (shown.watch === true && watch === true)
-        return watched(context, async () => printed(context, await work(context, typed), typed, shown), every);
+        return refreshUntilInterrupted(
+          context,
+          async () => render(context, await work(context, typed), typed, shown),
+          every,
+        );
       const answer = await work(context, typed);
       if (answer !== undefined) await show(context, answer, typed, shown);
     });

@@ -12,7 +12,7 @@ import type { CliIo } from './io.ts';
 import { aidsIn, Names } from './names.ts';
 import { pipedSecret } from './piped-secret.ts';
 import { withProgress } from './progress.ts';
-import { ask } from './prompt.ts';
+import { prompt } from './prompt.ts';
 import { readStandardInput } from './standard-input.ts';
 import { safeText } from './text.ts';
 
@@ -64,7 +64,7 @@ export class CliContext {
   readonly #aliases: Aliases;
   #fetches: ReturnType<typeof daemonFetch> | undefined;
   /** What `showBeginning` has already printed of the response. */
-  begun: { readonly text: string; readonly made: string } | undefined;
+  printedPart: { readonly text: string; readonly made: string } | undefined;
 
   /**
    * @param defaultDataDir the error if this user has none
@@ -91,7 +91,7 @@ export class CliContext {
           .catch(() => ({ agents: [] }));
         return agents;
       },
-      known: async (own) => (await import('./known-aids.ts')).knownAids(plain(), own),
+      known: async (own) => (await import('./seen-aids.ts')).seenAids(plain(), own),
     });
   }
 
@@ -105,7 +105,7 @@ export class CliContext {
   }
 
   /** Why no daemon can be reached. Null if its address is known. Commands that need no daemon work anyway. */
-  get absence(): SvcError | null {
+  get addressError(): SvcError | null {
     return this.#api instanceof SvcError ? this.#api : null;
   }
 
@@ -171,7 +171,7 @@ export class CliContext {
   }
 
   /** Width of the terminal in columns, or infinity if unknown. */
-  get room(): number {
+  get width(): number {
     const { stdout, env } = this.io;
     const columns = stdout.isTTY === true ? stdout.columns : Number(env['COLUMNS']);
     return columns !== undefined && columns > 0 ? columns : Number.POSITIVE_INFINITY;
@@ -194,8 +194,8 @@ export class CliContext {
    * @throws SvcError `cancelled` if the prompt is aborted, `invalid_request` if more than the secret is piped,
    *   `too_large`
    */
-  async readSecret(prompt: string): Promise<string> {
-    if (this.io.stdin.isTTY === true) return ask(this.io, prompt, true);
+  async readSecret(question: string): Promise<string> {
+    if (this.io.stdin.isTTY === true) return prompt(this.io, question, true);
     return pipedSecret((await readStandardInput(this.io, MAX_SECRET_BYTES)).toString('utf8'));
   }
 
@@ -205,7 +205,7 @@ export class CliContext {
   }
 
   /** Prints information for people to stderr. Omitted with --json and --quiet. */
-  note(text: string): void {
+  info(text: string): void {
     if (this.options.json !== true && this.options.quiet !== true) this.warn(text);
   }
 
@@ -213,7 +213,7 @@ export class CliContext {
    * Waits for work that needs a local agent, and adds a hint to the error if the agent is not registered here.
    * @throws SvcError what the work throws
    */
-  async withOwn<T>(work: Promise<T>): Promise<T> {
+  async withLocalAgentHint<T>(work: Promise<T>): Promise<T> {
     try {
       return await work;
     } catch (error) {

@@ -15,12 +15,12 @@ const ARGUMENTS: Readonly<Record<string, string>> = {
  * The text for `addHelpText('after', …)`.
  * @param lines command lines; a comment may follow after `#`
  */
-export function examples(...lines: readonly string[]): string {
+export function exampleHelp(...lines: readonly string[]): string {
   return `\n${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.map((line) => `  ${line}`).join('\n')}`;
 }
 
 /** A command line with only the required arguments. @param path the words before the command's name */
-export function exampleOf(command: Command, path: string): string {
+export function sampleCommandLine(command: Command, path: string): string {
   const needed = command.registeredArguments.filter(({ required }) => required);
   return [path, command.name(), ...needed.map((one) => ARGUMENTS[one.name()] ?? 'aid1…')].join(' ');
 }

@@ -5,7 +5,7 @@ import { authorization, baseOf, errorOf, failureOf } from '../../operations/clie
 import type { AnswerOf } from './client.ts';
 import type { CliContext } from './context.ts';
 import type { ReceivedFile } from './received-file.ts';
-import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
+import { ProgressLine, progressText, TransferSpeed } from './transfer-progress.ts';
 
 export type OfferAnswer = AnswerOf<'fileOfferGet'>;
 
@@ -15,7 +15,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   ...(['network_not_ready', 'rate_limited'] as const),
 ]);
 /** Gives up after this time without data, milliseconds. */
-export const GIVE_UP_MS = 120_000;
+export const STALL_TIMEOUT_MS = 120_000;
 /** Number of attempts after a wrong hash. */
 const MAX_WRONG = 2;
 /** First and longest pause between attempts, milliseconds. */
@@ -77,7 +77,7 @@ export async function download(
   file: ReceivedFile,
 ): Promise<void> {
   const { io, options } = context;
-  const speed = new Speed();
+  const speed = new TransferSpeed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);
   let lastAt = Date.now();
   let delay = RETRY_MS;
@@ -108,7 +108,7 @@ export async function download(
     }
     if (io.signal?.aborted === true) throw new SvcError('cancelled');
     if (file.length === offer.size) continue;
-    if (Date.now() - lastAt > GIVE_UP_MS)
+    if (Date.now() - lastAt > STALL_TIMEOUT_MS)
       throw new SvcError(failure.code, { message: `${failure.message} Run "svc receive" to resume.` });
     line.show(() => `${progressText(offer.name, file.length, offer.size, null)}  waiting for the sender …`, Date.now());
     await pause(delay, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});

@@ -68,7 +68,7 @@ interface DraftOfCard extends CardDraft {
  * @throws SvcError `invalid_request`, `not_found`, `connect_failed`, `timeout`, `too_large`, `protocol_error`,
  *   `bad_card`
  */
-export async function draftFrom(text: string): Promise<DraftOfCard> {
+export async function draftFromService(text: string): Promise<DraftOfCard> {
   const { url, value } = await find(text);
   return { ...draftFromCard(value, url), card: value };
 }
@@ -78,7 +78,7 @@ export async function draftFrom(text: string): Promise<DraftOfCard> {
  * @param text as for `draftFrom`
  * @throws SvcError as `draftFrom`
  */
-export async function foundCard(text: string): Promise<Card> {
+export async function findCard(text: string): Promise<Card> {
   const { url, value } = await find(text);
   if (!isObject(value))
     throw new SvcError('invalid_request', { message: `${url.href} is not a card: it is not a JSON object.` });

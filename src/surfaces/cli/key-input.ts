@@ -32,6 +32,6 @@ function readKeyFile(file: string): string {
 export async function readKey(context: CliContext, given: string, prompt: string): Promise<string> {
   if (given === '-') return context.readSecret(prompt);
   if (!/^(0x)?[0-9a-f]{64}$/i.test(given)) return readKeyFile(given);
-  context.note('Other programs can see a key on the command line. Use a file, or - to be prompted.');
+  context.info('Other programs can see a key on the command line. Use a file, or - to be prompted.');
   return given;
 }

@@ -5,7 +5,7 @@ import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { diskTrouble } from '../../foundation/disk-trouble.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { refuseDash } from './new-file.ts';
+import { rejectDash } from './new-file.ts';
 
 /**
  * Writes a secret to a new file with mode 0600 and flushes it to disk. An existing file is never overwritten: it may
@@ -14,7 +14,7 @@ import { refuseDash } from './new-file.ts';
  * @throws SvcError `not_writable`
  */
 export function saveSecret(file: string, content: string, what: string): void {
-  refuseDash(file);
+  rejectDash(file);
   let isOurs = false;
   try {
     const handle = openSync(file, 'wx', PRIVATE_FILE_MODE);

@@ -1,6 +1,6 @@
 /** How agents and IDs are shown to people: by name, or by a unique prefix. */
 import { SHA256_PATTERN } from '../../foundation/domain/hashes.ts';
-import { charsThatTell, LISTED_ID } from './beginnings.ts';
+import { LISTED_ID, uniquePrefixLength } from './id-prefix.ts';
 
 /** Shortest AID prefix that is shown. */
 export const SHOWN_AID_CHARS = 12;
@@ -52,7 +52,7 @@ export class Names {
    */
   constructor(names: ReadonlyMap<string, string>, others: Iterable<string>, full: boolean) {
     this.#names = names;
-    this.#aidChars = Math.max(SHOWN_AID_CHARS, charsThatTell([...names.keys(), ...others]));
+    this.#aidChars = Math.max(SHOWN_AID_CHARS, uniquePrefixLength([...names.keys(), ...others]));
     this.#full = full;
   }
 
@@ -79,7 +79,7 @@ export class Names {
 
   /** A response with names: instead of AIDs in lists, beside AIDs elsewhere. IDs in lists are shortened. */
   in<A>(answer: A): A {
-    const chars = charsThatTell(idsIn(answer));
+    const chars = uniquePrefixLength(idsIn(answer));
     const change = (text: string, key: string, listed: boolean): string => {
       if (AID.test(text)) return listed ? this.shown(text) : this.named(text);
       return listed && !this.#full && isId(key, text) && text.length > chars ? `${text.slice(0, chars)}…` : text;
@@ -89,7 +89,7 @@ export class Names {
 }
 
 /** Names of agents: the user's labels first, then the names of local agents that no label uses. */
-export function namesFrom(
+export function mergeNames(
   labels: Readonly<Record<string, string>>,
   own: readonly { readonly aid: string; readonly name?: string | undefined }[],
 ): Map<string, string> {

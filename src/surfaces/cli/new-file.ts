@@ -8,22 +8,22 @@ import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
 import { SEALED_PREFIX, type SealedKind, unseal } from '../../foundation/moving/sealed-file.ts';
 import type { CliContext } from './context.ts';
-import { SIGNALS } from './ending.ts';
 import { type PasswordOptions, readPassword } from './password.ts';
+import { SIGNALS } from './signals.ts';
 
 /** @throws SvcError `invalid_request`: elsewhere "-" means standard output, so a file of that name would be missed */
-export function refuseDash(file: string): void {
+export function rejectDash(file: string): void {
   if (file === '-')
     throw new SvcError('invalid_request', { message: '"-" is not a file here. For a file with that name use "./-".' });
 }
 
 /** Checked before prompting for a password. @throws SvcError `not_writable` */
-export function refuseExisting(file: string): void {
-  refuseDash(file);
-  if (existsSync(file))
-    throw new SvcError('not_writable', { message: `${file} exists and is never overwritten.` });
+export function rejectExisting(file: string): void {
+  rejectDash(file);
+  if (existsSync(file)) throw new SvcError('not_writable', { message: `${file} exists and is never overwritten.` });
   const directory = dirname(resolve(file));
-  if (!existsSync(directory)) throw new SvcError('not_writable', { message: `The directory ${directory} does not exist.` });
+  if (!existsSync(directory))
+    throw new SvcError('not_writable', { message: `The directory ${directory} does not exist.` });
 }
 
 /**
@@ -33,7 +33,7 @@ export function refuseExisting(file: string): void {
  * @throws SvcError `not_writable`, and what the content throws
  */
 export async function writeNewFile(file: string, content: ByteSource): Promise<number> {
-  refuseExisting(file);
+  rejectExisting(file);
   const part = `${file}.part`;
   let size = 0;
   // A partial file may contain keys. A signal deletes it before it ends the process.
@@ -87,7 +87,7 @@ async function isSealed(file: string): Promise<boolean> {
  * @throws SvcError `not_found`, and what `readPassword` and `unseal` throw
  */
 export async function openFile(context: CliContext, kind: SealedKind, file: string, options: PasswordOptions) {
-  refuseDash(file);
+  rejectDash(file);
   if (!(await isSealed(file))) return readFilePieces(file);
   return unseal(kind, await readPassword(context, options), readFilePieces(file));
 }

@@ -12,23 +12,25 @@ import { generateWalletKey, parseWalletKey } from '../../foundation/identity/wal
 import { expiry } from './allow-options.ts';
 import type { CliContext } from './context.ts';
 import { KEY_FORMS, readKey } from './key-input.ts';
-import type { Taken, Typed } from './takes.ts';
-import { type WALLET, type WalletKind, walletOf } from './wallet-options.ts';
+import type { ParsedOptions, ValueOption } from './options.ts';
+import { selectedWallet, type WALLET_OPTIONS, type WalletKind } from './wallet-options.ts';
 
 /** Lifetime of the operational key. */
-export const EXPIRES = {
+export const EXPIRES_OPTION = {
   '--expires <time>': expiry('expiry of the operational key: 30m, 12h, 7d, or a date; default: never'),
 } as const;
 
-const masterKey: Taken<string | undefined> = {
+const masterKey: ValueOption<string | undefined> = {
   about: `the master key of an existing native identity: ${KEY_FORMS}`,
   conflicts: ['ethereum', 'ethKey', 'paralism', 'paralismKey'],
 };
 
 /** The master key of an existing identity. */
-export const MASTER = { '--master-key <key>': masterKey } as const;
+export const MASTER_OPTION = { '--master-key <key>': masterKey } as const;
 
-export type IdentityOptions = Partial<Typed<'', typeof WALLET & typeof MASTER & typeof EXPIRES>>;
+export type IdentityOptions = Partial<
+  ParsedOptions<'', typeof WALLET_OPTIONS & typeof MASTER_OPTION & typeof EXPIRES_OPTION>
+>;
 
 /** An identity with a new operational key, and its master key if that is new. */
 export interface NewIdentity {
@@ -55,7 +57,7 @@ export async function newIdentity(
   kind?: WalletKind,
 ): Promise<NewIdentity> {
   const [issuedAt, expiresAt] = [unixSeconds(systemClock), expiryOf(options.expires)];
-  const wallet = walletOf(options, kind);
+  const wallet = selectedWallet(options, kind);
   const given = wallet === null ? options.master_key : wallet.key;
   const ask = `private key of the ${wallet === null ? 'identity' : 'wallet'}: `;
   const text = given === undefined ? undefined : await readKey(context, given, ask);

@@ -52,7 +52,7 @@ function written(stream: Writable, text: string | Uint8Array): Promise<Error | u
  * Writes what cannot be shown again, and waits until the system accepted it.
  * @throws SvcError `not_writable`, also if the output is a closed pipe or the null device
  */
-export async function deliver(stream: Writable, text: string | Uint8Array): Promise<void> {
+export async function writeOnce(stream: Writable, text: string | Uint8Array): Promise<void> {
   if (isNullDevice(stream))
     throw new SvcError('not_writable', {
       message: 'The output is closed or the null device, so what is shown only once would be lost.',

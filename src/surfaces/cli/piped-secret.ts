@@ -2,8 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 
 /** The rule, as help shows it. */
-export const PIPED_SECRETS =
-  'Secrets from standard input: the first line is the secret. A second line must repeat it.';
+export const PIPED_SECRETS = 'Secrets from standard input: the first line is the secret. A second line must repeat it.';
 
 /**
  * The secret in piped text.

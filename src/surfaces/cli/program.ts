@@ -1,18 +1,18 @@
 /** The command line: global options, the commands, and error handling. */
 import { Command, CommanderError } from 'commander';
 import { EXIT, SvcError } from '../../foundation/errors.ts';
-import { inPlainWords, whatNext } from './advice.ts';
+import { commandFilesFor } from './command-files.ts';
 import { CommandGroup } from './command-group.ts';
-import { partsFor } from './command-parts.ts';
 import { completionCommands } from './commands/completion.ts';
 import { CliContext, type ContextOf, type GlobalOptions, type Via } from './context.ts';
-import { examples } from './examples.ts';
+import { variableHints } from './environment.ts';
+import { explainError, nextStepHint } from './error-hints.ts';
+import { exampleHelp } from './examples.ts';
 import type { CliIo } from './io.ts';
 import { OutputWatch } from './output.ts';
+import { CommandFailure } from './output-formats.ts';
 import { PIPED_SECRETS } from './piped-secret.ts';
-import { Unsuccessful } from './shown.ts';
 import { safeJson, safeText } from './text.ts';
-import { variableRemarks } from './variables.ts';
 import { readVia } from './via.ts';
 
 export interface ProgramOptions {
@@ -26,7 +26,7 @@ export interface ProgramOptions {
 const EXIT_CODES =
   '\n\nExit codes: 0 success, 1 failure, 2 wrong usage, 3 daemon not reachable, 4 refused, 5 not found.\n';
 
-const EXAMPLES = examples(
+const EXAMPLES = exampleHelp(
   'svc register --service-tcp 127.0.0.1:8080 --save-master master.key',
   'svc publish lang.translate --brief "Translates between 40 languages"',
   'svc search lang.translate',
@@ -68,14 +68,14 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
     via = await readVia(contextOf(command), command.optsWithGlobals<GlobalOptions>());
   });
   const svc = new CommandGroup(program, contextOf, 'svc');
-  for (const part of partsFor(args)) {
+  for (const part of commandFilesFor(args)) {
     program.commandsGroup(part.heading);
     await part.add(svc, options);
   }
   completionCommands(program, {
     print: (text) => void io.stdout.write(text),
     known: async (place) => {
-      const { knownAt } = await import('./completion/known.ts');
+      const { daemonCandidates: knownAt } = await import('./completion/daemon-candidates.ts');
       const { api, token } = place.given;
       const stated = { ...(api === undefined ? {} : { api }), ...(token === undefined ? {} : { token }) };
       return knownAt(place, new CliContext(io, stated, options.dataDir));
@@ -112,8 +112,8 @@ function usageError({ code, message }: CommanderError): SvcError {
 function report(io: CliIo, error: SvcError, json: boolean): void {
   const { code, message, details = {} } = error;
   if (json) return void io.stderr.write(`${safeJson({ error: code, message, details })}\n`);
-  io.stderr.write(`svc: ${safeText(inPlainWords(error))}\n`);
-  const next = whatNext(error);
+  io.stderr.write(`svc: ${safeText(explainError(error))}\n`);
+  const next = nextStepHint(error);
   if (next !== undefined) io.stderr.write(`     ${next}\n`);
 }
 
@@ -138,7 +138,7 @@ async function runCommand(
   output: OutputWatch,
 ): Promise<number> {
   const json = args.includes('--json');
-  if (!json && !args.includes('--quiet')) for (const remark of variableRemarks(io)) io.stderr.write(`${remark}\n`);
+  if (!json && !args.includes('--quiet')) for (const remark of variableHints(io)) io.stderr.write(`${remark}\n`);
   try {
     const program = await buildProgram(io, { ...options, json }, args);
     await program.parseAsync(args, { from: 'user' });
@@ -150,7 +150,7 @@ async function runCommand(
       else usageRemark(io, error, args);
       return EXIT.usage;
     }
-    if (error instanceof Unsuccessful) {
+    if (error instanceof CommandFailure) {
       if (!json && error.message !== '') io.stderr.write(`svc: ${safeText(error.message)}\n`);
       return error.exit;
     }

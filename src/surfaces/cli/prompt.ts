@@ -9,7 +9,7 @@ import type { CliIo } from './io.ts';
  * @param hidden do not echo it
  * @throws SvcError `cancelled` if the input ends or the user interrupts
  */
-export async function ask(io: CliIo, question: string, hidden: boolean): Promise<string> {
+export async function prompt(io: CliIo, question: string, hidden: boolean): Promise<string> {
   // Loaded only for prompts.
   const { createInterface } = await import('node:readline/promises');
   const nothing = new Writable({ write: (_chunk, _encoding, done) => done() });
@@ -29,6 +29,6 @@ export async function ask(io: CliIo, question: string, hidden: boolean): Promise
 }
 
 /** True if the answer is yes. Everything else means no. @throws SvcError `cancelled` */
-export async function confirmed(io: CliIo, question: string): Promise<boolean> {
-  return /^y(es)?$/i.test((await ask(io, `${question} [y/N] `, false)).trim());
+export async function promptYes(io: CliIo, question: string): Promise<boolean> {
+  return /^y(es)?$/i.test((await prompt(io, `${question} [y/N] `, false)).trim());
 }

@@ -24,19 +24,19 @@ export async function tryPublish({ client }: CliContext, aid: string): Promise<P
 }
 
 /** Where a record is stored. */
-export function keptText(replicas: number): string {
+export function storedText(replicas: number): string {
   return replicas > 0 ? `stored at ${counted(replicas, 'node')}` : 'stored at this node, which the others use';
 }
 
 /** Undefined if unknown. */
 export function publishedText({ published, replicas, publish_error }: Partial<PublishAttempt>): string | undefined {
   if (published === undefined) return undefined;
-  if (published) return `yes, ${keptText(replicas ?? 0)}`;
+  if (published) return `yes, ${storedText(replicas ?? 0)}`;
   return publish_error ?? (replicas === undefined ? 'no' : NO_OTHER_NODE);
 }
 
 /** The result of publishing. 0 replicas may mean that there is no other node. */
-export function answerText(what: string, { replicas }: { readonly replicas: number }): string {
+export function publishResultText(what: string, { replicas }: { readonly replicas: number }): string {
   return replicas > 0
     ? `Published ${what}, stored at ${counted(replicas, 'node')}.`
     : `Stored ${what} on this node. It is published as soon as this node reaches another one.`;

@@ -2,8 +2,8 @@
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
 import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
-import type { Laid, Shape } from './laid.ts';
 import { formatFields, formatTable, safeLine } from './text.ts';
+import type { OutputText, WrappedText } from './wrapped-text.ts';
 
 type Links = AnswerOf<'nodeLinks'>['links'];
 type Checked = AnswerOf<'netcheck'>;
@@ -13,7 +13,7 @@ const KIB = 1024;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /** A size in few characters: `3.4 MiB`. */
-export function roughSize(bytes: number): string {
+export function shortSize(bytes: number): string {
   const power = bytes < 1 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log(bytes) / Math.log(KIB)));
   const value = bytes / KIB ** power;
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[power] ?? ''}`;
@@ -36,7 +36,7 @@ function linkRow(link: Links[number]) {
     link.remote_addr,
     rttText(link.rtt_ms),
     sent === 0 ? '' : `${((100 * lost) / sent).toFixed(1)}%`,
-    `${roughSize(link.bytes_up)}/${roughSize(link.bytes_down)}`,
+    `${shortSize(link.bytes_up)}/${shortSize(link.bytes_down)}`,
     link.streams,
     relativeTime(link.since, Date.now()).replace(/ ago$/, ''),
     together(outbound ? 'out' : 'in', use !== 'all' && use, use === 'all' && !current && 'old'),
@@ -44,7 +44,7 @@ function linkRow(link: Links[number]) {
 }
 
 /** One line per connection, grouped by node. */
-export function linksText(links: Links): Laid {
+export function linksText(links: Links): WrappedText {
   const head = ['PATH', 'ADDRESS', 'RTT', 'LOSS', 'UP/DOWN', 'STREAMS', 'FOR', 'USE'];
   const above = (i: number): string | undefined => {
     const { node, agents } = links[i] ?? { node: '', agents: [] };
@@ -56,11 +56,11 @@ export function linksText(links: Links): Laid {
   return formatTable(head, links.map(linkRow), 'No connections to other nodes.', above);
 }
 
-export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): Laid {
+export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): WrappedText {
   const rows = samples.map(({ at, bytes_up, bytes_down, links, peers, tunnels, ready }) => [
     at.slice(0, 16).replace('T', ' '),
-    roughSize(bytes_up),
-    roughSize(bytes_down),
+    shortSize(bytes_up),
+    shortSize(bytes_down),
     links,
     peers,
     tunnels,
@@ -73,7 +73,7 @@ export function trafficText({ samples }: AnswerOf<'nodeTraffic'>): Laid {
   );
 }
 
-export function peersText({ peers }: AnswerOf<'nodePeers'>): Laid {
+export function peersText({ peers }: AnswerOf<'nodePeers'>): WrappedText {
   const now = Date.now();
   const rows = peers.map(({ address, node, rtt_ms, last_seen, since, is_bootstrap, is_helper }) => [
     address,
@@ -131,13 +131,13 @@ function verifiedText({ verified_by, verified_at }: Checked['addresses'][number]
   return verified_by === 'peers' ? 'record network only' : 'not verified';
 }
 
-export function checkedText(c: Checked): Shape {
+export function netcheckText(c: Checked): OutputText {
   const now = Date.now();
   const fields = formatFields({
     network: c.network_ready
       ? `ready, ${networkText(c.dht_peers, c.dht_clients)}`
       : 'not ready: no other node is known yet',
-    'reachable': reachedText(c),
+    reachable: reachedText(c),
     NAT: `${c.nat_type_label}: ${MAPPING[c.nat_mapping]}`,
     IPv4: familyText(c.ipv4),
     IPv6: familyText(c.ipv6),
@@ -160,7 +160,7 @@ export function checkedText(c: Checked): Shape {
   ];
 }
 
-export function checkedAgentText(c: CheckedAgent): Shape {
+export function agentNetcheckText(c: CheckedAgent): OutputText {
   if (c.is_here) return `${c.aid} is a local agent, so no network is involved.`;
   const now = c.connection;
   const fields = formatFields({

@@ -38,13 +38,13 @@ function partOf(folder: string, id: string): string {
 }
 
 /** Offer IDs of the partial files in a folder. */
-export async function partsIn(folder: string): Promise<string[]> {
+export async function partialOffers(folder: string): Promise<string[]> {
   const names = await readdir(folder);
   return names.flatMap((name) => PART.exec(name)?.[1] ?? []);
 }
 
 /** Deletes the partial file of an offer that is over. */
-export async function discardPart(folder: string, id: string): Promise<void> {
+export async function deletePart(folder: string, id: string): Promise<void> {
   await rm(partOf(folder, id), { force: true });
 }
 

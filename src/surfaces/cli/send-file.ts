@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
 import type { OfferAnswer } from './file-download.ts';
-import { ProgressLine, progressText, Speed } from './transfer-progress.ts';
+import { ProgressLine, progressText, TransferSpeed } from './transfer-progress.ts';
 import { addFile } from './upload.ts';
 
 /** Polling interval for the state of an offer, milliseconds. */
@@ -83,9 +83,9 @@ export async function offerFile(context: CliContext, { aid, file, recipient, nam
 }
 
 /** Waits until an offer is over and shows its progress. @throws SvcError `cancelled`, and other errors of the daemon */
-export async function untilOver(context: CliContext, aid: string, offer: OfferAnswer): Promise<OfferAnswer> {
+export async function waitForReceipt(context: CliContext, aid: string, offer: OfferAnswer): Promise<OfferAnswer> {
   const { io, options } = context;
-  const speed = new Speed();
+  const speed = new TransferSpeed();
   using line = new ProgressLine(io, options.json === true || options.quiet === true);
   for (;;) {
     const now = await context.client.fileOfferGet({ aid, id: offer.id }).catch((error: unknown) => {

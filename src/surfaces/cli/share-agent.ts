@@ -2,7 +2,7 @@
 import { parseAid } from '../../foundation/identity/aid.ts';
 import { provenService } from '../proven-caller.ts';
 import { register, type ShowKey } from './commands/identity.ts';
-import { agentOf, agreeToReplace, giveName } from './commands/serve.ts';
+import { confirmReplacement, nameAgent, serviceAgent } from './commands/serve.ts';
 import type { CliContext } from './context.ts';
 
 /** Deadline for each request while the command stops, milliseconds. */
@@ -33,20 +33,20 @@ export async function shareAgent(
   showKey: ShowKey,
 ): Promise<ShareAgent> {
   const { name, save_master } = options;
-  const known = await agentOf(context, options);
-  const replaced = known === undefined ? null : await agreeToReplace(context, known, options.replace === true);
+  const known = await serviceAgent(context, options);
+  const replaced = known === undefined ? null : await confirmReplacement(context, known, options.replace === true);
   const made =
     known === undefined
       ? await register(context, { save_master, publish: false, service_tcp: undefined }, showKey)
       : undefined;
   const aid = made?.aid ?? known ?? '';
-  if (name !== undefined) await giveName(context, aid, name);
+  if (name !== undefined) await nameAgent(context, aid, name);
   // The key comes first: it was printed before the rest was known.
   return { aid, master_private_key_hex: made?.master_private_key_hex, master_file: made?.master_file, replaced };
 }
 
 /** Allows these agents and those already on the list, and denies all others. @returns the AIDs that may call */
-export async function closeToOthers(context: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
+export async function allowOnly(context: CliContext, aid: string, allowed: readonly string[]): Promise<string[]> {
   const { client } = context;
   await client.aclPatch({ aid, default: 'deny' });
   const before = await client.aclGet({ aid });

@@ -2,10 +2,10 @@
 import { DELEGATION_WARN_MS } from '../../foundation/domain/agents.ts';
 import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
-import type { Laid } from './laid.ts';
 import type { Names } from './names.ts';
-import { roughSize } from './reach-text.ts';
+import { shortSize } from './reach-text.ts';
 import { formatFields } from './text.ts';
+import type { WrappedText } from './wrapped-text.ts';
 
 type Status = AnswerOf<'status'>;
 type Agent = AnswerOf<'agentGet'>;
@@ -14,7 +14,7 @@ type Agent = AnswerOf<'agentGet'>;
 const MAX_NAMED = 5;
 
 /** The data of `svc status`. */
-export interface Glance {
+export interface StatusData {
   readonly status: Status;
   readonly agents: readonly Agent[];
   /** There are more agents. */
@@ -51,7 +51,7 @@ function agentProblems(agent: Agent, { auto_publish }: Status, names: Names, now
   ];
 }
 
-function problems({ status, agents }: Glance, names: Names, now: number): string[] {
+function problems({ status, agents }: StatusData, names: Names, now: number): string[] {
   const { dht_peers: peers, dht_clients: clients, network_ready: ready, update_state: update } = status;
   return [
     ...(peers + clients === 0 ? ['no other node is known'] : ready ? [] : ['still joining the network']),
@@ -69,7 +69,7 @@ function problems({ status, agents }: Glance, names: Names, now: number): string
 function waiting({ pending = {} }: Status, names: Names): string[] {
   return Object.entries(pending).map(([aid, { chat_invites: asks, chat_unread: unread, mailbox: notes }]) => {
     const what = [
-      ...(asks > 0 ? [`${counted(asks, 'chat request')}`] : []),
+      ...(asks > 0 ? [counted(asks, 'chat request')] : []),
       ...(unread > 0 ? [counted(unread, 'unread message')] : []),
       ...(notes > 0 ? [counted(notes, 'note')] : []),
     ];
@@ -77,7 +77,7 @@ function waiting({ pending = {} }: Status, names: Names): string[] {
   });
 }
 
-function agentsText({ agents, more }: Glance, names: Names): string {
+function agentsText({ agents, more }: StatusData, names: Names): string {
   if (agents.length === 0) return 'none yet; create one with "svc register"';
   const published = agents.filter((agent) => agent.published).length;
   const named = agents.slice(0, MAX_NAMED).map(({ aid }) => names.shown(aid));
@@ -85,11 +85,11 @@ function agentsText({ agents, more }: Glance, names: Names): string {
   return `${agents.length}${more ? ' or more' : ''}, ${published} published: ${named.join(', ')}${left}`;
 }
 
-export function statusText(glance: Glance, names: Names, now: number): Laid {
+export function statusText(glance: StatusData, names: Names, now: number): WrappedText {
   const { status: s } = glance;
   return formatFields({
     problems: problems(glance, names, now),
-    'pending': waiting(s, names),
+    pending: waiting(s, names),
     node: s.node_aid,
     version: `${s.version}, up ${uptime(s.uptime_s)}`,
     agents: agentsText(glance, names),
@@ -101,9 +101,9 @@ export function statusText(glance: Glance, names: Names, now: number): Laid {
     ...(s.mapped_addrs.length === 0 ? {} : { 'port mapping': mappedText(s) }),
     published: s.node_last_publish_at === null ? 'not yet' : relativeTime(s.node_last_publish_at, now),
     tunnels: s.tunnels_active === 0 ? 'none open' : `${s.tunnels_active} open (svc tunnel status)`,
-    traffic: `${roughSize(s.bytes_up)} up, ${roughSize(s.bytes_down)} down`,
+    traffic: `${shortSize(s.bytes_up)} up, ${shortSize(s.bytes_down)} down`,
     'relayed for others': s.relayed.helps
-      ? `${counted(s.relayed.sessions, 'session')}, ${roughSize(s.relayed.bytes)}`
+      ? `${counted(s.relayed.sessions, 'session')}, ${shortSize(s.relayed.bytes)}`
       : '',
     data: s.data_dir,
   });

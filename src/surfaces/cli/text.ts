@@ -3,8 +3,8 @@
  * characters (Unicode bidi controls, zero-width characters) are escaped.
  */
 import { escapeUnsafe, UNSAFE } from '../../foundation/log-text.ts';
-import { columns } from './columns.ts';
-import { filled, Laid } from './laid.ts';
+import { textWidth } from './text-width.ts';
+import { joinWrapped, WrappedText } from './wrapped-text.ts';
 
 function escapeCharacter(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
@@ -32,13 +32,13 @@ export function safeJson(value: unknown, indent = 0): string {
 type Cell = string | number | boolean | null | undefined;
 
 function padded(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(0, width - columns(text)));
+  return text + ' '.repeat(Math.max(0, width - textWidth(text)));
 }
 
 /** Rows as aligned columns. */
 function inColumns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = [head, ...rows];
-  const widths = head.map((_, i) => Math.max(...cells.map((row) => columns(row[i] ?? ''))));
+  const widths = head.map((_, i) => Math.max(...cells.map((row) => textWidth(row[i] ?? ''))));
   return cells.map((row) =>
     row
       .map((cell, i) => padded(cell, widths[i] ?? 0))
@@ -53,7 +53,7 @@ function inLines(head: readonly string[], [first = '', ...others]: readonly stri
     const name = head[i + 1]?.toLowerCase() ?? '';
     return cell === '' || cell === '-' ? [] : [name === '' ? cell : `${name}: ${cell}`];
   });
-  return [first, ...filled(said, room - 2, '  ', columns).map((line) => `  ${line}`)].join('\n');
+  return [first, ...joinWrapped(said, room - 2, '  ', textWidth).map((line) => `  ${line}`)].join('\n');
 }
 
 /**
@@ -66,12 +66,12 @@ export function formatTable(
   rows: readonly (readonly Cell[])[],
   none?: string,
   above: (row: number) => string | undefined = () => undefined,
-): Laid {
+): WrappedText {
   const safe = rows.map((row) => row.map((cell) => safeLine(String(cell ?? ''))));
-  return new Laid((room) => {
+  return new WrappedText((room) => {
     if (rows.length === 0 && none !== undefined) return none;
     const [title = '', ...lines] = inColumns(head, safe);
-    const fit = [title, ...lines].every((line) => columns(line) <= room);
+    const fit = [title, ...lines].every((line) => textWidth(line) <= room);
     const shown = fit ? lines : safe.map((row) => inLines(head, row, room));
     const all = shown.flatMap((line, i) => [above(i) ?? [], line].flat());
     return (fit ? [title, ...all] : all).join('\n');
@@ -79,17 +79,17 @@ export function formatTable(
 }
 
 /** `name: value` lines with aligned, safe values. Lists take several lines. Undefined values are omitted. */
-export function formatFields(fields: Readonly<Record<string, Cell | readonly string[]>>): Laid {
+export function formatFields(fields: Readonly<Record<string, Cell | readonly string[]>>): WrappedText {
   const shown = Object.entries(fields).filter(([, value]) =>
     Array.isArray(value) ? value.length > 0 : (value ?? '') !== '',
   );
   const width = Math.max(0, ...shown.map(([name]) => name.length)) + 2;
-  return new Laid((room) =>
+  return new WrappedText((room) =>
     shown
       .map(([name, value]) => {
         const texts = Array.isArray(value) ? value : [value];
         const words = texts.map((text) => safeLine(String(text)).split(' '));
-        const lines = words.flatMap((some) => filled(some, room - width, ' ', columns));
+        const lines = words.flatMap((some) => joinWrapped(some, room - width, ' ', textWidth));
         return `${`${name}:`.padEnd(width)}${lines.join(`\n${' '.repeat(width)}`)}`;
       })
       .join('\n'),

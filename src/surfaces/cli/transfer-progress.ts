@@ -1,6 +1,6 @@
 /** Progress of a transfer on one terminal line: part, speed and remaining time. */
 import type { CliIo } from './io.ts';
-import { roughSize } from './reach-text.ts';
+import { shortSize } from './reach-text.ts';
 import { safeLine } from './text.ts';
 
 /** Window for the speed, milliseconds. */
@@ -17,7 +17,7 @@ function durationText(seconds: number): string {
 }
 
 /** Measures the recent speed. Times are milliseconds of one clock. */
-export class Speed {
+export class TransferSpeed {
   #seen: { readonly at: number; readonly bytes: number }[] = [];
 
   /** @param bytes total so far */
@@ -41,8 +41,8 @@ export class Speed {
 export function progressText(name: string, bytes: number, size: number, perSecond: number | null): string {
   const part = size === 0 ? 100 : Math.floor((100 * bytes) / size);
   const left = perSecond === null || perSecond <= 0 ? '' : `${durationText((size - bytes) / perSecond)} left`;
-  const speed = perSecond === null ? '' : `${roughSize(perSecond)}/s`;
-  return [safeLine(name), `${part} %`, `${roughSize(bytes)} of ${roughSize(size)}`, speed, left]
+  const speed = perSecond === null ? '' : `${shortSize(perSecond)}/s`;
+  return [safeLine(name), `${part} %`, `${shortSize(bytes)} of ${shortSize(size)}`, speed, left]
     .filter((word) => word !== '')
     .join('  ');
 }

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
-import { seconds } from './takes.ts';
+import { seconds } from './options.ts';
 
 /** Default refresh interval, milliseconds. */
 const EVERY_MS = 2000;
@@ -10,7 +10,7 @@ const EVERY_MS = 2000;
 /** Moves the cursor to the top left and clears the screen. */
 const CLEAR = '\u001b[H\u001b[2J';
 
-export const WATCH = {
+export const WATCH_OPTIONS = {
   '--watch': 'refresh until interrupted',
   '--every <seconds>': seconds(`refresh interval with --watch; default ${EVERY_MS / 1000}`, {
     minMs: 100,
@@ -23,7 +23,7 @@ export const WATCH = {
  * for a daemon that goes away.
  * @throws errors of the first request, and later ones unless the daemon is unreachable
  */
-export async function watched(
+export async function refreshUntilInterrupted(
   context: CliContext,
   look: () => Promise<string | Uint8Array>,
   everyMs: number = EVERY_MS,

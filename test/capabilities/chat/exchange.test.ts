@@ -74,7 +74,7 @@ function receipt(answer: Answer, seq: number, arrived = 0) {
   return { sentUpTo, isBusy, state, acked, queued, control, awaited: session.cursor.unacknowledged.length };
 }
 
-test('a receipt says how much has arrived, and what to do about the rest', () => {
+test('a receipt says how much was delivered, and what to do about the rest', () => {
   const friends = { state: 'friends', isBusy: false, control: null };
   assert.deepEqual(receipt('ok', 1), { ...friends, sentUpTo: 1, acked: 1, queued: 1, awaited: 1 });
   assert.deepEqual(receipt('ok', 9), { ...friends, sentUpTo: 2, acked: 2, queued: 0, awaited: 0 });

@@ -90,7 +90,7 @@ test('a link that closes behind a receipt has it taken first', async () => {
   assert.equal(heard.length, 3);
 });
 
-test('a receipt that says anything else than what has arrived is news to nobody before it is taken', async () => {
+test('a receipt that says anything else than what was delivered is news to nobody before it is taken', async () => {
   for (const frame of [receipt(1, 'busy'), receipt(2, 'unknown'), receipt(1, 'ok', THEIRS), receipt(0), MESSAGE]) {
     const { heard, says } = await underWay();
     says(frame);

@@ -116,7 +116,7 @@ test('a transfer that breaks off is resumed where it was', async (t) => {
   const near = await world.node();
   const part = join(near.filesRoot, '.svcd', 'parts', ID);
   const asked: number[] = [];
-  // Breaks off twice, each time once another MiB has arrived: what is still under way then is lost.
+  // Breaks off twice, each time once another MiB was delivered: what is still under way then is lost.
   const flaky = await holder(world, t, (request, response) => {
     const offset = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
     asked.push(offset);

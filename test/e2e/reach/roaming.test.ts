@@ -93,6 +93,6 @@ test('a tunnel and a chat go on when networks change', async (t) => {
     await second.until('strangers reach it again', isPublic);
   });
 
-  await eventually('all that was said has arrived', async () => (await chat.heard()).length === chat.said.length);
+  await eventually('all that was said was delivered', async () => (await chat.heard()).length === chat.said.length);
   assert.deepEqual(await chat.heard(), chat.said, 'once each, in order');
 });

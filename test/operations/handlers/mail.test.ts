@@ -124,7 +124,7 @@ test('the last page names no other', async () => {
 test('notes that are handed out are gone where the answer arrives, and given back where it does not', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('mailboxPoll', PARAMS), { messages: [SHOWN], has_more: true });
-  assert.deepEqual(asked, [AGENT, 'confirmed'], 'where nobody can tell, it has arrived');
+  assert.deepEqual(asked, [AGENT, 'confirmed'], 'where nobody can tell, it was delivered');
   for (const [arrived, outcome] of [
     [true, 'confirmed'],
     [false, 'given back'],

@@ -28,7 +28,10 @@ export class Chat {
   static async between(speaker: LabDaemon, mine: string, listener: LabDaemon, theirs: string): Promise<Chat> {
     await speaker.call('POST', `/agents/${mine}/chat/request`, { peer: theirs, note: '' });
     const contacts = (daemon: LabDaemon, aid: string) => daemon.call<Contacts>('GET', `/agents/${aid}/chat/contacts`);
-    await eventually('the request has arrived', async () => (await contacts(listener, theirs)).in_pending.length === 1);
+    await eventually(
+      'the request was delivered',
+      async () => (await contacts(listener, theirs)).in_pending.length === 1,
+    );
     await listener.call('POST', `/agents/${theirs}/chat/accept`, { peer: mine });
     await eventually('both are friends', async () => (await contacts(speaker, mine)).friends.length === 1);
     return new Chat(speaker, listener, [mine, theirs]);
@@ -42,7 +45,7 @@ export class Chat {
     this.said.push(text);
   }
 
-  /** What has arrived, in order. */
+  /** What was delivered, in order. */
   async heard(): Promise<string[]> {
     const [peer, theirs] = this.#aids;
     const { entries } = await this.#listener.call<Conversation>('GET', `/agents/${theirs}/chat/peers/${peer}`);

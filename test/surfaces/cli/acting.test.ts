@@ -19,7 +19,7 @@ function answers(line: string): readonly [number, unknown] {
   return [200, { groups: [], body: '', status: 200 }];
 }
 
-test('an agent that was chosen acts where a command names none, for the daemon here', async (t) => {
+test('commands use the selected agent of the local daemon if they name none', async (t) => {
   const bodies: unknown[] = [];
   const daemon = await AnsweringDaemon.start(t, (line, body) => (bodies.push(body), answers(line)));
   const dataDir = temporaryDirectory(t);
@@ -29,9 +29,9 @@ test('an agent that was chosen acts where a command names none, for the daemon h
   const svc = (line: string, env: Record<string, string> = {}) => runSvc(line.split(' '), { dataDir, env });
 
   const nobody = await svc('whoami');
-  assert.deepEqual([nobody.code, /choose one with "svc use <agent>"/.test(nobody.stderr)], [2, true]);
+  assert.deepEqual([nobody.code, /select one with "svc use <agent>"/.test(nobody.stderr)], [2, true]);
   assert.equal((await svc('use bob --quiet')).stdout, `${two}\n`);
-  assert.match((await svc('whoami')).stdout, new RegExp(`^aid: +${two}\n[^]*because: +"svc use" chose it`));
+  assert.match((await svc('whoami')).stdout, new RegExp(`^aid: +${two}\n[^]*because: +set by "svc use"`));
   await svc('group list');
   assert.deepEqual(bodies.at(-1), { tool: 'group_list', args: { aid: two } });
   // Tools take no pages.
@@ -61,9 +61,9 @@ test('an agent that was chosen acts where a command names none, for the daemon h
   assert.equal((await svc('whoami')).code, 2);
 });
 
-test('a choice needs a data directory', async (t) => {
+test('"svc use" needs a data directory', async (t) => {
   const daemon = await AnsweringDaemon.start(t, answers);
   const { code, stderr } = await runSvc(['use', one], { env: { SVC_API: daemon.api } });
   assert.equal(code, 5);
-  assert.match(stderr, /set SVC_AID instead/);
+  assert.match(stderr, /Set SVC_AID instead/);
 });

@@ -10,7 +10,7 @@ import { encodeServicePayload } from '../../../src/foundation/records/payloads.t
 import { payloadBudget } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { draftFromCard } from '../../../src/surfaces/cli/agent-card.ts';
-import { draftFrom } from '../../../src/surfaces/cli/find-card.ts';
+import { draftFromService } from '../../../src/surfaces/cli/find-card.ts';
 import { fetchSmallJson } from '../../../src/surfaces/cli/small-json.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { quietPort } from '../../support/programs.ts';
@@ -54,7 +54,7 @@ async function refused(work: Promise<unknown>, code: ErrorCode, message: RegExp)
   });
 }
 
-test('an A2A card becomes a draft; an address that strangers cannot use stays out of it', () => {
+test('drafts a record from an A2A card without its private addresses', () => {
   assert.deepEqual(draftFromCard(A2A, CARD), {
     name: 'Translator',
     brief: 'Translates between 40 languages.',
@@ -67,10 +67,10 @@ test('an A2A card becomes a draft; an address that strangers cannot use stays ou
   const { provider: _provider, ...lonely } = A2A;
   const draft = draftFromCard(lonely, CARD);
   assert.equal(draft.url, undefined);
-  assert.match(draft.remarks.join(), /address is left out/);
+  assert.match(draft.remarks.join(), /address was omitted/);
 });
 
-test('the cards of MCP servers are understood, old and new', () => {
+test('reads old and new cards of MCP servers', () => {
   const old = {
     serverInfo: { name: 'files', title: 'Files' },
     description: 'Reads files',
@@ -82,7 +82,7 @@ test('the cards of MCP servers are understood, old and new', () => {
   assert.deepEqual(draftFromCard({ name: 'com.example/files', title: 'Files', remotes }, CARD).protocols, ['mcp']);
 });
 
-test('whatever a card holds, its draft can be published and shown', () => {
+test('the draft of any card can be published and shown', () => {
   const { delegation } = newIdentity();
   const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 400 }), fc.webUrl(), fc.string());
   const card = fc.record(
@@ -118,40 +118,40 @@ test('whatever a card holds, its draft can be published and shown', () => {
   );
 });
 
-test('what is long is cut at a word, and the draft says so', () => {
+test('shortens long texts at a word boundary and reports it', () => {
   const tags = Array.from({ length: 40 }, (_, i) => `tag-number-${i}`);
   const draft = draftFromCard({ name: 'n', description: 'drei schöne Wörter '.repeat(40), tags }, CARD);
   assert.ok(Buffer.byteLength(draft.brief ?? '') <= 256);
   assert.match(draft.brief ?? '', /(drei|schöne|Wörter)…$/);
-  assert.match(draft.remarks.join('\n'), /description is cut to 256 bytes[\s\S]*\d+ of 40 tags are left out/);
+  assert.match(draft.remarks.join('\n'), /description was cut to 256 bytes[\s\S]*\d+ of 40 tags were omitted/);
 });
 
-test('the well-known places are looked at in order, and a named document alone', async (t) => {
+test('tries the well-known paths in order, or only the given document', async (t) => {
   const at = '/.well-known/';
   const base = await serve(
     t,
     documents({ [`${at}agent.json`]: A2A, [`${at}mcp.json`]: { name: 'other' }, '/my.json': { name: 'mine' } }),
   );
-  assert.equal((await draftFrom(base)).name, 'Translator');
-  assert.equal((await draftFrom(base.replace('http://', ''))).from, `${base}${at}agent.json`);
-  assert.equal((await draftFrom(`${base}/deeper/path`)).name, 'Translator');
-  assert.equal((await draftFrom(`${base}/my.json`)).name, 'mine');
-  assert.deepEqual((await draftFrom(`${base}${at}mcp.json`)).protocols, ['mcp']);
-  await refused(draftFrom(`${base}/other.json`), 'not_found', /no agent card.*other\.json \(status 404\)/);
+  assert.equal((await draftFromService(base)).name, 'Translator');
+  assert.equal((await draftFromService(base.replace('http://', ''))).from, `${base}${at}agent.json`);
+  assert.equal((await draftFromService(`${base}/deeper/path`)).name, 'Translator');
+  assert.equal((await draftFromService(`${base}/my.json`)).name, 'mine');
+  assert.deepEqual((await draftFromService(`${base}${at}mcp.json`)).protocols, ['mcp']);
+  await refused(draftFromService(`${base}/other.json`), 'not_found', /no agent card.*other\.json \(status 404\)/);
 });
 
-test('a server that answers everything with a page has no card', async (t) => {
+test('a server that returns a page for every path has no card', async (t) => {
   const base = await serve(t, (_request, response) => response.end('<!doctype html>'));
-  await refused(draftFrom(base), 'not_found', /agent-card\.json \(no JSON\), .*mcp\.json \(no JSON\)/);
+  await refused(draftFromService(base), 'not_found', /agent-card\.json \(not JSON\), .*mcp\.json \(not JSON\)/);
 });
 
-test('JSON that is no card is refused', async (t) => {
+test('rejects JSON that is not a card', async (t) => {
   const base = await serve(t, documents({ '/a.json': [1], '/b.json': { a: 1 } }));
-  await refused(draftFrom(`${base}/a.json`), 'invalid_request', /no JSON object/);
-  await refused(draftFrom(`${base}/b.json`), 'invalid_request', /neither a name nor a description/);
+  await refused(draftFromService(`${base}/a.json`), 'invalid_request', /not a JSON object/);
+  await refused(draftFromService(`${base}/b.json`), 'invalid_request', /neither a name nor a description/);
 });
 
-test('redirects lead to the same server only, and not for ever', async (t) => {
+test('follows a limited number of redirects to the same server', async (t) => {
   const inside = await serve(t, documents({ '/secret.json': { name: 'secret' } }));
   const base = await serve(t, ({ url }, response) => {
     const to = { '/away.json': `${inside}/secret.json`, '/loop.json': '/loop.json', '/here.json': '/there.json' }[
@@ -160,12 +160,12 @@ test('redirects lead to the same server only, and not for ever', async (t) => {
     if (to === undefined) return void response.end('{"name":"there"}');
     response.writeHead(302, { location: to }).end();
   });
-  assert.equal((await draftFrom(`${base}/here.json`)).from, `${base}/there.json`);
-  await refused(draftFrom(`${base}/away.json`), 'protocol_error', /another server/);
-  await refused(draftFrom(`${base}/loop.json`), 'protocol_error', /more than 3 redirects/);
+  assert.equal((await draftFromService(`${base}/here.json`)).from, `${base}/there.json`);
+  await refused(draftFromService(`${base}/away.json`), 'protocol_error', /another server/);
+  await refused(draftFromService(`${base}/loop.json`), 'protocol_error', /redirects more than 3 times/);
 });
 
-test('a document without end, and a server that is silent, are given up', async (t) => {
+test('gives up on an endless document and on a silent server', async (t) => {
   const base = await serve(t, ({ url }, response) => {
     if (url === '/silent.json') return;
     response.on('error', () => {});
@@ -175,17 +175,21 @@ test('a document without end, and a server that is silent, are given up', async 
     };
     more();
   });
-  await refused(draftFrom(`${base}/endless.json`), 'too_large', /over 262144 bytes/);
-  await refused(fetchSmallJson(new URL(`${base}/silent.json`), 50), 'timeout', /did not answer/);
+  await refused(draftFromService(`${base}/endless.json`), 'too_large', /more than 262144 bytes/);
+  await refused(fetchSmallJson(new URL(`${base}/silent.json`), 50), 'timeout', /did not respond/);
 });
 
-test('addresses that cannot be fetched say why', async () => {
-  await refused(draftFrom(`127.0.0.1:${await quietPort()}`), 'connect_failed', /cannot be reached \(ECONNREFUSED\)/);
-  await refused(draftFrom('file:///etc/passwd'), 'invalid_request', /http or https/);
-  await refused(draftFrom('http://user:secret@127.0.0.1:9'), 'invalid_request', /without user name/);
+test('explains why a URL cannot be fetched', async () => {
+  await refused(
+    draftFromService(`127.0.0.1:${await quietPort()}`),
+    'connect_failed',
+    /cannot be reached \(ECONNREFUSED\)/,
+  );
+  await refused(draftFromService('file:///etc/passwd'), 'invalid_request', /at an HTTP URL/);
+  await refused(draftFromService('http://user:secret@127.0.0.1:9'), 'invalid_request', /without user name/);
 });
 
-test('hosts of this machine and its LAN are not public', () => {
+test('hosts of this machine and its LAN are private', () => {
   for (const host of [
     '127.0.0.1',
     '10.1.2.3',

@@ -44,13 +44,13 @@ async function answered(t: TestContext, answers: Answers, ...args: readonly stri
   return runSvc(['--api', `127.0.0.1:${(server.address() as AddressInfo).port}`, ...args]);
 }
 
-test('a path without its slash is said to lack it', async (t) => {
+test('suggests the missing slash of a path', async (t) => {
   const { code, stderr } = await answered(t, {}, 'get', aid, 'health');
   assert.equal(code, 2);
-  assert.equal(stderr, `svc: A path begins with "/": svc get ${aid} /health\n`);
+  assert.equal(stderr, `svc: A path must begin with "/": svc get ${aid} /health\n`);
 });
 
-test('people are told the option to use, programs the member of the request', async (t) => {
+test('errors name the option for people and the request member for programs', async (t) => {
   const error = { error: 'local_aid_required', message: 'Several agents: say which one acts, with local_aid.' };
   const answers: Answers = { [`POST /fetch/${aid}`]: [400, error] };
   assert.match((await answered(t, answers, 'get', aid)).stderr, /with --local-aid\./);
@@ -58,7 +58,7 @@ test('people are told the option to use, programs the member of the request', as
   assert.deepEqual(shown, { ...error, details: {} });
 });
 
-test('numbers of the protocol come with what they mean', async (t) => {
+test('explains protocol numbers', async (t) => {
   const endpoint = { aid, address: aid, endpoints: [], nat_type: 1, seq: 1, ttl: 3600 };
   const answers: Answers = {
     [`POST /resolve/${aid}`]: [200, { ...endpoint, timestamp: LONG_AGO, expires_at: NEVER }],
@@ -66,10 +66,10 @@ test('numbers of the protocol come with what they mean', async (t) => {
   };
   assert.match((await answered(t, answers, 'resolve', aid)).stdout, /nat type: +1 \(public or full cone\)/);
   const { stdout } = await answered(t, answers, 'info', aid);
-  assert.match(stdout, /records: +0x01 \(endpoints\), 0x02 \(profile\), 0x05, 0x11 \(keys for notes\)/);
+  assert.match(stdout, /records: +0x01 \(endpoints\), 0x02 \(profile\), 0x05, 0x11 \(note keys\)/);
 });
 
-test('a renewal that is due is not said to be in the past, and a probe names the service', async (t) => {
+test('shows an overdue renewal as due, and the service in a probe', async (t) => {
   const probe = { service_tcp_ok: false, tcp_error: 'ECONNREFUSED', dht_ok: false, published_endpoints: [] };
   const answers: Answers = {
     [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp: '127.0.0.1:9' }],
@@ -77,32 +77,32 @@ test('a renewal that is due is not said to be in the past, and a probe names the
   };
   assert.match((await answered(t, answers, 'agents', 'get', aid)).stdout, /next renewal: +due now/);
   const { stdout } = await answered(t, answers, 'agents', 'probe', aid);
-  assert.match(stdout, /service: +127\.0\.0\.1:9 does not answer: ECONNREFUSED/);
+  assert.match(stdout, /service: +127\.0\.0\.1:9 does not respond: ECONNREFUSED/);
 });
 
-test('where an agent has to be one of here, the list of those is named', async (t) => {
+test('suggests "svc agents" if an agent is not registered here', async (t) => {
   for (const args of [
     ['note', 'send', aid, aid, '--text', 'x'],
     ['agents', 'export', aid],
   ]) {
     const { code, stderr } = await answered(t, {}, ...args);
     assert.equal(code, 5);
-    assert.match(stderr, /This agent is not registered here\. "svc agents" lists those that are\./);
+    assert.match(stderr, /This agent is not registered here\. "svc agents" lists your agents\./);
   }
 });
 
-test('a published agent without a service is said to be out of reach', async (t) => {
+test('warns about a published agent without a service', async (t) => {
   const published = { ok: true, seq: 1, replicas: 1 };
   const answers = (service_tcp: string): Answers => ({
     [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp }],
     [`POST /agents/${aid}/services`]: [200, published],
   });
   const args = ['publish', 'lang.translate', '--aid', aid];
-  assert.match((await answered(t, answers(''), ...args)).stderr, /Nobody can call it yet: .*svc inbound bind --addr/);
+  assert.match((await answered(t, answers(''), ...args)).stderr, /No one can call it yet\. .*svc inbound bind --addr/);
   assert.equal((await answered(t, answers('127.0.0.1:80'), ...args)).stderr, '');
 });
 
-test('what no other node has is not said to be published', async (t) => {
+test('a record that no other node stores is not published', async (t) => {
   const answers = (published: boolean, replicas: number): Answers => ({
     [`GET /agents/${aid}`]: [200, { ...AGENT, published, replicas }],
     [`PATCH /agents/${aid}`]: [200, AGENT],
@@ -111,34 +111,34 @@ test('what no other node has is not said to be published', async (t) => {
   });
   const said = async (...given: Parameters<typeof answers>) =>
     /^published: +(.*)$/m.exec((await answered(t, answers(...given), 'serve', '80', '--aid', aid)).stdout)?.[1];
-  assert.match((await said(false, 0)) ?? '', /^not yet: no other node has it/);
-  assert.equal(await said(true, 0), 'yes, kept by this node, which the others ask');
-  assert.equal(await said(true, 2), 'yes, kept by 2 nodes');
+  assert.match((await said(false, 0)) ?? '', /^not yet: no other node stores it/);
+  assert.equal(await said(true, 0), 'yes, stored at this node, which the others use');
+  assert.equal(await said(true, 2), 'yes, stored at 2 nodes');
   const { stdout } = await answered(t, answers(false, 0), 'publish', 'lang.translate', '--aid', aid);
   assert.match(stdout, /^lang\.translate is kept here\. No other node keeps it/);
 });
 
-test('the configuration is shown with the keys that are empty', async (t) => {
+test('shows configuration keys without a value', async (t) => {
   const answers: Answers = { 'GET /config': [200, { network: '', bootstrap: [], log_level: 'info' }] };
   const { stdout } = await answered(t, answers, 'config', 'get');
   assert.match(stdout, /network: +""\nbootstrap: +\[\]\nlog_level: +info/);
   assert.equal((await answered(t, answers, 'config', 'get', 'network', '--quiet')).stdout, '');
 });
 
-test('a file to store that cannot be read is said to be just that', async (t) => {
+test('reports an unreadable file', async (t) => {
   const file = '/nonexistent/plan.pdf';
   const { code, stderr } = await answered(t, {}, 'object', 'put', file, '--aid', aid, '--json');
   assert.equal(code, 5);
   assert.deepEqual(JSON.parse(stderr), { error: 'not_found', message: `${file} cannot be read.`, details: {} });
 });
 
-test('a server that is not svcd is said to be another one', async (t) => {
+test('reports a server that is not svcd', async (t) => {
   const { code, stderr } = await answered(t, { 'GET /status': [404, { hello: 'world' }] }, 'status');
   assert.equal(code, 3);
   assert.match(stderr, /is not svcd \(HTTP status 404\)/);
 });
 
-test('the state of a node begins with what waits, and shows sizes as people read them', async (t) => {
+test('status starts with pending items and shows readable sizes', async (t) => {
   const none = { mailbox: 0, chat_invites: 0, chat_unread: 0 };
   const status = {
     ...{
@@ -166,9 +166,9 @@ test('the state of a node begins with what waits, and shows sizes as people read
   const shown = await answered(t, answers, 'status');
   const short = `${other.slice(0, 12)}…`;
   const [first, second, third, asks, notes, node] = shown.stdout.split('\n');
-  assert.match(first ?? '', /^problems: +demo: nothing answers at 127\.0\.0\.1:9, its service$/);
-  assert.match(second ?? '', /^ +demo: its key ran out \d+ days ago$/);
-  assert.match(third ?? '', new RegExp(`^ +${short}: nobody finds it, .*svc agents publish ${other}`));
+  assert.match(first ?? '', /^problems: +demo: its service at 127\.0\.0\.1:9 does not respond$/);
+  assert.match(second ?? '', /^ +demo: its key expired \d+ days ago$/);
+  assert.match(third ?? '', new RegExp(`^ +${short}: not published, .*svc agents publish ${other}`));
   assert.match(asks ?? '', /^waits for you: +demo: 2 notes$/);
   assert.match(notes ?? '', new RegExp(`^ +${short}: 1 request to chat, 3 unread messages, 1 note$`));
   assert.match(node ?? '', new RegExp(`^node: +${aid}$`));
@@ -181,7 +181,7 @@ test('the state of a node begins with what waits, and shows sizes as people read
   assert.match(lonely.stdout, /^problems: +no other node is known\nnode: /);
 });
 
-test('a list of the configuration is typed with commas, as JSON or as one value; texts stay what they are', async (t) => {
+test('accepts configuration lists with commas, as JSON or as one value', async (t) => {
   const sent: unknown[] = [];
   const types = { bootstrap: 'array', api_token: 'string', min_observed_peers: 'integer' };
   const properties = Object.fromEntries(Object.entries(types).map(([key, type]) => [key, { type }]));
@@ -209,7 +209,7 @@ test('a list of the configuration is typed with commas, as JSON or as one value;
   ]);
 });
 
-test('a search may name the agent that searches, which has to be one of here', async (t) => {
+test('the agent of a search must be registered here', async (t) => {
   const daemon = await AnsweringDaemon.start(t, (line) =>
     line === 'POST /discover'
       ? [200, { entries: [] }]
@@ -219,10 +219,10 @@ test('a search may name the agent that searches, which has to be one of here', a
   assert.equal((await runSvc(['search', 'lang.translate'], { env })).code, 0);
   const { code, stderr } = await runSvc(['search', 'lang.translate', '--aid', aid], { env });
   assert.equal(code, 5);
-  assert.match(stderr, /"svc agents" lists those that are/);
+  assert.match(stderr, /"svc agents" lists your agents/);
 });
 
-test('whatever else answers at the address of svcd is said to be no svcd', async (t) => {
+test('recognizes other programs at the address of svcd', async (t) => {
   const answers = ['<html></html>', '[]', '"x"', '1', 'null', '{}', '{"agents":1}', '', 'SSH-2.0-x', 'redirect'];
   for (const answer of answers) {
     const server = createServer((_request, response) => {
@@ -250,7 +250,7 @@ test('whatever else answers at the address of svcd is said to be no svcd', async
   }
 });
 
-test('an address or a token that cannot be one is wrong usage, and says so', async () => {
+test('rejects malformed addresses and tokens as wrong usage', async () => {
   for (const api of ['ftp://127.0.0.1', 'ws://x', 'http://']) {
     const { code, stderr } = await runSvc(['--api', api, 'status']);
     assert.deepEqual([code, /must be a URL without/.test(stderr)], [2, true], `${api}: ${stderr}`);
@@ -261,18 +261,18 @@ test('an address or a token that cannot be one is wrong usage, and says so', asy
   assert.equal((await runSvc(['status'], { env: { SVC_API: '127.0.0.1:1', SVC_TOKEN: 'a\n' } })).code, 3);
 });
 
-test('a label that is replaced is named', async (t) => {
+test('names a replaced label', async (t) => {
   const answers: Answers = {
     'GET /node/address-book': [200, { aliases: { [aid]: 'bob' }, favorites: [] }],
     'PUT /node/address-book': [200, { aliases: { [aid]: 'bob2' }, favorites: [] }],
   };
   const { stderr } = await answered(t, answers, 'alias', 'add', 'bob2', aid);
-  assert.equal(stderr, `The label "bob" of ${aid} is replaced by "bob2": an agent has one label.\n`);
+  assert.equal(stderr, `Replaced the label "bob" of ${aid} with "bob2". An agent has one label.\n`);
   const { stdout } = await answered(t, answers, 'alias', 'add', 'bob2', aid, '--json');
   assert.deepEqual(JSON.parse(stdout), { ok: true, label: 'bob2', aid, replaced: 'bob' });
 });
 
-test('"-" is no file to write or read a secret', async () => {
+test('rejects "-" as a file with secrets', async () => {
   for (const args of [
     ['restore', '-'],
     ['agents', 'import', '-'],
@@ -282,10 +282,10 @@ test('"-" is no file to write or read a secret', async () => {
     assert.ok(code === 2 || code === 3, args.join(' '));
   }
   const { code, stderr } = await runSvc(['backup', '-'], { terminal: true });
-  assert.deepEqual([code, /not text/.test(stderr)], [2, true], stderr);
+  assert.deepEqual([code, /is binary/.test(stderr)], [2, true], stderr);
 });
 
-test('a log is followed over a restart of the daemon, each line once', async (t) => {
+test('follows a log across a restart and prints each line once', async (t) => {
   const line = (seq: number, at: string) => ({
     seq,
     at,

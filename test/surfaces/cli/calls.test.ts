@@ -9,7 +9,7 @@ import { runCli } from '../../../src/surfaces/cli/program.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-test('the longest silence is sent in milliseconds, and none is 0', async (t) => {
+test('sends the timeout in milliseconds, and 0 for none', async (t) => {
   const asked: unknown[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     asked.push(((await json(request)) as { timeout_ms?: number }).timeout_ms);
@@ -52,7 +52,7 @@ async function posted(t: TestContext, input: Buffer): Promise<Buffer> {
   return bodies[0] ?? Buffer.alloc(0);
 }
 
-test('a body from standard input is sent byte for byte', async (t) => {
+test('sends a body from standard input unchanged', async (t) => {
   const bytes = Buffer.from([0xff, 0x00, 0xc3, 0x28, 0x0d, 0x0a]);
   assert.deepEqual(await posted(t, bytes), bytes);
 });

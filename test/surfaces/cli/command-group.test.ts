@@ -10,14 +10,14 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { CommandGroup } from '../../../src/surfaces/cli/command-group.ts';
 import { CliContext, type GlobalOptions } from '../../../src/surfaces/cli/context.ts';
 import {
-  ACTING,
+  ACTING_AGENT,
   accessToken,
   choice,
   integer,
-  repeated,
+  repeatable,
   required,
-  type Taken,
-} from '../../../src/surfaces/cli/takes.ts';
+  type ValueOption,
+} from '../../../src/surfaces/cli/options.ts';
 import { helpText } from '../../../tools/command-tree.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -74,13 +74,13 @@ async function world(t: TestContext, answers: Readonly<Record<string, Answer>>):
   return { svc: new CommandGroup(program, contextOf, 'svc'), asked, run, program };
 }
 
-test('what is typed comes by name, read as it is said', async (t) => {
+test('passes parsed values by name', async (t) => {
   const { svc, run, program } = await world(t, {});
   const seen: unknown[] = [];
   svc.run('all <first-word> [rest...]', 'takes everything', {
-    takes: {
+    options: {
       '--limit <n>': integer('a number'),
-      '--tag <name>': repeated('a tag'),
+      '--tag <name>': repeatable('a tag'),
       '--some <word...>': 'words',
       '--access-token <secret>': accessToken('what is asked for'),
       '--no-relay': 'directly',
@@ -127,24 +127,24 @@ test('what is typed comes by name, read as it is said', async (t) => {
   await assert.rejects(run('all a'), /required option '--addr/);
   for (const number of ['x', '1.5', '']) {
     const wrong = program.parseAsync(['all', 'a', '--addr', 'h', '--limit', number], { from: 'user' });
-    await assert.rejects(wrong, /not a whole number/);
+    await assert.rejects(wrong, /Not an integer/);
   }
 });
 
-test('an argument may stand for itself where it is left out, and options for and against each other', async (t) => {
+test('supports default arguments, implied options and conflicts', async (t) => {
   const { svc, run } = await world(t, {});
-  const path: Taken<string> = { about: 'where', otherwise: '/' };
-  const key: Taken<string | undefined> = { about: 'a key', implies: { wallet: true }, conflicts: ['plain'] };
+  const path: ValueOption<string> = { about: 'where', otherwise: '/' };
+  const key: ValueOption<string | undefined> = { about: 'a key', implies: { wallet: true }, conflicts: ['plain'] };
   const takes = { '[path]': path, '--key <key>': key, '--wallet': 'of a wallet', '--plain': 'of none' } as const;
   const seen: unknown[] = [];
-  svc.run('take', 'takes', { takes, run: async (_, typed) => void seen.push({ ...typed }), text: () => '' });
+  svc.run('take', 'takes', { options: takes, run: async (_, typed) => void seen.push({ ...typed }), text: () => '' });
   await run('take');
   await run('take /x --key k');
   assert.deepEqual(seen, [{ path: '/' }, { path: '/x', key: 'k', wallet: true }]);
   await assert.rejects(run('take --key k --plain'), /cannot be used with option '--plain'/);
 });
 
-test('an operation is called over REST with what was typed, labels standing for AIDs', async (t) => {
+test('calls an operation over REST and resolves labels', async (t) => {
   const { svc, run, asked } = await world(t, {
     'GET /node/address-book': { body: { aliases: { [two]: 'Bob' }, favorites: [] } },
     [`DELETE /agents/${two}`]: { body: { ok: true } },
@@ -155,7 +155,7 @@ test('an operation is called over REST with what was typed, labels standing for 
   assert.equal(asked.at(-1)?.line, `DELETE /agents/${two}`);
   svc.call('default <agent>', 'sets', {
     ...AGENT,
-    takes: { '<policy>': choice('public', 'deny') },
+    options: { '<policy>': choice('public', 'deny') },
     operation: 'aclPatch',
     input: ({ agent: aid, policy }) => ({ aid, default: policy }),
   });
@@ -172,7 +172,7 @@ test('an operation is called over REST with what was typed, labels standing for 
   await assert.rejects(run('del eve'), (error) => error instanceof SvcError && error.code === 'bad_aid');
 });
 
-test('what has no route, and what assistants do first of all, is called as a tool by the agent that acts', async (t) => {
+test('calls tools as the acting agent', async (t) => {
   const call = 'POST /mcp/call';
   const agents = { body: { agents: [{ aid: one }] } };
   const { svc, run, asked } = await world(t, {
@@ -182,39 +182,39 @@ test('what has no route, and what assistants do first of all, is called as a too
   });
   svc.call('join <link>', 'joins', {
     ...AGENT,
-    takes: { ...ACTING, '--hint <aid...>': 'members' },
+    options: { ...ACTING_AGENT, '--hint <aid...>': 'members' },
     operation: 'groupJoin',
     input: ({ aid, link, hint }) => ({ aid, link, member_hints: hint }),
   });
   await run(`join a:b --hint bob ${one}`);
   const args = { aid: one, link: 'a:b', member_hints: [two, one] };
   assert.deepEqual(asked.at(-1), { line: call, body: { tool: 'group_join', args } });
-  svc.call('accept <peer>', 'accepts', { ...AGENT, takes: ACTING, operation: 'chatAccept' });
+  svc.call('accept <peer>', 'accepts', { ...AGENT, options: ACTING_AGENT, operation: 'chatAccept' });
   await run('accept bob --aid bob');
   assert.deepEqual(asked.at(-1)?.body, { tool: 'chat_accept', args: { aid: two, peer: two } });
-  svc.call('locate <object_id>', 'locates', { ...AGENT, takes: ACTING, operation: 'objectLocate' });
+  svc.call('locate <object_id>', 'locates', { ...AGENT, options: ACTING_AGENT, operation: 'objectLocate' });
   await run(`locate ${'9f'.repeat(32)}`);
   assert.deepEqual(asked.at(-1)?.body, { tool: 'group_object_locate', args: { aid: one, object_id: '9f'.repeat(32) } });
 });
 
-test('who acts is asked for where several could, and found nowhere where nobody could', async (t) => {
+test('requires a choice between several agents, and reports that there is none', async (t) => {
   const several = await world(t, { 'GET /agents?limit=2': { body: { agents: [{ aid: one }, { aid: two }] } } });
-  several.svc.call('list', 'lists', { ...AGENT, takes: ACTING, operation: 'groupList' });
-  await assert.rejects(several.run('list'), /Several agents are registered here: name one with --aid/);
+  several.svc.call('list', 'lists', { ...AGENT, options: ACTING_AGENT, operation: 'groupList' });
+  await assert.rejects(several.run('list'), /There are several agents\. Name one with --aid/);
   const none = await world(t, { 'GET /agents?limit=2': { body: { agents: [] } } });
-  none.svc.call('list', 'lists', { ...AGENT, takes: ACTING, operation: 'groupList' });
+  none.svc.call('list', 'lists', { ...AGENT, options: ACTING_AGENT, operation: 'groupList' });
   await assert.rejects(none.run('list'), /No agent is registered here/);
 });
 
-test('an error of an agent that has to be one of here says where to look', async (t) => {
+test('adds a hint to errors about agents that are not registered here', async (t) => {
   const { svc, run } = await world(t, {});
   svc.call('poll <aid>', 'polls', { ...AGENT, operation: 'mailboxPoll', own: true });
-  await assert.rejects(run(`poll ${one}`), /"svc agents" lists those that are/);
+  await assert.rejects(run(`poll ${one}`), /"svc agents" lists your agents/);
   svc.call('get <aid>', 'gets', { ...AGENT, operation: 'agentGet' });
   await assert.rejects(run(`get ${one}`), (error) => error instanceof Error && !error.message.includes('lists those'));
 });
 
-test('an answer is shown in the form that was asked for, safe for a terminal', async (t) => {
+test('prints a response in the requested format, safe for a terminal', async (t) => {
   const { svc, run } = await world(t, {});
   svc.run('show <word>', 'shows', {
     run: async () => ({ value: 'a\u001b[2J', more: 1 }),
@@ -228,7 +228,7 @@ test('an answer is shown in the form that was asked for, safe for a terminal', a
   assert.deepEqual(await run('--quiet show it'), { out: 'a\\u{1b}[2J\n', err: '' });
 });
 
-test('with --json programs get the answer, or what is said for them, and no remark', async (t) => {
+test('--json prints the response without hints', async (t) => {
   const { svc, run } = await world(t, {});
   const shown = { run: async () => ({ a: 1, b: 2 }), text: () => 'text', remark: () => 'remark' };
   svc.run('all', 'all of it', shown);
@@ -237,20 +237,20 @@ test('with --json programs get the answer, or what is said for them, and no rema
   assert.deepEqual(await run('--json part'), { out: '{\n  "a": 1\n}\n', err: '' });
 });
 
-test('a pipe gets the bytes of an answer, a terminal its text', async (t) => {
+test('a pipe receives bytes, a terminal text', async (t) => {
   const { svc, run } = await world(t, {});
   svc.run('raw', 'raw', { run: async () => 'a\u0007', text: (a) => a, bytes: (a) => Buffer.from(a) });
   assert.equal((await run('raw')).out, 'a\u0007');
   assert.equal((await run('raw', {}, true)).out, 'a\\u{7}\n');
 });
 
-test('an empty text prints nothing, not even an end of line', async (t) => {
+test('an empty text prints nothing', async (t) => {
   const { svc, run } = await world(t, {});
   svc.run('link', 'a link', { run: async () => 1, text: () => '' });
   assert.equal((await run('link')).out, '');
 });
 
-test('a terminal is told what goes on while work takes its time', async (t) => {
+test('shows progress on a terminal during long work', async (t) => {
   const { svc, run } = await world(t, {});
   // It is over as soon as somebody was told.
   const told = (context: CliContext) => once(context.io.stderr, 'data').then(String);
@@ -272,7 +272,7 @@ test('a terminal is told what goes on while work takes its time', async (t) => {
   assert.equal((await ask('status', {}, true)).out, '');
 });
 
-test('an answer may mean that the command failed, once it was shown', async (t) => {
+test('a command can fail after printing its response', async (t) => {
   const { svc, run } = await world(t, {});
   svc.run('fail', 'fails', {
     run: async () => 1,
@@ -282,13 +282,13 @@ test('an answer may mean that the command failed, once it was shown', async (t) 
   await assert.rejects(run('fail'), { name: 'Unsuccessful', message: 'It is one.' });
 });
 
-test('nothing is shown of work that gives nothing', async (t) => {
+test('prints nothing without a result', async (t) => {
   const { svc, run } = await world(t, {});
   svc.run('none', 'none', { run: async () => undefined, text: () => 'never', remark: () => 'never' });
   assert.deepEqual(await run('none'), { out: '', err: '' });
 });
 
-test('a group does what is said of it where no command follows', async (t) => {
+test('runs the default command of a group', async (t) => {
   const { svc, run } = await world(t, {});
   const group = svc.group('agents', 'the agents', ['svc agents'], { run: async () => 'itself', text: (a) => a });
   group.run('one', 'one', { run: async () => 'one', text: (a) => a });
@@ -296,30 +296,30 @@ test('a group does what is said of it where no command follows', async (t) => {
   assert.equal((await run('agents one')).out, 'one\n');
 });
 
-test('where no example is given, the help shows the command with what it cannot do without', async (t) => {
+test('the default example has the required arguments', async (t) => {
   const { svc, program } = await world(t, {});
   const group = svc.group('group', 'groups', ['svc group list']);
   const nothing = { run: async () => undefined, text: () => '' };
-  group.run('retract <group> <entry> [why]', 'withdraws', { ...nothing, takes: { '<by-whom>': 'an agent' } });
+  group.run('retract <group> <entry> [why]', 'withdraws', { ...nothing, options: { '<by-whom>': 'an agent' } });
   group.run('other', 'other', { ...nothing, examples: ['svc group other --x'] });
   const helps = program.commands[0]?.commands.map((command) => helpText(command)) ?? [];
   assert.match(helps[0] ?? '', /\nExample:\n {2}svc group retract 9f2c… 4be1… aid1…\n/);
   assert.match(helps[1] ?? '', /\nExample:\n {2}svc group other --x\n/);
 });
 
-test('the compiler refuses what does not fit the operation', async (t) => {
+test('the compiler rejects a command that does not fit its operation', async (t) => {
   const { svc } = await world(t, {});
   // @ts-expect-error the operation has no "agent"
   svc.call('a <agent>', '', { ...AGENT, operation: 'agentGet' });
   // @ts-expect-error it has no "x" either
-  svc.call('b <aid>', '', { ...AGENT, takes: { '--x': '' }, operation: 'agentGet' });
+  svc.call('b <aid>', '', { ...AGENT, options: { '--x': '' }, operation: 'agentGet' });
   // @ts-expect-error it wants a number
-  svc.call('c', '', { ...AGENT, takes: { '--limit <n>': '' }, operation: 'remoteAdminAudit' });
+  svc.call('c', '', { ...AGENT, options: { '--limit <n>': '' }, operation: 'remoteAdminAudit' });
   // @ts-expect-error it cannot do without
   svc.call('d [aid]', '', { ...AGENT, operation: 'agentGet' });
   // @ts-expect-error the answer has no "nothing"
   svc.call('e <aid>', '', { operation: 'agentGet', text: (answer) => answer.nothing });
   // @ts-expect-error nothing of that name was typed
   svc.call('f <agent>', '', { ...AGENT, operation: 'agentGet', input: ({ other }) => ({ aid: other }) });
-  svc.call('g <aid>', '', { ...AGENT, takes: { '--limit <n>': integer('') }, operation: 'mailboxList' });
+  svc.call('g <aid>', '', { ...AGENT, options: { '--limit <n>': integer('') }, operation: 'mailboxList' });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { PARTS, partsFor } from '../../../src/surfaces/cli/command-parts.ts';
+import { COMMAND_FILES, commandFilesFor } from '../../../src/surfaces/cli/command-files.ts';
 import { buildProgram } from '../../../src/surfaces/cli/program.ts';
 
 const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env: {} };
@@ -12,18 +12,18 @@ async function namesFor(...args: string[]): Promise<string[]> {
   return commands.flatMap((one) => [one.name(), ...one.aliases()]).filter((name) => !ALWAYS.includes(name));
 }
 
-test('each part says which commands are its own, and a command loads its part alone', async () => {
-  for (const { names } of PARTS)
+test('a command loads only its own file', async () => {
+  for (const { names } of COMMAND_FILES)
     for (const name of names) assert.deepEqual(await namesFor(name), names, `the commands that come with ${name}`);
   assert.deepEqual(
     await namesFor(),
-    PARTS.flatMap(({ names }) => names),
+    COMMAND_FILES.flatMap(({ names }) => names),
   );
 });
 
-test('switches before a command are passed over; all parts are there where the parser has to find out', () => {
-  assert.equal(partsFor(['status', 'peers']).length, 1);
-  assert.deepEqual(partsFor(['--json', '--quiet', 'status']), partsFor(['status']));
+test('skips switches before a command, and loads all files if only the parser can tell', () => {
+  assert.equal(commandFilesFor(['status', 'peers']).length, 1);
+  assert.deepEqual(commandFilesFor(['--json', '--quiet', 'status']), commandFilesFor(['status']));
   for (const args of [[], ['--json'], ['help', 'status'], ['--api', 'status', 'peers'], ['--help'], ['stauts']])
-    assert.deepEqual(partsFor(args), PARTS, args.join(' '));
+    assert.deepEqual(commandFilesFor(args), COMMAND_FILES, args.join(' '));
 });

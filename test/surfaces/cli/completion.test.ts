@@ -26,7 +26,7 @@ async function offered(api: string, ...words: readonly string[]): Promise<string
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0] ?? '']));
 }
 
-test('commands, options, choices and what the daemon knows are completed', async (t) => {
+test('completes commands, options, choices and values from the daemon', async (t) => {
   const { api } = await AnsweringDaemon.start(t, (line) => [200, ANSWERS[line] ?? {}]);
   const at = (...words: readonly string[]) => offered(api, ...words);
   assert.deepEqual(await at('tunn'), ['tunnel']);
@@ -50,17 +50,17 @@ test('commands, options, choices and what the daemon knows are completed', async
   assert.equal(stdout, '12345678\tPlans\\u{1b}[2J\n');
 });
 
-test('without a daemon the commands are completed all the same', async () => {
+test('completes commands without a daemon', async () => {
   assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'cl'), ['close']);
   assert.deepEqual(await offered('127.0.0.1:1', 'tunnel', 'close', ''), []);
 });
 
-test('svcd completes its commands too', async () => {
+test('completes the commands of svcd', async () => {
   const words = (await completions(svcdProgram(), ['service', 's'], async () => [])).map((line) => line.split('\t')[0]);
   assert.deepEqual(words, ['start', 'stop', 'status']);
 });
 
-test('the scripts need nothing but their shell, and are made for each program', () => {
+test('the scripts need only their shell', () => {
   for (const shell of SHELLS)
     for (const program of ['svc', 'svcd']) {
       const script = completionScript(shell, program);

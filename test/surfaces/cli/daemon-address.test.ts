@@ -30,7 +30,7 @@ function announce(dataDir: string, pid: number, api_addr: string | null): void {
 
 const DELETE = ['agents', 'del', one, '-y'];
 
-test('a data directory that was named is served by its own daemon or by none', async (t) => {
+test('a named data directory selects its own daemon or none', async (t) => {
   const { address, asked } = await listener(t);
   const usual = temporaryDirectory(t);
   announce(usual, process.pid, address);
@@ -56,7 +56,7 @@ test('a data directory that was named is served by its own daemon or by none', a
   assert.deepEqual(asked, [`DELETE /agents/${one}`]);
 });
 
-test('an address that was given wins over the directory, and nothing else needs a daemon', async (t) => {
+test('an address overrides the directory', async (t) => {
   const { address, asked } = await listener(t);
   const env = { SVCD_DATA_DIR: temporaryDirectory(t) };
   assert.equal((await runSvc([...DELETE, '--api', address], { env })).code, 0);
@@ -65,12 +65,12 @@ test('an address that was given wins over the directory, and nothing else needs 
   assert.deepEqual(await runSvc(['version'], { env }), { code: 0, stdout: 'svc 0, svcd not reachable\n', stderr: '' });
 });
 
-test('the doctor examines the directory that was named', async (t) => {
+test('the doctor examines the named directory', async (t) => {
   const dataDir = temporaryDirectory(t);
   writeFileSync(join(dataDir, 'config.toml'), 'nonsense = 1\n', { mode: 0o600 });
   const { code, stdout } = await runSvc(['doctor'], { env: { SVCD_DATA_DIR: dataDir } });
   assert.equal(code, 1);
-  assert.ok(stdout.includes(`FAIL  no daemon of ${dataDir} can be asked`), stdout);
+  assert.ok(stdout.includes(`FAIL  no daemon of ${dataDir} responds`), stdout);
   assert.match(stdout, /FAIL {2}.*line 1/);
   assert.doesNotMatch(stdout, /127\.0\.0\.1:2121/);
 });

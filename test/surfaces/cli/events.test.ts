@@ -24,7 +24,7 @@ function terminal() {
 
 const OPTIONS = { version: '0', dataDir: '/nonexistent' };
 
-test('the log is printed one line an event, all pages of it, and of the kinds that are wanted', async (t) => {
+test('prints all pages of the event log, one line per event, filtered by type', async (t) => {
   const { api, emit } = await eventWorld(t);
   emit(one, 8);
   const { io, lines } = terminal();
@@ -48,7 +48,7 @@ test('the log is printed one line an event, all pages of it, and of the kinds th
   );
 });
 
-test('a kind that does not exist is refused, not passed over', async (t) => {
+test('rejects an unknown event type', async (t) => {
   const { api, emit } = await eventWorld(t);
   emit(one, 1);
   const line = ['--api', api.url, 'events', '--aid', one, '--types'];
@@ -56,12 +56,12 @@ test('a kind that does not exist is refused, not passed over', async (t) => {
   assert.equal(await runCli([...line, 'chat.received, chat.unread'], terminal().io, OPTIONS), 0);
 });
 
-test('an agent that is not here gives the exit code of "not found"', async (t) => {
+test('an unknown agent gives the exit code of "not found"', async (t) => {
   const { api } = await eventWorld(t);
   assert.equal(await runCli(['--api', api.url, 'events', '--aid', unknown], terminal().io, OPTIONS), 5);
 });
 
-test('following prints events as they come', async (t) => {
+test('--follow prints events as they arrive', async (t) => {
   const { api, emit, streams } = await eventWorld(t);
   const { io, lines, until } = terminal();
   const stop = new AbortController();

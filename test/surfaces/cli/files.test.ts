@@ -65,7 +65,7 @@ async function offering(t: TestContext, { name = 'plan.pdf', bytes = BYTES, cont
   return { folder, receive, asked: (what: string) => asked.filter((line) => line.includes(what)) };
 }
 
-test('what breaks off goes on behind what is here, and the sender is told once it is whole', async (t) => {
+test('resumes an interrupted download and tells the sender when it is complete', async (t) => {
   const world = await offering(t, {
     content: (response, from, turn) => serve(response, BYTES, from, turn < 2 ? 100_000 : undefined),
   });
@@ -80,7 +80,7 @@ test('what breaks off goes on behind what is here, and the sender is told once i
   assert.equal(world.asked('/taken').length, 1);
 });
 
-test('a file of an earlier day is gone on with, and begun anew where it is another one', async (t) => {
+test('resumes an old partial file, and restarts if it is another file', async (t) => {
   for (const [part, first] of [
     [BYTES.subarray(0, 1000), ' from 1000'],
     [Buffer.alloc(BYTES.length, 1), ''],
@@ -94,12 +94,12 @@ test('a file of an earlier day is gone on with, and begun anew where it is anoth
   }
 });
 
-test('other bytes than those that were offered get no name, and nobody is told that they were taken', async (t) => {
+test('discards bytes that do not match the offer', async (t) => {
   const wrong = Buffer.from(BYTES);
   wrong[17] = (wrong[17] ?? 0) ^ 1;
   for (const [bytes, says] of [
-    [wrong, /is not the file that was offered/],
-    [Buffer.concat([BYTES, BYTES]), /more than it had offered/],
+    [wrong, /do not match the offered file/],
+    [Buffer.concat([BYTES, BYTES]), /more bytes than it offered/],
   ] as const) {
     const world = await offering(t, { content: (response, from) => serve(response, bytes, from) });
     const { code, stderr } = await world.receive({}, '-y');
@@ -113,7 +113,7 @@ test('other bytes than those that were offered get no name, and nobody is told t
   }
 });
 
-test('no file is overwritten, followed or made elsewhere, whatever name the sender gives', async (t) => {
+test('never overwrites or escapes the folder, whatever the name', async (t) => {
   const world = await offering(t, { name: '../../.plan.pdf' });
   writeFileSync(join(world.folder, 'plan.pdf'), 'mine');
   mkdirSync(join(world.folder, 'plan (1).pdf'));
@@ -125,7 +125,7 @@ test('no file is overwritten, followed or made elsewhere, whatever name the send
   assert.equal(statSync(join(world.folder, 'plan (3).pdf')).mode & 0o111, 0);
 });
 
-test('a link in the place of the part is not followed', async (t) => {
+test('does not follow a link in place of the partial file', async (t) => {
   const world = await offering(t, {});
   const elsewhere = join(temporaryDirectory(t), 'elsewhere');
   writeFileSync(elsewhere, 'mine');
@@ -134,14 +134,14 @@ test('a link in the place of the part is not followed', async (t) => {
   assert.equal(readFileSync(elsewhere, 'utf8'), 'mine');
 });
 
-test('an empty file needs no bytes', async (t) => {
+test('receives an empty file', async (t) => {
   const world = await offering(t, { bytes: Buffer.alloc(0) });
   assert.equal((await world.receive({}, '-y')).code, 0);
   assert.equal(statSync(join(world.folder, 'plan.pdf')).size, 0);
   assert.deepEqual(world.asked('/content'), []);
 });
 
-test('a person is asked, and a script has to say -y', async (t) => {
+test('asks on a terminal, and requires -y in a script', async (t) => {
   for (const [input, told] of [
     ['y\n', '/taken'],
     ['d\n', '/decline'],
@@ -161,11 +161,11 @@ test('a person is asked, and a script has to say -y', async (t) => {
   const world = await offering(t, {});
   const { code, stderr } = await world.receive();
   assert.equal(code, 2);
-  assert.match(stderr, /nobody is there to ask about 1 offered file\./);
+  assert.match(stderr, /there is no terminal to ask about 1 offered file\./);
   assert.deepEqual(world.asked('POST'), []);
 });
 
-test('a folder that is not there, and a file that cannot be sent, are said before anything is asked', async (t) => {
+test('reports a missing folder and an unsendable file before asking', async (t) => {
   const world = await offering(t, {});
   assert.equal((await world.receive({}, '-y', '--into', join(world.folder, 'none'))).code, 5);
   const send = (file: string) => runSvc(['send', file, peer, '--aid', aid], { env: { SVC_API: 'http://127.0.0.1:1' } });
@@ -175,7 +175,7 @@ test('a folder that is not there, and a file that cannot be sent, are said befor
   assert.equal((await send(join(world.folder, 'none'))).code, 5);
 });
 
-test('a file whose object goes with another offer just then is stored again', async (t) => {
+test('stores a file again if its object disappears with another offer', async (t) => {
   const file = join(temporaryDirectory(t), 'plan.pdf');
   writeFileSync(file, '{}');
   const object_id = sha256(Buffer.from('{}'));

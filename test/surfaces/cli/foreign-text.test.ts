@@ -24,7 +24,7 @@ const WAYS: readonly (readonly [way: readonly string[], terminal: boolean])[] = 
   [[], false],
 ];
 
-test('no command lets what others wrote drive the terminal, whatever the answer', async (t) => {
+test('no command prints control sequences of others', async (t) => {
   const { aid } = newIdentity();
   const directory = temporaryDirectory(t);
   let files = 0;

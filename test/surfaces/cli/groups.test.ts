@@ -25,7 +25,7 @@ async function shell(t: TestContext, node: RoomNode) {
   };
 }
 
-test('a group from the command line: made, written to, read, retracted, never obeyed by the terminal', async (t) => {
+test('a group from the command line: create, write, read, withdraw', async (t) => {
   const world = new RoomWorld();
   const ann = await world.node();
   const svc = await shell(t, ann);

@@ -45,7 +45,7 @@ for (const [name, program] of [
   ['svc', clientProgram],
   ['svcd', svcdProgram],
 ] as const)
-  test(`every command of ${name} has examples in its help, and the parser takes each of them`, async () => {
+  test(`every command of ${name} has valid examples in its help`, async () => {
     const tree = await program();
     const without: string[] = [];
     const wrong: string[] = [];
@@ -63,7 +63,7 @@ for (const [name, program] of [
     assert.deepEqual(wrong, [], 'examples that the parser refuses');
   });
 
-test('a wrong example would be found', async () => {
+test('detects a wrong example', async () => {
   assert.deepEqual(invocations('nc $(svc connect aid1… --quiet | tr : " ")', 'svc'), [['connect', 'aid1…', '--quiet']]);
   assert.deepEqual(invocations(`svc a "b c" && svc d # svc`, 'svc'), [['a', 'b c'], ['d'], []]);
   assert.match((await parse(clientProgram, ['get'])) ?? '', /missing required argument/);

@@ -23,7 +23,7 @@ function clients(baseUrl: string) {
   return [createClient(options, operations), createClient({ ...options, fetch: httpFetch }, operations)] as const;
 }
 
-test('asks with the same method, headers and body, and reads the same answer', async (t) => {
+test('sends and reads the same as fetch', async (t) => {
   const seen: unknown[] = [];
   const baseUrl = await daemon(t, (request, response) => {
     let body = '';
@@ -49,7 +49,7 @@ test('asks with the same method, headers and body, and reads the same answer', a
   assert.equal(seen.length, 6);
 });
 
-test('a redirect is not followed, so that the token stays here', async (t) => {
+test('does not follow redirects, which protects the token', async (t) => {
   let asked = 0;
   const other = await daemon(t, (_, response) => {
     asked += 1;
@@ -60,7 +60,7 @@ test('a redirect is not followed, so that the token stays here', async (t) => {
   assert.equal(asked, 0);
 });
 
-test('nobody there, an answer that breaks off, a time-out and a caller who gives up have their codes', async (t) => {
+test('maps connection errors, truncated responses, timeouts and aborts to codes', async (t) => {
   const silent = await daemon(t, () => {});
   const cut = await daemon(t, (_, response) => {
     response.writeHead(200, { 'content-length': '100' }).write('{', () => response.destroy());

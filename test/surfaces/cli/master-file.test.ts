@@ -7,7 +7,7 @@ import { saveSecret } from '../../../src/surfaces/cli/master-file.ts';
 import { recordFileSteps } from '../../support/file-steps.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-test('a secret is on the disk under its name, for its owner only, and is never overwritten', (t) => {
+test('saves a secret to disk for its owner only, without overwriting', (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'secret');
   const steps = recordFileSteps(t, directory);
@@ -15,11 +15,14 @@ test('a secret is on the disk under its name, for its owner only, and is never o
   assert.deepEqual(steps.steps, ['sync secret', 'sync .']);
   assert.deepEqual(steps.open(), []);
   assert.equal(statSync(file).mode & 0o777, 0o600);
-  assert.throws(() => saveSecret(file, 'second', 'secret'), { code: 'not_writable', message: /exists already/ });
+  assert.throws(() => saveSecret(file, 'second', 'secret'), {
+    code: 'not_writable',
+    message: /exists and is never overwritten/,
+  });
   assert.equal(readFileSync(file, 'utf8'), 'first');
 });
 
-test('where the disk is full nothing is left that would be in the way of the next try', (t) => {
+test('leaves nothing behind on a full disk', (t) => {
   const file = join(temporaryDirectory(t), 'secret');
   t.mock.method(fs, 'fsyncSync', () => {
     throw Object.assign(new Error('no'), { code: 'ENOSPC' });

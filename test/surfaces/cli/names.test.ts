@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Names, namesFrom } from '../../../src/surfaces/cli/names.ts';
+import { mergeNames, Names } from '../../../src/surfaces/cli/names.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -26,7 +26,7 @@ const ANSWERS: Readonly<Record<string, object>> = {
   'GET /tunnel': tunnels(bob, own, stranger),
 };
 
-test('lists show labels, names of own agents, or so much of an AID as tells it apart; --full and --json all of it', async (t) => {
+test('lists show labels, names or unique prefixes; --full and --json show complete AIDs', async (t) => {
   const daemon = await AnsweringDaemon.start(t, (line) => [200, ANSWERS[line] ?? {}]);
   const env = { SVC_API: daemon.api };
   const shown = await runSvc(['tunnel', 'status'], { env });
@@ -40,7 +40,7 @@ test('lists show labels, names of own agents, or so much of an AID as tells it a
   assert.deepEqual(JSON.parse(json.stdout), tunnels(bob, own, stranger));
 });
 
-test('a terminal of 60 columns gets no line that is longer', async (t) => {
+test('fits a terminal of 60 columns', async (t) => {
   const daemon = await AnsweringDaemon.start(t, (line) => [200, ANSWERS[line] ?? {}]);
   const { stdout } = await runSvc(['tunnel', 'status'], { env: { SVC_API: daemon.api, COLUMNS: '60' } });
   assert.deepEqual(
@@ -50,7 +50,7 @@ test('a terminal of 60 columns gets no line that is longer', async (t) => {
   assert.match(stdout, /^01234567…\n {2}listen: 127\.0\.0\.1:4000 {2}remote: bob {2}path: direct/);
 });
 
-test('what is shown is what may be typed: names, and beginnings of AIDs that the node knows', async (t) => {
+test('accepts what it shows: names and AID prefixes', async (t) => {
   const daemon = await AnsweringDaemon.start(t, (line) =>
     line.startsWith('POST /resolve/')
       ? [404, { error: 'resolve_failed', message: 'Not found.' }]
@@ -72,17 +72,17 @@ test('what is shown is what may be typed: names, and beginnings of AIDs that the
   assert.match(await resolved(newIdentity().aid.slice(0, 20)), /is neither an AID nor a label/);
 });
 
-test('a name that two have tells nobody, and an agent cannot take the label of another', () => {
+test('an ambiguous name is not shown, and a label cannot be used twice', () => {
   const agents = [
     { aid: own, name: 'Same' },
     { aid: stranger, name: 'same' },
   ];
-  assert.deepEqual(namesFrom({}, agents), new Map());
-  assert.deepEqual(namesFrom({ [bob]: 'Same' }, [{ aid: own, name: 'same' }]), new Map([[bob, 'Same']]));
-  assert.deepEqual(namesFrom({ [own]: 'mine' }, [{ aid: own, name: 'Same' }]), new Map([[own, 'mine']]));
+  assert.deepEqual(mergeNames({}, agents), new Map());
+  assert.deepEqual(mergeNames({ [bob]: 'Same' }, [{ aid: own, name: 'same' }]), new Map([[bob, 'Same']]));
+  assert.deepEqual(mergeNames({ [own]: 'mine' }, [{ aid: own, name: 'Same' }]), new Map([[own, 'mine']]));
 });
 
-test('AIDs that begin alike are shown so long that they differ; what an answer is about stays whole', () => {
+test('shows prefixes long enough to differ, and the subject of a response completely', () => {
   const like = `${stranger.slice(0, 14)}${stranger[14] === 'q' ? 'p' : 'q'}${stranger.slice(15)}`;
   const names = new Names(new Map([[bob, 'bob']]), [stranger, like], false);
   assert.equal(names.short(stranger), `${stranger.slice(0, 15)}…`);

@@ -33,7 +33,7 @@ async function identity(args: readonly string[], input = ''): Promise<Made & { r
   return { ...made, proof };
 }
 
-test('a master key that was kept makes another operational key for the same identity, and is not shown', async (t) => {
+test('an existing master key creates another operational key and is not shown', async (t) => {
   const first = await identity(['new']);
   const master = first.master_private_key_hex ?? '';
   const file = join(temporaryDirectory(t), 'master.key');
@@ -49,7 +49,7 @@ test('a master key that was kept makes another operational key for the same iden
   }
 });
 
-test('an operational key may act for as long as it is said, of wallets too', async () => {
+test('limits the lifetime of an operational key, for wallets too', async () => {
   for (const command of ['new', 'new-eth', 'new-paralism']) {
     const { proof } = await identity([command, '--expires', '7d']);
     assert.ok(Math.abs(proof.expiresAt - proof.issuedAt - 7 * 86_400) <= 1, command);
@@ -58,14 +58,14 @@ test('an operational key may act for as long as it is said, of wallets too', asy
   assert.equal((await svc(['identity', 'new', '--expires', 'soon'])).code, 2);
 });
 
-test('what is no key is refused without a word of it, and a wallet has no master key besides', async () => {
+test('rejects an invalid key without repeating it', async () => {
   const wrong = await svc(['identity', 'new', '--master-key', '-'], 'correct horse');
   assert.equal(wrong.code, 2);
   assert.ok(!wrong.stderr.includes('horse'), wrong.stderr);
   assert.equal((await svc(['register', '--ethereum', '--master-key', '-'])).code, 2);
 });
 
-test('the key file of an identity that is refused goes again, but for one of which nobody knows', async (t) => {
+test('deletes the key file of a rejected identity, unless the result is unknown', async (t) => {
   const full = { error: 'not_writable', message: 'The disk is full.' };
   const none = { error: 'not_found', message: 'There is no such agent.' };
   for (const [known, isKept] of [

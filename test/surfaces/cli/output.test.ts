@@ -34,7 +34,7 @@ function failing(code: string, from = 0): Writable & { readonly taken: string[] 
 const ONCE =
   /^(?:register|agents new|agents new-\w+|identity new|identity new-\w+|(?:agents acl|admin) allow|agents export)$/;
 
-test('no command loses its output without a word', async (t) => {
+test('no command loses its output silently', async (t) => {
   const api = await hostileDaemon(t, aid, false);
   const directory = temporaryDirectory(t);
   const running = new Semaphore(16);
@@ -74,7 +74,7 @@ async function registering(t: Parameters<typeof AnsweringDaemon.start>[0]): Prom
 
 const MAKING = [['register'], ['agents', 'new'], ['agents', 'new-eth'], ['serve', '8080'], ['register', '--json']];
 
-test('no agent is made whose master key could not be written', async (t) => {
+test('registers no agent if its master key cannot be written', async (t) => {
   for (const args of MAKING)
     for (const code of ['ENOSPC', 'EPIPE']) {
       const daemon = await registering(t);
@@ -88,7 +88,7 @@ test('no agent is made whose master key could not be written', async (t) => {
   assert.deepEqual([quiet.code, quiet.stdout, daemon.asked.includes('POST /agents')], [1, '', false]);
 });
 
-test('an agent whose answer is cut off after its key is named', async (t) => {
+test('names an agent whose response was cut off after its key', async (t) => {
   const daemon = await registering(t);
   for (const code of ['ENOSPC', 'EPIPE']) {
     const stdout = failing(code, 1);
@@ -99,7 +99,7 @@ test('an agent whose answer is cut off after its key is named', async (t) => {
   }
 });
 
-test('the key is written before the agent is made, and the answer is one document', async (t) => {
+test('prints the key before registering, as part of one document', async (t) => {
   const seen: string[] = [];
   const stdout = failing('none', Number.POSITIVE_INFINITY);
   const daemon = await AnsweringDaemon.start(t, (line) => {
@@ -120,7 +120,7 @@ test('the key is written before the agent is made, and the answer is one documen
   assert.deepEqual(Object.keys(document).slice(0, 4), ['aid', 'label', 'master_private_key_hex', 'published']);
 });
 
-test('a secret that could not be shown lets nobody in', async (t) => {
+test('removes a secret that could not be shown', async (t) => {
   const entry = { id: 'ab'.repeat(8), secret: 's3cret', created_at: '2026-01-01T00:00:00.000Z' };
   const daemon = await AnsweringDaemon.start(t, (line) => [
     line.startsWith('POST') ? 201 : 200,
@@ -136,7 +136,7 @@ test('a secret that could not be shown lets nobody in', async (t) => {
   }
 });
 
-test('a file as output is written whole, a closed and the null device refuse what is shown once', async (t) => {
+test('writes a file completely, and rejects a closed output and the null device for secrets', async (t) => {
   const daemon = await registering(t);
   const file = join(temporaryDirectory(t), 'out');
   const run = async (args: readonly string[], stdout: number | 'ignore') => {
@@ -161,7 +161,7 @@ test('a file as output is written whole, a closed and the null device refuse wha
   assert.ok(!daemon.asked.includes('POST /agents'), daemon.asked.join(', '));
 });
 
-test('the daemon of this machine is asked without the proxy of the environment', async (t) => {
+test('ignores the proxy of the environment for the local daemon', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [
     200,
     { object_id: 'ab', size: 1, url: 'svc://x', files_root: '' },

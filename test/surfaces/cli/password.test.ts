@@ -37,23 +37,20 @@ function failsWith(message: RegExp): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === 'invalid_request' && message.test(error.message);
 }
 
-test('a new password is asked for twice at a terminal, and never shown', async () => {
+test('prompts twice for a new password without showing it', async () => {
   const { context, shown } = atTerminal('correct horse', 'correct horse');
   assert.deepEqual(await newPassword(context, {}), HORSE);
-  assert.match(shown(), /New password: [^]*The same again: /);
+  assert.match(shown(), /New password: [^]*Repeat the password: /);
   assert.ok(!shown().includes('horse'));
-  await assert.rejects(
-    newPassword(atTerminal('correct horse', 'correct house').context, {}),
-    failsWith(/not the same/),
-  );
+  await assert.rejects(newPassword(atTerminal('correct horse', 'correct house').context, {}), failsWith(/differ/));
   await assert.rejects(newPassword(atTerminal('short').context, {}), failsWith(/fewer than 8/));
 });
 
-test('one that opens a file is asked for once', async () => {
+test('prompts once for an existing password', async () => {
   assert.deepEqual(await readPassword(atTerminal('correct horse').context, {}), HORSE);
 });
 
-test('in a pipe it is what comes, and from a file it is the first line', async (t) => {
+test('reads a password from a pipe or from the first line of a file', async (t) => {
   assert.deepEqual(await newPassword(piped('correct horse\n'), {}), HORSE);
   assert.deepEqual(await newPassword(piped('correct horse\ncorrect horse\r\n'), {}), HORSE, 'as at a prompt');
   await assert.rejects(newPassword(piped('correct horse\ncorrect house\n'), {}), failsWith(/first line is the secret/));

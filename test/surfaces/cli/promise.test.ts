@@ -5,7 +5,7 @@ import { ERRORS, EXIT } from '../../../src/foundation/errors.ts';
 import { brokenIn, shapeOf } from '../../support/json-shape.ts';
 import { promised, RECORDING, record } from '../../support/promised-json.ts';
 
-test('no error ends a command with another exit code than before', () => {
+test('every error code keeps its exit code', () => {
   const now = Object.fromEntries(Object.entries(ERRORS).map(([code, { exit }]) => [code, exit]));
   if (process.env[RECORDING] !== undefined) record({ exits: now });
   const broken = Object.entries(promised().exits).filter(([code, exit]) => now[code] !== exit);
@@ -15,7 +15,7 @@ test('no error ends a command with another exit code than before', () => {
   assert.deepEqual({ ...EXIT }, { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 });
 });
 
-test('a shape says which member is gone, is of another type or may be missing; new ones break nothing', () => {
+test('reports missing, retyped and optional members, and ignores new ones', () => {
   const tunnel = {
     id: Type.String(),
     note: Type.Optional(Type.String()),

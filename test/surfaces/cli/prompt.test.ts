@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { ask, confirmed } from '../../../src/surfaces/cli/prompt.ts';
+import { prompt, promptYes } from '../../../src/surfaces/cli/prompt.ts';
 
 /** A terminal at which somebody types; without a text the input ends at once. */
 function person(typed: string) {
@@ -20,25 +20,25 @@ function person(typed: string) {
   return { io: { stdin, stdout, stderr, env: {} }, shown };
 }
 
-test('only a yes is a yes', async () => {
-  for (const yes of ['y\r', 'Y\r', ' yes \r']) assert.equal(await confirmed(person(yes).io, 'Really?'), true, yes);
+test('only yes means yes', async () => {
+  for (const yes of ['y\r', 'Y\r', ' yes \r']) assert.equal(await promptYes(person(yes).io, 'Really?'), true, yes);
   for (const no of ['n\r', '\r', 'yeah\r', 'no yes\r'])
-    assert.equal(await confirmed(person(no).io, 'Really?'), false, no);
+    assert.equal(await promptYes(person(no).io, 'Really?'), false, no);
   const { io, shown } = person('y\r');
-  await confirmed(io, 'Really?');
+  await promptYes(io, 'Really?');
   assert.match(await shown(), /Really\? \[y\/N\] /);
   assert.equal(io.stdout.read(), null);
 });
 
-test('a secret is not shown', async () => {
+test('does not echo a secret', async () => {
   const { io, shown } = person('correct horse\r');
-  assert.equal(await ask(io, 'password: ', true), 'correct horse');
+  assert.equal(await prompt(io, 'password: ', true), 'correct horse');
   assert.equal(await shown(), 'password: \n');
 });
 
-test('an interrupt and the end of the input leave nothing open', async () => {
+test('an interrupt and the end of input close the prompt', async () => {
   for (const end of ['', '\u0003', '\u0004'])
-    await assert.rejects(ask(person(end).io, 'password: ', true), (error) => {
+    await assert.rejects(prompt(person(end).io, 'password: ', true), (error) => {
       assert.ok(error instanceof SvcError);
       return error.code === 'cancelled';
     });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { roughSize } from '../../../src/surfaces/cli/reach-text.ts';
+import { shortSize } from '../../../src/surfaces/cli/reach-text.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -39,7 +39,7 @@ async function pinged(t: TestContext, outcomes: readonly Probed[], ...args: read
   return { ...(await runSvc(['--api', api, 'ping', aid, '--interval', '0.1', ...args])), asked };
 }
 
-test('each answer is a line, and the last ones say what came of all', async (t) => {
+test('prints one line per response, and a summary', async (t) => {
   const outcomes = [
     { path: 'relay', rtt_ms: 30 },
     { path: null, rtt_ms: null },
@@ -49,7 +49,7 @@ test('each answer is a line, and the last ones say what came of all', async (t) 
   assert.equal(code, 0);
   assert.deepEqual(stdout.split('\n'), [
     '1: 30.0 ms, relay, 192.0.2.1:4122',
-    '2: no answer',
+    '2: no response',
     '3: 10.0 ms, relay, 192.0.2.1:4122',
     '3 probes, 2 answers, 33 % lost, min/avg/max 10.0/20.0/30.0 ms, relay',
     'Not direct: Still looking.',
@@ -61,7 +61,7 @@ test('each answer is a line, and the last ones say what came of all', async (t) 
   );
 });
 
-test('it goes on until the way is direct, and fails where it does not become so', async (t) => {
+test('continues until the path is direct, and fails otherwise', async (t) => {
   const [relay, punched] = [
     { path: 'relay', rtt_ms: 30 },
     { path: 'punched', rtt_ms: 5 },
@@ -70,37 +70,37 @@ test('it goes on until the way is direct, and fails where it does not become so'
   assert.deepEqual([found.code, found.stdout, found.asked.length], [0, 'punched 21.667\n', 3]);
   const never = await pinged(t, [relay], '--until-direct', '-c', '2');
   assert.deepEqual([never.code, never.asked.length], [1, 2]);
-  assert.match(never.stderr, /no direct way/);
+  assert.match(never.stderr, /no direct path/);
 });
 
-test('without any answer it fails, and programs read why', async (t) => {
+test('fails without a response, with the reason for programs', async (t) => {
   const silent = { path: null, rtt_ms: null };
   const { code, stdout } = await pinged(t, [silent], '-c', '2', '--json');
   const { sent, received, rtt_ms } = JSON.parse(stdout) as Readonly<Record<string, unknown>>;
   assert.deepEqual([code, sent, received, rtt_ms], [1, 2, 0, null]);
 });
 
-test('a node that goes away meanwhile loses probes; one that was never there is an error', async (t) => {
+test('counts probes of a vanished node as lost, and fails for one that never responded', async (t) => {
   const [there, gone] = [
     { path: 'relay', rtt_ms: 30 },
     { path: 'gone', rtt_ms: null },
   ];
   const left = await pinged(t, [there, gone], '-c', '2');
   assert.equal(left.code, 0);
-  assert.match(left.stdout, /^2: no answer\n2 probes, 1 answer, 50 % lost, .*relay$/m);
+  assert.match(left.stdout, /^2: no response\n2 probes, 1 answer, 50 % lost, .*relay$/m);
   const never = await pinged(t, [gone], '-c', '2');
   assert.deepEqual([never.code, never.stdout], [1, '']);
-  assert.match(never.stderr, /^svc: Gone\.\n +See what stands between: svc netcheck /);
+  assert.match(never.stderr, /^svc: Gone\.\n +See what blocks the connection: svc netcheck /);
 });
 
-test('a time that no ping takes is refused', async (t) => {
+test('rejects invalid times', async (t) => {
   for (const interval of ['0', '-1', 'soon', '3600'])
     assert.equal((await pinged(t, [], '--interval', interval)).code, 2, interval);
   assert.equal((await pinged(t, [], '-c', '0')).code, 2);
 });
 
-test('sizes and AIDs are short', () => {
-  assert.deepEqual([0, 1023, 1536, 200 * 1024 ** 2, 5 * 1024 ** 4].map(roughSize), [
+test('prints short sizes and AIDs', () => {
+  assert.deepEqual([0, 1023, 1536, 200 * 1024 ** 2, 5 * 1024 ** 4].map(shortSize), [
     '0 B',
     '1023 B',
     '1.5 KiB',

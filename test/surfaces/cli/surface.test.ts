@@ -155,7 +155,7 @@ const client = await clientProgram();
 const daemon = svcdProgram();
 const commands = new Map(commandsOf(client).map(({ name, command }) => [name, command]));
 
-test('every command of the surface is there', () => {
+test('every command of the contract exists', () => {
   const missing = surface.client_commands.filter((name) => !commands.has(name));
   assert.deepEqual(missing, [], 'svc');
   const ours = new Set(commandsOf(daemon).map(({ name }) => name));
@@ -163,7 +163,7 @@ test('every command of the surface is there', () => {
   assert.deepEqual(missingOfDaemon, [], 'svcd');
 });
 
-test('every command is in the surface, or one of our own', () => {
+test('every command is in the contract or a known addition', () => {
   const named = (known: readonly string[], name: string): boolean =>
     known.some((one) => name === one || name.startsWith(`${one} `) || one.startsWith(`${name} `));
   const extra = [...commands.keys()].filter((name) => !named(surface.client_commands, name));
@@ -180,7 +180,7 @@ test('every command is in the surface, or one of our own', () => {
   assert.deepEqual(extraOfDaemon, DAEMON_COMMANDS_OF_OUR_OWN);
 });
 
-test('every argument and option of the interface is there', () => {
+test('every argument and option of the contract exists', () => {
   const missing = Object.entries(ARGUMENTS).flatMap(([name, words]) => {
     const command = commands.get(name);
     const have = command === undefined ? new Set<string>() : wordsOf(command);
@@ -192,7 +192,7 @@ test('every argument and option of the interface is there', () => {
   assert.deepEqual(missing, []);
 });
 
-test('the global options and those of the process are the ones of the surface and our own', () => {
+test('global and process options are those of the contract and known additions', () => {
   const long = (command: Command): string[] => command.options.flatMap((one) => one.long ?? []);
   assert.deepEqual(sorted(long(client)), sorted([...surface.client_options, ...GLOBALS_OF_OUR_OWN]));
   assert.deepEqual(sorted(long(daemon)), sorted([...surface.daemon.options, ...DAEMON_OPTIONS_OF_OUR_OWN]));
@@ -208,11 +208,11 @@ const EVENTS_OF_OUR_OWN = [
   'mailbox.expired',
 ];
 
-test('the events are the ones of the surface and our own', () => {
+test('events are those of the contract and known additions', () => {
   const opening = /^event: (\S+)$/m.exec(openingFrame({ aid: {} }).toString())?.[1] ?? '';
   assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted([...surface.events, ...EVENTS_OF_OUR_OWN]));
 });
 
-test('"config set" changes the keys of the surface and no others', () => {
+test('"config set" changes exactly the keys of the contract', () => {
   assert.deepEqual(sorted(PATCHABLE_KEYS), sorted(surface.patchable_config));
 });

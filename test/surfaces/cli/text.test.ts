@@ -6,7 +6,7 @@ import { formatFields, formatTable, safeLine, safeText } from '../../../src/surf
 
 const DANGEROUS = /(?!\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 
-test('control and invisible characters are shown as escapes, never passed on', () => {
+test('escapes control and invisible characters', () => {
   assert.equal(safeLine('\u001b]0;owned\u0007'), '\\u{1b}]0;owned\\u{7}');
   assert.equal(safeLine('a\u202eb\u200bc\u2028d'), 'a\\u{202e}b\\u{200b}c\\u{2028}d');
   assert.equal(safeLine('\u{e0041}'), '\\u{e0041}');
@@ -15,7 +15,7 @@ test('control and invisible characters are shown as escapes, never passed on', (
   assert.equal(safeLine('Größe 東京 👍'), 'Größe 東京 👍');
 });
 
-test('no text of a stranger gets a dangerous character through', () => {
+test('no foreign text contains dangerous characters', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 100 }), (text) => {
       assert.doesNotMatch(safeLine(text), DANGEROUS);
@@ -27,7 +27,7 @@ test('no text of a stranger gets a dangerous character through', () => {
   );
 });
 
-test('columns stand below each other whatever the script, and with pictures', () => {
+test('aligns columns for all scripts and emoji', () => {
   const lines = String(
     formatTable(
       ['NAME', 'X'],
@@ -42,7 +42,7 @@ test('columns stand below each other whatever the script, and with pictures', ()
   assert.deepEqual(lines, ['NAME   X', '東京   a', '👍🏽     b', 'e\u0301      c', 'Größe  d']);
 });
 
-test('times are said as people say them', () => {
+test('formats relative times', () => {
   const now = Date.parse('2026-01-01T12:00:00Z');
   assert.equal(relativeTime('2026-01-01T11:59:30Z', now), '30 s ago');
   assert.equal(relativeTime('2026-01-01T12:30:00Z', now), 'in 30 min');
@@ -50,7 +50,7 @@ test('times are said as people say them', () => {
   assert.equal(relativeTime('2025-12-25T12:00:00Z', now), '7 days ago');
 });
 
-test('where columns have no room, each row stands in lines of its own, with the names of what it holds', () => {
+test('prints labelled lines if columns do not fit', () => {
   const table = formatTable(
     ['ID', 'LISTEN', 'REMOTE', 'PATH'],
     [['a1b2', '127.0.0.1:4000', '東京東京', '-']],
@@ -62,7 +62,7 @@ test('where columns have no room, each row stands in lines of its own, with the 
   assert.equal(formatTable(['A'], [], 'none').within(35), 'none');
 });
 
-test('values that are too long go on below where they began, and so do lists', () => {
+test('wraps long values and lists with indentation', () => {
   const fields = formatFields({ 'listens on': '127.0.0.1:2121, 127.0.0.1:4121, [::1]:4121', two: ['one', 'other'] });
   assert.equal(
     fields.within(40),

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { ProgressLine, progressText, Speed } from '../../../src/surfaces/cli/transfer-progress.ts';
+import { ProgressLine, progressText, TransferSpeed } from '../../../src/surfaces/cli/transfer-progress.ts';
 
 const MIB = 1024 ** 2;
 
-test('the speed is that of the last seconds, and unknown at first', () => {
-  const speed = new Speed();
+test('measures recent speed, unknown at first', () => {
+  const speed = new TransferSpeed();
   assert.equal(speed.perSecond(), null);
   speed.note(0, 0);
   speed.note(100, 400);
@@ -20,7 +20,7 @@ test('the speed is that of the last seconds, and unknown at first', () => {
   assert.equal(speed.perSecond(), null);
 });
 
-test('a line says how far it is, how fast, and how long it takes', () => {
+test('shows progress, speed and remaining time', () => {
   assert.equal(
     progressText('plan.pdf', 12 * MIB, 27 * MIB, 4 * MIB),
     'plan.pdf  44 %  12.0 MiB of 27.0 MiB  4.0 MiB/s  4 s left',
@@ -31,7 +31,7 @@ test('a line says how far it is, how fast, and how long it takes', () => {
   assert.equal(progressText('\u001b[2J', 0, 0, 0), '\\u{1b}[2J  100 %  0 B of 0 B  0 B/s');
 });
 
-test('a line is written again now and then, taken away at the end, and never into a pipe', () => {
+test('rewrites the line, clears it at the end, and stays silent in a pipe', () => {
   const written = (isTTY: boolean, isSilent: boolean): string[] => {
     const stderr = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY });
     const io = { stdin: new PassThrough(), stdout: new PassThrough(), stderr, env: {} };

@@ -16,14 +16,14 @@ const OPEN = {
 };
 const CLOSED = { ...COMMON, closed_at: LONG_AGO, reason: 'idle', bytes_up: 0, bytes_down: 0, last_error: ERROR };
 
-test('tunnels are shown with when they close, and those that closed with why', async (t) => {
+test('shows when tunnels close, and why they closed', async (t) => {
   const daemon = await AnsweringDaemon.start(t, (line) =>
     line === 'GET /tunnel' ? [200, { tunnels: [OPEN], closed: [CLOSED] }] : [200, OPEN],
   );
   const env = { SVC_API: daemon.api };
   const { stdout } = await runSvc(['tunnel', 'status'], { env });
-  assert.match(stdout, /2\.0 KiB\/5 B +\d+ days ago +after 6 min\n\nCLOSED +LISTENED[^]* nobody connected\n/);
-  assert.match(stdout, /Connections that were not served:\n01234567…, \d+ days ago: It has no service\.\n$/);
+  assert.match(stdout, /2\.0 KiB\/5 B +\d+ days ago +after 6 min\n\nCLOSED +LISTENED[^]* no connections\n/);
+  assert.match(stdout, /Failed connections:\n01234567…, \d+ days ago: It has no service\.\n$/);
   const at = (seconds: number): string => new Date(Date.now() + seconds * 1000).toISOString();
   const noPath = { since: at(-14), held_until: at(46), connections: 1 };
   const cut = await AnsweringDaemon.start(t, () => [200, { tunnels: [{ ...OPEN, no_path: noPath }], closed: [] }]);
@@ -33,5 +33,5 @@ test('tunnels are shown with when they close, and those that closed with why', a
   const one: unknown = JSON.parse((await runSvc(['tunnel', 'status', ID, '--json'], { env })).stdout);
   assert.deepEqual(one, { tunnels: [OPEN], closed: [] });
   const opened = await runSvc(['tunnel', 'open', aid], { env });
-  assert.match(opened.stderr, /closes after 6 min without a connection; --idle-timeout -1 keeps it/);
+  assert.match(opened.stderr, /closes after 6 min without a connection\. Use --idle-timeout -1 to keep it open/);
 });

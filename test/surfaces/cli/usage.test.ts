@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runSvc } from '../../support/cli-run.ts';
 
-test('wrong usage says what is wrong and where the help is', async () => {
+test('explains wrong usage and points to the help', async () => {
   const unknown = await runSvc(['serach', 'x']);
   assert.equal(unknown.code, 2);
   assert.match(unknown.stderr, /^svc: unknown command 'serach'\n\(Did you mean search\?\)\n\(see svc --help\)\n$/);
@@ -14,13 +14,13 @@ test('wrong usage says what is wrong and where the help is', async () => {
   assert.equal(group.stdout, '');
 });
 
-test('with --json wrong usage is JSON as well', async () => {
+test('reports wrong usage as JSON with --json', async () => {
   for (const args of [['serach'], ['tunnel'], ['tunnel', 'open'], ['events', '--since', 'x']]) {
     const { code, stdout, stderr } = await runSvc(['--json', ...args]);
     assert.deepEqual([code, stdout], [2, ''], args.join(' '));
     const { error, message } = JSON.parse(stderr) as Record<string, string>;
     assert.equal(error, 'invalid_request');
-    assert.match(message ?? '', /unknown command|is missing|missing required|not a whole number/);
+    assert.match(message ?? '', /unknown command|Missing command|missing required|Not an integer/);
   }
   const help = await runSvc(['--json', 'tunnel', '--help']);
   assert.equal(help.code, 0);

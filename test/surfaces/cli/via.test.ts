@@ -16,14 +16,14 @@ async function presented(context: CliContext, viaPassword: boolean): Promise<str
   return (await readVia(context, { via: one, viaPassword }))?.headers['svc-access-token'];
 }
 
-test('without a terminal the password is that of the environment, and standard input is left alone', async () => {
+test('without a terminal the password comes from the environment', async () => {
   const kept = { SVC_VIA_PASSWORD: 'correct horse' };
   assert.equal(await presented(local(kept, ''), true), 'correct horse');
   assert.equal(await presented(local(kept), true), 'correct horse');
   assert.equal(await presented(local(kept), false), 'correct horse');
 });
 
-test('without both it is read from standard input, and an empty one is said to be empty', async () => {
+test('otherwise it comes from standard input, and must not be empty', async () => {
   assert.equal(await presented(local({}, 'correct horse\n'), true), 'correct horse');
   const empty = (error: unknown): boolean => error instanceof SvcError && /password is empty/.test(error.message);
   await assert.rejects(presented(local({}, ''), true), empty);

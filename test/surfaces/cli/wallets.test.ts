@@ -36,7 +36,7 @@ const {
   paralism: [par],
 } = walletVectors;
 
-test('identities of wallets are made without a daemon, and their proofs verify', async () => {
+test('creates valid wallet identities without a daemon', async () => {
   for (const [command, scheme] of [
     ['new-eth', 'ethereum'],
     ['new-paralism', 'paralism'],
@@ -50,7 +50,7 @@ test('identities of wallets are made without a daemon, and their proofs verify',
   }
 });
 
-test('a key that is there is read from a file, from standard input, or from the command line, and is not shown', async (t) => {
+test('reads an existing key from a file, standard input or the command line without showing it', async (t) => {
   const file = join(temporaryDirectory(t), 'wallet.key');
   writeFileSync(file, `# my wallet\n\n${eth.ethereum_private_key_hex}\n`);
   for (const made of [
@@ -63,11 +63,11 @@ test('a key that is there is read from a file, from standard input, or from the 
   }
   assert.equal((await keys(['new-paralism', '--paralism-key', '-'], par.paralism_private_key_hex)).aid, par.agent);
   const typed = await svc(['identity', 'new-eth', '--eth-key', eth.ethereum_private_key_hex]);
-  assert.match(typed.stderr, /can be seen by other programs/);
+  assert.match(typed.stderr, /Other programs can see/);
   assert.ok(!(typed.stdout + typed.stderr).includes(eth.ethereum_private_key_hex));
 });
 
-test('what is no key is refused without a word of it', async (t) => {
+test('rejects an invalid key without repeating it', async (t) => {
   const directory = temporaryDirectory(t);
   const [two, large] = [join(directory, 'two'), join(directory, 'large')];
   writeFileSync(two, `${eth.ethereum_private_key_hex}\n${par.paralism_private_key_hex}\n`);
@@ -92,13 +92,13 @@ test('what is no key is refused without a word of it', async (t) => {
   assert.match(both.stderr, /cannot be used with/);
 });
 
-test('no key file is left behind where no daemon takes the identity', async (t) => {
+test('leaves no key file behind if no daemon accepts the identity', async (t) => {
   const file = join(temporaryDirectory(t), 'wallet.key');
   assert.equal((await svc(['register', '--ethereum', '--save-master', file])).code, 3);
   assert.ok(!existsSync(file));
 });
 
-test('a message for a wallet is the very text, and the key waits in a file of its owner', async (t) => {
+test('prints the exact text for a wallet and saves the key for its owner', async (t) => {
   const file = join(temporaryDirectory(t), 'request.json');
   const { code, stdout, stderr } = await svc(['wallet', 'message', eth.agent.toLowerCase(), '--save', file]);
   assert.equal(code, 0, stderr);
@@ -114,13 +114,13 @@ test('a message for a wallet is the very text, and the key waits in a file of it
   assert.match(stderr, /svc wallet register/);
   const again = await svc(['wallet', 'message', eth.agent, '--save', file]);
   assert.equal(again.code, 1);
-  assert.match(again.stderr, /exists already/);
+  assert.match(again.stderr, /exists and is never overwritten/);
   const native = await svc(['wallet', 'message', testAid(1), '--save', `${file}2`]);
   assert.equal(native.code, 2);
-  assert.match(native.stderr, /no wallet/);
+  assert.match(native.stderr, /not a wallet/);
 });
 
-test('a signature of another wallet is refused before anything is sent', async (t) => {
+test('rejects a signature of another wallet before sending anything', async (t) => {
   const directory = temporaryDirectory(t);
   const file = join(directory, 'request.json');
   await svc(['wallet', 'message', eth.agent, '--save', file, '--expires', '7d']);
@@ -147,7 +147,7 @@ test('a signature of another wallet is refused before anything is sent', async (
   }
 });
 
-test('signatures of other libraries pass for a request, in hex and in base64', async (t) => {
+test('accepts signatures of other libraries, in hex and base64', async (t) => {
   const file = join(temporaryDirectory(t), 'request.json');
   for (const [{ message, operational_private_key_seed_hex }, signature] of [
     ...walletVectors.ethereum.map((signed) => [signed, signed.eth_signature_hex] as const),

@@ -26,7 +26,7 @@ async function watched(api: string, args: readonly string[], until: RegExp, term
   return printed;
 }
 
-test('a watched list is shown again as it changes, until somebody interrupts', async (t) => {
+test('refreshes a list until interrupted', async (t) => {
   let looks = 0;
   const daemon = await AnsweringDaemon.start(t, () => {
     const changed = Math.floor(looks++ / 3);
@@ -43,7 +43,7 @@ test('a watched list is shown again as it changes, until somebody interrupts', a
   assert.equal(json.match(/"contacts"/g)?.length, 2);
 });
 
-test('what cannot be had at the first look is an error, and a wrong interval too', async (t) => {
+test('fails if the first request fails, or the interval is invalid', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [401, { error: 'unauthorized', message: 'No.' }]);
   const io = () => ({ stdin: new PassThrough(), stdout: new PassThrough(), stderr: new PassThrough(), env: {} });
   const line = ['--api', daemon.api, 'agents', 'list', '--watch'];

@@ -116,7 +116,7 @@ test('requests that are pending at the end of input get their responses, and the
   const ended = session.closed.then(() => (closed = true));
   answers[1]?.resolve({ messages: [], has_more: false });
   (await written(2)).done();
-  await eventually('it has arrived', () => settled.length === 1);
+  await eventually('it was delivered', () => settled.length === 1);
   assert.equal(closed, false);
   answers[0]?.resolve({ messages: [], has_more: false });
   (await written(1)).done();

@@ -20,7 +20,7 @@ export interface Edge {
 /** A connection on which bytes are written as they are. */
 export interface RawClient {
   readonly socket: Socket;
-  /** What has arrived, a character a byte. */
+  /** What was delivered, a character a byte. */
   readonly said: () => string;
   /** Whether the other side ended it cleanly, or broke it. */
   readonly ended: Promise<'end' | 'broken'>;
@@ -61,7 +61,7 @@ export async function speak({ port, prefix }: Edge, path: string, lines = '', me
   return said();
 }
 
-/** @param serve is given each request of a connection once its head has arrived, and what of its body came with it */
+/** @param serve is given each request of a connection once its head was delivered, and what of its body came with it */
 export async function edgesWorld(
   t: TestContext,
   serve: (head: string, socket: Socket, rest: Buffer) => void,

@@ -1,8 +1,8 @@
 /** `svc agents acl`: who may call an agent of this daemon. */
-import { accessTable, ENTRY, entryLoss, GONE, holdsSecret } from '../access-text.ts';
+import { accessTable, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { choice, PAGE, pageRemark } from '../takes.ts';
+import { choice, nextPageHint, PAGE_OPTIONS } from '../options.ts';
 
 /** Adds the commands below `svc agents`. */
 export function aclCommands(agents: CommandGroup): void {
@@ -12,10 +12,10 @@ export function aclCommands(agents: CommandGroup): void {
     'svc agents acl allow aid1… --secret   # prompts for it',
   ]);
   acl.call('show <agent>', 'show the access list without its secrets', {
-    takes: PAGE,
+    options: PAGE_OPTIONS,
     operation: 'aclGet',
     input: ({ agent: aid, ...page }) => ({ aid, ...page }),
-    remark: (page) => pageRemark(page),
+    remark: (page) => nextPageHint(page),
     text: (lists) => {
       const others =
         lists.default === 'public' ? 'Everyone may call, except denied agents.' : 'Only allowed callers may call.';
@@ -25,7 +25,7 @@ export function aclCommands(agents: CommandGroup): void {
   });
   acl.call('default <agent>', 'set the default for callers without an entry: public or deny', {
     examples: ['svc agents acl default aid1… deny'],
-    takes: { '<policy>': choice('public', 'deny') },
+    options: { '<policy>': choice('public', 'deny') },
     operation: 'aclPatch',
     input: ({ agent: aid, policy }) => ({ aid, default: policy }),
     json: (_, { policy }) => ({ ok: true, default: policy }),
@@ -38,30 +38,30 @@ export function aclCommands(agents: CommandGroup): void {
       'svc agents acl allow aid1… --secret   # prompts for it',
       'svc agents acl allow aid1… --generate --label "for the build server"',
     ],
-    takes: { '--aid <aid>': 'the AID to allow', ...ALLOW },
+    options: { '--aid <aid>': 'the AID to allow', ...ALLOW },
     operation: 'aclAllow',
     input: async ({ agent, aid, ...way }, context) => ({
       aid: agent,
       body_aid: aid,
       ...(await allowInput(context, aid, way)),
     }),
-    ...ENTRY,
-    once: { holds: holdsSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
+    ...NEW_ENTRY,
+    once: { holds: hasSecret, undo: ({ client }, { id }, { agent: aid }) => client.aclAllowDelete({ aid, id }) },
   });
   acl.call('deny <agent>', 'deny an AID and close its open connections', {
     examples: ['svc agents acl deny aid1… aid1…'],
-    takes: { '<aid>': 'the AID to deny; overrides every other entry' },
+    options: { '<aid>': 'the AID to deny; overrides every other entry' },
     operation: 'aclDeny',
     input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
-    ...ENTRY,
+    ...NEW_ENTRY,
   });
   acl.run('del <agent>', 'remove an entry from a list', {
     examples: ['svc agents acl del aid1… allow 7f3a…'],
-    takes: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
-    loses: ({ agent, list, id }) =>
-      entryLoss(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
+    options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "show"' },
+    confirmation: ({ agent, list, id }) =>
+      removalConfirmation(list, id, `svc agents acl ${list} ${agent} ${list === 'allow' ? '--aid <aid>' : '<aid>'}`),
     run: ({ client }, { agent: aid, list, id }) =>
       list === 'allow' ? client.aclAllowDelete({ aid, id }) : client.aclDenyDelete({ aid, id }),
-    ...GONE,
+    ...REMOVED_ENTRY,
   });
 }

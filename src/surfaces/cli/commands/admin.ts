@@ -1,20 +1,20 @@
 /** `svc admin`: who may administer this node remotely, and who did. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
-import { accessTable, ENTRY, entryLoss, GONE, holdsSecret } from '../access-text.ts';
+import { accessTable, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { Laid, type Shape } from '../laid.ts';
-import { choice, integer } from '../takes.ts';
+import { choice, integer } from '../options.ts';
 import { formatTable, safeLine } from '../text.ts';
+import { type OutputText, WrappedText } from '../wrapped-text.ts';
 
 type State = AnswerOf<'remoteAdminGet'>;
 
 /** Label of the entry that `svc admin password` creates. */
 const PASSWORD = 'password';
 
-function stateText(state: State): Shape {
+function stateText(state: State): OutputText {
   const now = Date.now();
   const { last_access: access, last_refused: refused } = state;
   const lastAccess = access && `${relativeTime(access.at, now)}, ${access.aid}, ${access.method} ${access.path}`;
@@ -25,12 +25,12 @@ function stateText(state: State): Shape {
     lastAccess && safeLine(`Last access: ${lastAccess}`),
     lastRefused && safeLine(`Last refused: ${lastRefused}`),
   ];
-  return lines.filter((line) => typeof line === 'string' || line instanceof Laid);
+  return lines.filter((line) => typeof line === 'string' || line instanceof WrappedText);
 }
 
 const STATE = { text: stateText, quiet: ({ enabled }: State) => (enabled ? 'on' : 'off') };
 
-function auditText({ entries }: AnswerOf<'remoteAdminAudit'>): Laid {
+function auditText({ entries }: AnswerOf<'remoteAdminAudit'>): WrappedText {
   const now = Date.now();
   const rows = entries.map((e) => {
     const what = [e.path ?? e.refused ?? '', ...e.tools].join(' ');
@@ -66,7 +66,9 @@ export function adminCommands(svc: CommandGroup): void {
       input: () => ({ enabled }),
       ...STATE,
       remark: ({ allow }) =>
-        enabled && allow.length === 0 && 'No one is allowed yet. Add an agent with svc admin allow <aid>, or set a password with svc admin password.',
+        enabled &&
+        allow.length === 0 &&
+        'No one is allowed yet. Add an agent with svc admin allow <aid>, or set a password with svc admin password.',
     });
   admin.call('status', 'show whether it is on, who is allowed, and the last access', {
     operation: 'remoteAdminGet',
@@ -76,14 +78,14 @@ export function adminCommands(svc: CommandGroup): void {
   });
   admin.call('audit', 'list requests and refusals, newest first', {
     examples: ['svc admin audit --limit 20'],
-    takes: { '--limit <n>': integer('maximum number of entries') },
+    options: { '--limit <n>': integer('maximum number of entries') },
     operation: 'remoteAdminAudit',
     watch: true,
     text: auditText,
   });
   admin.run('password', 'set or remove the password for callers that are on no list', {
     examples: ['svc admin password   # prompts for it', 'svc admin password off'],
-    takes: { '[secret]': 'prompts if omitted; "off" removes the password' },
+    options: { '[secret]': 'prompts if omitted; "off" removes the password' },
     run: (context, { secret }) => setPassword(context, secret),
     text: ({ password }) =>
       password ? 'The password is set. Connections opened with the old one are closed.' : 'The password is removed.',
@@ -91,22 +93,22 @@ export function adminCommands(svc: CommandGroup): void {
   });
   admin.call('allow [aid]', 'allow an AID, or callers with a secret, to administer this node', {
     examples: ['svc admin allow aid1… --expires 12h', 'svc admin allow --generate   # a secret, shown once'],
-    takes: ALLOW,
+    options: ALLOW,
     operation: 'remoteAdminAllow',
     input: async ({ aid, ...way }, context) => ({ aid, ...(await allowInput(context, aid, way)) }),
-    ...ENTRY,
-    once: { holds: holdsSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
+    ...NEW_ENTRY,
+    once: { holds: hasSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
   admin.call('deny <aid>', 'deny an AID, whatever else allows it, and close its open connections', {
     operation: 'remoteAdminDeny',
-    ...ENTRY,
+    ...NEW_ENTRY,
   });
   admin.run('del', 'remove an entry from a list', {
     examples: ['svc admin del allow 7f3a…'],
-    takes: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "status"' },
-    loses: ({ list, id }) => entryLoss(list, id, `svc admin ${list} <aid>`),
+    options: { '<list>': choice('allow', 'deny'), '<id>': 'entry ID, as shown by "status"' },
+    confirmation: ({ list, id }) => removalConfirmation(list, id, `svc admin ${list} <aid>`),
     run: ({ client }, { list, id }) =>
       list === 'allow' ? client.remoteAdminAllowDelete({ id }) : client.remoteAdminDenyDelete({ id }),
-    ...GONE,
+    ...REMOVED_ENTRY,
   });
 }

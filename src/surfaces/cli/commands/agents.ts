@@ -3,23 +3,23 @@ import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
-import { keptText } from '../publication.ts';
-import { required } from '../takes.ts';
+import { required } from '../options.ts';
+import { storedText } from '../publication.ts';
 import { formatFields, formatTable } from '../text.ts';
-import { WALLETS } from '../wallet-options.ts';
+import { WALLET_KINDS } from '../wallet-options.ts';
+import type { WrappedText } from '../wrapped-text.ts';
 import { aclCommands } from './acl.ts';
 import { ownCardCommands } from './cards.ts';
-import { UNPUBLISHED } from './directory.ts';
+import { WITHDRAWN_OUTPUT } from './directory.ts';
 import { addRegister } from './identity.ts';
 import { moveCommands } from './move.ts';
-import { PUBLISHED, profileCommands } from './profile.ts';
+import { PUBLISHED_OUTPUT, profileCommands } from './profile.ts';
 
 type Agent = AnswerOf<'agentGet'>;
 type Probe = AnswerOf<'agentProbe'>;
 
-function describe(agent: Agent): Laid {
+function describe(agent: Agent): WrappedText {
   const now = Date.now();
   const { service_tcp, last_publish_at: publishedAt, next_republish_estimate: renewal } = agent;
   const { expires_at } = agent.delegation;
@@ -28,9 +28,8 @@ function describe(agent: Agent): Laid {
     aid: agent.aid,
     name: agent.name,
     status: agent.status,
-    service:
-      service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'responds'})`,
-    published: published === null ? 'does not respond' : `${published}, ${keptText(agent.replicas)}`,
+    service: service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'responds'})`,
+    published: published === null ? 'does not respond' : `${published}, ${storedText(agent.replicas)}`,
     // A renewal whose time has come is due, not in the past.
     'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
     heartbeat: relativeTime(new Date(now - agent.heartbeat_seconds_ago * 1000).toISOString(), now),
@@ -77,7 +76,7 @@ const LIST = {
   quiet: ({ agents }: { readonly agents: readonly Agent[] }) => agents.map(({ aid }) => aid).join('\n'),
 };
 
-function probeText(p: Probe, service: string): Laid {
+function probeText(p: Probe, service: string): WrappedText {
   const failure = p.tcp_error === undefined ? '' : `: ${p.tcp_error}`;
   const answers = p.service_tcp_ok === true ? `responds in ${p.tcp_ms} ms` : `does not respond${failure}`;
   return formatFields({
@@ -111,12 +110,12 @@ function topicCommands(agents: CommandGroup): void {
     operation: 'serviceRegister',
     progress: 'Publishing',
     input: ({ aid, service: services }) => ({ aid, services }),
-    ...PUBLISHED,
+    ...PUBLISHED_OUTPUT,
   });
   topic.call('del <aid> <service>', 'stop offering a service', {
     examples: ['svc agents topic del aid1… lang.detect'],
     operation: 'serviceUnregister',
-    ...UNPUBLISHED,
+    ...WITHDRAWN_OUTPUT,
   });
 }
 
@@ -128,7 +127,7 @@ export function agentCommands(svc: CommandGroup): void {
     LIST,
   );
   addRegister(agents, 'agents new');
-  for (const kind of WALLETS) addRegister(agents, `agents ${kind.command}`, kind);
+  for (const kind of WALLET_KINDS) addRegister(agents, `agents ${kind.command}`, kind);
   agents.run('list', 'list the agents', { examples: ['svc agents list --quiet'], ...LIST });
   agents.call('get <aid>', 'show one agent', {
     operation: 'agentGet',
@@ -137,7 +136,7 @@ export function agentCommands(svc: CommandGroup): void {
   });
   agents.call('update <aid>', 'bind another service', {
     examples: ['svc agents update aid1… --service-tcp 127.0.0.1:9000', `svc agents update aid1… --service-tcp ''`],
-    takes: {
+    options: {
       '--service-tcp <address>': required('host:port, http://host:port, https://host:port, or "" to unbind'),
     },
     operation: 'agentPatch',
@@ -146,9 +145,9 @@ export function agentCommands(svc: CommandGroup): void {
   });
   agents.call('del <aid>', 'unregister an agent and delete its operational key here', {
     examples: ['svc agents del aid1…', 'svc agents del aid1… -y   # in a script'],
-    loses: ({ aid }) => ({
+    confirmation: ({ aid }) => ({
       question: `Delete the agent ${aid} on this node, with its key, notes, chats, groups and access lists?`,
-      back: `To use this identity again you need its master key (svc register --master-key <file>). To keep its data, export it first (svc agents export ${aid} -o <file>).`,
+      consequence: `To use this identity again you need its master key (svc register --master-key <file>). To keep its data, export it first (svc agents export ${aid} -o <file>).`,
     }),
     operation: 'agentDelete',
     text: (_, { aid }) => `${aid} is unregistered. Its published records expire.`,

@@ -19,12 +19,12 @@ export async function setLabel(context: CliContext, aid: string, label: string):
   });
   const before = earlier[0] ?? null;
   if (before === null || before === label) return null;
-  context.note(`Replaced the label "${before}" of ${aid} with "${label}". An agent has one label.`);
+  context.info(`Replaced the label "${before}" of ${aid} with "${label}". An agent has one label.`);
   return before;
 }
 
 /** Rejects a label of another agent before anything else is done. @throws SvcError `invalid_request` */
-export async function refuseTakenLabel({ client }: CliContext, label: string): Promise<void> {
+export async function rejectUsedLabel({ client }: CliContext, label: string): Promise<void> {
   const { aliases } = await client.addressBookGet();
   const wanted = label.trim().toLowerCase();
   const taken = Object.entries(aliases).find(([, one]) => one.toLowerCase() === wanted);

@@ -6,10 +6,10 @@ import { seal } from '../../../foundation/moving/sealed-file.ts';
 import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
-import { deliver } from '../output.ts';
+import { openFile, rejectExisting, writeNewFile } from '../new-file.ts';
+import type { ParsedOptions } from '../options.ts';
+import { writeOnce } from '../output.ts';
 import { newPassword } from '../password.ts';
-import type { Typed } from '../takes.ts';
 
 const PASSWORD = {
   '--password-file <file>': 'file with the password in its first line; prompts if omitted',
@@ -28,7 +28,8 @@ const RESTORE = {
   '--force': 'replace an existing node, which is moved aside',
 } as const;
 
-const CLEAR_WARNING = 'The file contains all keys of this node unencrypted. Anyone who can read it can act as all of its agents.';
+const CLEAR_WARNING =
+  'The file contains all keys of this node unencrypted. Anyone who can read it can act as all of its agents.';
 
 /** The file name that means standard output. */
 const STANDARD_OUTPUT = '-';
@@ -52,7 +53,7 @@ async function dataDirOf(context: CliContext, named: string | undefined): Promis
   return isNamed ? (await context.local.status()).data_dir : resolve(context.dataDir);
 }
 
-async function backup(context: CliContext, options: Typed<'<file>', typeof BACKUP>, version: string) {
+async function backup(context: CliContext, options: ParsedOptions<'<file>', typeof BACKUP>, version: string) {
   refuseRemote(context);
   // Loading the database takes long, so only this command does it.
   const [{ takeSnapshot }, { writeArchive }] = await Promise.all([
@@ -62,8 +63,10 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
   const { file } = options;
   const isPiped = file === STANDARD_OUTPUT;
   if (isPiped && context.io.stdout.isTTY === true)
-    throw new SvcError('invalid_request', { message: 'A backup is binary. Name a file, or pipe the output to a program.' });
-  if (!isPiped) refuseExisting(file);
+    throw new SvcError('invalid_request', {
+      message: 'A backup is binary. Name a file, or pipe the output to a program.',
+    });
+  if (!isPiped) rejectExisting(file);
   const dataDir = await dataDirOf(context, options.data_dir);
   const password = options.password ? await newPassword(context, options) : null;
   const keyDir = options.key_dir === undefined ? undefined : resolve(options.key_dir);
@@ -74,8 +77,8 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
     const archive = writeArchive(snapshot.files, { svcdVersion: version, createdAt, agents });
     const content = password === null ? archive : seal('node', password, archive);
     if (isPiped) {
-      for await (const piece of content) await deliver(context.io.stdout, piece);
-      context.note(remarks(password !== null));
+      for await (const piece of content) await writeOnce(context.io.stdout, piece);
+      context.info(remarks(password !== null));
       return undefined;
     }
     const size = await context.progress('Backing up', writeNewFile(file, content));
@@ -85,7 +88,7 @@ async function backup(context: CliContext, options: Typed<'<file>', typeof BACKU
   }
 }
 
-async function restore(context: CliContext, options: Typed<'<file>', typeof RESTORE>) {
+async function restore(context: CliContext, options: ParsedOptions<'<file>', typeof RESTORE>) {
   refuseRemote(context);
   const { restoreNode } = await import('../../../foundation/moving/node-restore.ts');
   const { file, force } = options;
@@ -103,7 +106,7 @@ export function backupCommands(svc: CommandGroup, version: string): void {
       'svc backup node.svcd --password-file /root/backup.password',
       "svc backup - --password-file /root/backup.password | ssh box 'cat > node.svcd'",
     ],
-    takes: { '<file>': 'a new file with mode 0600; "-" for standard output', ...BACKUP },
+    options: { '<file>': 'a new file with mode 0600; "-" for standard output', ...BACKUP },
     run: (context, typed) => backup(context, typed, version),
     text: (b) => `Backed up ${b.data_dir} with ${counted(b.agents, 'agent')} to ${b.file}, ${b.size} bytes.`,
     quiet: ({ file }) => file,
@@ -111,9 +114,10 @@ export function backupCommands(svc: CommandGroup, version: string): void {
   });
   svc.run('restore <file>', 'restore a node from a backup, all or nothing; no daemon may be running there', {
     examples: ['svc restore node.svcd', 'svc restore node.svcd --data-dir ./second'],
-    takes: RESTORE,
+    options: RESTORE,
     run: restore,
-    text: (r) => `Restored the node of ${r.created_at} with ${counted(r.agents, 'agent')} to ${r.data_dir}. Start svcd.`,
+    text: (r) =>
+      `Restored the node of ${r.created_at} with ${counted(r.agents, 'agent')} to ${r.data_dir}. Start svcd.`,
     quiet: (r) => r.data_dir,
     remark: ({ replaced }) =>
       `${replaced === null ? '' : `The previous node is in ${replaced}.\n`}Never run a restored node while the original is running: both are the same node.`,

@@ -2,8 +2,8 @@
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { Laid } from '../laid.ts';
 import { formatTable } from '../text.ts';
+import type { WrappedText } from '../wrapped-text.ts';
 
 type Caller = AnswerOf<'agentCallers'>['callers'][number];
 
@@ -16,7 +16,7 @@ const REFUSAL: Readonly<Record<NonNullable<Caller['last_refusal']>['code'], stri
 
 const NOW: Readonly<Record<Caller['access'], string>> = { allow: 'yes', deny: 'no', secret: 'with a secret' };
 
-function callersText({ callers, since }: AnswerOf<'agentCallers'>): Laid {
+function callersText({ callers, since }: AnswerOf<'agentCallers'>): WrappedText {
   const now = Date.now();
   const rows = callers.map(({ aid, label, calls, tunnels, objects, refused, last_at, last_refusal, access }) => [
     label ?? aid,

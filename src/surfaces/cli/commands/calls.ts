@@ -4,13 +4,13 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliIo } from '../io.ts';
+import { ACTING_AGENT, accessToken, repeatable, required, seconds, type ValueOption } from '../options.ts';
 import { readStandardInput } from '../standard-input.ts';
-import { ACTING, accessToken, repeated, required, seconds, type Taken } from '../takes.ts';
 
 /** Largest body, bytes. In base64 the request stays below the limit of the daemon. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
-const PATH: Taken<string> = { about: 'path and query', otherwise: '/' };
+const PATH: ValueOption<string> = { about: 'path and query', otherwise: '/' };
 
 /** Parses `K:V` texts to a header map. A repeated name has several values. */
 function parseHeaders(texts: readonly string[]): Record<string, string[]> {
@@ -40,10 +40,10 @@ export function callCommands(svc: CommandGroup): void {
   const add = (method: 'get' | 'post', lines: readonly string[], data: { readonly '-d, --data <json>'?: string }) =>
     svc.call(method, `call a remote agent with ${method.toUpperCase()}`, {
       examples: lines,
-      takes: {
+      options: {
         '<aid>': 'the agent to call',
         '[path]': PATH,
-        '--header <name:value>': repeated('a header; repeatable'),
+        '--header <name:value>': repeatable('a header; repeatable'),
         '--local-aid <aid>': 'the calling agent; optional if there is only one',
         '--access-token <secret>': accessToken('access token that the called agent requires'),
         '--timeout <seconds>': seconds(
@@ -56,7 +56,9 @@ export function callCommands(svc: CommandGroup): void {
       progress: 'Calling',
       input: async ({ aid, path, header = [], local_aid, access_token, timeout: timeout_ms, data }, { io }) => {
         if (!path.startsWith('/'))
-          throw new SvcError('invalid_request', { message: `A path must begin with "/": svc ${method} ${aid} /${path}` });
+          throw new SvcError('invalid_request', {
+            message: `A path must begin with "/": svc ${method} ${aid} /${path}`,
+          });
         const headers = parseHeaders(header);
         const bytes = await bodyOf(io, data);
         if (bytes !== undefined) headers['content-type'] ??= ['application/json'];
@@ -87,11 +89,11 @@ export function callCommands(svc: CommandGroup): void {
       'svc inbound bind --addr http://127.0.0.1:8080',
       'svc inbound bind --addr tcp://127.0.0.1:22 --aid aid1…',
     ],
-    takes: {
+    options: {
       '--addr <address>': required(
         'http:// or https://host:port for calls, tcp://host:port for tunnels, host:port or http+tcp:// for both; https+insecure:// accepts any certificate; http://host:port,tcp://host:port uses a port for each',
       ),
-      ...ACTING,
+      ...ACTING_AGENT,
     },
     operation: 'agentPatch',
     input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
@@ -101,7 +103,7 @@ export function callCommands(svc: CommandGroup): void {
   });
   inbound.call('key', 'show the key with which the service of an agent verifies its callers', {
     examples: ['svc inbound key', 'svc inbound key --aid aid1… --quiet'],
-    takes: ACTING,
+    options: ACTING_AGENT,
     operation: 'agentCallerKey',
     input: ({ aid }) => ({ aid }),
     text: ({ aid, caller_key_hex }) =>

@@ -2,8 +2,8 @@
 
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { foundCard } from '../find-card.ts';
-import { leftOutText } from '../left-out.ts';
+import { findCard } from '../find-card.ts';
+import { missingInterfacesText } from '../missing-interfaces.ts';
 import { formatFields } from '../text.ts';
 
 /** A text member of a card. */
@@ -14,7 +14,7 @@ function said(value: unknown): string | undefined {
 export function cardCommands(svc: CommandGroup): void {
   svc.call('card <aid>', 'show the verified card of an agent (A2A, MCP)', {
     examples: ['svc card bob', 'svc card bob --json'],
-    takes: { '--local-aid <aid>': 'the agent that asks; optional if there is only one' },
+    options: { '--local-aid <aid>': 'the agent that asks; optional if there is only one' },
     operation: 'card',
     progress: 'Fetching the card',
     text: ({ aid, kind, card, signed_at, expires_at, is_current }) =>
@@ -39,9 +39,9 @@ export function ownCardCommands(agents: CommandGroup): void {
   card.run('set <aid> <from>', 'sign the card of a service or file as this agent and publish it', {
     examples: ['svc agents card set aid1… http://127.0.0.1:8080', 'svc agents card set aid1… ./agent-card.json'],
     progress: 'Signing and publishing',
-    run: async ({ client }, { aid, from }) => client.cardSet({ aid, card: await foundCard(from) }),
+    run: async ({ client }, { aid, from }) => client.cardSet({ aid, card: await findCard(from) }),
     text: ({ kind, object_id, left_out }) =>
-      `The ${kind} card is signed and published as object ${object_id}.\n${leftOutText(left_out)}`.trimEnd(),
+      `The ${kind} card is signed and published as object ${object_id}.\n${missingInterfacesText(left_out)}`.trimEnd(),
     quiet: ({ object_id }) => object_id,
   });
   card.call('get <aid>', 'show the signed card of a local agent', {
@@ -50,9 +50,9 @@ export function ownCardCommands(agents: CommandGroup): void {
     quiet: ({ object_id }) => object_id,
   });
   card.call('del <aid>', 'remove the card of a local agent', {
-    loses: ({ aid }) => ({
+    confirmation: ({ aid }) => ({
       question: `Remove the card of ${aid}?`,
-      back: 'Its service still has it: "svc agents card set" signs it again.',
+      consequence: 'Its service still has it: "svc agents card set" signs it again.',
     }),
     operation: 'cardDelete',
     text: (_, { aid }) => `The profile of ${aid} no longer names a card.`,

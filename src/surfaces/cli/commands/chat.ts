@@ -5,22 +5,22 @@ import { relativeTime } from '../../../foundation/plain-words.ts';
 import { timeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { Laid } from '../laid.ts';
-import { roughSize } from '../reach-text.ts';
-import { type ACTING, integer, PAGE, pageRemark } from '../takes.ts';
+import { type ACTING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';
+import { shortSize } from '../reach-text.ts';
 import { formatTable } from '../text.ts';
 import { addFile } from '../upload.ts';
+import type { WrappedText } from '../wrapped-text.ts';
 
 type Entry = AnswerOf<'chatRead'>['entries'][number];
 
 function entryText({ seq, at, dir, status, text, name, size, url }: Entry): string {
-  const file = url === undefined ? [] : [`[${name ?? ''}, ${roughSize(size ?? 0)}] ${url}`];
+  const file = url === undefined ? [] : [`[${name ?? ''}, ${shortSize(size ?? 0)}] ${url}`];
   const lines = [...(text === undefined ? [] : [text]), ...file].join('\n').replaceAll('\n', '\n    ');
   const mark = dir === 'in' ? '<' : status === 'sent' ? '>' : `> (${status})`;
   return `#${seq} ${relativeTime(at, Date.now())} ${mark}\n    ${lines}`;
 }
 
-function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'chatContacts'>): Laid {
+function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'chatContacts'>): WrappedText {
   const ago = (iso: string): string => relativeTime(iso, Date.now());
   const rows = [
     ...friends.map(({ peer, since, unread_count }) => [peer, 'friend', ago(since), unread_count]),
@@ -32,10 +32,10 @@ function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'c
   return formatTable(['PEER', 'STATE', 'SINCE', 'UNREAD', 'NOTE'], rows, none);
 }
 
-function relations(chat: CommandGroup<typeof ACTING>): void {
+function relations(chat: CommandGroup<typeof ACTING_AGENT>): void {
   chat.call('request <peer>', 'send a chat request', {
     examples: ['svc chat request aid1… --note "I maintain the translator"'],
-    takes: { '--note <text>': `who you are and why you write, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
+    options: { '--note <text>': `who you are and why you write, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
     operation: 'chatRequest',
     text: ({ state }) =>
       state === 'friends'
@@ -58,28 +58,28 @@ function relations(chat: CommandGroup<typeof ACTING>): void {
     ['block', 'chatBlock', 'block a peer', 'Blocked.'],
   ] as const)
     chat.call(`${name} <peer>`, about, {
-      loses: ({ peer }) => ({
+      confirmation: ({ peer }) => ({
         question: `${name === 'block' ? 'Block' : 'End the friendship with'} ${peer}?`,
-        back: 'To chat again you must send a request, and the other agent must accept it.',
+        consequence: 'To chat again you must send a request, and the other agent must accept it.',
       }),
       operation,
       text: () => done,
       quiet: () => 'ok',
     });
   chat.call('contacts', 'list friends, requests and blocked peers', {
-    takes: PAGE,
+    options: PAGE_OPTIONS,
     operation: 'chatContacts',
     watch: true,
-    remark: (page) => pageRemark(page),
+    remark: (page) => nextPageHint(page),
     text: contactsText,
     quiet: ({ friends }) => friends.map(({ peer }) => peer).join('\n'),
   });
 }
 
-function talk(chat: CommandGroup<typeof ACTING>): void {
+function talk(chat: CommandGroup<typeof ACTING_AGENT>): void {
   chat.call('send <peer> [text]', 'send a message, a file, or both', {
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
-    takes: { '--file <path>': 'a file', '--object <id>': 'an object of the agent' },
+    options: { '--file <path>': 'a file', '--object <id>': 'an object of the agent' },
     operation: 'chatSend',
     input: async ({ file, ...rest }, context) => {
       if (file === undefined) return rest;
@@ -93,7 +93,7 @@ function talk(chat: CommandGroup<typeof ACTING>): void {
   });
   chat.call('read <peer>', 'read a conversation, oldest first, without marking it as read', {
     examples: ['svc chat read aid1…', 'svc chat read aid1… --after 17 --limit 50'],
-    takes: {
+    options: {
       '--after <seq>': integer('start after this entry'),
       '--before <seq>': integer('the newest entries before this one instead'),
       '--limit <count>': integer('maximum 200'),
@@ -104,13 +104,11 @@ function talk(chat: CommandGroup<typeof ACTING>): void {
     quiet: ({ scanned_to }) => `${scanned_to}`,
     remark: ({ has_more, scanned_to, entries }, { before }) =>
       has_more &&
-      (before === undefined
-        ? `More entries: --after ${scanned_to}`
-        : `Earlier entries: --before ${entries[0]?.seq}`),
+      (before === undefined ? `More entries: --after ${scanned_to}` : `Earlier entries: --before ${entries[0]?.seq}`),
   });
   chat.call('mark-read <peer>', 'mark a conversation as read', {
     examples: ['svc chat mark-read aid1…', 'svc chat mark-read aid1… 17'],
-    takes: { '[seq]': integer('up to this entry; default: all') },
+    options: { '[seq]': integer('up to this entry; default: all') },
     operation: 'chatMarkRead',
     input: ({ seq: scanned_to, ...rest }) => ({ ...rest, scanned_to }),
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,

@@ -1,13 +1,13 @@
 /** `completion`: completion scripts for bash, zsh and fish. */
 import { Argument, type Command } from 'commander';
-import type { Candidate, TypingPlace } from '../completion/place.ts';
+import type { Candidate, CursorPlace } from '../completion/cursor-place.ts';
 import { completionScript, SHELLS, type Shell } from '../completion/scripts.ts';
-import { examples } from '../examples.ts';
+import { exampleHelp } from '../examples.ts';
 
 interface Completing {
   readonly print: (text: string) => void;
   /** Candidates for a place other than commands and options. */
-  readonly known?: (place: TypingPlace) => Promise<readonly Candidate[]>;
+  readonly known?: (place: CursorPlace) => Promise<readonly Candidate[]>;
 }
 
 /** Adds `completion <shell>` and the hidden command that the scripts call. */
@@ -17,7 +17,7 @@ export function completionCommands(program: Command, { print, known = async () =
     .command('completion')
     .description('print the completion script of a shell')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
-    .addHelpText('after', examples(`source <(${name} completion bash)`, `${name} completion fish | source`))
+    .addHelpText('after', exampleHelp(`source <(${name} completion bash)`, `${name} completion fish | source`))
     .action((shell: Shell) => print(`${completionScript(shell, name)}\n`));
   program
     .command('complete', { hidden: true })

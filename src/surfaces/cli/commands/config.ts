@@ -5,7 +5,7 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
 import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
-import { closest } from '../closest.ts';
+import { closestWord } from '../closest-word.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { formatFields } from '../text.ts';
@@ -32,7 +32,7 @@ function chosen(values: Readonly<Record<string, unknown>>, key: string | undefin
 
 /** @param keys the existing keys */
 function unknownKey(key: string, keys: readonly string[]): SvcError {
-  const meant = closest(key, keys);
+  const meant = closestWord(key, keys);
   const next = meant === undefined ? '"svc config get" lists them.' : `Did you mean ${meant}?`;
   return new SvcError('not_found', { message: `Unknown configuration key "${key}". ${next}` });
 }
@@ -67,7 +67,7 @@ export function configCommands(svc: CommandGroup): void {
   ]);
   config.call('get', 'show the configuration without its secrets', {
     examples: ['svc config get', 'svc config get listen_addr'],
-    takes: { '[key]': 'one key; default: all' },
+    options: { '[key]': 'one key; default: all' },
     operation: 'configGet',
     input: () => ({}),
     json: (values, { key }) => chosen(values, key),
@@ -83,7 +83,7 @@ export function configCommands(svc: CommandGroup): void {
       'svc config set api_token < token.txt',
       'svc config set files_root ~/shared',
     ],
-    takes: {
+    options: {
       '[value]':
         'the new value, lists with commas or as JSON; reads standard input if omitted or "-", which keeps secrets off the command line',
     },
@@ -107,7 +107,9 @@ export function configCommands(svc: CommandGroup): void {
       [
         files_root === '' ? 'Objects are off.' : `Objects are stored in ${files_root}.`,
         ...(objects_left > 0
-          ? [`${counted(objects_left, 'object')} remain in the previous folder and are available again if you switch back.`]
+          ? [
+              `${counted(objects_left, 'object')} remain in the previous folder and are available again if you switch back.`,
+            ]
           : []),
       ].join('\n'),
   });

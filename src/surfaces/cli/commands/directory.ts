@@ -4,7 +4,7 @@ import { natLabel } from '../../../foundation/domain/directory.ts';
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import { RECORD } from '../../../foundation/records/types.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING, integer, repeated } from '../takes.ts';
+import { ACTING_AGENT, integer, repeatable } from '../options.ts';
 import { formatFields, formatTable } from '../text.ts';
 
 const RECORD_NAMES: Readonly<Record<number, string>> = {
@@ -21,7 +21,7 @@ function recordName(type: number): string {
 }
 
 /** Output after a service was withdrawn. */
-export const UNPUBLISHED = {
+export const WITHDRAWN_OUTPUT = {
   text: (_: unknown, { service }: { readonly service: string }) =>
     `${service} is no longer renewed. Its record expires.`,
   quiet: (_: unknown, { service }: { readonly service: string }) => service,
@@ -29,16 +29,16 @@ export const UNPUBLISHED = {
 
 export function directoryCommands(svc: CommandGroup): void {
   svc.call('unpublish <service>', 'stop renewing a service, so that its record expires', {
-    takes: ACTING,
+    options: ACTING_AGENT,
     operation: 'serviceUnregister',
-    ...UNPUBLISHED,
+    ...WITHDRAWN_OUTPUT,
   });
   svc.call('search', 'find agents that offer a service', {
     examples: ['svc search lang.translate', 'svc search lang.translate --filter-tag fast --quiet'],
-    takes: {
+    options: {
       '<service...>': 'one or more service names',
-      '--filter-protocol <name>': repeated('only agents with this protocol; repeatable, any match'),
-      '--filter-tag <name>': repeated('only agents with this tag; repeatable, all must match'),
+      '--filter-protocol <name>': repeatable('only agents with this protocol; repeatable, any match'),
+      '--filter-tag <name>': repeatable('only agents with this tag; repeatable, all must match'),
       '--limit <n>': integer('maximum number of results'),
       '--aid <aid>': 'the local agent that searches; the result does not depend on it',
     },
@@ -49,7 +49,7 @@ export function directoryCommands(svc: CommandGroup): void {
       context,
     ) => {
       // The node searches, so the agent is only checked.
-      if (aid !== undefined) await context.withOwn(context.client.agentGet({ aid }));
+      if (aid !== undefined) await context.withLocalAgentHint(context.client.agentGet({ aid }));
       return { services, filter: { protocols, tags }, limit };
     },
     // The next command needs these AIDs.

@@ -17,8 +17,8 @@ function isHere({ connection, options }: CliContext): boolean {
 
 /** The checks load slowly, so only this command loads them. */
 async function findingsOn(context: CliContext, version: string): Promise<readonly Finding[]> {
-  if (context.absence !== null) {
-    const { examineDirectory } = await import('../doctor/absent.ts');
+  if (context.addressError !== null) {
+    const { examineDirectory } = await import('../doctor/missing-daemon.ts');
     return examineDirectory(resolve(context.dataDir));
   }
   const { client, connection, dataDir } = context;

@@ -6,7 +6,7 @@ import { NODE_EVENT_TYPES } from '../../../foundation/node-events.ts';
 import { followEvents } from '../../../operations/event-client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { integer, type Typed } from '../takes.ts';
+import { integer, type ParsedOptions } from '../options.ts';
 import { safeJson, safeLine } from '../text.ts';
 
 const OPTIONS = {
@@ -17,7 +17,7 @@ const OPTIONS = {
   '--follow': 'follow until interrupted; reconnects after a restart of the daemon',
 } as const;
 
-type EventsOptions = Typed<'', typeof OPTIONS>;
+type EventsOptions = ParsedOptions<'', typeof OPTIONS>;
 
 interface EventLine {
   readonly seq: number | null;
@@ -56,14 +56,15 @@ async function showLog(context: CliContext, options: EventsOptions): Promise<voi
   let shown = 0;
   for (;;) {
     const page = await context.client.eventsPoll({ aid, after_seq: after });
-    if (page.truncated) context.note('Events after --since were removed. The list starts with the oldest stored event.');
+    if (page.truncated)
+      context.info('Events after --since were removed. The list starts with the oldest stored event.');
     const events = page.events.filter(({ type }) => wanted?.includes(type) !== false);
     for (const event of events) await print(context, event);
     shown += events.length;
     if (!page.truncated && page.events.length === 0) break;
     after = page.truncated ? 0 : page.last_seq;
   }
-  if (shown === 0) context.note('No events.');
+  if (shown === 0) context.info('No events.');
 }
 
 /** Prints the stored events of the node. */
@@ -71,14 +72,14 @@ async function showNode(context: CliContext, { types, since }: EventsOptions): P
   const wanted = readTypes(types, NODE_EVENT_TYPES);
   const { events: all, truncated } = await context.client.nodeEventsRecent({ after_seq: since });
   const events = all.filter(({ type }) => wanted?.includes(type) !== false);
-  if (truncated) context.note('Events after --since were removed. The list starts with the oldest stored event.');
+  if (truncated) context.info('Events after --since were removed. The list starts with the oldest stored event.');
   for (const event of events) await print(context, event);
-  if (events.length === 0) context.note('No events since the daemon started.');
+  if (events.length === 0) context.info('No events since the daemon started.');
 }
 
 async function follow(context: CliContext, { aid: named, node, types, since }: EventsOptions): Promise<void> {
   const aid = named === undefined ? undefined : await context.aid(named);
-  const onBroken = (error: SvcError): void => context.note(`${error.message} Retrying.`);
+  const onBroken = (error: SvcError): void => context.info(`${error.message} Retrying.`);
   const { signal } = context.io;
   const options = { aid, node, types, after: since, onBroken, ...(signal === undefined ? {} : { signal }) };
   for await (const { seq, event, data } of followEvents(context.connection, options)) {
@@ -99,7 +100,7 @@ export function eventCommands(svc: CommandGroup): void {
       'svc events --follow --json | jq .type',
       'svc events --node --follow',
     ],
-    takes: OPTIONS,
+    options: OPTIONS,
     // Each function prints line by line.
     run: (context, typed) => {
       if (typed.follow === true) return follow(context, typed);

@@ -1,6 +1,6 @@
 /** `svc evidence`: whether calls of an agent carry a signature that the called service can show to others. */
 import type { CommandGroup } from '../command-group.ts';
-import { ACTING } from '../takes.ts';
+import { ACTING_AGENT } from '../options.ts';
 
 function stateText({ aid, enabled }: { readonly aid: string; readonly enabled: boolean }): string {
   return enabled
@@ -18,7 +18,7 @@ export function evidenceCommands(svc: CommandGroup): void {
     'svc evidence status --aid aid1…',
   ]);
   evidence.call('status', 'show whether calls of an agent carry evidence', {
-    takes: ACTING,
+    options: ACTING_AGENT,
     operation: 'evidenceGet',
     input: ({ aid }) => ({ aid }),
     text: stateText,
@@ -26,7 +26,7 @@ export function evidenceCommands(svc: CommandGroup): void {
   });
   const add = (word: 'on' | 'off', about: string) =>
     evidence.call(word, about, {
-      takes: ACTING,
+      options: ACTING_AGENT,
       operation: 'evidenceSet',
       input: ({ aid }) => ({ aid, enabled: word === 'on' }),
       text: stateText,

@@ -7,14 +7,14 @@ import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { download, type OfferAnswer } from '../file-download.ts';
-import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
-import { ask } from '../prompt.ts';
-import { roughSize } from '../reach-text.ts';
-import { checkFolder, discardPart, partsIn, ReceivedFile } from '../received-file.ts';
-import { offerFile, untilOver } from '../send-file.ts';
-import type { ACTING } from '../takes.ts';
+import type { ACTING_AGENT } from '../options.ts';
+import { prompt } from '../prompt.ts';
+import { shortSize } from '../reach-text.ts';
+import { checkFolder, deletePart, partialOffers, ReceivedFile } from '../received-file.ts';
+import { offerFile, waitForReceipt } from '../send-file.ts';
 import { formatTable, safeLine } from '../text.ts';
+import type { WrappedText } from '../wrapped-text.ts';
 
 /** Interval between checks for new offers, milliseconds. */
 const ARRIVAL_LOOK_MS = 1000;
@@ -30,14 +30,14 @@ interface Received {
   readonly path: string;
 }
 
-function sending(svc: CommandGroup<typeof ACTING>): void {
+function sending(svc: CommandGroup<typeof ACTING_AGENT>): void {
   svc.run('send', 'offer a file to an agent and wait until it is received', {
     examples: [
       'svc send report.pdf aid1…',
       'svc send report.pdf bob --name "Report for May.pdf" -m "as promised"',
       'svc send film.mp4 bob --no-wait',
     ],
-    takes: {
+    options: {
       '<file>': 'a file on this machine',
       '<agent>': 'the recipient: a label or an AID',
       '--name <name>': 'its name for the recipient; default: the name of the file',
@@ -49,14 +49,14 @@ function sending(svc: CommandGroup<typeof ACTING>): void {
       const made = await context.progress('Offering', offerFile(context, { aid, file, recipient, name, message }));
       if (!wait) return made;
       const shown = (await context.names(made)).shown(made.peer);
-      context.note(
+      context.info(
         `${made.delivered ? 'Offered' : `${shown} is offline; the offer is queued`}. ${shown} accepts it with "svc receive". Ctrl-C stops waiting and keeps the offer. This machine must be reachable when the file is received.`,
       );
-      return { ...(await untilOver(context, aid, made)), delivered: made.delivered };
+      return { ...(await waitForReceipt(context, aid, made)), delivered: made.delivered };
     },
     text: ({ id, peer, name, size, state }) =>
       state === 'open'
-        ? `Offered ${safeLine(name)} (${roughSize(size)}) to ${peer}. "svc files list" shows its state, "svc files withdraw ${id}" withdraws it.`
+        ? `Offered ${safeLine(name)} (${shortSize(size)}) to ${peer}. "svc files list" shows its state, "svc files withdraw ${id}" withdraws it.`
         : `${peer} has ${state === 'taken' ? 'received' : `not received`} ${safeLine(name)}${state === 'taken' ? '' : `: ${state}`}.`,
     quiet: ({ id }) => id,
     fails: ({ state, name }) =>
@@ -91,7 +91,7 @@ async function offered(
     // Oldest first.
     const found = await meant(context, offers.toReversed(), which);
     if (found.length > 0 || !wait || signal?.aborted === true) return found;
-    if (isFirst) context.note('No offers yet. Waiting …');
+    if (isFirst) context.info('No offers yet. Waiting …');
     await pause(ARRIVAL_LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
   }
 }
@@ -100,8 +100,8 @@ async function offered(
 async function wish(context: CliContext, offer: OfferAnswer): Promise<'take' | 'decline' | 'leave'> {
   const from = (await context.names([offer.peer])).shown(offer.peer);
   const said = offer.message === undefined ? '' : `: "${safeLine(offer.message)}"`;
-  const what = `${safeLine(offer.name)} (${roughSize(offer.size)}) from ${safeLine(from)}, ${relativeTime(offer.at, Date.now())}${said}`;
-  const answer = (await ask(context.io, `${what}\nAccept? [y]es, [n]ot now, [d]ecline: `, false)).trim();
+  const what = `${safeLine(offer.name)} (${shortSize(offer.size)}) from ${safeLine(from)}, ${relativeTime(offer.at, Date.now())}${said}`;
+  const answer = (await prompt(context.io, `${what}\nAccept? [y]es, [n]ot now, [d]ecline: `, false)).trim();
   if (/^y(es)?$/i.test(answer)) return 'take';
   return /^d(ecline)?$/i.test(answer) ? 'decline' : 'leave';
 }
@@ -117,10 +117,10 @@ async function isOver({ client }: CliContext, aid: string, id: string): Promise<
 
 /** Deletes partial files whose offers are over. Parts that belong to other agents' offers stay. */
 async function discardOver({ client }: CliContext, aid: string, folder: string): Promise<void> {
-  const ids = new Set(await partsIn(folder));
+  const ids = new Set(await partialOffers(folder));
   if (ids.size === 0) return;
   const { offers } = await client.fileOfferList({ aid, direction: 'in', all: true });
-  for (const { id, state } of offers) if (ids.has(id) && state !== 'open') await discardPart(folder, id);
+  for (const { id, state } of offers) if (ids.has(id) && state !== 'open') await deletePart(folder, id);
 }
 
 async function take(context: CliContext, aid: string, offer: OfferAnswer, folder: string): Promise<Received> {
@@ -143,10 +143,10 @@ function shortPath(path: string): string {
   return short.startsWith('..') ? path : short;
 }
 
-function receiving(svc: CommandGroup<typeof ACTING>): void {
+function receiving(svc: CommandGroup<typeof ACTING_AGENT>): void {
   svc.run('receive', 'receive offered files; asks about each and resumes interrupted transfers', {
     examples: ['svc receive', 'svc receive bob -y --into ~/Downloads', 'svc receive --wait -y'],
-    takes: {
+    options: {
       '[from]': 'a sender, or an offer ID from "svc files list"; default: all',
       '-y, --yes': 'accept without asking',
       '--into <folder>': 'target folder; default: the current one',
@@ -175,13 +175,13 @@ function receiving(svc: CommandGroup<typeof ACTING>): void {
           : 'Nothing was received.'
         : formatTable(
             ['FILE', 'SIZE', 'FROM'],
-            received.map(({ path, size, from }) => [shortPath(path), roughSize(size), from]),
+            received.map(({ path, size, from }) => [shortPath(path), shortSize(size), from]),
           ),
     quiet: ({ received }) => received.map(({ path }) => path).join('\n'),
   });
 }
 
-function listText({ offers }: AnswerOf<'fileOfferList'>, names: Names): Laid {
+function listText({ offers }: AnswerOf<'fileOfferList'>, names: Names): WrappedText {
   const now = Date.now();
   return formatTable(
     ['ID', '', 'AGENT', 'NAME', 'SIZE', 'OFFERED', 'STATE'],
@@ -190,7 +190,7 @@ function listText({ offers }: AnswerOf<'fileOfferList'>, names: Names): Laid {
       one.direction === 'in' ? 'from' : 'to',
       names.shown(one.peer),
       one.message === undefined ? one.name : `${one.name}: ${one.message}`,
-      roughSize(one.size),
+      shortSize(one.size),
       relativeTime(one.at, now),
       one.state === 'open' && (one.sent_bytes ?? 0) > 0
         ? `${Math.floor((100 * (one.sent_bytes ?? 0)) / one.size)} %`
@@ -206,7 +206,7 @@ function listing(svc: CommandGroup): void {
     .acting();
   files.run('list', 'list them, newest first', {
     examples: ['svc files list', 'svc files list --all'],
-    takes: { '--all': 'include offers that are over' },
+    options: { '--all': 'include offers that are over' },
     watch: true,
     run: (context, { aid, all }) => context.client.fileOfferList({ aid, ...(all === true ? { all } : {}) }),
     aids: 'told',

@@ -2,7 +2,7 @@
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { type ACTING, integer, PAGE, pageRemark } from '../takes.ts';
+import { type ACTING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';
 import { formatFields, formatTable } from '../text.ts';
 
 type Entry = AnswerOf<'groupRead'>['entries'][number];
@@ -20,7 +20,7 @@ function invitationText(one: AnswerOf<'groupInvitations'>['invitations'][number]
   return `${inviter} invites you to ${what}, ${relativeTime(at, Date.now())}. Join: svc group join ${group_id.replace('…', '')}`;
 }
 
-function ways(group: CommandGroup<typeof ACTING>): void {
+function ways(group: CommandGroup<typeof ACTING_AGENT>): void {
   group.call('create [title]', 'create a group and print its link', {
     examples: ['svc group create "Plans for May"'],
     operation: 'groupCreate',
@@ -35,7 +35,7 @@ function ways(group: CommandGroup<typeof ACTING>): void {
   });
   group.call('join <link-or-group>', 'join a group by its link, or by its id after an invitation', {
     examples: ["svc group join 'svc://aid1…/groups/9f2c…#k7…'", 'svc group join 9f2c… --creator aid1…'],
-    takes: {
+    options: {
       '--creator <aid>': 'the creator of the group, if its ID is given',
       '--peer <aid>': 'the member to contact first',
       '--inviter <aid>': 'the sender of the invitation',
@@ -59,9 +59,9 @@ function ways(group: CommandGroup<typeof ACTING>): void {
     quiet: (_, { group_id }) => group_id,
   });
   group.call('leave <group>', 'leave a group (not possible for its creator)', {
-    loses: ({ group_id }) => ({
+    confirmation: ({ group_id }) => ({
       question: `Leave the group ${group_id}?`,
-      back: 'To rejoin you need an invitation or the link of the group, which "svc group link" shows now.',
+      consequence: 'To rejoin you need an invitation or the link of the group, which "svc group link" shows now.',
     }),
     operation: 'groupLeave',
     text: () => 'Left the group.',
@@ -69,12 +69,12 @@ function ways(group: CommandGroup<typeof ACTING>): void {
   });
 }
 
-function looks(group: CommandGroup<typeof ACTING>): void {
+function looks(group: CommandGroup<typeof ACTING_AGENT>): void {
   group.call('list', 'list the groups of an agent', {
-    takes: PAGE,
+    options: PAGE_OPTIONS,
     operation: 'groupList',
     watch: true,
-    remark: (page) => pageRemark(page),
+    remark: (page) => nextPageHint(page),
     text: ({ groups }) =>
       formatTable(
         ['GROUP', 'TITLE', 'ROLE', 'MEMBERS', 'UNREAD', 'MENTIONS', 'LAST'],
@@ -131,10 +131,10 @@ function looks(group: CommandGroup<typeof ACTING>): void {
   });
 }
 
-function talk(group: CommandGroup<typeof ACTING>): void {
+function talk(group: CommandGroup<typeof ACTING_AGENT>): void {
   group.call('send <group> [text]', 'add an entry to a group', {
     examples: ['svc group send 9f2c… "Who can take May?"', 'svc group send 9f2c… "I can" --reply-to 4be1… --to aid1…'],
-    takes: {
+    options: {
       '--kind <kind>': 'msg, file, title, remove, role, rekey, or a custom kind',
       '--ref <ref>': 'reference; for a file, the object ID',
       '--reply-to <entry>': 'the entry that this one answers',
@@ -150,7 +150,7 @@ function talk(group: CommandGroup<typeof ACTING>): void {
   });
   group.call('read <group>', 'read the entries of a group, oldest first', {
     examples: ['svc group read 9f2c…', 'svc group read 9f2c… --after 17 --author aid1…'],
-    takes: {
+    options: {
       '--after <seq>': integer('start after this entry'),
       '--limit <count>': integer('maximum 50'),
       '--kind <kind>': 'only this kind',
@@ -173,15 +173,15 @@ function talk(group: CommandGroup<typeof ACTING>): void {
   });
   group.call('mark-read <group>', 'mark entries as read', {
     examples: ['svc group mark-read 9f2c… 17'],
-    takes: { '<seq>': integer('the last entry that was read') },
+    options: { '<seq>': integer('the last entry that was read') },
     operation: 'groupMarkRead',
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,
     quiet: ({ read_cursor }) => `${read_cursor}`,
   });
   group.call('retract <group> <entry>', 'withdraw an entry (author and admins)', {
-    loses: ({ entry_id }) => ({
+    confirmation: ({ entry_id }) => ({
       question: `Withdraw the entry ${entry_id} for all members?`,
-      back: 'A withdrawn entry cannot be restored. You would have to write it again.',
+      consequence: 'A withdrawn entry cannot be restored. You would have to write it again.',
     }),
     operation: 'groupRetract',
     text: () => 'Withdrew the entry.',

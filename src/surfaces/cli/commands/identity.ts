@@ -4,16 +4,16 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { parseServiceAddress } from '../../../foundation/service-address.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import type { Laid } from '../laid.ts';
 import { discardSecret, saveMasterKey } from '../master-file.ts';
-import { EXPIRES, type IdentityOptions, MASTER, type NewIdentity, newIdentity } from '../new-identity.ts';
-import { deliver } from '../output.ts';
+import { EXPIRES_OPTION, type IdentityOptions, MASTER_OPTION, type NewIdentity, newIdentity } from '../new-identity.ts';
+import type { ParsedOptions } from '../options.ts';
+import { writeOnce } from '../output.ts';
+import { closeFirstPart, showFirstPart } from '../output-formats.ts';
 import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
-import { endBeginning, showBeginning } from '../shown.ts';
-import type { Typed } from '../takes.ts';
 import { formatFields } from '../text.ts';
-import { WALLET, WALLETS, type WalletKind } from '../wallet-options.ts';
-import { refuseTakenLabel, setLabel } from './alias.ts';
+import { WALLET_KINDS, WALLET_OPTIONS, type WalletKind } from '../wallet-options.ts';
+import type { WrappedText } from '../wrapped-text.ts';
+import { rejectUsedLabel, setLabel } from './alias.ts';
 
 /** A new identity is published after registration unless this option is set. */
 export const NO_PUBLISH = {
@@ -27,20 +27,20 @@ const REGISTER = {
   ...NO_PUBLISH,
 } as const;
 
-type Typeable = Typed<'', typeof REGISTER>;
+type Typeable = ParsedOptions<'', typeof REGISTER>;
 /** Commands that register for another purpose have their own name option. */
 type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<Typeable, 'label'>>;
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
 /** What is known about a new agent before it is registered. */
-export interface MadeAgent {
+export interface CreatedAgent {
   readonly aid: string;
   readonly label?: string | undefined;
   readonly master_private_key_hex?: string | undefined;
 }
 
-interface Registered extends MadeAgent, Partial<PublishAttempt> {
+interface Registered extends CreatedAgent, Partial<PublishAttempt> {
   readonly master_file?: string | undefined;
 }
 
@@ -48,7 +48,7 @@ export const MASTER_WARNING =
   'The master key is shown once and svcd does not store it. Keep it offline: it is the only way to restore this identity.';
 
 /** Where the master key of a new identity is. */
-export function masterText({
+export function masterKeyText({
   master_private_key_hex: key,
   master_file: file,
 }: Pick<Registered, 'master_private_key_hex' | 'master_file'>): string {
@@ -56,12 +56,12 @@ export function masterText({
 }
 
 /** Output for a registered identity. */
-export const REGISTERED = {
-  text: (r: Registered): Laid =>
+export const REGISTERED_OUTPUT = {
+  text: (r: Registered): WrappedText =>
     formatFields({
       aid: r.aid,
       label: r.label,
-      'master key': masterText(r),
+      'master key': masterKeyText(r),
       published: publishedText(r),
     }),
   quiet: ({ aid }: Registered): string => aid,
@@ -73,7 +73,9 @@ async function labelled(context: CliContext, aid: string, label: string): Promis
     await setLabel(context, aid, label);
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'unknown failure';
-    context.warn(`The agent is registered, but could not get the label "${label}": ${reason} Try another one: svc alias add <label> ${aid}`);
+    context.warn(
+      `The agent is registered, but could not get the label "${label}": ${reason} Try another one: svc alias add <label> ${aid}`,
+    );
   }
 }
 
@@ -81,7 +83,7 @@ async function labelled(context: CliContext, aid: string, label: string): Promis
  * Prints the master key before the agent is registered, in the output format of the command.
  * @throws SvcError `not_writable`
  */
-export type ShowKey = (agent: MadeAgent, made: string) => Promise<void>;
+export type ShowKey = (agent: CreatedAgent, made: string) => Promise<void>;
 
 /**
  * Creates an identity, saves or prints its master key, and only then registers and publishes it.
@@ -95,17 +97,17 @@ export async function register(context: CliContext, options: RegisterOptions, sh
   const { aid, master_private_key_hex: masterHex, ownMaster } = identity;
   // Check that the daemon answers first. Otherwise a key file would be left behind that blocks the next attempt.
   await context.client.agentsList({ limit: 1 });
-  if (label !== undefined) await refuseTakenLabel(context, label);
+  if (label !== undefined) await rejectUsedLabel(context, label);
   if (file !== undefined) saveMasterKey(file, aid, masterHex);
   const shown = file === undefined && !ownMaster ? masterHex : undefined;
   if (shown !== undefined) {
     const made = `The agent ${aid} is registered. If its master key was lost, delete it: svc agents del ${aid}`;
     // With --quiet, standard output contains only the AID.
-    if (isQuiet(context)) await deliver(context.io.stderr, `master key of ${aid}: ${masterHex}\n`);
+    if (isQuiet(context)) await writeOnce(context.io.stderr, `master key of ${aid}: ${masterHex}\n`);
     else await showKey({ aid, label, master_private_key_hex: shown }, made);
   }
   const { aid: registered, ...state } = await registerIdentity(context, identity, options).catch(async (error) => {
-    endBeginning(context);
+    closeFirstPart(context);
     if (await isRefused(context, aid, error)) {
       if (file !== undefined) discardSecret(file);
       if (shown !== undefined) context.warn(`Nothing was registered. Discard the master key of ${aid}.`);
@@ -162,15 +164,15 @@ function ofWallet(kind: WalletKind | undefined): string {
 export function addRegister(parent: CommandGroup, path: string, kind?: WalletKind): void {
   parent.run(path.replace(/^.* /, ''), `create an identity${ofWallet(kind)}, register it here and publish it`, {
     examples: [`svc ${path} --service-tcp 127.0.0.1:8080 --save-master master.key`, `svc ${path} --label home`],
-    takes: { ...REGISTER, ...(kind?.takes ?? { ...WALLET, ...MASTER }), ...EXPIRES },
+    options: { ...REGISTER, ...(kind?.takes ?? { ...WALLET_OPTIONS, ...MASTER_OPTION }), ...EXPIRES_OPTION },
     run: (context, typed) =>
       register(
         context,
         typed,
-        (agent, made) => showBeginning<Registered, unknown>(context, agent, typed, REGISTERED, made),
+        (agent, made) => showFirstPart<Registered, unknown>(context, agent, typed, REGISTERED_OUTPUT, made),
         kind,
       ),
-    ...REGISTERED,
+    ...REGISTERED_OUTPUT,
     remark: (r) => r.master_private_key_hex !== undefined && MASTER_WARNING,
   });
 }
@@ -183,22 +185,26 @@ async function makeKeys(context: CliContext, options: IdentityOptions, kind?: Wa
 export function identityCommands(svc: CommandGroup): void {
   addRegister(svc, 'register');
   const identity = svc.group('identity', 'create keys', ['svc identity new']);
-  for (const kind of [undefined, ...WALLETS]) {
+  for (const kind of [undefined, ...WALLET_KINDS]) {
     const usage = kind?.command ?? 'new';
-    identity.run(usage, `create the keys of an identity${ofWallet(kind)} and print them without registering or storing anything`, {
-      examples: [`svc identity ${usage} --json`],
-      takes: { ...EXPIRES, ...(kind?.takes ?? MASTER) },
-      run: (context, typed) => makeKeys(context, typed, kind),
-      text: (made) =>
-        formatFields({
-          aid: made.aid,
-          master_private_key_hex: made.master_private_key_hex,
-          operational_private_key_hex: made.operational_private_key_hex,
-          delegation_proof_hex: made.delegation_proof_hex,
-        }),
-      quiet: ({ aid }) => aid,
-      once: { holds: () => true },
-      remark: ({ warning }) => warning,
-    });
+    identity.run(
+      usage,
+      `create the keys of an identity${ofWallet(kind)} and print them without registering or storing anything`,
+      {
+        examples: [`svc identity ${usage} --json`],
+        options: { ...EXPIRES_OPTION, ...(kind?.takes ?? MASTER_OPTION) },
+        run: (context, typed) => makeKeys(context, typed, kind),
+        text: (made) =>
+          formatFields({
+            aid: made.aid,
+            master_private_key_hex: made.master_private_key_hex,
+            operational_private_key_hex: made.operational_private_key_hex,
+            delegation_proof_hex: made.delegation_proof_hex,
+          }),
+        quiet: ({ aid }) => aid,
+        once: { holds: () => true },
+        remark: ({ warning }) => warning,
+      },
+    );
   }
 }

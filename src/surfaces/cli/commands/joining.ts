@@ -3,7 +3,7 @@ import type { InvitationReach, MeetingState } from '../../../foundation/domain/j
 import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { PAGE, pageRemark } from '../takes.ts';
+import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
 import { formatTable } from '../text.ts';
 
 /** Who can use an invitation, and what to do if not everyone can. */
@@ -57,9 +57,9 @@ export function joiningCommands(svc: CommandGroup): void {
     'nodes through which this node joins its network',
     ['svc contacts', 'svc contacts forget node.example.org:4121'],
     {
-      takes: PAGE,
+      options: PAGE_OPTIONS,
       run: ({ client }, page): Promise<AnswerOf<'contacts'>> => client.contacts(page),
-      remark: (page) => pageRemark(page),
+      remark: (page) => nextPageHint(page),
       watch: true,
       text: (answer) =>
         formatTable(

@@ -6,25 +6,25 @@ import type { Seen } from '../../mcp-share/look.ts';
 import { provenService } from '../../proven-caller.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { askedToEnd } from '../ending.ts';
+import { type ParsedOptions, repeatable } from '../options.ts';
+import { type OutputFormats, show, showFirstPart } from '../output-formats.ts';
 import { publishedText, tryPublish } from '../publication.ts';
-import { bindShare, closeToOthers, type ShareAgent, shareAgent, unbindShare } from '../share-agent.ts';
-import { type Shown, show, showBeginning } from '../shown.ts';
-import { repeated, type Typed } from '../takes.ts';
+import { allowOnly, bindShare, type ShareAgent, shareAgent, unbindShare } from '../share-agent.ts';
+import { untilSignal } from '../signals.ts';
 import { formatFields, safeText } from '../text.ts';
-import { MASTER_WARNING, type MadeAgent, masterText } from './identity.ts';
+import { type CreatedAgent, MASTER_WARNING, masterKeyText } from './identity.ts';
 
 const TAKES = {
   '<server...>': 'the command that starts the server, after "--", or the URL of a running server',
   '--name <name>': 'its name for others, and its label here; an existing agent with this name is reused',
   '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
-  '--allow <agent>': repeated('an agent that may use it; repeatable. All others are denied'),
-  '--tools <agent=tool,…>': repeated('an agent that may use only these tools; repeatable'),
+  '--allow <agent>': repeatable('an agent that may use it; repeatable. All others are denied'),
+  '--tools <agent=tool,…>': repeatable('an agent that may use only these tools; repeatable'),
   '--replace': 'replace the service of the agent while this command runs',
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
 } as const;
 
-type Sharing = Omit<Typed<'', typeof TAKES>, 'server'>;
+type Sharing = Omit<ParsedOptions<'', typeof TAKES>, 'server'>;
 
 interface Shared extends ShareAgent {
   readonly name?: string | undefined;
@@ -84,15 +84,15 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   const log = (text: string): void => void io.stderr.write(safeText(text));
   // From here on a signal must also stop the processes of the server.
   const end = new AbortController();
-  const ending = askedToEnd(io.signal).then(() => end.abort());
+  const ending = untilSignal(io.signal).then(() => end.abort());
   const { open } = await import('../../mcp-share/open.ts');
   const opening = open(server, { environment: io.env, log, lists, clock: systemClock, signal: end.signal });
   const { seen, begin } = await context.progress('Starting the server', opening);
   if (end.signal.aborted) throw new SvcError('cancelled');
   checkTools(seen, lists);
-  const agent = await shareAgent(context, options, (made, said) => showBeginning(context, made, options, SHARED, said));
+  const agent = await shareAgent(context, options, (made, said) => showFirstPart(context, made, options, SHARED, said));
   const { aid } = agent;
-  const allowed = await closeToOthers(context, aid, [...new Set([...named, ...lists.keys()])]);
+  const allowed = await allowOnly(context, aid, [...new Set([...named, ...lists.keys()])]);
   const { caller_key_hex } = await context.client.agentCallerKey({ aid });
   const gate: Gate = await begin({ aid, key: Buffer.from(caller_key_hex, 'hex') });
   try {
@@ -112,7 +112,7 @@ async function share(context: CliContext, words: readonly string[], options: Sha
   return undefined;
 }
 
-const SHARED: Shown<Partial<Shared> & MadeAgent, unknown> = {
+const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
   aids: 'told',
   text: (one, _, names) => {
     const { master_private_key_hex: key, allowed, tools } = one;
@@ -124,10 +124,10 @@ const SHARED: Shown<Partial<Shared> & MadeAgent, unknown> = {
       name: isMade ? one.name : undefined,
       server: isMade ? (one.server ?? 'requires authorization') : undefined,
       tools: tools?.length === 0 ? 'none shown' : tools?.join(', '),
-      'allowed': lets === '' ? 'no one yet' : lets,
+      allowed: lets === '' ? 'no one yet' : lets,
       replaces: one.replaced ?? undefined,
       ...(key === undefined ? { aid: one.aid } : {}),
-      ...(key === undefined && one.master_file !== undefined ? { 'master key': masterText(one) } : {}),
+      ...(key === undefined && one.master_file !== undefined ? { 'master key': masterKeyText(one) } : {}),
       published: publishedText(one),
     });
   },
@@ -142,13 +142,13 @@ const SHARED: Shown<Partial<Shared> & MadeAgent, unknown> = {
       .join('\n'),
 };
 
-export function addShare(mcp: CommandGroup): void {
+export function addShareCommand(mcp: CommandGroup): void {
   mcp.run('share', 'share an MCP server of this machine with other agents while this runs', {
     examples: [
       'svc mcp share --name notes --allow bob -- npx my-notes-server',
       'svc mcp share http://127.0.0.1:3000/mcp --name notes --tools bob=search,read',
     ],
-    takes: TAKES,
+    options: TAKES,
     run: (context, { server, ...options }) => share(context, server, options),
     text: () => '',
   });

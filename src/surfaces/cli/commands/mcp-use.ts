@@ -8,11 +8,11 @@ import { type ClientLaunch, isMcpClient, type Machine, MCP_CLIENTS } from '../..
 import { MCP_PATH } from '../../mcp-share/shared-path.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { askedToEnd } from '../ending.ts';
-import { accessToken, type Taken, type Typed } from '../takes.ts';
+import { accessToken, type ParsedOptions, type ValueOption } from '../options.ts';
+import { untilSignal } from '../signals.ts';
 import { formatFields } from '../text.ts';
 
-const INTO: Taken<string | undefined> = {
+const INTO: ValueOption<string | undefined> = {
   about: 'add it to the configuration of a client, which then starts it',
   choices: Object.keys(MCP_CLIENTS),
   conflicts: ['stdio'],
@@ -27,7 +27,7 @@ const TAKES = {
   '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
-type Using = Typed<'<agent>', typeof TAKES>;
+type Using = ParsedOptions<'<agent>', typeof TAKES>;
 type Way = Pick<Using, 'local_aid' | 'access_token'>;
 
 /** The local URL of an agent's server. @throws SvcError as `originOpen` */
@@ -44,7 +44,7 @@ async function beServer(context: CliContext, aid: string, way: Way): Promise<und
   const { Bridge } = await import('../../mcp-share/bridge.ts');
   const { stdin: input, stdout: output } = context.io;
   const bridge = await Bridge.start({ input, output, address: () => addressOf(context, aid, way), clock: systemClock });
-  await Promise.race([bridge.closed, askedToEnd(context.io.signal).then(() => bridge.close())]);
+  await Promise.race([bridge.closed, untilSignal(context.io.signal).then(() => bridge.close())]);
   return undefined;
 }
 
@@ -106,10 +106,10 @@ function into(context: CliContext, aid: string, { into: client, name, agent, dry
   return { added: addServer(client, entry, thisMachine(context), dry_run === true), aside: called };
 }
 
-export function addUse(mcp: CommandGroup): void {
+export function addUseCommand(mcp: CommandGroup): void {
   mcp.run('use <agent>', 'use an MCP server that another agent shares', {
     examples: ['svc mcp use bob --into claude-code', 'svc mcp use bob', 'svc mcp use bob --stdio'],
-    takes: TAKES,
+    options: TAKES,
     run: use,
     json: ({ aid, url, server, tools, problem, into: client, aside }) => ({
       aid,

@@ -1,13 +1,13 @@
 /** `svc mcp`: shares local MCP servers with other agents, and makes theirs available here. */
 import type { CommandGroup } from '../command-group.ts';
-import { addShare } from './mcp-share.ts';
-import { addUse } from './mcp-use.ts';
+import { addShareCommand } from './mcp-share.ts';
+import { addUseCommand } from './mcp-use.ts';
 
 export function mcpCommands(svc: CommandGroup): void {
   const mcp = svc.group('mcp', 'share an MCP server with other agents, and use theirs', [
     'svc mcp share --name notes --allow bob -- npx my-notes-server',
     'svc mcp use notes --into claude-code',
   ]);
-  addShare(mcp);
-  addUse(mcp);
+  addShareCommand(mcp);
+  addUseCommand(mcp);
 }

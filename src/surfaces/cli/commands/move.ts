@@ -6,13 +6,13 @@ import { seal } from '../../../foundation/moving/sealed-file.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import type { Laid } from '../laid.ts';
-import { openFile, refuseExisting, writeNewFile } from '../new-file.ts';
-import { deliver } from '../output.ts';
+import { openFile, rejectExisting, writeNewFile } from '../new-file.ts';
+import type { ParsedOptions } from '../options.ts';
+import { writeOnce } from '../output.ts';
 import { newPassword, type PasswordOptions } from '../password.ts';
 import { readAll } from '../standard-input.ts';
-import type { Typed } from '../takes.ts';
 import { formatFields, safeJson } from '../text.ts';
+import type { WrappedText } from '../wrapped-text.ts';
 
 type AgentDocument = AnswerOf<'agentBundle'>;
 type Imported = AnswerOf<'agentImport'>;
@@ -50,21 +50,21 @@ function exportRemarks(sealed: boolean, left: AgentDocument['left_out']): string
   return lines.filter(Boolean).join('\n');
 }
 
-async function exportAgent(context: CliContext, options: Typed<'<aid>', typeof EXPORT>) {
+async function exportAgent(context: CliContext, options: ParsedOptions<'<aid>', typeof EXPORT>) {
   const { aid, out } = options;
   const sealed = options.password === true || options.password_file !== undefined;
   if (sealed && out === undefined && context.io.stdout.isTTY === true)
     throw new SvcError('invalid_request', { message: 'An encrypted file is binary. Choose a file with -o.' });
-  if (out !== undefined) refuseExisting(out);
+  if (out !== undefined) rejectExisting(out);
   // Check that the agent exists before prompting for a password.
-  const document = await context.withOwn(context.client.agentBundle({ aid }));
+  const document = await context.withLocalAgentHint(context.client.agentBundle({ aid }));
   const text = Buffer.from(`${safeJson(document, sealed ? 0 : 2)}\n`);
   const content = sealed ? seal('agent', await newPassword(context, options), [text]) : [text];
   const { left_out } = document;
   if (out !== undefined)
     return { aid: document.aid, file: out, size: await writeNewFile(out, content), sealed, left_out };
-  for await (const piece of content) await deliver(context.io.stdout, piece);
-  context.note(exportRemarks(sealed, left_out));
+  for await (const piece of content) await writeOnce(context.io.stdout, piece);
+  context.info(exportRemarks(sealed, left_out));
   return undefined;
 }
 
@@ -84,7 +84,7 @@ function textAt(value: unknown, key: string): string | undefined {
 
 async function importAgent(
   context: CliContext,
-  options: Typed<'<file>', typeof IMPORT>,
+  options: ParsedOptions<'<file>', typeof IMPORT>,
 ): Promise<Imported | AnswerOf<'agentRegister'>> {
   const { client } = context;
   const { file, service_tcp: service } = options;
@@ -102,7 +102,7 @@ async function importAgent(
   return client.agentRegister({ operational_private_key_hex, delegation_proof_hex, service_tcp });
 }
 
-function importedText(r: Imported): Laid {
+function importedText(r: Imported): WrappedText {
   return formatFields({
     aid: r.aid,
     'calls go to': r.service_tcp === '' ? 'none: bind a service with "svc inbound bind"' : r.service_tcp,
@@ -126,7 +126,7 @@ function importRemarks({ ports_taken }: Imported): string {
 export function moveCommands(agents: CommandGroup): void {
   agents.run('export <aid>', 'export an agent with its keys and data, to move it to another machine', {
     examples: ['svc agents export laptop -o laptop.agent --password'],
-    takes: EXPORT,
+    options: EXPORT,
     run: exportAgent,
     text: ({ file, size, sealed }) => `Wrote ${file}, ${size} bytes${sealed ? ', encrypted' : ''}.`,
     quiet: ({ file }) => file,
@@ -134,7 +134,7 @@ export function moveCommands(agents: CommandGroup): void {
   });
   agents.run('import <file>', 'import an exported agent, all or nothing', {
     examples: ['svc agents import laptop.agent --service-tcp 127.0.0.1:8080'],
-    takes: IMPORT,
+    options: IMPORT,
     run: importAgent,
     text: (r) => ('rooms' in r ? importedText(r) : `${r.aid} is registered here.`),
     quiet: ({ aid }) => aid,

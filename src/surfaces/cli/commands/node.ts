@@ -2,11 +2,11 @@
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { type Glance, statusText } from '../status-text.ts';
+import { type StatusData, statusText } from '../status-text.ts';
 
 /** Null if the daemon does not answer. */
 async function daemonVersion(context: CliContext): Promise<string | null> {
-  if (context.absence !== null) return null;
+  if (context.addressError !== null) return null;
   const status = await context.client.status().catch(() => null);
   return status?.version ?? null;
 }
@@ -15,7 +15,7 @@ async function daemonVersion(context: CliContext): Promise<string | null> {
 const MAX_AGENTS = 50;
 
 /** The state of the node, and of its agents if a person reads it. */
-async function glance({ client, options }: CliContext): Promise<Glance> {
+async function glance({ client, options }: CliContext): Promise<StatusData> {
   const nobody = { agents: [], next_cursor: undefined };
   const people = options.json !== true && options.quiet !== true;
   const [status, { agents, next_cursor }] = await Promise.all([

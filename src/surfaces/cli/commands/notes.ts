@@ -5,7 +5,7 @@ import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { integer } from '../takes.ts';
+import { integer } from '../options.ts';
 import { formatFields } from '../text.ts';
 
 type Messages = AnswerOf<'mailboxList'>['messages'];
@@ -59,7 +59,7 @@ export function noteCommands(svc: CommandGroup): void {
       'svc note send aid1… aid1… --text "Guten Tag"',
       'svc note send aid1… aid1… "$(base64 -w0 plan.pdf)" --msg-type 3',
     ],
-    takes: {
+    options: {
       '<local>': 'the local sender',
       '<remote>': 'the recipient',
       '[body-base64]': `at most ${sizeText(MAX_NOTE_BODY_BYTES)}`,
@@ -87,7 +87,7 @@ export function noteCommands(svc: CommandGroup): void {
   });
   note.call('list', 'list the received notes without deleting them', {
     examples: ['svc note list aid1…'],
-    takes: {
+    options: {
       '<local>': 'the local agent',
       '--limit <count>': integer('maximum 500'),
       '--cursor <cursor>': 'next_cursor of the previous page',
@@ -102,7 +102,7 @@ export function noteCommands(svc: CommandGroup): void {
   });
   note.call('queued', 'list the notes that are still queued on this node', {
     examples: ['svc note queued aid1…'],
-    takes: {
+    options: {
       '<local>': 'the local sender',
       '--limit <count>': integer('maximum 500'),
       '--cursor <cursor>': 'next_cursor of the previous page',
@@ -117,10 +117,10 @@ export function noteCommands(svc: CommandGroup): void {
   });
   note.call('unqueue', 'remove a note from the queue', {
     examples: ['svc note unqueue aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    takes: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note queued"' },
-    loses: ({ message }) => ({
+    options: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note queued"' },
+    confirmation: ({ message }) => ({
       question: `Remove the note ${message} from the queue?`,
-      back: 'To send it you would have to write it again.',
+      consequence: 'To send it you would have to write it again.',
     }),
     operation: 'mailboxQueuedDelete',
     own: true,
@@ -130,10 +130,10 @@ export function noteCommands(svc: CommandGroup): void {
   });
   note.call('del', 'delete one received note', {
     examples: ['svc note del aid1… 5d41402abc4b2a76b9719d911017c592ae1f1b0c5d41402abc4b2a76b9719d91'],
-    takes: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note list"' },
-    loses: ({ message }) => ({
+    options: { '<local>': 'the local agent', '<message>': 'its message ID, as shown by "svc note list"' },
+    confirmation: ({ message }) => ({
       question: `Delete the note ${message}?`,
-      back: 'Only its sender can send it again.',
+      consequence: 'Only its sender can send it again.',
     }),
     operation: 'mailboxDelete',
     own: true,
@@ -143,10 +143,11 @@ export function noteCommands(svc: CommandGroup): void {
   });
   note.call('poll', 'fetch the received notes and delete them here', {
     examples: ['svc note poll aid1…', 'svc note poll aid1… -y --json   # in a script'],
-    takes: { '<local>': 'the local agent' },
-    loses: ({ local }) => ({
+    options: { '<local>': 'the local agent' },
+    confirmation: ({ local }) => ({
       question: `Fetch the notes of ${local} and delete them here?`,
-      back: 'Fetched notes are shown once, and only their senders can send them again. "svc note list" shows notes without deleting them.',
+      consequence:
+        'Fetched notes are shown once, and only their senders can send them again. "svc note list" shows notes without deleting them.',
     }),
     operation: 'mailboxPoll',
     own: true,

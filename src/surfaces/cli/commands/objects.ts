@@ -3,47 +3,50 @@ import { basename } from 'node:path';
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { Shape } from '../laid.ts';
-import { roughSize } from '../reach-text.ts';
-import { type ACTING, accessToken, integer } from '../takes.ts';
+import { type ACTING_AGENT, accessToken, integer } from '../options.ts';
+import { shortSize } from '../reach-text.ts';
 import { formatFields, formatTable } from '../text.ts';
 import { addFile, type Stored, uploadFile } from '../upload.ts';
+import type { OutputText } from '../wrapped-text.ts';
 
 const STORED = {
-  text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: roughSize(size), url }),
+  text: ({ object_id, size, url }: Stored) => formatFields({ object: object_id, size: shortSize(size), url }),
   quiet: ({ object_id }: Stored) => object_id,
 };
 
 const NAME = { '--name <name>': 'its name; default: the name of the file' } as const;
 
-function listText({ objects: all, usage }: AnswerOf<'objectList'>): Shape {
-  const used = `${usage.count} of ${usage.max_count} objects, ${roughSize(usage.bytes)} of ${roughSize(usage.max_bytes)}.`;
+function listText({ objects: all, usage }: AnswerOf<'objectList'>): OutputText {
+  const used = `${usage.count} of ${usage.max_count} objects, ${shortSize(usage.bytes)} of ${shortSize(usage.max_bytes)}.`;
   const rows = all.map((one) => [
     one.object_id,
-    roughSize(one.size),
+    shortSize(one.size),
     one.name,
     relativeTime(one.created_at, Date.now()),
   ]);
   return all.length === 0 ? `No objects. ${used}` : [formatTable(['OBJECT', 'SIZE', 'NAME', 'STORED'], rows), used];
 }
 
-function storing(object: CommandGroup<typeof ACTING>): void {
+function storing(object: CommandGroup<typeof ACTING_AGENT>): void {
   object.run('put <file>', 'store a file as an object of an agent', {
     examples: ['svc object put plan.pdf', 'svc object put plan.pdf --name "Plan for May.pdf"'],
-    takes: NAME,
+    options: NAME,
     progress: 'Storing',
     run: (context, { aid, file, name }) => uploadFile(context, aid, file, name ?? basename(file)),
     ...STORED,
   });
   object.run('add <path>', 'make a file an object: in place if it is in files_root, otherwise as a copy', {
     examples: ['svc object add films/holiday.mp4', 'svc object add ~/plan.pdf'],
-    takes: NAME,
+    options: NAME,
     progress: 'Storing',
     run: (context, { aid, path, name }) => addFile(context, aid, path, name),
     ...STORED,
   });
   object.call('list', 'list the objects of an agent', {
-    takes: { '--limit <count>': integer('maximum number of objects'), '--cursor <cursor>': 'next_cursor of the previous page' },
+    options: {
+      '--limit <count>': integer('maximum number of objects'),
+      '--cursor <cursor>': 'next_cursor of the previous page',
+    },
     operation: 'objectList',
     watch: true,
 
@@ -52,9 +55,9 @@ function storing(object: CommandGroup<typeof ACTING>): void {
     remark: ({ next_cursor }) => next_cursor !== undefined && `More objects: --cursor ${next_cursor}`,
   });
   object.call('del <object>', 'delete an object; a file that was added in place stays', {
-    loses: ({ object_id }) => ({
+    confirmation: ({ object_id }) => ({
       question: `Delete the object ${object_id}?`,
-      back: 'To restore it, store the file again with "svc object put" or fetch it from another agent.',
+      consequence: 'To restore it, store the file again with "svc object put" or fetch it from another agent.',
     }),
     operation: 'objectDelete',
     text: () => 'Deleted the object.',
@@ -62,17 +65,17 @@ function storing(object: CommandGroup<typeof ACTING>): void {
   });
 }
 
-function getting(object: CommandGroup<typeof ACTING>): void {
+function getting(object: CommandGroup<typeof ACTING_AGENT>): void {
   object.call('locate <object>', 'show which agents have an object, without fetching it', {
     examples: ['svc object locate 9f2c… --from aid1…'],
-    takes: { '--from <aid>': 'an agent that may have it' },
+    options: { '--from <aid>': 'an agent that may have it' },
     operation: 'objectLocate',
     input: ({ from: hint_aid, ...rest }) => ({ ...rest, hint_aid }),
     text: ({ local, holders }) => [
       local ? 'It is stored here.' : 'It is not stored here.',
       formatTable(
         ['AID', 'STATUS', 'SIZE', 'NAME'],
-        holders.map((one) => [one.aid, one.status, one.size === undefined ? '' : roughSize(one.size), one.name]),
+        holders.map((one) => [one.aid, one.status, one.size === undefined ? '' : shortSize(one.size), one.name]),
         'No other agent is known to have it.',
       ),
     ],
@@ -80,7 +83,7 @@ function getting(object: CommandGroup<typeof ACTING>): void {
   });
   object.call('get <object>', 'fetch an object to a file in files_root from any agent that has it', {
     examples: ['svc object get 9f2c… --from aid1… --dest plans/may.pdf'],
-    takes: {
+    options: {
       '--from <aid>': 'an agent that may have it',
       '--dest <path>': 'target path; default: downloads/ and its ID',
       '--share': 'let others fetch it from here',
@@ -89,7 +92,7 @@ function getting(object: CommandGroup<typeof ACTING>): void {
     },
     operation: 'objectGet',
     input: ({ from: hint_aid, share: register, ...rest }) => ({ ...rest, hint_aid, register }),
-    text: ({ path, size }) => `Fetched ${path}, ${roughSize(size)}.`,
+    text: ({ path, size }) => `Fetched ${path}, ${shortSize(size)}.`,
     quiet: ({ path }) => path,
   });
 }

@@ -1,7 +1,7 @@
 /** `svc origin`: local addresses of remote agents. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { accessToken, integer } from '../takes.ts';
+import { accessToken, integer } from '../options.ts';
 import { formatTable } from '../text.ts';
 
 export function originCommands(svc: CommandGroup): void {
@@ -10,7 +10,7 @@ export function originCommands(svc: CommandGroup): void {
     'curl $(svc origin open bob --quiet)/v1/models',
   ]);
   origin.call('open <aid>', 'open a local address for an agent', {
-    takes: {
+    options: {
       '--local-aid <aid>': 'the calling agent; optional if there is only one',
       '--access-token <secret>': accessToken('access token that the remote agent requires'),
       '--local-port <port>': integer('the local port; default: chosen by the system'),

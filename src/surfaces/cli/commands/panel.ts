@@ -31,9 +31,7 @@ export function panelCommands(svc: CommandGroup): void {
       text: (answer) => answer.url,
       quiet: (answer) => answer.url,
       remark: (answer) =>
-        answer.opened
-          ? `A browser opens it. If none does, open this URL. ${ONCE}`
-          : `Open this URL. ${ONCE}`,
+        answer.opened ? `A browser opens it. If none does, open this URL. ${ONCE}` : `Open this URL. ${ONCE}`,
     },
   );
   panel.run('url', 'print a URL that opens the panel once', {

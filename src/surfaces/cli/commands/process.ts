@@ -10,8 +10,8 @@ import { LOG_LINES } from '../../../operations/process.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
+import { choice, integer, type ParsedOptions } from '../options.ts';
 import { isSvcd } from '../svcd-process.ts';
-import { choice, integer, type Typed } from '../takes.ts';
 import { safeJson, safeLine } from '../text.ts';
 
 /** Polling interval, milliseconds. */
@@ -53,7 +53,7 @@ function leftLines({ io }: CliContext, lines: number, failure: SvcError): string
   return readFileSync(file, 'utf8').trimEnd().split('\n').slice(-lines).map(safeLine).join('\n');
 }
 
-type Logs = Typed<'', typeof LOGS>;
+type Logs = ParsedOptions<'', typeof LOGS>;
 type Asked = Partial<Pick<Logs, 'level'>>;
 
 async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }: Logs) {
@@ -67,7 +67,7 @@ async function showLog(context: CliContext, { follow, lines = LOG_LINES, level }
   } catch (error) {
     if (!(error instanceof SvcError) || follow === true) throw error;
     context.io.stdout.write(`${leftLines(context, lines, error)}\n`);
-    context.note('The daemon does not respond. These lines are from the log of its service.');
+    context.info('The daemon does not respond. These lines are from the log of its service.');
     return undefined;
   }
 }
@@ -97,7 +97,7 @@ async function followLog(context: CliContext, first: Line | undefined, asked: As
       isWaiting = false;
     } catch (error) {
       if (!(error instanceof SvcError) || !PASSING.has(error.code)) throw error;
-      if (!isWaiting) context.note(`${error.message} Retrying.`);
+      if (!isWaiting) context.info(`${error.message} Retrying.`);
       isWaiting = true;
     }
   }
@@ -151,7 +151,7 @@ async function restart(context: CliContext) {
 export function processCommands(svc: CommandGroup): void {
   svc.run('logs', 'show the newest log lines of the daemon, or follow its log', {
     examples: ['svc logs -n 50', 'svc logs -f --level warn'],
-    takes: LOGS,
+    options: LOGS,
     run: showLog,
     text: ({ lines }) => lines.map(lineText).join('\n'),
     quiet: ({ lines }) => lines.map(({ message }) => message).join('\n'),

@@ -2,14 +2,14 @@
 
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import { answerText } from '../publication.ts';
-import { repeated } from '../takes.ts';
+import { repeatable } from '../options.ts';
+import { publishResultText } from '../publication.ts';
 
 type Published = AnswerOf<'serviceRegister'>;
 
 /** Output after publication. */
-export const PUBLISHED = {
-  text: (answer: Published): string => answerText('It', answer),
+export const PUBLISHED_OUTPUT = {
+  text: (answer: Published): string => publishResultText('It', answer),
   quiet: ({ seq }: Published): string => String(seq),
 };
 
@@ -20,12 +20,12 @@ export function profileCommands(agents: CommandGroup): void {
   ]);
   profile.call('set <aid>', 'publish a profile and replace the previous one', {
     examples: ['svc agents profile set aid1… --name "Translator" --skill translate --modality text'],
-    takes: {
+    options: {
       '--name <text>': 'display name',
       '--brief <text>': 'one or two sentences',
-      '--protocol <name>': repeated('a protocol that it speaks; repeatable'),
-      '--skill <name>': repeated('a skill; repeatable, at most three'),
-      '--modality <name>': repeated('such as text or audio; repeatable'),
+      '--protocol <name>': repeatable('a protocol that it speaks; repeatable'),
+      '--skill <name>': repeatable('a skill; repeatable, at most three'),
+      '--modality <name>': repeatable('such as text or audio; repeatable'),
     },
     operation: 'profileSet',
     progress: 'Publishing',
@@ -35,15 +35,16 @@ export function profileCommands(agents: CommandGroup): void {
       skills,
       modalities,
     }),
-    ...PUBLISHED,
+    ...PUBLISHED_OUTPUT,
   });
   profile.call('clear <aid>', 'publish an empty profile', {
-    loses: ({ aid }) => ({
+    confirmation: ({ aid }) => ({
       question: `Clear the profile of ${aid}?`,
-      back: 'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the present one.',
+      consequence:
+        'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the present one.',
     }),
     operation: 'profileDelete',
     progress: 'Publishing',
-    ...PUBLISHED,
+    ...PUBLISHED_OUTPUT,
   });
 }

@@ -6,28 +6,28 @@ import { MAX_BRIEF_BYTES } from '../../../foundation/records/types.ts';
 import type { CardDraft } from '../agent-card.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { draftFrom } from '../find-card.ts';
-import { leftOutText } from '../left-out.ts';
-import { confirmed } from '../prompt.ts';
-import { answerText } from '../publication.ts';
-import { ACTING, integer, repeated, type Typed } from '../takes.ts';
+import { draftFromService } from '../find-card.ts';
+import { missingInterfacesText } from '../missing-interfaces.ts';
+import { ACTING_AGENT, integer, type ParsedOptions, repeatable } from '../options.ts';
+import { promptYes } from '../prompt.ts';
+import { publishResultText } from '../publication.ts';
 import { formatFields } from '../text.ts';
 
 const TAKES = {
   '<service>': 'a service name such as lang.translate',
   '--from <url>':
     'draft the other options from the card of a service, and sign that card: a URL, or a file such as ./card.json',
-  ...ACTING,
+  ...ACTING_AGENT,
   '--name <text>': 'display name',
   '--brief <text>': `one or two sentences, at most ${sizeText(MAX_BRIEF_BYTES)}`,
   '--url <url>': 'URL with more information',
   '--ttl <seconds>': integer('lifetime of the record without renewal'),
-  '--protocol <name>': repeated('a protocol that the service speaks; repeatable'),
-  '--tag <name>': repeated('a tag; repeatable'),
+  '--protocol <name>': repeatable('a protocol that the service speaks; repeatable'),
+  '--tag <name>': repeatable('a tag; repeatable'),
   '-y, --yes': 'do not ask',
 } as const;
 
-type Publishing = Typed<'', typeof TAKES>;
+type Publishing = ParsedOptions<'', typeof TAKES>;
 
 /** The options, completed from the card. */
 function offerOf({ name, brief, url, protocol, tag }: Publishing, draft: CardDraft | undefined) {
@@ -47,7 +47,7 @@ function draftText(agent: string, service: string, { name, brief, url, ...lists 
 
 /** Shows a draft. The text of a card is published only after the user agreed. */
 function showDraft(context: CliContext, text: string, { from, remarks }: CardDraft, agreed: boolean): void {
-  context.note([`Draft from ${from}`, text, ...remarks].join('\n'));
+  context.info([`Draft from ${from}`, text, ...remarks].join('\n'));
   if (!agreed && !context.interactive)
     throw new SvcError('invalid_request', {
       message: 'Nothing was published. Without a terminal, pass -y to publish what the card says.',
@@ -59,22 +59,22 @@ async function keepCard(context: CliContext, aid: string, card: unknown): Promis
   try {
     if (!isObject(card)) return undefined;
     const { object_id, left_out } = await context.client.cardSet({ aid, card });
-    if (left_out.length > 0) context.note(leftOutText(left_out));
+    if (left_out.length > 0) context.info(missingInterfacesText(left_out));
     return object_id;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    context.note(`The card itself was not stored: ${error.message}`);
+    context.info(`The card itself was not stored: ${error.message}`);
     return undefined;
   }
 }
 
 async function publish(context: CliContext, options: Publishing) {
   const { service, aid, from, ttl, yes } = options;
-  const draft = from === undefined ? undefined : await context.progress('Reading the card', draftFrom(from));
+  const draft = from === undefined ? undefined : await context.progress('Reading the card', draftFromService(from));
   const offer = offerOf(options, draft);
   if (draft !== undefined) showDraft(context, draftText(aid, service, offer), draft, yes === true);
   const question = `Publish ${service} of ${aid}, visible to everyone on the network?`;
-  if (yes !== true && context.interactive && !(await confirmed(context.io, question)))
+  if (yes !== true && context.interactive && !(await promptYes(context.io, question)))
     throw new SvcError('cancelled', { message: 'Nothing was published.' });
   const { url, ...rest } = offer;
   const meta = url === undefined ? undefined : { url };
@@ -94,10 +94,10 @@ export function publishCommand(svc: CommandGroup): void {
       'svc publish lang.translate --brief "Translates between 40 languages" --protocol http --tag fast',
       'svc publish lang.translate --from http://127.0.0.1:8080',
     ],
-    takes: TAKES,
+    options: TAKES,
     run: publish,
     json: ({ answer }) => answer,
-    text: ({ answer }) => answerText(answer.service, answer),
+    text: ({ answer }) => publishResultText(answer.service, answer),
     quiet: ({ answer }) => String(answer.seq),
     remark: ({ answer: { aid }, agent: { service_tcp } }) =>
       service_tcp === '' &&

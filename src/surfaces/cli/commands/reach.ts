@@ -7,9 +7,9 @@ import {
   TRAFFIC_HOURS,
 } from '../../../foundation/domain/reach.ts';
 import type { CommandGroup } from '../command-group.ts';
+import { integer, seconds } from '../options.ts';
 import { MAX_UNTIL_DIRECT, ping } from '../ping.ts';
-import { checkedAgentText, checkedText, linksText, peersText, pingSummary, trafficText } from '../reach-text.ts';
-import { integer, seconds } from '../takes.ts';
+import { agentNetcheckText, linksText, netcheckText, peersText, pingSummary, trafficText } from '../reach-text.ts';
 
 export function reachCommands(svc: CommandGroup): void {
   svc.call('links', 'list the connections to other nodes and their paths', {
@@ -28,7 +28,7 @@ export function reachCommands(svc: CommandGroup): void {
   });
   svc.call('traffic', 'show the traffic of this node, minute by minute', {
     examples: ['svc traffic', 'svc traffic --hours 1 --json'],
-    takes: { '--hours <n>': integer(`number of hours; default ${TRAFFIC_HOURS}`) },
+    options: { '--hours <n>': integer(`number of hours; default ${TRAFFIC_HOURS}`) },
     operation: 'nodeTraffic',
     watch: true,
     text: trafficText,
@@ -36,13 +36,13 @@ export function reachCommands(svc: CommandGroup): void {
   });
   svc.run('netcheck', 'check the network in front of this node, or the paths to an agent', {
     examples: ['svc netcheck', 'svc netcheck aid1…'],
-    takes: { '[aid]': 'an agent: which paths would be tried, in order' },
+    options: { '[aid]': 'an agent: which paths would be tried, in order' },
     progress: 'Looking',
     run: async ({ client }, { aid }) =>
       aid === undefined
         ? { node: await client.netcheck(), agent: null }
         : { node: null, agent: await client.netcheckAgent({ aid }) },
-    text: ({ node, agent }) => (node === null ? checkedAgentText(agent) : checkedText(node)),
+    text: ({ node, agent }) => (node === null ? agentNetcheckText(agent) : netcheckText(node)),
     quiet: ({ node, agent }) => (node === null ? (agent.connection?.path ?? 'none') : node.nat_type_label),
     json: ({ node, agent }) => node ?? agent,
   });
@@ -52,7 +52,7 @@ export function reachCommands(svc: CommandGroup): void {
       'svc ping bob --until-direct',
       'svc ping bob -c 10 --interval 0.2 --json | jq .rtt_ms.avg',
     ],
-    takes: {
+    options: {
       '-c, --count <n>': integer(`number of probes; default ${PING_COUNT}`),
       '--interval <seconds>': seconds('interval between probes', {
         minMs: MIN_PING_INTERVAL_MS,

@@ -4,20 +4,19 @@ import { refuseToReplace, replacedService } from '../../standing-service.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import type { Laid } from '../laid.ts';
 import type { Names } from '../names.ts';
-import { confirmed } from '../prompt.ts';
+import type { ParsedOptions } from '../options.ts';
+import { type OutputFormats, showFirstPart } from '../output-formats.ts';
+import { promptYes } from '../prompt.ts';
 import { type PublishAttempt, publishedText, tryPublish } from '../publication.ts';
-import { type Shown, showBeginning } from '../shown.ts';
-import type { Typed } from '../takes.ts';
 import { formatFields, formatTable, safeText } from '../text.ts';
+import type { WrappedText } from '../wrapped-text.ts';
 import { allAgents } from './agents.ts';
 import { setLabel } from './alias.ts';
-import { MASTER_WARNING, masterText, register } from './identity.ts';
+import { MASTER_WARNING, masterKeyText, register } from './identity.ts';
 
 const TAKES = {
-  '[service]':
-    'a local port, or an address as for "svc inbound bind"; lists what is served if omitted',
+  '[service]': 'a local port, or an address as for "svc inbound bind"; lists what is served if omitted',
   '--name <name>': 'its name for others, and its label here; an existing agent with this name is reused',
   '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
@@ -25,7 +24,7 @@ const TAKES = {
   '--off': 'stop serving; the previous service is bound again, and the agent stays',
 } as const;
 
-type Serving = Omit<Typed<'', typeof TAKES>, 'service'>;
+type Serving = Omit<ParsedOptions<'', typeof TAKES>, 'service'>;
 
 interface Served {
   readonly aid: string;
@@ -47,7 +46,7 @@ function servedOf({ aid, name, service_tcp, service_tcp_ok, published }: AnswerO
 }
 
 /** The agent to use. Undefined if a new one is needed. @throws SvcError `local_aid_required` */
-export async function agentOf(
+export async function serviceAgent(
   context: CliContext,
   { aid, name }: Pick<Serving, 'aid' | 'name'>,
 ): Promise<string | undefined> {
@@ -60,7 +59,7 @@ export async function agentOf(
 }
 
 /** Names an agent in its profile and in the address book. */
-export async function giveName(context: CliContext, aid: string, name: string): Promise<void> {
+export async function nameAgent(context: CliContext, aid: string, name: string): Promise<void> {
   await setLabel(context, aid, name);
   const { profile } = await context.client.agentGet({ aid });
   // Keep the rest of the profile. If no node is reachable, the name is published later.
@@ -72,7 +71,7 @@ export async function giveName(context: CliContext, aid: string, name: string): 
  * @param service the service to bind; undefined if it is not known yet
  * @throws SvcError `wrong_state` if another service is bound and may not be replaced
  */
-export async function agreeToReplace(
+export async function confirmReplacement(
   context: CliContext,
   aid: string,
   agreed: boolean,
@@ -81,27 +80,27 @@ export async function agreeToReplace(
   const bound = await replacedService(context.client, aid, service);
   if (bound === null || agreed) return bound;
   const question = `${aid} is bound to ${bound}. Replace it while the new service is served?`;
-  if (context.interactive && (await confirmed(context.io, safeText(question)))) return bound;
+  if (context.interactive && (await promptYes(context.io, safeText(question)))) return bound;
   throw refuseToReplace(aid, bound, 'say --replace');
 }
 
 async function start(context: CliContext, where: string, options: Serving): Promise<Started> {
   const { client } = context;
   const service_tcp = /^\d+$/.test(where) ? `127.0.0.1:${where}` : where;
-  const known = await agentOf(context, options);
+  const known = await serviceAgent(context, options);
   const { name, save_master } = options;
   const made =
     known === undefined
       ? await register(context, { service_tcp, save_master, publish: true }, (agent, said) =>
-          showBeginning<Serve, unknown>(context, { started: agent }, options, SERVE, said),
+          showFirstPart<Serve, unknown>(context, { started: agent }, options, SERVE, said),
         )
       : undefined;
   const aid = made?.aid ?? known ?? '';
   const replaced =
-    made === undefined ? await agreeToReplace(context, aid, options.replace === true, service_tcp) : null;
+    made === undefined ? await confirmReplacement(context, aid, options.replace === true, service_tcp) : null;
   if (made === undefined) await client.agentPatch({ aid, service_tcp, temporary: replaced !== null });
   const state = made ?? (await context.progress('Publishing', tryPublish(context, aid)));
-  if (name !== undefined) await giveName(context, aid, name);
+  if (name !== undefined) await nameAgent(context, aid, name);
   const key = made?.master_private_key_hex;
   // The key comes first: it was printed before the rest was known.
   const begun: Pick<Started, 'aid' | 'master_private_key_hex'> =
@@ -111,7 +110,7 @@ async function start(context: CliContext, where: string, options: Serving): Prom
 }
 
 async function stop(context: CliContext, options: Serving): Promise<Served> {
-  const aid = await agentOf(context, options);
+  const aid = await serviceAgent(context, options);
   if (aid === undefined)
     throw new SvcError('not_found', {
       message: 'No agent with this name serves anything. "svc serve" lists those that do.',
@@ -119,7 +118,7 @@ async function stop(context: CliContext, options: Serving): Promise<Served> {
   return servedOf(await context.client.agentPatch({ aid, service_tcp: '', temporary: true }));
 }
 
-function listText(served: readonly Served[], names: Names): Laid {
+function listText(served: readonly Served[], names: Names): WrappedText {
   return formatTable(
     ['NAME', 'SERVES', 'ANSWERS', 'PUBLISHED', 'AID'],
     served.map((one) => [
@@ -139,7 +138,7 @@ function stoppedText({ aid, service_tcp }: Served): string {
     : `${aid} is bound to ${service_tcp} again.`;
 }
 
-function startedText(one: Started): Laid {
+function startedText(one: Started): WrappedText {
   const { name, service_tcp, service_tcp_ok, master_private_key_hex: key } = one;
   const serves = `${service_tcp} (${service_tcp_ok === true ? 'responds' : 'does not respond yet'})`;
   // Before the agent is registered only its key can be shown.
@@ -150,7 +149,7 @@ function startedText(one: Started): Laid {
     serves: isMade ? serves : undefined,
     replaces: one.replaced ?? undefined,
     ...(key === undefined ? { aid: one.aid } : {}),
-    ...(key === undefined && one.master_file !== undefined ? { 'master key': masterText(one) } : {}),
+    ...(key === undefined && one.master_file !== undefined ? { 'master key': masterKeyText(one) } : {}),
     published: publishedText(one),
   });
 }
@@ -162,7 +161,7 @@ interface Serve {
   readonly served?: readonly Served[] | undefined;
 }
 
-const SERVE: Shown<Serve, unknown> = {
+const SERVE: OutputFormats<Serve, unknown> = {
   json: ({ started, stopped, served }) => {
     if (started === undefined) return stopped ?? { served };
     const { replaced, ...shown } = started;
@@ -195,7 +194,7 @@ export function serveCommand(svc: CommandGroup): void {
       'svc serve',
       'svc serve --off --name demo',
     ],
-    takes: TAKES,
+    options: TAKES,
     run: async (context, { service, ...options }) => {
       if (options.off === true) return { stopped: await stop(context, options) };
       if (service !== undefined) return { started: await start(context, service, options) };

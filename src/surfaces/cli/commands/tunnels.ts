@@ -2,13 +2,13 @@
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import { timeText } from '../../../foundation/quantities.ts';
-import { GONE } from '../access-text.ts';
+import { REMOVED_ENTRY } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { Shape } from '../laid.ts';
-import { roughSize } from '../reach-text.ts';
-import { accessToken, integer, PAGE, pageRemark, type Typed } from '../takes.ts';
+import { accessToken, integer, nextPageHint, PAGE_OPTIONS, type ParsedOptions } from '../options.ts';
+import { shortSize } from '../reach-text.ts';
 import { formatTable } from '../text.ts';
+import type { OutputText } from '../wrapped-text.ts';
 
 const REACH = {
   '--local-aid <aid>': 'the connecting agent; optional if there is only one',
@@ -16,7 +16,7 @@ const REACH = {
   '--no-relay': 'fail instead of using a relay',
 } as const;
 
-function reach({ relay, ...typed }: Typed<'<aid>', typeof REACH>) {
+function reach({ relay, ...typed }: ParsedOptions<'<aid>', typeof REACH>) {
   return { ...typed, disable_relay: !relay };
 }
 
@@ -49,10 +49,10 @@ function pathTrouble({ id, no_path: lost }: Tunnels['tunnels'][number], now: num
   return [`${id}: no path since ${since}, ${held} held for ${left} more`];
 }
 
-function statusText({ tunnels, closed }: Tunnels): Shape {
+function statusText({ tunnels, closed }: Tunnels): OutputText {
   const now = Date.now();
   const rows = tunnels.map((t) => {
-    const bytes = `${roughSize(t.bytes_up)}/${roughSize(t.bytes_down)}`;
+    const bytes = `${shortSize(t.bytes_up)}/${shortSize(t.bytes_down)}`;
     const used = relativeTime(t.last_activity_at, now);
     const idle = idleText(t.idle_timeout_sec);
     const path = t.no_path === undefined ? t.path : 'none';
@@ -73,7 +73,7 @@ function statusText({ tunnels, closed }: Tunnels): Shape {
 export function tunnelCommands(svc: CommandGroup): void {
   svc.call('connect <aid>', 'open a local address for a single TCP connection', {
     examples: ['nc $(svc connect aid1… --quiet | tr : " ")'],
-    takes: REACH,
+    options: REACH,
     operation: 'connect',
     progress: 'Connecting',
     input: reach,
@@ -89,7 +89,7 @@ export function tunnelCommands(svc: CommandGroup): void {
       'svc tunnel open aid1… --local-port 2222 && ssh -p 2222 localhost',
       'svc tunnel open aid1… --idle-timeout -1 --no-relay',
     ],
-    takes: {
+    options: {
       ...REACH,
       '--local-port <port>': integer('the local port; default: chosen by the system'),
       '--idle-timeout <seconds>': integer('close after this time without a connection; -1 for never'),
@@ -110,10 +110,10 @@ export function tunnelCommands(svc: CommandGroup): void {
     ['close', 'close a tunnel', 'tunnelClose'],
     ['reset', 'reset the connections of a tunnel and dial again', 'tunnelReset'],
   ] as const)
-    tunnel.call(`${name} <id>`, about, { operation, ...GONE });
+    tunnel.call(`${name} <id>`, about, { operation, ...REMOVED_ENTRY });
   tunnel.run('status', 'show tunnels', {
-    takes: { '[id]': 'one tunnel; default: all', ...PAGE },
-    remark: (page) => pageRemark(page),
+    options: { '[id]': 'one tunnel; default: all', ...PAGE_OPTIONS },
+    remark: (page) => nextPageHint(page),
     run: async ({ client }, { id, ...page }): Promise<AnswerOf<'tunnelList'>> =>
       id === undefined ? client.tunnelList(page) : { tunnels: [await client.tunnelGet({ id })], closed: [] },
     watch: true,

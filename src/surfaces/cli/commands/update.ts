@@ -1,7 +1,7 @@
 /** `svc update`: checks for a newer svcd and lets the daemon install it. */
 import { type UpdateView, updateAndFollow } from '../../../operations/update-client.ts';
 import type { CommandGroup } from '../command-group.ts';
-import type { Typed } from '../takes.ts';
+import type { ParsedOptions } from '../options.ts';
 import { safeText } from '../text.ts';
 
 /** The update state in words. */
@@ -22,7 +22,7 @@ const TAKES = {
   '--confirm': 'install the newest release and restart the daemon',
 } as const;
 
-function applies({ check, confirm }: Typed<'', typeof TAKES>): boolean {
+function applies({ check, confirm }: ParsedOptions<'', typeof TAKES>): boolean {
   return confirm === true && check !== true;
 }
 
@@ -32,7 +32,7 @@ export function updateCommands(svc: CommandGroup): void {
       'svc update             # checks and shows the result',
       'svc update --confirm   # installs it and waits until it runs',
     ],
-    takes: TAKES,
+    options: TAKES,
     run: (context, typed) =>
       applies(typed)
         ? context.progress('Updating', updateAndFollow(context.client))

@@ -13,14 +13,14 @@ const WHY = {
 export function useCommands(svc: CommandGroup): void {
   svc.run('use', 'set the agent for commands that name none; SVC_AID sets it for one shell', {
     examples: ['svc use aid1…', 'svc use --off'],
-    takes: { '[agent]': 'an agent of this daemon', '--off': 'clear it' },
+    options: { '[agent]': 'an agent of this daemon', '--off': 'clear it' },
     run: async (context, { agent, off }) => {
       if (agent === undefined && off !== true) return { aid: (await context.acting()).aid };
       if (off === true) {
         chooseAgent(resolve(context.dataDir), undefined);
         return { aid: null };
       }
-      const { aid } = await context.withOwn(context.client.agentGet({ aid: agent ?? '' }));
+      const { aid } = await context.withLocalAgentHint(context.client.agentGet({ aid: agent ?? '' }));
       chooseAgent(resolve(context.dataDir), aid);
       return { aid };
     },
@@ -31,7 +31,7 @@ export function useCommands(svc: CommandGroup): void {
     examples: ['svc whoami', 'svc whoami --quiet'],
     run: async (context) => {
       const { aid, why } = await context.acting();
-      const { name, status, service_tcp } = await context.withOwn(context.client.agentGet({ aid }));
+      const { name, status, service_tcp } = await context.withLocalAgentHint(context.client.agentGet({ aid }));
       return { aid, why, status, service_tcp, ...(name === undefined ? {} : { name }) };
     },
     text: ({ aid, why, name, status, service_tcp }) =>

@@ -16,9 +16,9 @@ import { memberOf, parseJson } from '../../../foundation/json.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { saveSecret } from '../master-file.ts';
-import { EXPIRES, expiryOf } from '../new-identity.ts';
-import { required } from '../takes.ts';
-import { NO_PUBLISH, REGISTERED, registerIdentity } from './identity.ts';
+import { EXPIRES_OPTION, expiryOf } from '../new-identity.ts';
+import { required } from '../options.ts';
+import { NO_PUBLISH, REGISTERED_OUTPUT, registerIdentity } from './identity.ts';
 
 const EXAMPLES = [
   'svc wallet message 0x… --save request.json   # prints the text to sign',
@@ -85,10 +85,10 @@ export function walletCommands(svc: CommandGroup): void {
   const wallet = svc.group('wallet', about, EXAMPLES);
   wallet.run('message', 'print the text that a wallet signs to register an agent', {
     examples: EXAMPLES,
-    takes: {
+    options: {
       '<address>': "the wallet's address",
       '--save <file>': required('save the new operational key to a new file with mode 0600 until then'),
-      ...EXPIRES,
+      ...EXPIRES_OPTION,
     },
     run: (context, { address, save, expires }) => makeRequest(context, address, save, expires),
     text: ({ message }) => message,
@@ -97,7 +97,7 @@ export function walletCommands(svc: CommandGroup): void {
   });
   wallet.run('register', 'register and publish the agent with the signature of its wallet', {
     examples: EXAMPLES,
-    takes: {
+    options: {
       '<file>': 'file written by "svc wallet message"',
       '[signature]': 'hex or base64; prompts or reads standard input if omitted',
       '--service-tcp <address>': 'the service that answers its calls',
@@ -105,7 +105,7 @@ export function walletCommands(svc: CommandGroup): void {
     },
     run: async (context, { file, signature, ...options }) =>
       registerIdentity(context, await signedIdentity(context, file, signature), options),
-    ...REGISTERED,
+    ...REGISTERED_OUTPUT,
     remark: (_, { file }) => `${file} contains the operational key, which the daemon now stores. Delete the file.`,
   });
 }

@@ -1,7 +1,7 @@
 /** Completion candidates at the cursor, in the format that the shell scripts read. */
 import { Argument, type Command, type Option } from 'commander';
 import { safeLine } from '../text.ts';
-import { type Candidate, type TypingPlace, typingPlaceOf } from './place.ts';
+import { type Candidate, type CursorPlace, cursorPlace } from './cursor-place.ts';
 import { FILES } from './scripts.ts';
 
 /** Longest wait of a shell for the daemon, milliseconds. */
@@ -38,9 +38,9 @@ async function inTime<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
 export async function completions(
   program: Command,
   words: readonly string[],
-  known: (place: TypingPlace) => Promise<readonly Candidate[]>,
+  known: (place: CursorPlace) => Promise<readonly Candidate[]>,
 ): Promise<string[]> {
-  const place = typingPlaceOf(program, words);
+  const place = cursorPlace(program, words);
   const { taking, offered } = place;
   const choices = (taking?.argChoices ?? []).map((word) => ({ word, about: '' }));
   const found = taking === null || choices.length > 0 ? [] : await inTime(known(place));

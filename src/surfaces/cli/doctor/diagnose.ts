@@ -4,10 +4,10 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { examineMcp } from '../../../foundation/examination/mcp-greeting.ts';
 import { textMember } from '../../../foundation/json.ts';
 import type { AnswerOf } from '../client.ts';
-import { examineAbsence } from './absent.ts';
-import type { Patient } from './patient.ts';
+import type { ExaminedDaemon } from './examined-daemon.ts';
+import { examineMissingDaemon } from './missing-daemon.ts';
 
-function examineVersions({ version }: Patient, status: AnswerOf<'status'>): Finding[] {
+function examineVersions({ version }: ExaminedDaemon, status: AnswerOf<'status'>): Finding[] {
   const versions = findingsOf('version');
   const hint = 'Restart the daemon to run the same version.';
   return [
@@ -18,7 +18,7 @@ function examineVersions({ version }: Patient, status: AnswerOf<'status'>): Find
   ];
 }
 
-async function examineToken({ client, connection }: Patient): Promise<Finding[]> {
+async function examineToken({ client, connection }: ExaminedDaemon): Promise<Finding[]> {
   if (connection.token === undefined) return [];
   const configuration = await client.configGet();
   if (textMember(configuration, 'api_token') !== '') return [];
@@ -26,7 +26,7 @@ async function examineToken({ client, connection }: Patient): Promise<Finding[]>
 }
 
 /** The findings of the daemon. A failure to get them is a finding too. */
-async function askDoctor({ client }: Patient): Promise<readonly Finding[]> {
+async function askDoctor({ client }: ExaminedDaemon): Promise<readonly Finding[]> {
   try {
     const { findings } = await client.nodeDoctor();
     return findings;
@@ -38,13 +38,13 @@ async function askDoctor({ client }: Patient): Promise<readonly Finding[]> {
 }
 
 /** Examines a daemon. A missing daemon is a finding, not an error. */
-export async function diagnose(patient: Patient): Promise<readonly Finding[]> {
+export async function diagnose(patient: ExaminedDaemon): Promise<readonly Finding[]> {
   const { client, api, connection } = patient;
   const status = await client.status().catch((error: unknown) => {
     if (error instanceof SvcError) return error;
     throw error;
   });
-  if (status instanceof SvcError) return examineAbsence(status, patient);
+  if (status instanceof SvcError) return examineMissingDaemon(status, patient);
   const daemon = findingsOf('daemon');
   const other = 'Another program uses this port. Give the address of svcd with --api or SVC_API, or change api_addr.';
   if (textMember(status, 'node_aid') === '') return [daemon.fail(`the program at ${api} is not svcd`, other)];

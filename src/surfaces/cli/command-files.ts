@@ -20,7 +20,7 @@ const MESSAGES = 'Messages, events and files:';
 const DAEMON = 'Running the daemon:';
 
 /** All commands except those that describe the others: `completion` and `help`. */
-export const PARTS: readonly Part[] = [
+export const COMMAND_FILES: readonly Part[] = [
   {
     heading: NODE,
     names: ['status', 'version'],
@@ -116,7 +116,7 @@ export const PARTS: readonly Part[] = [
   {
     heading: CALLS,
     names: ['open', 'ssh', 'nc'],
-    add: async (svc) => (await import('./commands/ways.ts')).wayCommands(svc),
+    add: async (svc) => (await import('./commands/connect.ts')).connectCommands(svc),
   },
   { heading: CALLS, names: ['mcp'], add: async (svc) => (await import('./commands/mcp.ts')).mcpCommands(svc) },
   {
@@ -169,8 +169,8 @@ export const PARTS: readonly Part[] = [
 const SWITCHES: ReadonlySet<string> = new Set(['--json', '--quiet']);
 
 /** The parts that a command line needs: one if it names a command, all if only the parser can tell. */
-export function partsFor(args: readonly string[]): readonly Part[] {
+export function commandFilesFor(args: readonly string[]): readonly Part[] {
   const first = args.find((arg) => !SWITCHES.has(arg));
-  const part = PARTS.find(({ names }) => first !== undefined && names.includes(first));
-  return part === undefined ? PARTS : [part];
+  const part = COMMAND_FILES.find(({ names }) => first !== undefined && names.includes(first));
+  return part === undefined ? COMMAND_FILES : [part];
 }

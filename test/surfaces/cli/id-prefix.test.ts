@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { charsThatTell, idFor } from '../../../src/surfaces/cli/beginnings.ts';
+import { resolveId, uniquePrefixLength } from '../../../src/surfaces/cli/id-prefix.ts';
 import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 import { runSvc } from '../../support/cli-run.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -11,29 +11,32 @@ const ONE = `12345678a${'0'.repeat(55)}`;
 const TWO = `12345678b${'0'.repeat(55)}`;
 const OTHER = 'fe'.repeat(32);
 
-test('so much is shown of ids as tells them apart', () => {
-  assert.equal(charsThatTell([]), 8);
-  assert.equal(charsThatTell([ONE, OTHER]), 8);
-  assert.equal(charsThatTell([ONE, TWO, OTHER, ONE]), 9);
+test('shows unique prefixes of IDs', () => {
+  assert.equal(uniquePrefixLength([]), 8);
+  assert.equal(uniquePrefixLength([ONE, OTHER]), 8);
+  assert.equal(uniquePrefixLength([ONE, TWO, OTHER, ONE]), 9);
 });
 
-test('a beginning stands for the one id that begins so, and a whole id for itself', async () => {
+test('resolves a unique prefix, and returns a complete ID unchanged', async () => {
   let asked = 0;
   const listed = { noun: 'group', command: '"svc group list"', ids: async () => (asked++, [ONE, TWO, OTHER]) };
-  assert.equal(await idFor(ONE, WHOLE, listed), ONE);
+  assert.equal(await resolveId(ONE, WHOLE, listed), ONE);
   assert.equal(asked, 0);
-  assert.equal(await idFor('FEFE…', WHOLE, listed), OTHER);
-  assert.equal(await idFor('12345678b', WHOLE, listed), TWO);
-  await assert.rejects(idFor('1234', WHOLE, listed), {
+  assert.equal(await resolveId('FEFE…', WHOLE, listed), OTHER);
+  assert.equal(await resolveId('12345678b', WHOLE, listed), TWO);
+  await assert.rejects(resolveId('1234', WHOLE, listed), {
     code: 'invalid_request',
-    message: /2 ids: 12345678a, 12345678b/,
+    message: /2 IDs: 12345678a, 12345678b/,
   });
-  await assert.rejects(idFor('0000', WHOLE, listed), { code: 'not_found', message: /"svc group list" shows them/ });
+  await assert.rejects(resolveId('0000', WHOLE, listed), { code: 'not_found', message: /"svc group list" lists them/ });
   for (const wrong of ['fef', 'plans', ''])
-    await assert.rejects(idFor(wrong, WHOLE, listed), { code: 'invalid_request', message: /is no group: type its id/ });
+    await assert.rejects(resolveId(wrong, WHOLE, listed), {
+      code: 'invalid_request',
+      message: /is not a group\. Type its ID/,
+    });
 });
 
-test('commands take the beginnings of ids of groups, entries, objects, tunnels and lists', async (t) => {
+test('commands accept ID prefixes of groups, entries, objects, tunnels and lists', async (t) => {
   const ID = '0123456789abcdef';
   const tools: Record<string, unknown> = {
     group_list: { groups: [{ group_id: ONE }] },

@@ -2,7 +2,7 @@
 import type { ClientOptions } from '../../../operations/client.ts';
 import type { SvcClient } from '../client.ts';
 
-export interface Patient {
+export interface ExaminedDaemon {
   readonly client: SvcClient;
   /** Base URL and token of the daemon. */
   readonly connection: ClientOptions;

@@ -1,9 +1,9 @@
 /** Text whose line breaks depend on the width of the terminal. */
 
 /** Smallest width for layouts, columns. */
-const MIN_ROOM = 30;
+const MIN_WIDTH = 30;
 
-export class Laid {
+export class WrappedText {
   readonly #lay: (room: number) => string;
 
   /** @param lay renders the text for a width; infinity if unknown */
@@ -13,7 +13,7 @@ export class Laid {
 
   /** The text for a width, as far as possible. */
   within(room: number): string {
-    return this.#lay(Math.max(MIN_ROOM, room));
+    return this.#lay(Math.max(MIN_WIDTH, room));
   }
 
   /** The text for a pipe, whose width is not limited. */
@@ -23,16 +23,21 @@ export class Laid {
 }
 
 /** Output of a command: a text, a layout, or several below each other. */
-export type Shape = string | Laid | readonly Shape[];
+export type OutputText = string | WrappedText | readonly OutputText[];
 
 /** Renders output for a width. */
-export function laidOut(shape: Shape, room: number): string {
+export function renderText(shape: OutputText, room: number): string {
   if (typeof shape === 'string') return shape;
-  return shape instanceof Laid ? shape.within(room) : shape.map((one) => laidOut(one, room)).join('\n');
+  return shape instanceof WrappedText ? shape.within(room) : shape.map((one) => renderText(one, room)).join('\n');
 }
 
 /** Joins pieces into lines of a given width. @param between separator of two pieces */
-export function filled(pieces: readonly string[], room: number, between: string, columns: (text: string) => number) {
+export function joinWrapped(
+  pieces: readonly string[],
+  room: number,
+  between: string,
+  columns: (text: string) => number,
+) {
   const lines: string[] = [];
   for (const piece of pieces) {
     const last = lines.at(-1);

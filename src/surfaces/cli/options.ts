@@ -3,7 +3,7 @@ import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import type { CliContext } from './context.ts';
 
 /** An argument or option that is neither plain text nor a switch. `T` is its parsed value. */
-export interface Taken<T> {
+export interface ValueOption<T> {
   readonly about: string;
   /** Parses the text. `before` is the value so far, for repeatable options. */
   read?(this: void, text: string, before: T): T;
@@ -23,7 +23,7 @@ export interface Taken<T> {
 }
 
 /** Options by their usage, such as `<aid>`, `[seq]` or `--limit <n>`: the help text, or a parser. */
-export type Takes = Readonly<Record<string, string | Taken<unknown>>>;
+export type CommandOptions = Readonly<Record<string, string | ValueOption<unknown>>>;
 
 type Snake<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Snake<B>}` : S;
 type FirstWord<S extends string> = S extends `${infer A} ${string}` ? A : S;
@@ -57,7 +57,7 @@ type TextOf<F> = F extends `<${string}...>` | `[${string}...]`
             ? string | true | undefined
             : true | undefined;
 
-type ValueOf<F, S> = S extends Taken<infer T> ? (F extends `<${string}` ? Exclude<T, undefined> : T) : TextOf<F>;
+type ValueOf<F, S> = S extends ValueOption<infer T> ? (F extends `<${string}` ? Exclude<T, undefined> : T) : TextOf<F>;
 
 /** The arguments in a usage such as `send <group> [text]`. */
 type ArgumentsIn<U> = U extends `${infer A} ${infer B}`
@@ -65,17 +65,17 @@ type ArgumentsIn<U> = U extends `${infer A} ${infer B}`
   : Extract<U, `<${string}>` | `[${string}]`>;
 
 /** The parsed values by name: the arguments of a usage, and the options. */
-export type Typed<U, T> = { readonly [F in ArgumentsIn<U> as NameOf<F>]: TextOf<F> } & {
+export type ParsedOptions<U, T> = { readonly [F in ArgumentsIn<U> as NameOf<F>]: TextOf<F> } & {
   readonly [F in keyof T as NameOf<F>]: ValueOf<F, T[F]>;
 };
 
-const actor: Taken<string> = { about: 'the local agent; optional if there is only one', acts: true };
+const actor: ValueOption<string> = { about: 'the local agent; optional if there is only one', acts: true };
 
 /** The option that names the local agent. Commands receive its AID. */
-export const ACTING = { '--aid <aid>': actor } as const;
+export const ACTING_AGENT = { '--aid <aid>': actor } as const;
 
 /** An integer. */
-export function integer(about: string): Taken<number | undefined> {
+export function integer(about: string): ValueOption<number | undefined> {
   const read = (text: string): number => {
     const value = Number(text);
     if (text.trim() === '' || !Number.isSafeInteger(value)) throw new InvalidArgumentError('Not an integer.');
@@ -88,7 +88,7 @@ export function integer(about: string): Taken<number | undefined> {
 export function seconds(
   about: string,
   { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number },
-): Taken<number | undefined> {
+): ValueOption<number | undefined> {
   const read = (text: string): number => {
     const ms = Math.round(Number(text) * 1000);
     if (text.trim() === '' || !(ms >= minMs && ms <= maxMs))
@@ -99,43 +99,43 @@ export function seconds(
 }
 
 /** A repeatable option. */
-export function repeated(about: string): Taken<string[] | undefined> {
+export function repeatable(about: string): ValueOption<string[] | undefined> {
   return { about, read: (text, before) => [...(before ?? []), text] };
 }
 
 /** Pagination of lists. */
-export const PAGE = {
+export const PAGE_OPTIONS = {
   '--limit <count>': integer('maximum number of items'),
   '--cursor <cursor>': 'next_cursor of the previous page',
 };
 
 /** Tells how to get the next page. */
-export function pageRemark({ next_cursor }: { readonly next_cursor?: string }): string | false {
+export function nextPageHint({ next_cursor }: { readonly next_cursor?: string }): string | false {
   return next_cursor !== undefined && `More: --cursor '${next_cursor}'`;
 }
 
 /** One of several words. */
-export function choice<const C extends string>(...choices: readonly C[]): Taken<C> {
+export function choice<const C extends string>(...choices: readonly C[]): ValueOption<C> {
   return { about: '', choices };
 }
 
 /** A required option. */
-export function required(about: string): Taken<string> {
+export function required(about: string): ValueOption<string> {
   return { about, required: true };
 }
 
 /** A secret that another agent requires. @param about who requires it */
-export function accessToken(about: string): Taken<string | undefined> {
+export function accessToken(about: string): ValueOption<string | undefined> {
   const variable = 'SVC_ACCESS_TOKEN';
   return { about: `${about} (${variable} keeps it out of the process list)`, variable };
 }
 
-function takenOf(said: string | Taken<unknown>): Taken<unknown> {
+function takenOf(said: string | ValueOption<unknown>): ValueOption<unknown> {
   return typeof said === 'string' ? { about: said } : said;
 }
 
 /** Adds arguments and options to a command. */
-export function addTakes(command: Command, takes: Takes): void {
+export function addOptions(command: Command, takes: CommandOptions): void {
   for (const [flags, said] of Object.entries(takes)) {
     const { about, read, choices, otherwise, required, conflicts = [], implies = {} } = takenOf(said);
     const one = /^[<[]/.test(flags) ? new Argument(flags, about) : new Option(flags, about);
@@ -163,7 +163,7 @@ function memberName(name: string): string {
  * The parsed values of a command line, by name.
  * @throws SvcError `local_aid_required`, `not_found`, `bad_aid` if the acting agent is not clear
  */
-export async function typedFor(command: Command, takes: Takes, context: CliContext) {
+export async function parseOptions(command: Command, takes: CommandOptions, context: CliContext) {
   const words: readonly unknown[] = command.processedArgs;
   const typed: Record<string, unknown> = {};
   for (const [i, one] of command.registeredArguments.entries()) typed[memberName(one.name())] = words[i];

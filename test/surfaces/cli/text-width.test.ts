@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { columns } from '../../../src/surfaces/cli/columns.ts';
+import { textWidth } from '../../../src/surfaces/cli/text-width.ts';
 
 /** Texts and the columns that terminals give them. */
 const TEXTS: readonly (readonly [string, number])[] = [
@@ -25,6 +25,6 @@ const TEXTS: readonly (readonly [string, number])[] = [
   ['नमस्ते', 3],
 ];
 
-test('a text takes the columns that a terminal gives it, whatever its script', () => {
-  for (const [text, width] of TEXTS) assert.equal(columns(text), width, JSON.stringify(text));
+test('measures text in terminal columns for all scripts', () => {
+  for (const [text, width] of TEXTS) assert.equal(textWidth(text), width, JSON.stringify(text));
 });

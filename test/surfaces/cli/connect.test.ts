@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const { aid } = newIdentity();
 
-test('nc carries both directions until the other side has ended', async (t) => {
+test('nc copies both directions until the other side ends', async (t) => {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     let got = '';
     socket.setEncoding('utf8').on('data', (text: string) => (got += text));
@@ -29,12 +29,12 @@ test('nc carries both directions until the other side has ended', async (t) => {
   const broken = await AnsweringDaemon.start(t, () => [200, { tunnel: '127.0.0.1:1' }]);
   assert.equal((await runSvc(['nc', aid], { env: { SVC_API: broken.api } })).code, 1);
   const refused = await runSvc(['nc', aid, '--via', aid], { env: { SVC_API: daemon.api } });
-  assert.deepEqual([refused.code, /leave --via out/.test(refused.stderr)], [4, true]);
+  assert.deepEqual([refused.code, /Omit --via/.test(refused.stderr)], [4, true]);
 });
 
 const TOKEN = 'the long token of the daemon';
 
-test('ssh is run with this command as its way, and what it says counts', async (t) => {
+test('ssh runs with this command as its proxy, and its exit code counts', async (t) => {
   const directory = temporaryDirectory(t);
   const said = join(directory, 'said');
   writeFileSync(
@@ -59,13 +59,13 @@ test('ssh is run with this command as its way, and what it says counts', async (
   assert.equal((await runSvc(['ssh', 'home'], { env: { ...env, PATH: '/nonexistent' } })).code, 5);
 });
 
-test('open gives the address of a web service where nobody sees a browser', async (t) => {
+test('open prints the URL if there is no browser', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [201, { id: '0123456789abcdef', url: 'http://127.0.0.1:7' }]);
   const { code, stdout } = await runSvc(['open', aid, '/docs'], { env: { SVC_API: daemon.api } });
   assert.deepEqual([code, stdout, daemon.asked], [0, 'http://127.0.0.1:7/docs\n', [`POST /origins/${aid}`]]);
 });
 
-test('nc sends all of its input although the other side has ended its half', async (t) => {
+test('nc sends all input after the other side closed its half', async (t) => {
   let got = 0;
   const sent = Promise.withResolvers<void>();
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -82,7 +82,7 @@ test('nc sends all of its input although the other side has ended its half', asy
   assert.deepEqual([done.code, done.stdout, got], [0, 'ready\n', input.length], done.stderr);
 });
 
-test('nc says that its output or its connection has failed', async (t) => {
+test('nc reports a failed output or connection', async (t) => {
   const server = createServer((socket) => void socket.write('hello', () => socket.resetAndDestroy()));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.after(() => server.close());
@@ -90,7 +90,7 @@ test('nc says that its output or its connection has failed', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, { tunnel }]);
   const env = { SVC_API: daemon.api };
   const reset = await runSvc(['nc', aid], { env });
-  assert.deepEqual([reset.code, reset.stderr.split('\n')[0]], [1, 'svc: The connection broke (ECONNRESET).']);
+  assert.deepEqual([reset.code, reset.stderr.split('\n')[0]], [1, 'svc: The connection was lost (ECONNRESET).']);
   const stdout = new Writable({
     write: (_chunk, _encoding, done) => done(Object.assign(new Error(), { code: 'EPIPE' })),
   });
@@ -102,7 +102,7 @@ test('nc says that its output or its connection has failed', async (t) => {
   assert.deepEqual([unread.code, unread.stderr], [1, 'svc: The output cannot be written (EPIPE).\n']);
 });
 
-test('a signal to svc ssh ends its ssh', async (t) => {
+test('a signal to svc ssh stops ssh', async (t) => {
   const directory = temporaryDirectory(t);
   writeFileSync(join(directory, 'ssh'), '#!/bin/sh\necho running\nexec sleep 60\n');
   chmodSync(join(directory, 'ssh'), 0o755);

@@ -9,17 +9,17 @@ import { codeOf, SvcError } from '../../../foundation/errors.ts';
 import { ownScript } from '../../../foundation/package-file.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
-import { SIGNALS } from '../ending.ts';
-import { accessToken, type Taken, type Typed } from '../takes.ts';
+import { accessToken, type ParsedOptions, type ValueOption } from '../options.ts';
+import { SIGNALS } from '../signals.ts';
 
 const WAY = {
   '--local-aid <aid>': 'the connecting agent; optional if there is only one',
   '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
-const PATH: Taken<string> = { about: 'path and query', otherwise: '/' };
+const PATH: ValueOption<string> = { about: 'path and query', otherwise: '/' };
 
-type Way = Typed<'', typeof WAY>;
+type Way = ParsedOptions<'', typeof WAY>;
 
 /** Programs that open a URL in a browser, by platform. The default is `xdg-open`. */
 const BROWSERS: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
@@ -127,10 +127,10 @@ async function open(context: CliContext, aid: string, path: string, way: Way) {
   return { url, origin_id: id, opened };
 }
 
-export function wayCommands(svc: CommandGroup): void {
+export function connectCommands(svc: CommandGroup): void {
   svc.run('open', 'open a local address for an agent, and a browser at it', {
     examples: ['svc open home', 'svc open aid1… /docs --quiet'],
-    takes: { '<aid>': 'the agent', '[path]': PATH, ...WAY },
+    options: { '<aid>': 'the agent', '[path]': PATH, ...WAY },
     progress: 'Connecting',
     run: (context, { aid, path, ...way }) => open(context, aid, path, way),
     text: ({ url, opened }) => (opened ? `Opened ${url} in your browser.` : url),
@@ -138,7 +138,7 @@ export function wayCommands(svc: CommandGroup): void {
   });
   svc.run('ssh', 'log in to the machine of an agent whose service is sshd', {
     examples: ['svc ssh me@home', 'svc ssh home -- uptime', 'svc ssh home -- -L 8080:localhost:80 -N'],
-    takes: {
+    options: {
       '<destination>': 'the agent, or user@agent',
       '[argument...]': 'after "--": ssh options, then a remote command',
       ...WAY,
@@ -150,7 +150,7 @@ export function wayCommands(svc: CommandGroup): void {
   });
   svc.run('nc', 'copy standard input and output over one connection to an agent', {
     examples: ['svc nc home', "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | svc nc home"],
-    takes: { '<aid>': 'the agent', ...WAY },
+    options: { '<aid>': 'the agent', ...WAY },
     run: (context, { aid, ...way }) => carry(context, aid, way),
     text: () => '',
   });

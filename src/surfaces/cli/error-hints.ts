@@ -66,7 +66,7 @@ function typedName(path: string): string {
 const MEMBERS = /\b(?:local_aid|access_token|local_port)\b/g;
 
 /** The message in terms of what was typed. A person does not know the members of the request that a command builds. */
-export function inPlainWords({ message, details }: SvcError): string {
+export function explainError({ message, details }: SvcError): string {
   const [path, problem] = [details?.['path'], details?.['problem']];
   if (typeof path === 'string' && path !== '' && typeof problem === 'string')
     for (const [words, meaning] of SCHEMA_WORDS) {
@@ -77,7 +77,7 @@ export function inPlainWords({ message, details }: SvcError): string {
 }
 
 /** What to do next. Undefined if the message already says it. */
-export function whatNext(error: SvcError): string | undefined {
+export function nextStepHint(error: SvcError): string | undefined {
   if (error.message === noSuchAgent('').message) return 'List your agents: svc agents';
-  return /\bsvcd? \w|"svcd"|--\w/.test(inPlainWords(error)) ? undefined : NEXT[error.code];
+  return /\bsvcd? \w|"svcd"|--\w/.test(explainError(error)) ? undefined : NEXT[error.code];
 }

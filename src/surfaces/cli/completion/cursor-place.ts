@@ -7,7 +7,7 @@ export interface Candidate {
   readonly about: string;
 }
 
-export interface TypingPlace {
+export interface CursorPlace {
   /** Command words up to the place, such as `tunnel close`. Empty at the top. */
   readonly path: string;
   /** The argument or option value that is being typed. */
@@ -28,7 +28,7 @@ function takesValue({ required, optional }: Option): boolean {
 }
 
 /** @param words the words before the cursor and the word at the cursor, which may be empty */
-export function typingPlaceOf(program: Command, words: readonly string[]): TypingPlace {
+export function cursorPlace(program: Command, words: readonly string[]): CursorPlace {
   const current = words.at(-1) ?? '';
   const given: Record<string, string> = {};
   const path: string[] = [];

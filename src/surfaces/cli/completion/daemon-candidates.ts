@@ -1,8 +1,8 @@
 /** Candidates from the daemon: labels, agents, groups, tunnels, services, objects. */
 import { CONFIG_KEYS, PATCHABLE_KEYS } from '../../../foundation/config/schema.ts';
-import { charsThatTell } from '../beginnings.ts';
 import type { CliContext } from '../context.ts';
-import type { Candidate, TypingPlace } from './place.ts';
+import { uniquePrefixLength } from '../id-prefix.ts';
+import type { Candidate, CursorPlace } from './cursor-place.ts';
 
 /** Names of arguments and options with an AID. */
 const AIDS: ReadonlySet<string> = new Set([
@@ -11,7 +11,7 @@ const AIDS: ReadonlySet<string> = new Set([
 ]);
 
 function shortened(ids: readonly { readonly id: string; readonly about: string }[]): Candidate[] {
-  const length = charsThatTell(ids.map(({ id }) => id));
+  const length = uniquePrefixLength(ids.map(({ id }) => id));
   return ids.map(({ id, about }) => ({ word: id.slice(0, length), about }));
 }
 
@@ -49,8 +49,8 @@ async function services({ client }: CliContext): Promise<Candidate[]> {
 }
 
 /** Candidates for a place, by the name of its argument. Empty if the daemon has none of that kind. */
-export async function knownAt(
-  { path, taking, given }: TypingPlace,
+export async function daemonCandidates(
+  { path, taking, given }: CursorPlace,
   context: CliContext,
 ): Promise<readonly Candidate[]> {
   const name = taking?.name() ?? '';

@@ -10,7 +10,7 @@ const TYPED_ID_CHARS = 4;
 export const LISTED_ID = /^[0-9a-f]{16}$/;
 
 /** A kind of ID, and where existing IDs are listed. */
-export interface Listed {
+export interface IdSource {
   /** The kind in words, such as `group`. */
   readonly noun: string;
   /** The command that lists them. */
@@ -19,7 +19,7 @@ export interface Listed {
 }
 
 /** Length of the shortest prefix that is unique among these IDs, at least `SHOWN_ID_CHARS`. */
-export function charsThatTell(ids: Iterable<string>): number {
+export function uniquePrefixLength(ids: Iterable<string>): number {
   const sorted = [...new Set(ids)].sort();
   const shared = sorted.map((id, i) => {
     const next = sorted[i + 1] ?? '';
@@ -35,7 +35,7 @@ export function charsThatTell(ids: Iterable<string>): number {
  * @param whole pattern of a complete ID, which is returned unchanged
  * @throws SvcError `invalid_request` if it is not a prefix or matches several IDs, `not_found` if it matches none
  */
-export async function idFor(text: string, whole: RegExp, { noun, command, ids }: Listed): Promise<string> {
+export async function resolveId(text: string, whole: RegExp, { noun, command, ids }: IdSource): Promise<string> {
   const typed = text.trim().replace(/…$/, '').toLowerCase();
   if (whole.test(typed)) return typed;
   if (!/^[0-9a-f]+$/.test(typed) || typed.length < TYPED_ID_CHARS)
@@ -48,7 +48,7 @@ export async function idFor(text: string, whole: RegExp, { noun, command, ids }:
     throw new SvcError('not_found', { message: `No ${noun} starts with "${typed}". ${command} lists them.` });
   if (others.length > 0)
     throw new SvcError('invalid_request', {
-      message: `"${typed}" matches ${found.length} IDs: ${found.map((id) => id.slice(0, charsThatTell(found))).join(', ')}. Type more characters.`,
+      message: `"${typed}" matches ${found.length} IDs: ${found.map((id) => id.slice(0, uniquePrefixLength(found))).join(', ')}. Type more characters.`,
     });
   return only;
 }

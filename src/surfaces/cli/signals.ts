@@ -3,7 +3,7 @@
 export const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Resolves when the process receives a signal. The first signal no longer kills the process, a second one does. */
-export function askedToEnd(signal?: AbortSignal): Promise<void> {
+export function untilSignal(signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       for (const one of SIGNALS) process.off(one, end);

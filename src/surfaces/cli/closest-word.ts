@@ -18,7 +18,7 @@ function changes(one: string, other: string): number {
 }
 
 /** The most similar word, if one is similar enough. Case is ignored, and `-` equals `_`. */
-export function closest(typed: string, words: Iterable<string>): string | undefined {
+export function closestWord(typed: string, words: Iterable<string>): string | undefined {
   const plain = (word: string): string => word.toLowerCase().replaceAll(/[-_]/g, '');
   const near = [...words].map((word) => ({ word, distance: changes(plain(typed), plain(word)) }));
   const [best] = near.sort((a, b) => a.distance - b.distance);

@@ -31,7 +31,7 @@ async function knownTo(client: SvcClient, aid: string): Promise<readonly string[
 }
 
 /** Local agents, peers of tunnels and links, friends, senders of notes, members of groups, entries of access lists. */
-export async function knownAids(client: SvcClient, own: readonly { readonly aid: string }[]): Promise<Set<string>> {
+export async function seenAids(client: SvcClient, own: readonly { readonly aid: string }[]): Promise<Set<string>> {
   const parts = [
     heard(client.tunnelList()),
     heard(client.nodeLinks()),

@@ -4,7 +4,7 @@ import { MAX_ENTRIES_PAGE } from '../../foundation/domain/rooms.ts';
 import type { Client } from '../../operations/client.ts';
 import type { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
-import { idFor, LISTED_ID, type Listed } from './beginnings.ts';
+import { type IdSource, LISTED_ID, resolveId } from './id-prefix.ts';
 
 /** Number of recent group entries among which a prefix is searched. */
 const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
@@ -48,7 +48,7 @@ async function objects(client: SvcClient, input: Input): Promise<string[]> {
 }
 
 /** The kind of an `id`, by the path of the operation. */
-function listOf(path: string, client: SvcClient, input: Input): Listed | null {
+function listOf(path: string, client: SvcClient, input: Input): IdSource | null {
   const ofAccess = async (): Promise<string[]> => {
     const { allow, deny } = path.startsWith('/node')
       ? await client.remoteAdminGet()
@@ -90,15 +90,15 @@ function listOf(path: string, client: SvcClient, input: Input): Listed | null {
  * The input of an operation with complete IDs.
  * @throws SvcError as `idFor`
  */
-export async function withWholeIds(declaration: Declaration, input: Input, client: SvcClient): Promise<Input> {
+export async function resolveIds(declaration: Declaration, input: Input, client: SvcClient): Promise<Input> {
   const { params, query, body, path = '' } = declaration;
   const has = (key: string): boolean => [params, query, body].some((part) => Object.hasOwn(part.properties, key));
   const changed: Record<string, unknown> = { ...input };
-  const change = async (key: string, whole: RegExp, listed: Listed | null): Promise<void> => {
+  const change = async (key: string, whole: RegExp, listed: IdSource | null): Promise<void> => {
     const value = changed[key];
-    if (listed !== null && typeof value === 'string' && has(key)) changed[key] = await idFor(value, whole, listed);
+    if (listed !== null && typeof value === 'string' && has(key)) changed[key] = await resolveId(value, whole, listed);
   };
-  const entry: Listed = {
+  const entry: IdSource = {
     noun: `entry among the last ${LOOKED_UP_ENTRIES}`,
     command: '"svc group read"',
     ids: () => entries(client, changed),

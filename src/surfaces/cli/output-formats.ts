@@ -1,13 +1,13 @@
 /** How responses are printed: as JSON, as text for people, or as a single value for scripts. */
 import { EXIT, SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';
-import { laidOut, type Shape } from './laid.ts';
 import type { Names } from './names.ts';
-import { deliver } from './output.ts';
+import { writeOnce } from './output.ts';
 import { safeJson, safeText } from './text.ts';
+import { type OutputText, renderText } from './wrapped-text.ts';
 
 /** Ends a command that printed its result but failed. Programs read the result. */
-export class Unsuccessful extends Error {
+export class CommandFailure extends Error {
   override readonly name = 'Unsuccessful';
   /** Exit code of the command. */
   readonly exit: number;
@@ -20,9 +20,9 @@ export class Unsuccessful extends Error {
 }
 
 /** The output formats of a response `A`. `W` is the parsed command line. */
-export interface Shown<A, W> {
+export interface OutputFormats<A, W> {
   /** For people. AIDs are replaced by names, unless `aids` says otherwise. */
-  text(answer: A, typed: W, names: Names): Shape;
+  text(answer: A, typed: W, names: Names): OutputText;
   /** `whole`: AIDs are the result and stay as they are. `told`: `text` inserts the names itself. */
   readonly aids?: 'whole' | 'told';
   /** The essential value, on one or several lines. Default: the text. */
@@ -53,14 +53,17 @@ interface Once<A, W> {
   undo?(this: void, context: CliContext, answer: A, typed: W): Promise<unknown>;
 }
 
-async function textFor<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>): Promise<string> {
+async function textFor<A, W>(context: CliContext, answer: A, typed: W, shown: OutputFormats<A, W>): Promise<string> {
   const names = await context.names(shown.aids === 'whole' ? null : answer);
-  const text = laidOut(shown.text(shown.aids === undefined ? names.in(answer) : answer, typed, names), context.room);
+  const text = renderText(
+    shown.text(shown.aids === undefined ? names.in(answer) : answer, typed, names),
+    context.width,
+  );
   return shown.paint?.(safeText(text), context.io.stdout) ?? safeText(text);
 }
 
 /** A response in the requested format. */
-export async function printed<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>) {
+export async function render<A, W>(context: CliContext, answer: A, typed: W, shown: OutputFormats<A, W>) {
   const { io, options } = context;
   if (options.json === true) return `${safeJson(shown.json === undefined ? answer : shown.json(answer, typed), 2)}\n`;
   if (shown.bytes !== undefined && io.stdout.isTTY !== true) return shown.bytes(answer);
@@ -75,17 +78,17 @@ export async function printed<A, W>(context: CliContext, answer: A, typed: W, sh
  * Prints a response in the requested format. Foreign text is made safe for the terminal.
  * @throws Unsuccessful if the response reports a failure
  */
-export async function show<A, W>(context: CliContext, answer: A, typed: W, shown: Shown<A, W>): Promise<void> {
-  const text = await printed(context, answer, typed, shown);
-  if (context.begun !== undefined) await showRest(context, context.begun, String(text));
+export async function show<A, W>(context: CliContext, answer: A, typed: W, shown: OutputFormats<A, W>): Promise<void> {
+  const text = await render(context, answer, typed, shown);
+  if (context.printedPart !== undefined) await showRest(context, context.printedPart, String(text));
   else if (shown.once?.holds(answer) === true) await showOnce(context, text, shown.once, answer, typed);
   else context.io.stdout.write(text);
   const remark = shown.remark?.(answer, typed);
-  if (typeof remark === 'string') context.note(remark);
+  if (typeof remark === 'string') context.info(remark);
   const failure = shown.fails?.(answer, typed);
-  if (typeof failure === 'string') throw new Unsuccessful(failure);
+  if (typeof failure === 'string') throw new CommandFailure(failure);
   const exit = shown.exit?.(answer) ?? 0;
-  if (exit !== 0) throw new Unsuccessful('', exit);
+  if (exit !== 0) throw new CommandFailure('', exit);
 }
 
 /** End of a JSON document. */
@@ -97,27 +100,27 @@ const JSON_END = '\n}\n';
  * @param made what to report if the rest cannot be printed
  * @throws SvcError `not_writable`
  */
-export async function showBeginning<A, W>(
+export async function showFirstPart<A, W>(
   context: CliContext,
   answer: A,
   typed: W,
-  shown: Shown<A, W>,
+  shown: OutputFormats<A, W>,
   made: string,
 ): Promise<void> {
-  const whole = String(await printed(context, answer, typed, shown));
+  const whole = String(await render(context, answer, typed, shown));
   const text = context.options.json === true ? whole.slice(0, -JSON_END.length) : whole;
-  await deliver(context.io.stdout, text);
-  context.begun = { text, made };
+  await writeOnce(context.io.stdout, text);
+  context.printedPart = { text, made };
 }
 
 /** Completes a response of which only the first part was printed, so that programs can parse it. */
-export function endBeginning(context: CliContext): void {
-  if (context.begun !== undefined && context.options.json === true) context.io.stdout.write(JSON_END);
+export function closeFirstPart(context: CliContext): void {
+  if (context.printedPart !== undefined && context.options.json === true) context.io.stdout.write(JSON_END);
 }
 
 async function showRest(context: CliContext, { text: begun, made }: { text: string; made: string }, text: string) {
   const rest = text.startsWith(begun) ? text.slice(begun.length) : text;
-  await deliver(context.io.stdout, rest).catch((error: unknown) => {
+  await writeOnce(context.io.stdout, rest).catch((error: unknown) => {
     const message = `${error instanceof Error ? error.message : 'The output cannot be written.'} ${made}`;
     throw new SvcError('not_writable', { message, cause: error });
   });
@@ -132,7 +135,7 @@ async function showOnce<A, W>(
   typed: W,
 ): Promise<void> {
   try {
-    await deliver(context.io.stdout, text);
+    await writeOnce(context.io.stdout, text);
   } catch (error) {
     if (!(error instanceof SvcError) || undo === undefined) throw error;
     const after = await undo(context, answer, typed).then(

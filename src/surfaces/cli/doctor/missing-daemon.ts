@@ -10,13 +10,13 @@ import { SvcError } from '../../../foundation/errors.ts';
 import { examineFiles } from '../../../foundation/examination/files.ts';
 import { textMember } from '../../../foundation/json.ts';
 import { UNPROVEN_REASON } from '../../../foundation/proven-connection.ts';
-import type { Patient } from './patient.ts';
+import type { ExaminedDaemon } from './examined-daemon.ts';
 
 const daemon = findingsOf('daemon');
 const WHERE = 'Start it with "svcd", or give its address with --api or SVC_API.';
 
 /** The daemon responded with a refusal. */
-function examineRefusal(error: SvcError, { api, connection }: Patient): Finding | null {
+function examineRefusal(error: SvcError, { api, connection }: ExaminedDaemon): Finding | null {
   const token = findingsOf('token');
   const hint = 'Set SVC_TOKEN to the api_token of its config.toml';
   if (error.code === 'unauthorized')
@@ -38,8 +38,7 @@ function examineTraces(api: string, dataDir: string): Finding {
   const info = readDaemonInfo(dataDir);
   if (info === null) return daemon.info(`the last daemon of ${dataDir} stopped cleanly`, start);
   const { pid, api_addr } = info;
-  if (!isAlive(pid))
-    return daemon.info(`the last daemon of ${dataDir} (pid ${pid}) crashed or was killed`, start);
+  if (!isAlive(pid)) return daemon.info(`the last daemon of ${dataDir} (pid ${pid}) crashed or was killed`, start);
   if (api_addr === null) return daemon.info(`a daemon of ${dataDir} (pid ${pid}) is starting, or serves no API`);
   if (api.endsWith(api_addr))
     return daemon.fail(
@@ -63,7 +62,7 @@ function examineConfigFile(dataDir: string): Finding[] {
 }
 
 /** @param error the error of the request to the daemon */
-export async function examineAbsence(error: SvcError, patient: Patient): Promise<Finding[]> {
+export async function examineMissingDaemon(error: SvcError, patient: ExaminedDaemon): Promise<Finding[]> {
   const refusal = examineRefusal(error, patient);
   if (refusal !== null) return [refusal];
   const { api, dataDir, here } = patient;

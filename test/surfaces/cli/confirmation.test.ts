@@ -26,7 +26,7 @@ const COMMANDS: readonly (readonly [line: string, request: string])[] = [
   [`admin del allow ${ENTRY}`, `DELETE /node/remote-admin/allow/${ENTRY}`],
 ];
 
-test('what cannot be undone is done only once somebody has agreed', async (t) => {
+test('destructive commands need a confirmation', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, ANSWER]);
   const env = { SVC_API: daemon.api };
   for (const [line, request] of COMMANDS) {
@@ -34,7 +34,7 @@ test('what cannot be undone is done only once somebody has agreed', async (t) =>
     for (const way of [[], ['--json'], ['--quiet']]) {
       const { code, stderr } = await runSvc([...args, ...way], { env });
       assert.equal(code, 2, line);
-      assert.match(stderr, /Nothing was done.*Say -y/, line);
+      assert.match(stderr, /Nothing was done.*Use -y/, line);
     }
     const refused = await runSvc(args, { env, terminal: true, input: 'n\n' });
     assert.equal(refused.code, 1, line);
@@ -47,7 +47,7 @@ test('what cannot be undone is done only once somebody has agreed', async (t) =>
   }
 });
 
-test('whoever deletes an agent is told what brings it back', async (t) => {
+test('deleting an agent explains how to restore it', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, { ok: true }]);
   const { stderr } = await runSvc(['agents', 'del', aid], {
     env: { SVC_API: daemon.api },
@@ -57,11 +57,11 @@ test('whoever deletes an agent is told what brings it back', async (t) => {
   assert.match(stderr, /master key \(svc register --master-key <file>\).*svc agents export/);
 });
 
-test('whoever takes an entry off a list is told what puts it back', async (t) => {
+test('removing an entry explains how to add it again', async (t) => {
   const daemon = await AnsweringDaemon.start(t, () => [200, { ok: true }]);
   const asked = { env: { SVC_API: daemon.api }, terminal: true, input: 'n\n' };
   const agent = await runSvc(['agents', 'acl', 'del', aid, 'allow', ENTRY], asked);
-  assert.match(agent.stderr, /a secret is never shown again.*"svc agents acl allow aid1\w+ --aid <aid>"/);
+  assert.match(agent.stderr, /a secret cannot be shown again.*"svc agents acl allow aid1\w+ --aid <aid>"/);
   const node = await runSvc(['admin', 'del', 'deny', ENTRY], asked);
-  assert.match(node.stderr, /Who it keeps out may come in\..*"svc admin deny <aid>"/);
+  assert.match(node.stderr, /The agent that it denies may call again\..*"svc admin deny <aid>"/);
 });
