@@ -43,7 +43,7 @@ test('the main job, through the command line alone', async (t) => {
       'http',
       '-y',
     ),
-    /lang\.translate is published/,
+    /Published lang\.translate/,
   );
   assert.equal(await svcOk(here, 'search', 'lang.translate', '--filter-tag', 'fast', '--quiet'), theirs.aid);
   assert.equal(await svcOk(here, 'search', 'lang.translate', '--filter-tag', 'slow', '--quiet'), '');
@@ -199,7 +199,7 @@ test('an identity gets a label of its own with its registration, and none that a
   assert.deepEqual((await labels()).aliases, { [aid]: 'Home' });
   const taken = await svc(daemon, ['register', '--label', 'home', '--no-publish', '--save-master', key]);
   assert.equal(taken.code, 2);
-  assert.match(taken.stderr, new RegExp(`"home" is ${aid} here`));
+  assert.match(taken.stderr, new RegExp(`"home" is the label of ${aid}`));
   const { agents } = await daemon.call<{ agents: unknown[] }>('GET', '/agents');
   assert.deepEqual([agents.length, existsSync(key)], [1, false], 'nothing was made for it');
 

@@ -77,7 +77,7 @@ test('nobody answers: why not', async (t) => {
   const dataDir = join(directory, 'data');
   const nowhere = `127.0.0.1:${await quietPort()}`;
   const never = await doctor(nowhere, { dataDir });
-  found(never, 'daemon', 'FAIL', /does not answer: ECONNREFUSED/);
+  found(never, 'daemon', 'FAIL', /does not respond: ECONNREFUSED/);
   found(never, 'daemon', 'INFO', /svcd has not run here/);
   assert.match(found(never, 'daemon', 'FAIL', /./).hint ?? '', /Start it with "svcd"/);
 
@@ -105,7 +105,7 @@ test('a token that is missing, wrong, or not asked for', async () => {
   const wrong = await doctor(closed.api, { dataDir, args: ['--token', 'another'] });
   found(wrong, 'token', 'FAIL', /rejects the token/);
   const accepted = await doctor(closed.api, { args: ['--token', token] });
-  found(accepted, 'daemon', 'PASS', /answers/);
+  found(accepted, 'daemon', 'PASS', /responds/);
   found(accepted, 'mcp', 'PASS', /can connect/);
   assert.doesNotMatch(JSON.stringify(accepted.findings), new RegExp(token));
   await using unlocked = await TestDaemon.start();
@@ -125,7 +125,7 @@ test('a lonely node: no network, another version, changes that wait, a data dire
   await daemon.call('PATCH', '/config', { min_observed_peers: 5 });
   const report = await doctor(daemon.api, { version: '9.9.9' });
   assert.match(found(report, 'network', 'FAIL', /no other node/).hint ?? '', /--bootstrap/);
-  found(report, 'version', 'WARN', new RegExp(`svc is 9\\.9\\.9, the daemon ${VERSION}`));
+  found(report, 'version', 'WARN', new RegExp(`svc has version 9\\.9\\.9, the daemon ${VERSION}`));
   found(report, 'config', 'WARN', /not applied yet: min_observed_peers/);
   found(report, 'config', 'INFO', /set by a flag.*api_addr/);
   found(report, 'reachability', 'WARN', /only this machine can use that/);

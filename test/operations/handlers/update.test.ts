@@ -83,10 +83,7 @@ test('apply takes any body and names no version of it', async (t) => {
 
 test('where nothing can be installed, the answer says why', async (t) => {
   const alone = setUp(t, { managed: false });
-  assert.match(
-    JSON.stringify(await alone.call('updateApply')),
-    /"warning":".*Install the new version by hand/,
-  );
+  assert.match(JSON.stringify(await alone.call('updateApply')), /"warning":".*Install the new version by hand/);
   await eventually('the look', () => alone.looks() > 0);
   assert.deepEqual(alone.switched, []);
   const checkout = setUp(t, { disabled: 'This is a checkout.' });

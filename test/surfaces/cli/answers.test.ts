@@ -115,7 +115,7 @@ test('a record that no other node stores is not published', async (t) => {
   assert.equal(await said(true, 0), 'yes, stored at this node, which the others use');
   assert.equal(await said(true, 2), 'yes, stored at 2 nodes');
   const { stdout } = await answered(t, answers(false, 0), 'publish', 'lang.translate', '--aid', aid);
-  assert.match(stdout, /^lang\.translate is kept here\. No other node keeps it/);
+  assert.match(stdout, /^Stored lang\.translate on this node/);
 });
 
 test('shows configuration keys without a value', async (t) => {
@@ -169,10 +169,10 @@ test('status starts with pending items and shows readable sizes', async (t) => {
   assert.match(first ?? '', /^problems: +demo: its service at 127\.0\.0\.1:9 does not respond$/);
   assert.match(second ?? '', /^ +demo: its key expired \d+ days ago$/);
   assert.match(third ?? '', new RegExp(`^ +${short}: not published, .*svc agents publish ${other}`));
-  assert.match(asks ?? '', /^waits for you: +demo: 2 notes$/);
-  assert.match(notes ?? '', new RegExp(`^ +${short}: 1 request to chat, 3 unread messages, 1 note$`));
+  assert.match(asks ?? '', /^pending: +demo: 2 notes$/);
+  assert.match(notes ?? '', new RegExp(`^ +${short}: 1 chat request, 3 unread messages, 1 note$`));
   assert.match(node ?? '', new RegExp(`^node: +${aid}$`));
-  assert.match(shown.stdout, new RegExp(`agents: +2, 1 of them published: demo, ${short}`));
+  assert.match(shown.stdout, new RegExp(`agents: +2, 1 published: demo, ${short}`));
   assert.match(shown.stdout, /traffic: +1\.5 KiB up, 5\.0 MiB down/);
   assert.match(shown.stdout, /relayed for others: +1 session, 2\.0 KiB/);
   const calm = await answered(t, { 'GET /status': [200, { ...status, pending: {} }] }, 'status');

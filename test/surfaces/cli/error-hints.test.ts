@@ -9,7 +9,7 @@ import { newIdentity } from '../../support/identities.ts';
 
 function misfit(path: string, problem: string): SvcError {
   return new SvcError('invalid_request', {
-    message: `The body does not fit: ${path} ${problem}.`,
+    message: `Invalid body: ${path} ${problem}.`,
     details: { path, problem },
   });
 }
@@ -18,8 +18,8 @@ test('translates schema errors to options', () => {
   assert.equal(explainError(misfit('/local_port', 'must be <= 65535')), '--local-port must be at most 65535.');
   assert.equal(explainError(misfit('/idle_timeout_sec', 'must be >= -1')), '--idle-timeout must be at least -1.');
   assert.match(explainError(misfit('/kind', 'must match pattern "^[a-z]$"')), /^--kind has the wrong format/);
-  assert.match(explainError(misfit('/at', 'must match format "date-time"')), /^--at is a time such as 2030/);
-  assert.equal(explainError(misfit('/x', 'is missing')), 'The body does not fit: /x is missing.');
+  assert.match(explainError(misfit('/at', 'must match format "date-time"')), /^--at must be a time such as 2030/);
+  assert.equal(explainError(misfit('/x', 'is missing')), 'Invalid body: /x is missing.');
   assert.equal(explainError(new SvcError('config_invalid', { message: 'request: a is b.' })), 'a is b.');
 });
 
