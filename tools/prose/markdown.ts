@@ -22,7 +22,7 @@ function* linesOf(source: string): Generator<Line> {
   }
 }
 
-/** Keeps offsets: comments span lines, and what they hide must not join what is around them. */
+/** Blanks instead of comments, so that offsets stay the same. */
 function withoutComments(source: string): string {
   return source.replace(/<!--[\s\S]*?-->/g, (comment) => comment.replace(/[^\n]/g, ' '));
 }
@@ -93,7 +93,7 @@ function joined(source: string, block: readonly Line[]): string {
   return text.slice(0, source.length - start);
 }
 
-/** Requests of roff that stand on a line of their own, and escapes within one. */
+/** Roff requests, which fill a line, and escapes. */
 const REQUEST = /^\.\\?"?.*$/;
 const ESCAPE = /\\(?:f[BIRP]|&|-|\(\w\w|e)/g;
 

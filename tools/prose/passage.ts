@@ -48,7 +48,7 @@ export class PassageBuilder {
   }
 }
 
-/** Code spans, comments, images, links, tags, URLs and escapes: what inline Markdown has besides words. */
+/** Inline Markdown other than words: code spans, comments, images, links, tags, URLs and escapes. */
 const INLINE =
   /(?<code>(?<tick>`+)(?<span>[^`][\s\S]*?)\k<tick>(?!`))|(?<comment><!--[\s\S]*?-->)|(?<target>\]\([^()\s]*(?:\([^()]*\)[^()\s]*)*(?:\s+"[^"]*")?\)|\]\[[^\]]*\])|(?<tag><\/?[a-zA-Z][^<>]*>)|(?<jsdoc>\{@\w+[^}]*\})|(?<url>\bhttps?:\/\/[^\s<>)]+)|(?<mark>\*\*|!?\[|(?<![\w])[*_](?=\S)|(?<=\S)[*_](?![\w])|\\(?=[^\w\s]))/g;
 const FUNCTION_WORD =

@@ -24,7 +24,7 @@ interface SourceOptions {
   readonly isWordFile?: boolean;
 }
 
-/** Adds the source of a string without its quotes; an escape counts as a blank or as what it escapes. */
+/** Adds the source of a string without its quotes; an escape counts as a blank or as the escaped character. */
 function addLiteral(builder: PassageBuilder, raw: string, offset: number): void {
   const text = raw.replace(/\\(?:u\{[^}]*\}|u[\da-fA-F]{4}|x[\da-fA-F]{2}|[\s\S])/g, (escape) =>
     /^\\["'`\\$]$/.test(escape) ? `${NOTHING}${escape.slice(1)}` : ' '.repeat(escape.length),
@@ -65,6 +65,9 @@ function messagePassages(path: string, source: string, { isWordFile = false }: S
     ImportDeclaration: skip,
     ExportAllDeclaration: skip,
     TSLiteralType: skip,
+    Property({ key }) {
+      if (key.type === 'Literal') skip(key);
+    },
     JSXAttribute(node) {
       if (node.name.type === 'JSXIdentifier' && NAME_ATTRIBUTE.test(node.name.name)) skip(node);
     },
@@ -103,7 +106,7 @@ function commentLines(value: string, offset: number): CommentLine[] {
   });
 }
 
-/** Paragraphs, list items and tags of comments are passages of their own. */
+/** Paragraphs, list items and tags of comments are separate passages. */
 function commentPassages(lines: readonly CommentLine[]): Passage[] {
   const passages: Passage[] = [];
   let block: CommentLine[] = [];
