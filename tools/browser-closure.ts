@@ -1,10 +1,10 @@
-/** Finds what keeps modules from running where there is no Node: in a browser. */
+/** Finds code that cannot run in a browser. */
 import type { ModuleGraph } from './module-graph.ts';
 
-/** Names that only Node has. */
+/** Globals that only Node has. */
 const GLOBAL =
   /(?<![\w$.])(?:globalThis\.)?(Buffer|process|global|NodeJS|setImmediate|clearImmediate|require|__dirname|__filename)\b/;
-/** Comments, and strings on one line: a word in them is no use of a global. */
+/** Comments and single-line strings, which are not code. */
 const NO_CODE = /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
 
 function nodeGlobal(text: string): string | undefined {
@@ -12,9 +12,9 @@ function nodeGlobal(text: string): string | undefined {
 }
 
 /**
- * Each module of Node, global of Node and package beyond `packages` in what the roots import, directly
- * or through others, with the way that leads there.
- * @param roots paths of modules; one that is not there is reported
+ * Node modules, Node globals and packages outside `packages` that the roots import, directly or indirectly, each with
+ * its import chain.
+ * @param roots module paths. A missing module is reported.
  */
 export function browserViolations(
   graph: ModuleGraph,
@@ -22,20 +22,20 @@ export function browserViolations(
   packages: ReadonlySet<string>,
 ): readonly string[] {
   const violations: string[] = [];
-  const ways = new Map(roots.map((root) => [root, root]));
+  const chains = new Map(roots.map((root) => [root, root]));
   // The map grows while it is walked.
-  for (const [file, way] of ways) {
+  for (const [file, chain] of chains) {
     const module = graph.get(file);
     if (module === undefined) {
-      violations.push(`not there, and so not in a browser: ${way}`);
+      violations.push(`module not found: ${chain}`);
       continue;
     }
     const used = nodeGlobal(module.text);
-    if (used !== undefined) violations.push(`not for a browser: ${way} uses ${used}`);
+    if (used !== undefined) violations.push(`not for a browser: ${chain} uses ${used}`);
     for (const to of module.imports) {
-      const further = `${way} → ${to}`;
-      if (/^(?:src|panel)\//.test(to)) ways.set(to, ways.get(to) ?? further);
-      else if (!packages.has(to)) violations.push(`not for a browser: ${further}`);
+      const next = `${chain} → ${to}`;
+      if (/^(?:src|panel)\//.test(to)) chains.set(to, chains.get(to) ?? next);
+      else if (!packages.has(to)) violations.push(`not for a browser: ${next}`);
     }
   }
   return violations;

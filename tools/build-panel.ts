@@ -1,6 +1,6 @@
 /**
- * Builds the web panel from panel/ into dist/panel: a page, and scripts and a style sheet whose names carry a hash of
- * what is in them. `manifest.json` lists what the daemon serves, with the content types.
+ * Builds the web panel from panel/ into dist/panel: a page, scripts and a style sheet. Script and style names carry a
+ * hash of their content. `manifest.json` lists the files that the daemon serves, with their content types.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ function routes(): Record<string, string> {
   );
 }
 
-/** All style sheets as one, without comments and needless blanks. */
+/** All style sheets in one, without comments and extra blanks. */
 function styles(): string {
   const folder = join(SOURCES, 'style');
   const text = readdirSync(folder)
@@ -33,7 +33,7 @@ function styles(): string {
     .replaceAll(';}', '}');
 }
 
-/** @param together modules that become one file, however many screens share them */
+/** @param together modules that form one file, even if several screens share them */
 async function bundled(together: ReadonlySet<string>): Promise<readonly OutputChunk[]> {
   const bundle = await rolldown({
     input: { main: join(SOURCES, 'src/main.tsx') },
@@ -51,12 +51,12 @@ async function bundled(together: ReadonlySet<string>): Promise<readonly OutputCh
   });
   await bundle.close();
   return output.map((part) => {
-    if (part.type !== 'chunk') throw new Error(`the panel has a file that is no chunk: ${part.fileName}`);
+    if (part.type !== 'chunk') throw new Error(`unexpected file in the panel's bundle: ${part.fileName}`);
     return part;
   });
 }
 
-/** The modules that are there before the first view: those of the entry, and of all that it imports at once. */
+/** The modules of the first view: the entry and its static imports. */
 function firstModules(chunks: readonly OutputChunk[]): Set<string> {
   const first = new Set(chunks.filter(({ isEntry }) => isEntry));
   for (const { imports } of first) for (const chunk of chunks) if (imports.includes(chunk.fileName)) first.add(chunk);
@@ -64,11 +64,12 @@ function firstModules(chunks: readonly OutputChunk[]): Set<string> {
 }
 
 /**
- * Writes the panel into a directory, which is emptied before.
- * @returns the files whose code is in it
+ * Writes the panel into a directory and removes its previous content.
+ * @returns the bundled source files
  */
 export async function buildPanel(directory: string): Promise<readonly string[]> {
-  // Built twice: left alone, each set of screens that share something gets a file of its own, and the first view six.
+  // Built twice. With automatic splitting, each set of screens that share a module gets its own file, and the first
+  // view would load six.
   const output = await bundled(firstModules(await bundled(new Set())));
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });

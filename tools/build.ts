@@ -1,22 +1,21 @@
 /**
- * Bundles src/ and the packages that it needs into dist/: a few files start several times as fast as a thousand, and
- * need neither types stripped nor folders searched. `npm pack` builds so; with `--checkout` bin/launch.js does, when
- * the sources of a checkout are newer: it waits for a build that is under way, and leaves to programs that run what
- * they have not loaded yet.
+ * Bundles src/ and the packages that it needs into dist/. A few files start several times as fast as a thousand,
+ * without type stripping or module resolution. `npm pack` runs this. bin/launch.js runs it with `--checkout` if the
+ * sources are newer: it then waits for a concurrent build and keeps old chunks for running programs.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { alone } from './bundle/alone.ts';
 import { writeBundle } from './bundle/bundle.ts';
-import { builtAt, LOCK, putBundle } from './bundle/put.ts';
+import { builtAt, installBundle, LOCK } from './bundle/install-bundle.ts';
+import { withLock } from './bundle/with-lock.ts';
 
 const DIRECTORY = 'dist';
 
 process.chdir(join(import.meta.dirname, '..'));
 if (process.argv.includes('--checkout')) {
-  const asked = Date.now();
+  const requestedAt = Date.now();
   mkdirSync(DIRECTORY, { recursive: true });
-  await alone(join(DIRECTORY, LOCK), async () => {
-    if (builtAt(DIRECTORY) < asked) await putBundle(DIRECTORY, true, writeBundle);
+  await withLock(join(DIRECTORY, LOCK), async () => {
+    if (builtAt(DIRECTORY) < requestedAt) await installBundle(DIRECTORY, true, writeBundle);
   });
-} else await putBundle(DIRECTORY, false, writeBundle);
+} else await installBundle(DIRECTORY, false, writeBundle);

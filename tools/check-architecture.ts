@@ -1,7 +1,7 @@
 /**
- * Checks the architecture: imports only point downwards, no cycles, capabilities apart from each
- * other, no packages but those that an installation has, and what a browser shares has nothing of Node. Type imports
- * count like any other. See docs/decisions/0001.
+ * Checks the architecture: imports point downwards only, there are no cycles, capabilities do not import each other,
+ * all packages are installed in production, and code shared with browsers does not use Node. Type imports count too.
+ * See docs/decisions/0001.
  */
 import { readFileSync } from 'node:fs';
 import { browserViolations } from './browser-closure.ts';
@@ -11,37 +11,37 @@ import { type ModuleGraph, readSources } from './module-graph.ts';
 interface Rule {
   readonly name: string;
   readonly from: RegExp;
-  /** What it must not import; `$1` is the first group of `from`. */
+  /** Forbidden imports. `$1` is the first group of `from`. */
   readonly to: string;
 }
 
-/** A run that reads fewer modules than this has not looked. */
+/** Fewer modules than this mean that the check did not find the sources. */
 const MIN_MODULES = 100;
 
 const RULES: readonly Rule[] = [
   {
-    name: 'foundation knows nothing above it',
+    name: 'foundation imports no layer above it',
     from: /^src\/foundation\//,
     to: '^src/(network|capabilities|operations|surfaces|daemon)/',
   },
   {
-    name: 'network knows foundation only',
+    name: 'network imports only foundation',
     from: /^src\/network\//,
     to: '^src/(capabilities|operations|surfaces|daemon)/',
   },
   {
-    name: 'the transport knows neither records nor links',
+    name: 'the transport imports neither records nor links',
     from: /^src\/network\/quic\//,
     to: '^src/network/(dht|links|reach)/',
   },
   {
-    name: 'records and links do not know each other',
+    name: 'records and links do not import each other',
     from: /^src\/network\/(dht|links)\//,
     to: '^src/network/(?!$1/)(dht|links|reach)/',
   },
-  { name: 'capabilities know no surface', from: /^src\/capabilities\//, to: '^src/(operations|surfaces|daemon)/' },
+  { name: 'capabilities import no surface', from: /^src\/capabilities\//, to: '^src/(operations|surfaces|daemon)/' },
   {
-    name: 'capabilities do not know each other',
+    name: 'capabilities do not import each other',
     from: /^src\/capabilities\/([^/]+)\//,
     to: '^src/capabilities/(?!$1/)',
   },
@@ -50,20 +50,20 @@ const RULES: readonly Rule[] = [
     from: /^src\/operations\/[^/]+\.ts$/,
     to: '^src/(network|capabilities|surfaces|daemon)/|^src/operations/handlers/',
   },
-  { name: 'operations know no surface', from: /^src\/operations\//, to: '^src/(network|surfaces|daemon)/' },
-  { name: 'surfaces know no daemon', from: /^src\/surfaces\//, to: '^src/(network|daemon)/' },
+  { name: 'operations import no surface', from: /^src\/operations\//, to: '^src/(network|surfaces|daemon)/' },
+  { name: 'surfaces do not import the daemon', from: /^src\/surfaces\//, to: '^src/(network|daemon)/' },
   {
-    name: 'programs talk REST only',
+    name: 'the client uses REST only',
     from: /^src\/surfaces\/client\//,
     to: '^src/(capabilities|network|daemon|operations/handlers|surfaces/(rest|mcp|cli)|foundation/store)/',
   },
   {
-    name: 'the command line talks REST only',
+    name: 'the command line uses REST only',
     from: /^src\/surfaces\/cli\//,
     to: '^src/(capabilities|network|daemon|operations/handlers|surfaces/(rest|mcp)|foundation/store)/',
   },
   {
-    name: 'what all share stands on nothing',
+    name: 'the shared domain imports nothing else',
     from: /^src\/foundation\/domain\//,
     to: '^(?!src/foundation/(domain|records/types))',
   },
@@ -72,10 +72,10 @@ const RULES: readonly Rule[] = [
     from: /^src\/foundation\/(?:identity|records)\//,
     to: '^src/foundation/(store|config|data-dir|keys)/|^node:(fs|net|dgram|http|https|timers)',
   },
-  { name: 'sources do not know tests', from: /^(?:src|panel)\//, to: '^(test|bench|tools)/' },
-  { name: 'sources do not know the panel', from: /^src\//, to: '^panel/' },
+  { name: 'sources do not import tests', from: /^(?:src|panel)\//, to: '^(test|bench|tools)/' },
+  { name: 'sources do not import the panel', from: /^src\//, to: '^panel/' },
   {
-    name: 'the panel knows declarations and formats',
+    name: 'the panel imports only declarations and formats',
     from: /^panel\//,
     to: '^src/(?!operations/[^/]+$|foundation/(?:[^/]+$|domain/|identity/))',
   },
@@ -91,9 +91,9 @@ const SHARED_FORMATS: readonly string[] = [
   'src/foundation/identity/wallet-text.ts',
   'src/foundation/records/record.ts',
 ];
-/** What browsers load: the page of the panel, and what other programs import. */
+/** Entry points that browsers load: the panel, and the client for browsers. */
 const IN_BROWSERS: readonly string[] = ['panel/src/main.tsx', 'src/surfaces/client/browser.ts'];
-/** Packages that run in a browser too. */
+/** Packages that run in browsers. */
 const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
   '@noble/curves',
   '@noble/hashes',
@@ -105,7 +105,7 @@ const BROWSER_PACKAGES: ReadonlySet<string> = new Set([
   'uqr',
 ]);
 
-/** Imports against a rule, or that lead nowhere in production. */
+/** Imports that break a rule or do not resolve in production. */
 export function layerViolations(graph: ModuleGraph, production: ReadonlySet<string>): readonly string[] {
   const violations: string[] = [];
   for (const [file, { imports }] of graph) {
@@ -140,24 +140,27 @@ export function cycles(graph: ModuleGraph): readonly string[] {
   return found;
 }
 
-/** `void` before what a function gives: nothing but calls that give no promise may stand there. */
-const GIVEN_UP = /(?:=>|return) void (?!0\b)([^;,\n]*\S)/g;
+/** `void` before a returned expression. Only calls that return no promise are allowed there. */
+const VOID_RETURN = /(?:=>|return) void (?!0\b)([^;,\n]*\S)/g;
 const SYNCHRONOUS = /(?:\.(?:destroy|end|write|delete|push|add|send\?\.)\(|\+\+|--|\(\w+ = )/;
 
-/** Promises that are left alone without `detach`; those that stand by themselves the linter finds. */
-export function unowned(graph: ModuleGraph): readonly string[] {
+/** Discarded promises that do not use `detach`. The linter finds promises that are separate statements. */
+export function discardedPromises(graph: ModuleGraph): readonly string[] {
   return [...graph].flatMap(([file, { text }]) =>
-    [...text.matchAll(GIVEN_UP)]
+    [...text.matchAll(VOID_RETURN)]
       .filter(([, given = '']) => !/^[)|=}{[]/.test(given) && !SYNCHRONOUS.test(given))
-      .map(([all]) => `nobody owns its failure: ${file}: ${all}: use detach()`),
+      .map(([all]) => `unhandled rejection: ${file}: ${all}: use detach()`),
   );
 }
 
-/** The only module that may remove a listener of `error`: whatever it listens to keeps another one. */
+/** The only module that may remove a listener of `error`. It keeps another one attached. */
 const LISTENERS = 'src/foundation/stream-listeners.ts';
 const LOST_LISTENER = /\.(?:off|removeListener|once)\(\s*'error'|\.removeAllListeners\(|\bonce\([^()]*,\s*'listening'/g;
 
-/** Code that may leave a stream, socket or server without a listener for `error`: an error that comes later would end the process. */
+/**
+ * Code that may leave a stream, socket or server without an `error` listener. A later error would then crash the
+ * process.
+ */
 export function lostErrorListeners(graph: ModuleGraph): readonly string[] {
   return [...graph].flatMap(([file, { text }]) =>
     file === LISTENERS
@@ -180,7 +183,7 @@ if (import.meta.main) {
   const violations = [
     ...layerViolations(graph, production),
     ...cycles(graph),
-    ...unowned(graph),
+    ...discardedPromises(graph),
     ...lostErrorListeners(graph),
     ...browserViolations(graph, [...declarations, ...SHARED_FORMATS, ...IN_BROWSERS], BROWSER_PACKAGES),
   ];

@@ -1,10 +1,9 @@
 /**
- * Finds facts that are stated twice: a number, a list or a pattern that stands in two files, a bound
- * of a schema that is a bare number, one exported name for two things, and figures of the
- * documentation that are not those of the sources. Each finding says what to do about it.
+ * Finds facts that are stated twice: numbers, lists and patterns in two files, bare numbers as schema bounds, one name
+ * exported twice in a folder, and figures in the docs that differ from the sources. Each finding suggests a fix.
  *
- * A figure in a page of docs/ is checked where the name of its constant stands behind it, in a
- * comment that no reader sees: `64 KiB<!-- MAX_TEXT_BYTES -->`.
+ * A figure in a page is checked if an HTML comment with the name of its constant follows it: `64 KiB<!-- MAX_TEXT_BYTES
+ * -->`.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path/posix';
@@ -15,7 +14,7 @@ export interface Source {
   readonly text: string;
 }
 
-/** Constants of one name and value in several files that may change apart all the same, and why. */
+/** Constants of one name and value that are independent, with the reason. */
 const SEVERAL_FACTS: Readonly<Record<string, string>> = {
   VERSION: 'each format counts its own versions',
   ROW_OVERHEAD_BYTES: 'an estimate for each table',
@@ -36,11 +35,11 @@ const SEVERAL_FACTS: Readonly<Record<string, string>> = {
       'RETRY_JITTER',
       'RETRY_MS',
       'SWEEP_MS',
-    ].map((name) => [name, 'each part is tuned by itself']),
+    ].map((name) => [name, 'each part is tuned separately']),
   ),
 };
 
-/** What databases were once made like: nobody may change that with what holds today. */
+/** Schemas of released databases, which never change with the sources. */
 const FROZEN = /\/migrations\/|record-store-schema/;
 
 interface Constant {
@@ -60,13 +59,15 @@ function withoutComments(text: string): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(?<!:)\/\/ .*$/gm, '');
 }
 
-/** The members of a list, whatever their order. */
+/** The members of a list in sorted order. */
 function textsOf(list: string): string {
   const texts = [...list.matchAll(STRING)].map(([, text = '']) => text);
   return JSON.stringify(texts.sort((a, b) => (a < b ? -1 : 1)));
 }
 
-/** Numbers by the name, patterns whatever they are called: what is made of other names is no second statement. */
+/**
+ * The constants of a file: numbers by name, patterns by value. Constants computed from other names are not included.
+ */
 function constantsOf({ path, text }: Source): Constant[] {
   return [...withoutComments(text).matchAll(CONSTANT)].flatMap(([, exported, name = '', source = '']) => {
     const [, literal, quoted] = PATTERN.exec(source) ?? [];
@@ -75,7 +76,7 @@ function constantsOf({ path, text }: Source): Constant[] {
   });
 }
 
-/** Words that say nothing about what is counted: `MAX_LABEL`, `LABEL_MAX` and `MAX_LABEL_CHARS` are one. */
+/** Words without meaning for the comparison: `MAX_LABEL`, `LABEL_MAX` and `MAX_LABEL_CHARS` are one name. */
 const IDLE_WORDS = new Set(['MAX', 'CHARS', 'CHARACTERS', 'LENGTH', 'COUNT']);
 
 function meaningOf({ name, value }: Constant): string {
@@ -95,20 +96,20 @@ function filesOf(items: readonly { readonly path: string }[]): readonly string[]
 }
 
 const OWNER =
-  'Let one file own it and the others import it; what declarations and capabilities share is owned by src/foundation/domain/.';
+  'Define it in one file and import it in the others. Facts that declarations and capabilities share belong to src/foundation/domain/.';
 
 function numbersTwice(constants: readonly Constant[]): string[] {
   return [...grouped(constants, (constant) => `${meaningOf(constant)} ${constant.value}`).values()]
     .filter((group) => filesOf(group).length > 1 && !group.every(({ name }) => Object.hasOwn(SEVERAL_FACTS, name)))
     .map((group) => {
       const places = group.map(({ name, path }) => `${name} (${path})`).join(', ');
-      return `one fact in several files: ${places} are all ${group[0]?.value}. ${OWNER} Or say in SEVERAL_FACTS why they are several.`;
+      return `one fact in several files: ${places} are all ${group[0]?.value}. ${OWNER} If they are independent, add the reason to SEVERAL_FACTS.`;
     });
 }
 
 const LIST = /'[\w.:-]+'(?:\s*\|\s*'[\w.:-]+'){2,}|\[(?:\s*'[\w.:-]+',?){3,}\s*\]/g;
 
-/** Lists and unions of three texts and more. */
+/** Lists and unions of at least three strings. */
 function listsTwice(sources: readonly Source[]): string[] {
   const lists = sources.flatMap(({ path, text }) =>
     [...withoutComments(text).matchAll(LIST)].map(([list]) => ({ path, texts: textsOf(list) })),
@@ -117,13 +118,13 @@ function listsTwice(sources: readonly Source[]): string[] {
     .filter(([, group]) => filesOf(group).length > 1)
     .map(
       ([texts, group]) =>
-        `one list in several files: ${texts} stands in ${filesOf(group).join(' and ')}. ${OWNER} Its type is \`(typeof LIST)[number]\`.`,
+        `one list in several files: ${texts} is in ${filesOf(group).join(' and ')}. ${OWNER} Its type is \`(typeof LIST)[number]\`.`,
     );
 }
 
 const EXPORTED = /^export (?:abstract )?(?:async )?(?:class|function\*?|interface|type|const|enum) (\w+)/gm;
 
-/** Two files of one folder must not export the same name. Different folders may: the import says which is meant. */
+/** Two files of one folder must not export the same name. In different folders the import path distinguishes them. */
 function namesTwice(sources: readonly Source[]): string[] {
   const names = sources.flatMap(({ path, text }) =>
     [...text.matchAll(EXPORTED)].map(([, name = '']) => ({ name, path, key: `${dirname(path)} ${name}` })),
@@ -138,12 +139,12 @@ function namesTwice(sources: readonly Source[]): string[] {
 
 const BOUND = /\b((?:max|min)(?:Length|Items|Properties)|maximum|minimum): ([^,}\n]*\d[^,}\n]*)/g;
 
-/** Bounds of schemas that are numbers of their own; −1, 0 and 1 say no more than "any", "not negative" and "some". */
+/** Schema bounds that are bare numbers. −1, 0 and 1 are allowed. */
 function bareBounds({ path, text }: Source): string[] {
   return [...withoutComments(text).matchAll(BOUND)].flatMap(([, keyword = '', source = '']) => {
     const value = evaluate(source.trim(), new Map());
     if (value === undefined || Math.abs(value) <= 1) return [];
-    return `a limit without a name: ${keyword}: ${source.trim()} in ${path}. Import the constant that it is, or make one with its unit.`;
+    return `a limit without a name: ${keyword}: ${source.trim()} in ${path}. Import its constant, or define one with its unit.`;
   });
 }
 
@@ -165,14 +166,14 @@ const UNITS: Readonly<Record<string, number>> = {
   days: 86_400_000,
 };
 
-/** What a figure with its unit is in the unit of a constant. */
+/** A figure in the unit of a constant. */
 function inUnitOf(name: string, figure: string, unit: string | undefined): number {
   const number = Number(figure.replaceAll(',', ''));
   const scale = unit === undefined ? undefined : UNITS[unit];
   return scale === undefined ? number : (number * scale) / (/(?<!_PER)_S$/.test(name) ? 1000 : 1);
 }
 
-/** By name, the values that the sources have under it: where something is exported, only what is. */
+/** The values of each constant name in the sources. If a name is exported, only exported values count. */
 function valuesByName(sources: readonly Source[]): ReadonlyMap<string, ReadonlySet<number | undefined>> {
   const files = sources.map(({ text }) => constantsIn(text));
   const imported = unambiguous(files.flat());
@@ -192,16 +193,15 @@ function wrongFigures(pages: readonly Source[], sources: readonly Source[]): str
   return pages.flatMap(({ path, text }) =>
     [...text.matchAll(FIGURE)].flatMap(([, figure = '', unit, name = '']) => {
       const [value, ...others] = values.get(name) ?? [];
-      if (value === undefined) return `${path} names ${name}, which is no number of the sources.`;
-      if (others.length > 0)
-        return `${path} names ${name}, which several files have with different values: rename one.`;
+      if (value === undefined) return `${path} names ${name}, which is not a numeric constant of the sources.`;
+      if (others.length > 0) return `${path} names ${name}, which has different values in several files. Rename one.`;
       if (inUnitOf(name, figure, unit) === value) return [];
-      return `${path} says ${figure}${unit === undefined ? '' : ` ${unit}`} where ${name} is ${value}: mend the page, or the constant.`;
+      return `${path} says ${figure}${unit === undefined ? '' : ` ${unit}`} but ${name} is ${value}. Fix the page or the constant.`;
     }),
   );
 }
 
-/** Everything that is wrong, one line each. */
+/** All findings, one line each. */
 export function findings(sources: readonly Source[], pages: readonly Source[]): string[] {
   const living = sources.filter(({ path }) => !FROZEN.test(path) && !path.endsWith('.d.ts'));
   return [
@@ -213,7 +213,7 @@ export function findings(sources: readonly Source[], pages: readonly Source[]): 
   ];
 }
 
-/** A run that reads fewer files than this has not looked. */
+/** Fewer files than this mean that the check did not find the sources. */
 const MIN_FILES = 100;
 
 if (import.meta.main) {
@@ -224,5 +224,5 @@ if (import.meta.main) {
   const found = findings(sources, read('docs/{,decisions/}*.md'));
   for (const line of found) console.error(line);
   if (found.length > 0) process.exit(1);
-  console.log(`facts: ${sources.length} files, none is stated twice`);
+  console.log(`facts: ${sources.length} files, no fact is stated twice`);
 }

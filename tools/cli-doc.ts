@@ -1,4 +1,4 @@
-/** Writes docs/cli.md from the commands themselves; `--check` only compares. */
+/** Writes docs/cli.md from the commands. `--check` compares only. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { type CommandText, clientProgram, describeCommand, svcdProgram } from './command-tree.ts';
 
@@ -6,20 +6,20 @@ const FILE = 'docs/cli.md';
 
 const HEAD = `# Command line
 
-This page is written from the commands themselves by \`tools/cli-doc.ts\`; change them there.
+This page is generated from the commands by \`tools/cli-doc.ts\`.
 
-\`svcd\` is the daemon, \`svc\` drives it. From a checkout: \`npm run -s svcd -- …\` and \`npm run -s svc -- …\`.
+\`svcd\` is the daemon, and \`svc\` controls it. From a checkout: \`npm run -s svcd -- …\` and \`npm run -s svc -- …\`.
 
-Results go to standard output, errors and progress to standard error. \`--json\` prints JSON for machines, \`--quiet\` the
-one essential value. Exit codes: 0 success, 1 the operation failed, 2 wrong usage, 3 the daemon is not reachable,
-4 refused (token or access list), 5 not found. What programs may rely on: [what stays as it is](stability.md).
+Results go to standard output, errors and progress to standard error. \`--json\` prints JSON, \`--quiet\` only the
+essential value. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 daemon not reachable, 4 denied (token or access
+list), 5 not found. Guarantees for programs: [stability](stability.md).
 
-\`svc\` finds the daemon through \`--api\`, else \`SVC_API\`, else what the daemon of this user wrote into its data
-directory, else http://127.0.0.1:2121. Where \`SVCD_DATA_DIR\` names a data directory, it is the daemon of that one and no
-other: without it a command fails with exit code 3. \`SVC_TOKEN\` holds the API token where one is needed.
+\`svc\` finds the daemon through \`--api\`, then \`SVC_API\`, then the data directory of this user's daemon, then
+http://127.0.0.1:2121. If \`SVCD_DATA_DIR\` is set, \`svc\` uses only the daemon of that directory and fails with exit
+code 3 if it is not running. \`SVC_TOKEN\` is the API token.
 
-Completions: \`source <(svc completion bash)\`, and likewise for \`zsh\` and \`fish\`. Installed from npm, \`man svc\` and
-\`man svcd\` say what stands here.
+Shell completion: \`source <(svc completion bash)\`, also for \`zsh\` and \`fish\`. An npm installation includes
+\`man svc\` and \`man svcd\`.
 `;
 
 function cell(text: string): string {
@@ -59,6 +59,6 @@ const page = [
 const text = `${page}\n`;
 if (!process.argv.includes('--check')) writeFileSync(FILE, text);
 else if (!existsSync(FILE) || readFileSync(FILE, 'utf8') !== text) {
-  console.error(`${FILE} is not what the commands say: run "npm run docs"`);
+  console.error(`${FILE} is out of date. Run "npm run docs".`);
   process.exit(1);
 }

@@ -1,10 +1,10 @@
-/** The commands of `svc` and `svcd` as they are, for the pages that are written from them. */
+/** The commands of `svc` and `svcd`, for the generated pages. */
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { daemonProgram } from '../src/daemon/args.ts';
 import { buildProgram } from '../src/surfaces/cli/program.ts';
 
-/** What is said of an argument or an option. */
+/** An argument or option with its description. */
 export interface Word {
   /** As it is typed: `--api <url>`. */
   readonly typed: string;
@@ -22,7 +22,7 @@ export interface CommandText {
   readonly commands: readonly CommandText[];
 }
 
-/** Commands that the command line adds by itself. */
+/** Commands that the command line library adds. */
 export const BUILT_IN: ReadonlySet<string> = new Set(['help', 'complete']);
 
 export function clientProgram(): Promise<Command> {
@@ -38,7 +38,7 @@ export function svcdProgram(): Command {
   );
 }
 
-/** The help of a command as it is printed. */
+/** The printed help of a command. */
 export function helpText(command: Command): string {
   let text = '';
   const capture = { writeOut: (part: string) => void (text += part), getOutHelpWidth: () => 400 };

@@ -1,10 +1,9 @@
 /**
- * Completes package-lock.json with the platform packages of other operating systems.
+ * Adds platform packages of other operating systems to package-lock.json.
  *
- * npm leaves an optional dependency out of the lock when the registry it talks to does not carry
- * it, and `npm ci` then refuses the lock. The names say the platform, so the entries can be written
- * down: npm skips them where `os` and `cpu` do not match. Run it after `npm install`:
- * `node tools/complete-lock.ts`. It prints what it added and changes nothing when all are there.
+ * npm omits an optional dependency from the lock if the registry does not carry it, and `npm ci` then rejects the lock.
+ * The platform is part of the package name, so this script can write the entries. npm skips entries whose `os` or `cpu`
+ * does not match. Run it after `npm install`. It prints the added packages.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 
@@ -78,7 +77,7 @@ for (const [path, entry] of Object.entries(lock.packages)) {
     const key = `node_modules/${name}`;
     if (lock.packages[key] !== undefined || lock.packages[`${path}/${key}`] !== undefined) continue;
     const platform = platformOf(name);
-    if (platform === null) throw new Error(`${name} is missing from the lock and its name says no platform`);
+    if (platform === null) throw new Error(`${name} is missing from the lock, and its name contains no platform`);
     lock.packages[key] = {
       version: range.replace(/^[~^]/, ''),
       ...(entry.dev === true ? { dev: true } : {}),

@@ -1,7 +1,4 @@
-/**
- * Writes the tables of docs/configuration.md, between their markers, from the configuration's
- * schema. `--check` writes nothing and fails where they are not what the schema says.
- */
+/** Writes the tables of docs/configuration.md from the configuration's schema. `--check` compares only. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CONFIG_KEYS, configSchema } from '../src/foundation/config/schema.ts';
@@ -31,7 +28,7 @@ function keyTable(): string {
   const { properties } = configSchema();
   const rows = CONFIG_KEYS.map((key) => {
     const schema: Described & (typeof properties)[typeof key] = properties[key];
-    const applies = schema['x-restart'] ? 'restart' : 'at once';
+    const applies = schema['x-restart'] ? 'restart' : 'immediately';
     const api = schema.readOnly ? 'no' : 'yes';
     const variable = schema['x-environment'];
     return `| \`${key}\` | ${typeOf(schema)} | ${shown(schema.default)} | ${applies} | ${api} | \`${variable}\` | ${schema.description} |`;
@@ -57,7 +54,7 @@ function fill(page: string, name: string, table: string): string {
   const start = `<!-- ${name} -->\n`;
   const from = page.indexOf(start);
   const to = page.indexOf(`\n<!-- /${name} -->`);
-  if (from < 0 || to < from) throw new Error(`docs/configuration.md has lost its markers for "${name}"`);
+  if (from < 0 || to < from) throw new Error(`docs/configuration.md lacks the markers for "${name}". Restore them.`);
   return page.slice(0, from + start.length) + table + page.slice(to);
 }
 
@@ -67,6 +64,6 @@ const filled = fill(fill(page, 'keys', keyTable()), 'turn', turnTable());
 if (!process.argv.includes('--check')) {
   writeFileSync(file, filled);
 } else if (filled !== page) {
-  console.error('docs/configuration.md is not what the schema says: run "node tools/configuration-doc.ts".');
+  console.error('docs/configuration.md is out of date. Run "npm run docs".');
   process.exitCode = 1;
 }

@@ -1,4 +1,4 @@
-/** Links between pages of the project that lead to no file, or to no heading of it. Addresses on the network are not asked. */
+/** Finds links between pages to missing files or headings. External links are not checked. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
@@ -25,9 +25,9 @@ export function deadLinks(): string[] {
       if (/^\w+:/.test(link)) continue;
       const [path = '', anchor] = link.split('#');
       const target = path === '' ? page : normalize(join(dirname(page), path));
-      const leads =
+      const exists =
         existsSync(target) && (anchor === undefined || !target.endsWith('.md') || anchorsOf(target).has(anchor));
-      if (!leads) dead.push(`${page}: ${link}`);
+      if (!exists) dead.push(`${page}: ${link}`);
     }
   }
   return dead;

@@ -1,6 +1,6 @@
 /**
- * `npm run demo`: the whole job on this machine, step by step. Three real daemons, each in a process
- * and a data directory of its own; nothing is left behind.
+ * `npm run demo`: shows svcd step by step on this machine. Runs three real daemons, each with its own data directory,
+ * and removes everything at the end.
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -20,7 +20,7 @@ interface DemoDaemon {
 
 const root = mkdtempSync(join(tmpdir(), 'svcd-demo-'));
 const daemons: DemoDaemon[] = [];
-/** The daemon that starts: it is waited for, so that it is stopped as well. */
+/** The daemon that is starting. Shutdown waits for it. */
 let starting: Promise<unknown> | null = null;
 let ending: Promise<void> | null = null;
 let stepNumber = 0;
@@ -34,7 +34,7 @@ function say(text: string): void {
 }
 
 async function startDaemon(name: string): Promise<DemoDaemon> {
-  if (ending !== null) throw new Error('the demonstration ends');
+  if (ending !== null) throw new Error('The demo is shutting down.');
   const checkout = join(import.meta.dirname, '..');
   const options = { dataDir: join(root, name), checkout, node: process.execPath };
   const started = LocalDaemon.start(options, daemons[0]?.daemon ?? null);
@@ -65,12 +65,12 @@ async function stopAll(): Promise<void> {
 }
 
 async function demo(): Promise<void> {
-  step('Three daemons start; the second and third know only the address of the first.');
+  step('Three daemons start. The second and third know only the address of the first.');
   const alice = await startDaemon('alice');
   const bob = await startDaemon('bob');
   const carol = await startDaemon('carol');
 
-  step('Bob runs a small web service. It knows nothing of svcd.');
+  step('Bob runs a small web service. It does not know about svcd.');
   const service = createServer((request, response) => {
     const caller = request.headers['svc-caller-aid'];
     response.setHeader('content-type', 'application/json');
@@ -81,30 +81,30 @@ async function demo(): Promise<void> {
   const address = service.address();
   if (address === null || typeof address === 'string') throw new Error('the service has no port');
   const bound = `127.0.0.1:${address.port}`;
-  say(`it listens on ${bound}, and only on this machine`);
+  say(`it listens on ${bound}, only on this machine`);
 
-  step('Alice and Bob make an identity each. No account, no server: a key is the identity.');
+  step('Alice and Bob each create an identity: a key, without an account or a server.');
   const aliceAid = await newAgent(alice);
   const bobAid = await newAgent(bob, `http://${bound}`);
 
-  step('Bob publishes where he is, and that he offers "demo.greet".');
+  step('Bob publishes an endpoint and the service "demo.greet".');
   const { seq, replicas } = await bob.client.agentPublish({ aid: bobAid });
-  say(`the signed endpoint record number ${seq} is kept by ${replicas} nodes`);
+  say(`${replicas} nodes store the signed endpoint record, number ${seq}`);
   await bob.client.serviceRegister({
     aid: bobAid,
     services: ['demo.greet'],
     name: 'Bob',
-    brief: 'Greets whoever calls',
+    brief: 'Greets its callers',
     protocols: ['http'],
   });
 
-  step('Carol, on the third daemon, asks who offers "demo.greet".');
+  step('Carol, on the third daemon, searches for "demo.greet".');
   const { entries } = await carol.client.discover({ services: ['demo.greet'] });
   for (const entry of entries) say(`${entry.name}: "${entry.brief}" (${entry.aid})`);
   const { endpoints } = await carol.client.resolve({ aid: bobAid });
-  say(`he is at ${endpoints.join(', ')}`);
+  say(`its endpoints: ${endpoints.join(', ')}`);
 
-  step('Alice calls Bob by his AID. Her identity is proven to him; his service reads it in a header.');
+  step('Alice calls Bob by AID. The call proves the identity of Alice, and the service reads it in a header.');
   const started = performance.now();
   const first = await alice.client.fetch({ aid: bobAid, path: '/hello' });
   const cold = performance.now() - started;
@@ -115,10 +115,10 @@ async function demo(): Promise<void> {
     `the first call took ${cold.toFixed(1)} ms (search, connection, proofs), the second ${(performance.now() - again).toFixed(1)} ms`,
   );
 
-  step('Bob lets in nobody but invited agents. Alice is refused; then he allows her.');
+  step('Bob denies all callers by default. Alice is refused, then allowed.');
   await bob.client.aclPatch({ aid: bobAid, default: 'deny' });
   const refusal = await alice.client.fetch({ aid: bobAid, path: '/hello' }).then(
-    () => 'she got in',
+    () => 'the call succeeded',
     (error: Error) => error.message,
   );
   say(`"${refusal}"`);
@@ -126,29 +126,29 @@ async function demo(): Promise<void> {
   const third = await alice.client.fetch({ aid: bobAid, path: '/hello' });
   say(`after that: status ${third.status}`);
 
-  step('Bob lets tunnels in too, and Alice opens one: any program can use it, and its bytes prove nothing.');
+  step('Bob accepts tunnels too, and Alice opens one. Any program can use it.');
   await bob.client.agentPatch({ aid: bobAid, service_tcp: `http+tcp://${bound}` });
   const tunnel = await alice.client.tunnelOpen({ aid: bobAid });
   const answer = await fetch(`http://${tunnel.listen}/through-the-tunnel`);
-  say(`http://${tunnel.listen}/through-the-tunnel answers: ${await answer.text()}`);
+  say(`http://${tunnel.listen}/through-the-tunnel: ${await answer.text()}`);
   say(`path ${tunnel.path}, round trip ${tunnel.rtt_ms.toFixed(1)} ms`);
 
   service.closeAllConnections();
   service.close();
 }
 
-/** Once, however the demonstration ends. */
+/** Runs once, for every kind of exit. */
 function end(code: number): void {
   ending ??= stopAll();
   void ending.finally(() => process.exit(code));
 }
 
-// A reader that has seen enough, such as `head`, closes the pipe.
+// A reader such as `head` closes the pipe early.
 process.stdout.on('error', () => end(0));
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(1));
 try {
   await demo();
-  step('Everything stops, and nothing is left on the disk.');
+  step('The daemons stop, and their data is removed.');
   end(0);
 } catch (error) {
   if (ending === null) console.error(error);

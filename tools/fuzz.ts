@@ -1,9 +1,9 @@
 /**
- * `npm run fuzz -- [options] [target …]`: feeds made-up inputs to every decoder and protocol that a
- * stranger reaches, or to the named ones, and says how many and what broke. See CONTRIBUTING.md.
+ * `npm run fuzz -- [options] [target …]`: fuzzes every decoder and protocol that strangers can reach, or the named
+ * targets. See CONTRIBUTING.md.
  *
- * `--seconds 60` for each target, or `--inputs 1000000` however long they take; `--seed 1` which inputs; `--list` only names the targets. What broke
- * a target is kept in `test/fuzz/corpus/`, and the tests feed it again.
+ * `--seconds 60` per target, or `--inputs 1000000` per target. `--seed 1` selects the inputs. `--list` prints the
+ * targets. Failing inputs are stored in `test/fuzz/corpus/`, and the tests run them again.
  */
 import { relative } from 'node:path';
 import { parseArgs, styleText } from 'node:util';
@@ -12,18 +12,18 @@ import { Fuzzer, type FuzzReport } from '../test/fuzz/engine/fuzzer.ts';
 import type { FuzzTarget } from '../test/fuzz/engine/target.ts';
 import { TARGETS } from '../test/fuzz/targets/index.ts';
 
-/** Seconds that this process has computed. */
-function worked(): number {
+/** CPU seconds that this process has used. */
+function cpuSeconds(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1e6;
 }
 
-/** Errors that nobody waited for: whoever made them, it was the input of that moment. */
-let escaped: unknown;
-const ESCAPES = ['uncaughtException', 'unhandledRejection'] as const;
+/** Unhandled errors. They belong to the input that is running. */
+let unhandled: unknown;
+const UNHANDLED_EVENTS = ['uncaughtException', 'unhandledRejection'] as const;
 
-function escape(error: unknown): void {
-  escaped ??= error ?? new Error('nothing was thrown');
+function recordUnhandled(error: unknown): void {
+  unhandled ??= error ?? new Error('an empty value was thrown');
 }
 
 function show(target: FuzzTarget, { inputs, outcomes, finding, slowest }: FuzzReport, seconds: number): void {
@@ -35,10 +35,10 @@ function show(target: FuzzTarget, { inputs, outcomes, finding, slowest }: FuzzRe
   if (finding === null) return;
   const { error } = finding;
   console.log(styleText('red', `  ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`));
-  console.log(`  kept as ${relative(process.cwd(), keep(target.name, finding.input))}`);
+  console.log(`  stored as ${relative(process.cwd(), keep(target.name, finding.input))}`);
 }
 
-/** How long to go on with a target: so many seconds, or so many inputs where they are given. */
+/** Length of a run: `inputs` if given, otherwise `seconds`. */
 interface Length {
   readonly seconds: number;
   readonly inputs: number | null;
@@ -46,25 +46,25 @@ interface Length {
 
 async function fuzz(target: FuzzTarget, length: Length, seed: number): Promise<boolean> {
   const prepared = await target.prepare();
-  for (const event of ESCAPES) process.on(event, escape);
-  const begin = worked();
+  for (const event of UNHANDLED_EVENTS) process.on(event, recordUnhandled);
+  const begin = cpuSeconds();
   const end = performance.now() + 1000 * length.seconds;
   try {
     const isOver = (inputs: number) =>
       length.inputs === null ? inputs % 64 === 0 && performance.now() >= end : inputs >= length.inputs;
-    const isEnough = (inputs: number) => escaped !== undefined || isOver(inputs);
+    const isEnough = (inputs: number) => unhandled !== undefined || isOver(inputs);
     const run = async (input: Uint8Array) => {
-      const said = await prepared.run(input);
-      if (escaped === undefined) return said;
-      const error = escaped;
-      escaped = undefined;
+      const outcome = await prepared.run(input);
+      if (unhandled === undefined) return outcome;
+      const error = unhandled;
+      unhandled = undefined;
       throw error;
     };
     const report = await new Fuzzer(target, { ...prepared, run }, seed).run(corpusOf(target.name), isEnough);
-    show(target, report, worked() - begin);
+    show(target, report, cpuSeconds() - begin);
     return report.finding === null;
   } finally {
-    for (const event of ESCAPES) process.off(event, escape);
+    for (const event of UNHANDLED_EVENTS) process.off(event, recordUnhandled);
     await prepared.close?.();
   }
 }
@@ -79,7 +79,7 @@ const { values, positionals } = parseArgs({
   },
 });
 const unknown = positionals.filter((name) => !TARGETS.some((target) => target.name === name));
-if (unknown.length > 0) throw new Error(`there is no target ${unknown.join(', ')}`);
+if (unknown.length > 0) throw new Error(`Unknown target: ${unknown.join(', ')}. Use --list to see all targets.`);
 const chosen = TARGETS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 if (values.list) for (const { name } of chosen) console.log(name);
 else {

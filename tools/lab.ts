@@ -1,13 +1,13 @@
 /**
- * `npm run lab -- [--tries 20] [--only group,pair] [--copies 1] [--at-once 1] [--round-trip 40] [--loss 0] [--slow 3000]
- * [--logs directory]`: real daemons at every place that nodes have on the Internet, each pair of places
- * (`cone-symmetric`: a caller behind the one, a called node behind the other) tried so many times from no connection at
- * all, over paths of a round trip in milliseconds, which lose a part of the packets (0 to 1).
+ * `npm run lab -- [--tries 20] [--only group,pair] [--copies 1] [--at-once 1] [--round-trip 40] [--loss 0] [--slow
+ * 3000] [--logs directory]`: connects real daemons behind every kind of NAT and firewall. A pair such as
+ * `cone-symmetric` is a caller behind a cone NAT and a called node behind a symmetric one. Each try starts without a
+ * connection. `--round-trip` is in milliseconds, `--loss` a share from 0 to 1.
  *
- * `--only` takes pairs and groups: open, from-open, cones, birthday, ipv6, relay. Two nodes are tried every 20 seconds,
- * as the limits that they have towards each other allow it; with more copies of all nodes others are tried meanwhile.
- * With more than one try at once, times are upper bounds. The logs of tries that miss a promise or take longer than
- * `--slow` milliseconds are kept. Exit code 1 where a promise is missed.
+ * `--only` selects pairs and groups: open, from-open, cones, birthday, ipv6, relay. Rate limits allow one try per pair
+ * of nodes every 20 seconds. `--copies` adds copies of all nodes, which are used in between. With `--at-once` above 1,
+ * times are upper bounds. Logs are stored for tries that miss a promise or take longer than `--slow` milliseconds. Exit
+ * code 1 if a promise is missed.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
@@ -20,8 +20,8 @@ import { type Tried, tryPair } from '../test/lab/tries.ts';
 import { columns, HEAD, judge, pooled } from '../test/lab/verdicts.ts';
 import { World } from '../test/lab/world.ts';
 
-/** How often one who waits for the end of another's try looks, milliseconds. */
-const LOOK_MS = 100;
+/** Poll interval while another try runs, milliseconds. */
+const POLL_MS = 100;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -40,7 +40,7 @@ const pairs = pairsNamed([...positionals, ...values.only.split(',').filter((name
 const copies = Number(values.copies);
 const results = new Map<Pair, Tried[]>(pairs.map((pair) => [pair, []]));
 
-/** What the daemons of a try have written, in files of their own. */
+/** Stores the output of the daemons of a try, one file per daemon. */
 async function keepLogs(world: World, { pair, copy }: Slot, number: number): Promise<void> {
   const directory = join(values.logs, `${pairName(pair)}-${number}`);
   mkdirSync(directory, { recursive: true });
@@ -53,13 +53,13 @@ async function keepLogs(world: World, { pair, copy }: Slot, number: number): Pro
     writeFileSync(join(directory, `${name}.log`), await daemon.output());
 }
 
-/** Makes tries until none is left. */
+/** Runs tries until all are done. */
 async function work(world: World, schedule: Schedule): Promise<void> {
   for (;;) {
     const next = schedule.next(performance.now());
     if (next === null) return;
     if (typeof next === 'number') {
-      await delay(Math.min(next, LOOK_MS));
+      await delay(Math.min(next, POLL_MS));
       continue;
     }
     const tried = await tryPair(world, next);
@@ -68,9 +68,9 @@ async function work(world: World, schedule: Schedule): Promise<void> {
     const number = all.push(tried);
     const { missed } = judge(next.pair, [tried]);
     const [ms, lastMs] = [tried.ms, tried.lastMs].map(Math.round);
-    const way = `${tried.first} after ${ms} ms, ${tried.last} after ${lastMs} ms`;
+    const paths = `${tried.first} after ${ms} ms, ${tried.last} after ${lastMs} ms`;
     const at = new Date().toISOString().slice(11, 23);
-    console.log(`${at} ${pairName(next.pair)} ${number}: ${way} ${missed.join('; ')}`.trimEnd());
+    console.log(`${at} ${pairName(next.pair)} ${number}: ${paths} ${missed.join('; ')}`.trimEnd());
     if (missed.length > 0 || tried.ms > Number(values.slow)) await keepLogs(world, next, number);
   }
 }

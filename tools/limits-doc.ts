@@ -1,24 +1,23 @@
 /**
- * Writes docs/limits.md: every limit and time-out of the sources, that is every top-level constant
- * with a number whose name begins with `MAX_` or `MIN_` or ends with its unit. Sizes of formats
- * (`KEY_BYTES`) and rates (`NS_PER_S`) count only where they have a docstring. `--check` writes nothing and fails where
- * the page is not what the sources say.
+ * Writes docs/limits.md: every limit and timeout of the sources. These are top-level numeric constants that start with
+ * `MAX_` or `MIN_` or end with a unit. Format sizes (`KEY_BYTES`) and rates (`NS_PER_S`) count only if they have a
+ * docstring. `--check` compares only.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { countText, sizeText, timeText } from '../src/foundation/quantities.ts';
 
-/** A top-level constant that is made of numbers. */
+/** A top-level numeric constant. */
 interface Constant {
   readonly name: string;
   /** As written: `64 * 1024`. */
   readonly source: string;
-  /** Its docstring; empty where it has none. */
+  /** Its docstring, or empty. */
   readonly meaning: string;
   readonly isExported: boolean;
 }
 
-/** A docstring directly above, the name, and what is assigned. */
+/** An optional docstring, the name and the assigned value. */
 const CONSTANT =
   /^(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?(export )?const ([A-Z][A-Z0-9_]*)(?:: \w+)? =\s+([\w\s.*+()-]+);$/gm;
 const IS_LIMIT = /^(MAX|MIN)_|_(BYTES|MS|S|COUNT)$/;
@@ -41,7 +40,7 @@ export function isLimit({ name, meaning }: Constant): boolean {
   return IS_LIMIT.test(name) && (meaning !== '' || !IS_OTHER.test(name));
 }
 
-/** The number that products, sums and differences of numbers and named constants make; undefined for anything else. */
+/** Evaluates products, sums and differences of numbers and named constants. Undefined for anything else. */
 export function evaluate(source: string, named: ReadonlyMap<string, string>, depth = 0): number | undefined {
   if (depth > 5) return undefined;
   let sum = 0;
@@ -85,7 +84,7 @@ the answer is \`413 too_large\`, over a quota \`413 quota_exceeded\`, over a rat
 \`504 timeout\`.
 `;
 
-/** What a name stands for that a file imports: only where no two files export different things under it. */
+/** Exported constants by name, without names that have several values. */
 export function unambiguous(constants: readonly Constant[]): Map<string, string> {
   const named = new Map<string, string>();
   const several = new Set<string>();
@@ -128,7 +127,7 @@ if (import.meta.main) {
   if (!process.argv.includes('--check')) {
     writeFileSync(file, text);
   } else if (!existsSync(file) || readFileSync(file, 'utf8') !== text) {
-    console.error('docs/limits.md is not what the sources say: run "node tools/limits-doc.ts".');
+    console.error('docs/limits.md is out of date. Run "npm run docs".');
     process.exitCode = 1;
   }
 }

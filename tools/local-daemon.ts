@@ -1,4 +1,4 @@
-/** A daemon of this or of another checkout, on loopback and in a directory of its own, for tools that show or measure. */
+/** A daemon of this or another checkout on loopback, with its own data directory, for demos and measurements. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -11,14 +11,14 @@ interface LocalDaemonOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** The environment without settings of svcd, and without anything that npm adds for its scripts. */
+/** The environment without svcd's settings and npm's additions. */
 export function plainEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVCD?_|npm_)/i.test(name)));
 }
 
 export class LocalDaemon implements AsyncDisposable {
   readonly #process: ChildProcess;
-  /** Where its API answers, as a URL. */
+  /** URL of its API. */
   readonly api: string;
   /** Its address in the record network. */
   readonly dht: string;
@@ -29,7 +29,7 @@ export class LocalDaemon implements AsyncDisposable {
     this.dht = dht;
   }
 
-  /** @param known the daemon by which it comes into the network; null for the first one */
+  /** @param known a daemon of the network to join; null for the first daemon */
   static async start(options: LocalDaemonOptions, known: LocalDaemon | null): Promise<LocalDaemon> {
     const { dataDir, checkout, node, env = plainEnvironment() } = options;
     const bootstrap = known === null ? [] : ['--bootstrap', known.dht];
@@ -43,7 +43,8 @@ export class LocalDaemon implements AsyncDisposable {
       once(child, 'message') as Promise<{ api_addr: string; dht_addr: string }[]>,
       once(child, 'exit').then(() => []),
     ]);
-    if (ready === undefined) throw new Error(`svcd did not start in ${dataDir}`);
+    if (ready === undefined)
+      throw new Error(`svcd did not start with the data directory ${dataDir}. Its errors are above.`);
     return new LocalDaemon(child, `http://${ready.api_addr}`, ready.dht_addr);
   }
 

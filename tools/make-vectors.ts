@@ -1,7 +1,6 @@
 /**
- * Writes the test vectors in test/vectors/, against which another implementation can check itself.
- * `node tools/make-vectors.ts --check` writes nothing and fails where a file is not what it would
- * write. wallet.json is not made here: independent libraries made its signatures.
+ * Writes the test vectors in test/vectors/ for other implementations. `--check` compares only. wallet.json is not
+ * generated: independent libraries made its signatures.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { aidVectors } from './vectors/aid.ts';
@@ -27,7 +26,7 @@ for (const [name, content] of Object.entries(files)) {
   const text = `${JSON.stringify(content, null, 2)}\n`;
   if (!check) writeFileSync(path, text);
   else if (readFileSync(path, 'utf8') !== text) {
-    console.error(`test/vectors/${name}.json is not what tools/make-vectors.ts makes`);
+    console.error(`test/vectors/${name}.json is out of date. Run "node tools/make-vectors.ts".`);
     process.exitCode = 1;
   }
 }

@@ -1,19 +1,19 @@
-/** What the sources import: the graph that the checks of the architecture walk. */
+/** The import graph of the sources, for the architecture check. */
 import { globSync, readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** A module of ours. */
+/** A module of this repository. */
 export interface Module {
   readonly text: string;
-  /** Where its imports lead, those of types too: a path of ours, `node:…`, or the name of a package. */
+  /** Its imports, type imports included: a path, `node:…`, or a package name. */
   readonly imports: readonly string[];
 }
 
 /** Modules by their path from the root of the repository. */
 export type ModuleGraph = ReadonlyMap<string, Module>;
 
-// Biome keeps imports in this form; anything else would be seen by the type checker and not here.
+// Biome formats all imports like this.
 const IMPORT = /(?:^|\n)(?:import|export)\s[^;]*?from '([^']+)'|(?:^|\n)import '([^']+)'|\bimport\('([^']+)'\)/g;
 
 function target(file: string, specifier: string): string {
@@ -26,7 +26,7 @@ function target(file: string, specifier: string): string {
     .join('/');
 }
 
-/** The graph of source texts. */
+/** Builds the graph from source texts. */
 export function moduleGraph(texts: Readonly<Record<string, string>>): ModuleGraph {
   return new Map(
     Object.entries(texts).map(([file, text]) => {
@@ -37,7 +37,7 @@ export function moduleGraph(texts: Readonly<Record<string, string>>): ModuleGrap
   );
 }
 
-/** The graph of the sources in the working directory, those of the panel too. */
+/** The graph of src/ and panel/src/ in the working directory. */
 export function readSources(): ModuleGraph {
   const files = globSync(['src/**/*.ts', 'panel/src/**/*.{ts,tsx}']).map((file) => file.replaceAll('\\', '/'));
   return moduleGraph(Object.fromEntries(files.map((file) => [file, readFileSync(file, 'utf8')])));

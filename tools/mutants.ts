@@ -1,9 +1,9 @@
 /**
- * `npm run mutants [-- options] [folder or file …]`: plants faults in the sources, one at a time, and
- * says which of them the unit tests of the same folder notice. See docs/decisions/0018.
+ * `npm run mutants [-- options] [folder or file …]`: plants faults in the sources, one at a time, and reports which
+ * faults the unit tests of the same folder notice. See docs/decisions/0018.
  *
- * `--count 100` how many, taken at random; `--seed 1` which; `--jobs 2` at a time; `--min 85` fails
- * below this percentage. The checkout is not touched: everything happens in copies of it.
+ * `--count 100` faults at random, chosen by `--seed 1`, `--jobs 2` in parallel. `--min 85` fails below this percentage.
+ * Runs in copies of the checkout.
  */
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,14 +19,14 @@ interface Result {
 
 const FOLDERS = ['src/foundation', 'src/network', 'src/capabilities'];
 
-/** So many of them, chosen by the seed; the same seed chooses the same from the same sources. */
+/** A random sample of `count` items. The same seed and sources give the same sample. */
 export function sample<T>(items: readonly T[], count: number, seed: number): T[] {
   const random = new Random(seed);
   const rest = [...items];
   return Array.from({ length: Math.min(count, rest.length) }, () => rest.splice(random.below(rest.length), 1)).flat();
 }
 
-/** Noticed of all, by whatever `group` says of a file. */
+/** The share of noticed faults per group. */
 export function shares(results: readonly Result[], group: (file: string) => string): string[] {
   const groups = Map.groupBy(results, ({ mutant }) => group(mutant.file));
   return [...groups]
@@ -42,22 +42,22 @@ function percent(results: readonly Result[]): number {
   return results.length === 0 ? 100 : (100 * noticed) / results.length;
 }
 
-/** The first so many parts of a path: 2 is the layer, 3 the folder in it. */
+/** The first `count` folders of a path: 2 is the layer, 3 the folder in it. */
 const parts = (count: number) => (file: string) => {
   const folders = file.split('/').slice(0, -1);
   return folders.slice(0, count).join('/');
 };
 
-function whole(name: string, text: string, least: number): number {
+function parseInteger(name: string, text: string, least: number): number {
   const value = Number(text);
-  if (!Number.isInteger(value) || value < least) throw new Error(`--${name}: a whole number from ${least} is needed`);
+  if (!Number.isInteger(value) || value < least) throw new Error(`--${name} needs an integer of at least ${least}.`);
   return value;
 }
 
 function sourcesIn(root: string, named: readonly string[]): string[] {
   const files = named.flatMap((name) => {
     const path = name.replaceAll('\\', '/').replace(/\/$/, '');
-    if (!path.startsWith('src/')) throw new Error(`${name} is not in src/`);
+    if (!path.startsWith('src/')) throw new Error(`${name} is not in src/. Name files or folders of src/.`);
     return statSync(join(root, path)).isFile() ? [path] : globSync(`${path}/**/*.ts`, { cwd: root });
   });
   return [...new Set(files)].filter((file) => !file.endsWith('.d.ts')).sort();
@@ -78,8 +78,8 @@ async function run(): Promise<void> {
       min: { type: 'string', default: '0' },
     },
   });
-  const [count, seed] = [whole('count', values.count, 1), whole('seed', values.seed, 0)];
-  const [jobs, min] = [whole('jobs', values.jobs, 1), whole('min', values.min, 0)];
+  const [count, seed] = [parseInteger('count', values.count, 1), parseInteger('seed', values.seed, 0)];
+  const [jobs, min] = [parseInteger('jobs', values.jobs, 1), parseInteger('min', values.min, 0)];
   const root = join(import.meta.dirname, '..');
   const files = sourcesIn(root, positionals.length > 0 ? positionals : FOLDERS);
   const all = files.flatMap((file) => mutantsOf(file, readFileSync(join(root, file), 'utf8')));

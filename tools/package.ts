@@ -1,8 +1,7 @@
 /**
- * `npm run package [-- --out <folder>] [--only single-file]`: svcd for machines without Node. Writes one program that is
- * `svc` and `svcd`, and on Linux a container image with nothing but that program, its libraries and their licences, as one
- * file. Both are for the kind of machine that this runs on. `SOURCE_DATE_EPOCH` (seconds since 1970) sets the time that
- * stands in the image.
+ * `npm run package [-- --out <folder>] [--only single-file]`: packages svcd for machines without Node. Writes one
+ * program that is both `svc` and `svcd`, and on Linux a container image with that program, its libraries and their
+ * licenses. Both are for this machine's platform. `SOURCE_DATE_EPOCH` (seconds since 1970) sets the image's timestamp.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,7 @@
 /**
- * `node tools/picture-panel.ts`: opens the panel of a daemon that has agents, a link, a tunnel and something waiting, and
- * keeps what Chromium shows as `docs/panel-*.png`. Identities differ from run to run, so no test compares the pictures.
+ * `node tools/picture-panel.ts`: opens the panel of a daemon with agents, a link, a tunnel and pending requests, and
+ * saves Chromium's screenshots as `docs/panel-*.png`. Identities differ from run to run, so no test compares the
+ * pictures.
  */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,10 +18,10 @@ type Api = Client<typeof operations>;
 
 const checkout = join(import.meta.dirname, '..');
 const root = mkdtempSync(join(tmpdir(), 'svcd-panel-'));
-/** The first sample of the traffic is taken after a minute. */
+/** Long enough for three traffic samples, which are taken every minute. */
 const FIRST_SAMPLES_MS = 190_000;
 const CALL_EVERY_MS = 500;
-/** Until a page has all that it asks for. */
+/** Time for a page to load its data. */
 const SETTLED_MS = 3_000;
 
 async function agent(api: Api, name: string, brief: string, offers: string[], serviceTcp = ''): Promise<string> {

@@ -1,13 +1,19 @@
 /**
- * `node tools/python-tools.ts`: an environment of its own for the Python programs that tests drive, with the packages of
- * `test/python/requirements.txt`. Where Python or the packages are not to be had it says so and changes nothing: the
- * tests that need them are skipped, by name. The exit code is 0 in either case.
+ * `node tools/python-tools.ts`: installs the packages of `test/python/requirements.txt` into a virtual environment for
+ * the tests. If Python or a package is not available, it prints that, and the tests that need them are skipped. The
+ * exit code is always 0.
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
-import { PYTHON, PYTHON_ENVIRONMENT, PYTHON_INSTALLED, PYTHON_REQUIREMENTS, pythonTools } from './python-place.ts';
+import {
+  PYTHON,
+  PYTHON_ENVIRONMENT,
+  PYTHON_INSTALLED,
+  PYTHON_REQUIREMENTS,
+  pythonTools,
+} from './python-environment.ts';
 
-/** How long the packages may take to come, milliseconds. */
+/** Timeout of the installation, milliseconds. */
 const LIMIT_MS = 300_000;
 
 function run(program: string, ...args: readonly string[]): boolean {
@@ -29,6 +35,8 @@ if (pythonTools() === null) {
   if (make()) console.log(`${count} Python packages for tests are in ${PYTHON_ENVIRONMENT}`);
   else {
     rmSync(PYTHON_ENVIRONMENT, { recursive: true, force: true });
-    console.error(`The Python packages of ${PYTHON_REQUIREMENTS} are not to be had: tests that need them are skipped.`);
+    console.error(
+      `The Python packages of ${PYTHON_REQUIREMENTS} could not be installed. Tests that need them are skipped.`,
+    );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Records anew what `svc --json` and its exit codes promise to programs, in `test/vectors/cli-json.json`:
- * after a release that was allowed to break some of it, and whenever a command or a member is new.
+ * Updates `test/vectors/cli-json.json`, the recorded `--json` members and exit codes of `svc`. Run it after a release
+ * that may break them, or when a command or member is new.
  */
 import { spawnSync } from 'node:child_process';
 

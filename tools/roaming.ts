@@ -1,7 +1,7 @@
 /**
- * `npm run lab:roaming -- [--tries 10] [--sleep 10] [change …]`: how soon a tunnel between real daemons moves bytes again
- * when a network changes under it, over so many changes of each kind, and once after a sleep of so many minutes. Exit code
- * 1 where the promise of five seconds is missed.
+ * `npm run lab:roaming -- [--tries 10] [--sleep 10] [change …]`: measures how fast a tunnel between real daemons
+ * recovers from a change of network, `--tries` times per kind of change, and once after a sleep of `--sleep` minutes.
+ * Exit code 1 if the promise of five seconds is missed.
  */
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,11 +12,11 @@ import { Internet } from '../test/support/lab/internet.ts';
 import type { NatKind } from '../test/support/lab/nat.ts';
 
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** Of 100 changes 95 are recovered from so soon, milliseconds. */
+/** 95 of 100 changes must recover within this time, milliseconds. */
 const PROMISED_MS = 5_000;
-/** From one change to the next, so that none meets what the last one left, milliseconds. */
+/** Pause between changes, so that each starts from a stable state, milliseconds. */
 const REST_MS = 12_000;
-/** What is idle is watched so long for its bytes, milliseconds. */
+/** Duration of the idle measurement, milliseconds. */
 const IDLE_MS = 60_000;
 
 const { values, positionals } = parseArgs({
@@ -29,7 +29,7 @@ function quantile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;
 }
 
-/** Packets of the engine on a quiet connection are about as many in either direction; each has headers of IP and UDP. */
+/** The engine sends about as many packets as it receives on a quiet connection. Each has IP and UDP headers. */
 const HEADER_BYTES = 28;
 
 interface NodeLinks {
@@ -41,7 +41,7 @@ interface NodeLinks {
   }[];
 }
 
-/** Bytes of the busiest connection to a helper so far. */
+/** Bytes so far on the busiest connection to a helper. */
 async function helperBytes(daemon: LabDaemon): Promise<number> {
   const { links } = await daemon.call<NodeLinks>('GET', '/node/links');
   const direct = links.filter(({ path }) => path === 'direct');
@@ -56,7 +56,7 @@ interface World extends AsyncDisposable {
   readonly carry: readonly (() => Promise<void>)[];
 }
 
-/** A node that is carried from network to network, and one at home behind a router that keeps ports. */
+/** A mobile node, and a node at home behind a router with endpoint-independent ports. */
 async function startWorld(kind: NatKind): Promise<World> {
   const internet = await Internet.open();
   const daemons: LabDaemon[] = [];
@@ -100,14 +100,14 @@ let isKept = true;
 
 type Change = (world: World, turn: number) => Promise<unknown>;
 
-/** Both machines sleep, and wake up together. */
+/** Both machines sleep and wake up together. */
 async function bothSleep({ mobile, home }: World, ms: number): Promise<void> {
   await Promise.all([mobile, home].map((one) => one.signal('SIGSTOP')));
   await sleep(ms);
   await Promise.all([mobile, home].map((one) => one.signal('SIGCONT')));
 }
 
-/** By the name that is typed. */
+/** By command line name. */
 const CHANGES: Readonly<Record<string, { readonly what: string; readonly times: number; readonly change: Change }>> = {
   carried: {
     what: 'carried to another network',
@@ -128,7 +128,7 @@ const CHANGES: Readonly<Record<string, { readonly what: string; readonly times: 
   },
 };
 
-/** Times of one kind of change: until bytes flow again, and until a new connection brings something back. */
+/** Measures one kind of change: until bytes flow again, and until a new connection works. */
 async function measure(kind: NatKind, world: World, { what, times, change }: (typeof CHANGES)[string]): Promise<void> {
   const { mobile, listen } = world;
   const flows: number[] = [];
@@ -157,7 +157,7 @@ async function measure(kind: NatKind, world: World, { what, times, change }: (ty
 }
 
 const chosen = Object.keys(CHANGES).filter((name) => positionals.length === 0 || positionals.includes(name));
-if (chosen.length === 0) throw new Error(`changes are ${Object.keys(CHANGES).join(', ')}`);
+if (chosen.length === 0) throw new Error(`Unknown change. Use ${Object.keys(CHANGES).join(', ')}.`);
 for (const kind of ['cone', 'symmetric'] as const) {
   await using world = await startWorld(kind);
   const { mobile } = world;

@@ -1,15 +1,15 @@
 /**
- * Runs the tests: unit and integration tests with coverage, then the end-to-end tests, which start
- * real daemons. `node tools/run-tests.ts <pattern …>` runs only what is named, without coverage.
- * The programs are built before, so that no test waits for it. A file that takes too long is killed with all that it
- * started, and counts as failed; tests that were skipped are named at the end, with what they lack.
+ * Runs unit and integration tests with coverage, then the end-to-end tests, which start real daemons. `node
+ * tools/run-tests.ts <pattern …>` runs only matching files, without coverage. The programs are built first. A file over
+ * its time limit is killed with its child processes and counts as failed. Skipped tests are listed at the end with the
+ * reason.
  */
 import { spawnSync } from 'node:child_process';
 import { runGroup } from './test-group.ts';
 
-/** Test files at a time: more would only wait for each other on two cores. */
+/** Test files in parallel. The machine is assumed to have two cores. */
 const CONCURRENCY = 2;
-/** Lines that the unit and integration tests must reach, percent. */
+/** Line coverage that unit and integration tests must reach, percent. */
 const MIN_LINE_COVERAGE = 85;
 
 const UNIT = 'test/{foundation,network,capabilities,operations,surfaces,panel,daemon,tools,fuzz}/**/*.test.ts';
@@ -20,7 +20,7 @@ const COVERAGE = [
   `--test-coverage-lines=${MIN_LINE_COVERAGE}`,
 ];
 
-/** How long a test file, or a process that it leaves behind, may run, milliseconds: several times what the longest takes. */
+/** Time limit of a test file or a process that it leaves behind, milliseconds. Several times the usual maximum. */
 const FILE_LIMIT_MS = 600_000;
 const REPORTERS = ['spec', './tools/skipped-tests.ts'].flatMap((reporter) => [
   `--test-reporter=${reporter}`,
@@ -32,8 +32,7 @@ async function run(patterns: readonly string[], options: readonly string[] = [])
     program: process.execPath,
     args: ['--test', `--test-concurrency=${CONCURRENCY}`, ...REPORTERS, ...options, ...patterns],
     limitMs: FILE_LIMIT_MS,
-    onKilled: (command) =>
-      console.error(`killed, as it ran for more than ${FILE_LIMIT_MS / 60_000} minutes: ${command}`),
+    onKilled: (command) => console.error(`killed after ${FILE_LIMIT_MS / 60_000} minutes: ${command}`),
   });
   if (code !== 0) process.exit(code);
 }

@@ -15,7 +15,7 @@ import { rawPublicKey } from '../src/foundation/identity/keys.ts';
 
 function newKey(file: string): string {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  // Never replaces a key: releases that it signed would be the last ones.
+  // Never overwrites a key: its owner could sign no further releases.
   writeFileSync(file, privateKey.export({ format: 'pem', type: 'pkcs8' }), { mode: 0o600, flag: 'wx' });
   return toHex(rawPublicKey(publicKey));
 }

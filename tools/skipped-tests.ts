@@ -1,17 +1,17 @@
-/** A reporter for `node --test` beside its own: names the tests that were skipped, by what they lack. */
+/** An additional reporter for `node --test` that lists skipped tests by reason. */
 
 interface Event {
   readonly type: string;
   readonly data?: { readonly name?: string; readonly skip?: string | boolean };
 }
 
-/** The lines of the summary; none where nothing was skipped. */
+/** The lines of the summary. None without skipped tests. */
 export default async function* skippedTests(events: AsyncIterable<Event>): AsyncGenerator<string> {
   const byReason = new Map<string, string[]>();
   for await (const { type, data } of events) {
     const { name = '', skip = false } = data ?? {};
     if (type !== 'test:pass' || skip === false) continue;
-    const reason = typeof skip === 'string' && skip !== '' ? skip : 'for no reason that is said';
+    const reason = typeof skip === 'string' && skip !== '' ? skip : 'no reason given';
     byReason.set(reason, [...(byReason.get(reason) ?? []), name]);
   }
   if (byReason.size === 0) return;

@@ -1,10 +1,10 @@
 /**
- * `npm run soak -- [--hours 24] [--rounds 60]`: real daemons under everyday load, hour after hour of it as fast as the
- * machine allows, and what each of them holds at the end of every hour. A figure that grows from the second third of
- * the hours to the last is a leak: it is named, and the exit code is 1.
+ * `npm run soak -- [--hours 24] [--rounds 60]`: runs real daemons under everyday load as fast as the machine allows,
+ * and prints their resources after every simulated hour. A figure that grows from the second third of the hours to the
+ * last is reported as a leak, with exit code 1.
  *
- * An hour is so many rounds; a round is calls, a tunnel, notes, chat, a room, publications, searches, event streams
- * that come and go, requests that are refused, and datagrams that mean nothing.
+ * An hour is `--rounds` rounds. A round is calls, a tunnel, notes, chat, a group, publications, searches, short event
+ * streams, rejected requests, and random datagrams.
  */
 import { randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
@@ -20,7 +20,7 @@ import { eventually } from '../test/support/eventually.ts';
 import { tool } from '../test/support/moving.ts';
 
 const MIB = 1024 * 1024;
-/** Growth from the second third of the hours to the last that is none: caches fill, and figures waver. */
+/** Tolerated growth from the second third of the hours to the last. Caches fill, and figures vary. */
 const STEADY = 1.15;
 const CLOCK_TICKS_PER_S = 100;
 
@@ -33,7 +33,7 @@ interface Party {
 
 type Figures = Readonly<Record<'memory MiB' | 'descriptors' | 'threads' | 'disk MiB' | 'CPU s', number>>;
 
-/** What a daemon holds now; CPU since it started. */
+/** Current resources of a daemon, and CPU since its start. */
 function figuresOf({ daemon }: Party): Figures {
   const proc = `/proc/${daemon.process.pid}`;
   const stat = readFileSync(`${proc}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
@@ -75,7 +75,7 @@ async function subscribe({ daemon, aid }: Party): Promise<void> {
   leave.abort();
 }
 
-/** Nothing that anybody sent: of every length, to the record network and to QUIC. */
+/** Random datagrams of various lengths to the record network and QUIC. */
 async function noise({ daemon }: Party): Promise<void> {
   const socket = createSocket('udp4');
   for (const address of [daemon.dhtAddress, daemon.quicAddress]) {
@@ -108,7 +108,7 @@ function row(cells: readonly (string | number)[]): string {
   return cells.map((cell) => String(cell).padStart(12)).join('');
 }
 
-/** Names of figures that still grow. */
+/** Figures that still grow. */
 function growing(hours: readonly Figures[]): string[] {
   const third = Math.floor(hours.length / 3);
   if (third === 0) return [];
@@ -132,7 +132,7 @@ async function run(hours: number, rounds: number): Promise<boolean> {
   const [one, two] = [parties[1] ?? first, parties[2] ?? first];
   for (const { client, aid } of parties) await client.agentPublish({ aid });
   await one.client.chatRequest({ aid: one.aid, peer: two.aid, note: 'soak' });
-  await eventually('the request has come', async () => {
+  await eventually('the request has arrived', async () => {
     const { in_pending: waiting } = await two.client.chatContacts({ aid: two.aid });
     return waiting.length > 0;
   });
@@ -165,5 +165,5 @@ async function run(hours: number, rounds: number): Promise<boolean> {
 const { values } = parseArgs({ options: { hours: { type: 'string' }, rounds: { type: 'string' } } });
 const [hours, rounds] = [Number(values.hours ?? 24), Number(values.rounds ?? 60)];
 for (const [name, value] of Object.entries({ hours, rounds }))
-  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name}: a whole number from 1 is needed`);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`--${name} needs a positive integer.`);
 process.exit((await run(hours, rounds)) ? 0 : 1);

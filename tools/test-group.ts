@@ -1,14 +1,14 @@
 /**
- * Runs a program in a process group of its own and sees to it that it ends: what runs in the group for longer than the
- * limit is killed with all that it has started, and so is what is left when the program is over. A test that hangs, or
- * leaves a daemon behind that holds the output, fails then and keeps nobody waiting.
+ * Runs a program in its own process group. Processes of the group that run longer than the limit are killed with their
+ * children, and so are processes that remain when the program exits. A test that hangs or leaves a daemon behind then
+ * fails instead of blocking the run.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** How often is looked for what runs too long, milliseconds. */
-const LOOK_MS = 1_000;
+/** Poll interval, milliseconds. */
+const POLL_MS = 1_000;
 
 interface Process {
   readonly pid: number;
@@ -20,19 +20,19 @@ export interface GroupOptions {
   readonly program: string;
   readonly args: readonly string[];
   readonly environment?: NodeJS.ProcessEnv;
-  /** How long any process but the program itself may run, milliseconds. */
+  /** Time limit of every process except the program itself, milliseconds. */
   readonly limitMs: number;
-  /** Told of what was killed at the limit: its command line. */
+  /** Called with the command line of each killed process. */
   readonly onKilled: (command: string) => void;
 }
 
-function ofProc(): Process[] {
+function processesFromProc(): Process[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
       try {
         const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-        // Behind the name, which may hold anything: state, parent, group.
+        // After the name, which may contain anything: state, parent, group.
         const [, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
         return [{ pid: Number(pid), parent: Number(parent), group: Number(group) }];
       } catch {
@@ -41,7 +41,7 @@ function ofProc(): Process[] {
     });
 }
 
-function ofPs(): Process[] {
+function processesFromPs(): Process[] {
   const { stdout, error } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,pgid='], { encoding: 'utf8' });
   if (error !== undefined) return [];
   return stdout.split('\n').flatMap((line) => {
@@ -62,24 +62,24 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It is gone already.
+    // It has already exited.
   }
 }
 
-/** A process and all that it has started, in whatever group. */
-function family(of: number, all: readonly Process[]): number[] {
-  const children = all.filter(({ parent }) => parent === of).flatMap(({ pid }) => family(pid, all));
+/** A process and its descendants in any group. */
+function withDescendants(of: number, all: readonly Process[]): number[] {
+  const children = all.filter(({ parent }) => parent === of).flatMap(({ pid }) => withDescendants(pid, all));
   return [of, ...children];
 }
 
-/** Runs it to its end; gives its exit code, 1 where a signal ended it. */
+/** Runs it and returns its exit code, 1 after a signal. */
 export async function runGroup({ program, args, environment, limitMs, onKilled }: GroupOptions): Promise<number> {
   const posix = process.platform !== 'win32';
   const child = spawn(program, args, { stdio: 'inherit', detached: posix, env: environment ?? process.env });
   const leader = child.pid ?? 0;
   const seen = new Map<number, number>();
-  const look = (): void => {
-    const all = process.platform === 'linux' ? ofProc() : ofPs();
+  const killOverdue = (): void => {
+    const all = process.platform === 'linux' ? processesFromProc() : processesFromPs();
     const now = performance.now();
     for (const { pid, group } of all) {
       if (group !== leader || pid === leader) continue;
@@ -87,11 +87,11 @@ export async function runGroup({ program, args, environment, limitMs, onKilled }
       seen.set(pid, since);
       if (now - since < limitMs) continue;
       onKilled(commandOf(pid));
-      for (const one of family(pid, all)) kill(one);
+      for (const one of withDescendants(pid, all)) kill(one);
     }
   };
-  const timer = posix && leader > 0 ? setInterval(look, LOOK_MS) : undefined;
-  // Its group is not that of the terminal: who breaks off here means it too.
+  const timer = posix && leader > 0 ? setInterval(killOverdue, POLL_MS) : undefined;
+  // Its group is not the terminal's, so forward the signal.
   const end = (): void => {
     kill(posix ? -leader : leader);
     process.exit(1);

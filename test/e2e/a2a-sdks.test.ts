@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { memberOf } from '../../src/foundation/json.ts';
-import { PYTHON } from '../../tools/python-place.ts';
+import { PYTHON } from '../../tools/python-environment.ts';
 import { svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { assertSame, JudgedServer, type Verdicts, verdictsOf } from '../support/judges.ts';

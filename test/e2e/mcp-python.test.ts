@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { PYTHON } from '../../tools/python-place.ts';
+import { PYTHON } from '../../tools/python-environment.ts';
 import { svcOk } from '../support/cli.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

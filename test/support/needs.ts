@@ -1,7 +1,7 @@
 /** Programs of the machine that tests drive, and the Debian packages that bring them. */
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
-import { pythonTools } from '../../tools/python-place.ts';
+import { pythonTools } from '../../tools/python-environment.ts';
 
 const PACKAGES = {
   ssh: 'openssh-client',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { browserViolations } from '../../tools/browser-closure.ts';
-import { cycles, layerViolations, lostErrorListeners, unowned } from '../../tools/check-architecture.ts';
+import { cycles, discardedPromises, layerViolations, lostErrorListeners } from '../../tools/check-architecture.ts';
 import { moduleGraph } from '../../tools/module-graph.ts';
 
 const ROOT = 'src/operations/a.ts';
@@ -11,7 +11,7 @@ function inBrowser(texts: Readonly<Record<string, string>>): readonly string[] {
   return browserViolations(moduleGraph(texts), [ROOT], PACKAGES);
 }
 
-test('what a browser shares may import its own kind and the packages that are named', () => {
+test('code shared with browsers may import such code and the named packages', () => {
   const texts = {
     [ROOT]: "import { Type } from 'typebox';\nimport { b } from '../foundation/b.ts';\n",
     'src/foundation/b.ts': "import type { A } from '../operations/a.ts';\nexport const b = 'Buffer';\n",
@@ -20,17 +20,17 @@ test('what a browser shares may import its own kind and the packages that are na
   assert.deepEqual(inBrowser(texts), []);
 });
 
-test('a module of Node is found however far away, with the way to it', () => {
+test('a Node module is found at any depth, with the import chain', () => {
   const texts = {
     [ROOT]: "import { b } from '../foundation/b.ts';\n",
     'src/foundation/b.ts': "export {\n  c,\n} from './c.ts';\n",
     'src/foundation/c.ts': "import type { KeyObject } from 'node:crypto';\nimport { join } from 'path';\n",
   };
-  const way = `not for a browser: ${ROOT} → src/foundation/b.ts → src/foundation/c.ts`;
-  assert.deepEqual(inBrowser(texts), [`${way} → node:crypto`, `${way} → node:path`]);
+  const chain = `not for a browser: ${ROOT} → src/foundation/b.ts → src/foundation/c.ts`;
+  assert.deepEqual(inBrowser(texts), [`${chain} → node:crypto`, `${chain} → node:path`]);
 });
 
-test('a package that nobody allowed, and a root that is gone, are found', () => {
+test('a package that is not allowed and a missing root are found', () => {
   assert.deepEqual(inBrowser({ [ROOT]: "import pino from 'pino';\nimport '@x/y/z.js';\n" }), [
     `not for a browser: ${ROOT} → pino`,
     `not for a browser: ${ROOT} → @x/y`,
@@ -57,13 +57,13 @@ test('a global of Node is found in code, and not in comments and strings', () =>
   for (const line of unused) assert.deepEqual(inBrowser({ [ROOT]: `${line}\n` }), [], line);
 });
 
-test('an import against the layers, one that leads nowhere, and a cycle are found', () => {
+test('imports that break the layers or do not resolve, and cycles, are found', () => {
   const graph = moduleGraph({
     'src/foundation/x.ts': "import { y } from '../network/y.ts';\nimport z from 'nothing';\n",
     'src/network/y.ts': "import { x } from '../foundation/x.ts';\nimport { gone } from './gone.ts';\n",
   });
   assert.deepEqual(layerViolations(graph, new Set()), [
-    'foundation knows nothing above it: src/foundation/x.ts → src/network/y.ts',
+    'foundation imports no layer above it: src/foundation/x.ts → src/network/y.ts',
     'does not resolve in production: src/foundation/x.ts → nothing',
     'does not resolve in production: src/network/y.ts → src/network/gone.ts',
   ]);
@@ -71,7 +71,7 @@ test('an import against the layers, one that leads nowhere, and a cycle are foun
 });
 
 test('a promise that a function gives up is found, a call that gives none is not', () => {
-  const found = (text: string) => unowned(moduleGraph({ 'src/a.ts': text }));
+  const found = (text: string) => discardedPromises(moduleGraph({ 'src/a.ts': text }));
   for (const text of [
     'server.on("x", (request) => void this.#serve(request));\n',
     'if (x) return void this.close();\n',

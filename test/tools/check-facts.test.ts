@@ -19,7 +19,7 @@ function onlyFinding(files: Readonly<Record<string, string>>, page = ''): string
   return one;
 }
 
-test('finds a number that two files state, whatever is said around its name', () => {
+test('finds a number that two files state under similar names', () => {
   const owner = '/** Longest label, characters. */\nexport const MAX_LABEL_CHARS = 64;\n';
   for (const copy of [
     'const MAX_LABEL_CHARS = 64;\n',
@@ -32,7 +32,7 @@ test('finds a number that two files state, whatever is said around its name', ()
     );
 });
 
-test('lets other values, other units, other bounds and what is made of names stand', () => {
+test('allows other values, units and bounds, and computed constants', () => {
   const owner = 'export const MAX_LABEL_CHARS = 64;\n';
   for (const other of [
     'const MAX_LABEL_CHARS = 65;\n',
@@ -66,7 +66,7 @@ test('finds bounds of schemas without a name', () => {
     assert.deepEqual(found({ 'a.ts': `Type.String({ ${bound} });\n` }), [], bound);
 });
 
-test('finds figures of a page that are not those of the sources', () => {
+test('finds figures of a page that differ from the sources', () => {
   const files = {
     'a.ts': 'export const MAX_TEXT_BYTES: number = 64 * 1024;\nexport const LIFE_S = 7200;\nconst WAIT_MS = 500;\n',
     'b.ts': 'export const MAX_BOTH_BYTES: number = 2 * MAX_TEXT_BYTES;\nconst RATE_PER_S = 20;\nconst WAIT_MS = 1;\n',
@@ -76,13 +76,13 @@ test('finds figures of a page that are not those of the sources', () => {
     '64 KiB<!-- MAX_TEXT_BYTES --> 65,536 bytes<!-- MAX_TEXT_BYTES --> (2 h<!-- LIFE_S -->) 120 minutes<!-- LIFE_S --> ' +
     '128 KiB<!-- MAX_BOTH_BYTES --> 20<!-- RATE_PER_S --> a second, 7200<!-- LIFE_S --> <!-- a remark -->';
   assert.deepEqual(found(files, good), []);
-  assert.match(onlyFinding(files, '63 KiB<!-- MAX_TEXT_BYTES -->'), /says 63 KiB where MAX_TEXT_BYTES is 65536/);
-  assert.match(onlyFinding(files, '2 s<!-- LIFE_S -->'), /says 2 s where LIFE_S is 7200/);
-  assert.match(onlyFinding(files, '5<!-- NO_SUCH -->'), /NO_SUCH, which is no number/);
-  assert.match(onlyFinding(files, '1 ms<!-- WAIT_MS -->'), /WAIT_MS, which several files have/);
+  assert.match(onlyFinding(files, '63 KiB<!-- MAX_TEXT_BYTES -->'), /says 63 KiB but MAX_TEXT_BYTES is 65536/);
+  assert.match(onlyFinding(files, '2 s<!-- LIFE_S -->'), /says 2 s but LIFE_S is 7200/);
+  assert.match(onlyFinding(files, '5<!-- NO_SUCH -->'), /NO_SUCH, which is not a numeric/);
+  assert.match(onlyFinding(files, '1 ms<!-- WAIT_MS -->'), /WAIT_MS, which has different values/);
 });
 
-test('lets what databases were once made like stand', () => {
+test('ignores the schemas of migrations', () => {
   const list = "CHECK (state IN (['idle', 'busy', 'gone']))";
   assert.deepEqual(found({ 'a.ts': list, 'foundation/store/migrations/001-a.ts': list }), []);
 });

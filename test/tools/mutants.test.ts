@@ -3,13 +3,13 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { sample, shares } from '../../tools/mutants.ts';
-import { applied, type Mutant, mutantsOf } from '../../tools/mutation/generate.ts';
+import { applyMutant, type Mutant, mutantsOf } from '../../tools/mutation/generate.ts';
 import { Judge } from '../../tools/mutation/judge.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What each mutant of a line would be. */
 function planted(source: string): string[] {
-  return mutantsOf('x.ts', source).map((mutant) => `${mutant.kind}: ${applied(source, mutant)}`);
+  return mutantsOf('x.ts', source).map((mutant) => `${mutant.kind}: ${applyMutant(source, mutant)}`);
 }
 
 test('turns operators, but not those that join texts', () => {

@@ -1,4 +1,4 @@
-/** Bundles the sources and the packages that they need: what stands in dist/. */
+/** Bundles the sources and the packages that they need into dist/. */
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -12,50 +12,50 @@ import { nodeModules } from './node-modules.ts';
 import { INSTALLED, udxBinding } from './udx-binding.ts';
 
 /**
- * The programs: each file of the bundle lies two folders deep, as those sources do that look for what is beside them
- * in the package.
+ * The programs. Bundled files are two folders deep, like the sources, so relative paths inside the package stay
+ * correct.
  */
 const ENTRIES = {
   'daemon/main': 'src/daemon/main.ts',
   'cli/main': 'src/surfaces/cli/main.ts',
 };
 
-/** What other programs import. */
+/** Entry points that other programs import. */
 const CLIENTS = {
   'client/node': { source: 'src/surfaces/client/node.ts', platform: 'node' },
   'client/browser': { source: 'src/surfaces/client/browser.ts', platform: 'browser' },
 } as const;
 
-/** What the package depends on stays a package of its own: native code. */
+/** Dependencies that stay packages: native code. */
 const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 const LEFT_OUT = fileURLToPath(new URL('left-out.ts', import.meta.url));
 
 const REPLACED = {
-  // Its main file loads others by names that a bundler does not see.
+  // Its main file loads modules by names that bundlers cannot resolve.
   'jsonc-parser': fileURLToPath(new URL('../esm/main.js', import.meta.resolve('jsonc-parser'))),
-  // Native code of 18 MB, of which two functions are used.
+  // 18 MB of native code. Only two of its functions are used.
   'sodium-universal': fileURLToPath(new URL('../../src/network/dht/libsodium.ts', import.meta.url)),
-  // HTTP/2, schemas of Fastify's own, requests without a network: a fourth of the program, for routes that have none of it.
+  // HTTP/2, Fastify's schemas and requests without a network: a quarter of the program, unused by our routes.
   'node:http2': LEFT_OUT,
   '@fastify/ajv-compiler': LEFT_OUT,
   '@fastify/fast-json-stringify-compiler': LEFT_OUT,
   'light-my-request': LEFT_OUT,
 };
 
-/** Names stay what they are, as people send us stack traces. */
+/** Names are not minified, so that stack traces in reports are readable. */
 const MINIFY = { mangle: false, compress: true, codegen: { removeWhitespace: true } };
 
-/** What the page of the API loads; it comes from a package whose other parts are not used. */
+/** Files of the API page. The rest of their package is not used. */
 const SWAGGER = ['swagger-ui-bundle.js', 'swagger-ui.css'];
 
-/** One character above 255 makes V8 keep the text of a file at two bytes for each. */
+/** V8 stores a file with one character above 255 at two bytes per character. */
 export function toAscii(code: string): string {
   return code.replaceAll(/[^\0-\x7F]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Whether an installation has a module that is no part of the bundle. */
-function isThere(name: string): boolean {
+/** True for modules that an installation provides outside the bundle. */
+function isInstalled(name: string): boolean {
   return isBuiltin(name) || Object.hasOwn(dependencies, name);
 }
 
@@ -65,7 +65,7 @@ function write(directory: string, name: string, content: string): void {
   writeFileSync(file, content);
 }
 
-/** How a program is put together; `external` are the packages that stay outside. */
+/** Input options of a program. `external` packages are not bundled. */
 export function programOptions(
   input: Readonly<Record<string, string>>,
   plugins: readonly Plugin[],
@@ -81,10 +81,10 @@ export function programOptions(
   };
 }
 
-/** How its code is written. */
+/** Output options of a program. */
 export const programOutput: OutputOptions = { format: 'esm', minify: MINIFY };
 
-/** Writes a program and the chunks that it loads later; returns the modules in them. */
+/** Writes a program and its lazy chunks. Returns the modules in them. */
 async function writeProgram(
   directory: string,
   input: Readonly<Record<string, string>>,
@@ -100,19 +100,22 @@ async function writeProgram(
   });
   const modules: string[] = [];
   for (const part of output) {
-    if (part.type !== 'chunk') throw new Error(`the bundle has a file that is no chunk: ${part.fileName}`);
-    const missing = part.imports.filter((name) => !isThere(name) && !output.some(({ fileName }) => fileName === name));
-    if (missing.length > 0) throw new Error(`an installation would not have ${missing.join(', ')}`);
+    if (part.type !== 'chunk') throw new Error(`unexpected file in the bundle: ${part.fileName}`);
+    const missing = part.imports.filter(
+      (name) => !isInstalled(name) && !output.some(({ fileName }) => fileName === name),
+    );
+    if (missing.length > 0)
+      throw new Error(`not available in an installation: ${missing.join(', ')}. Bundle it or add it to dependencies.`);
     write(directory, part.fileName, toAscii(part.code));
     modules.push(...part.moduleIds);
   }
   return modules;
 }
 
-/** Writes the bundle and what goes along with it into a directory. */
+/** Writes the bundle and its companion files into a directory. */
 export async function writeBundle(directory: string): Promise<void> {
   const modules: string[] = [];
-  // One by one: what both have in common would be a file for each set of programs and chunks that need it.
+  // Separately: together, each set of modules that several programs and chunks share would become a file.
   for (const [name, source] of Object.entries(ENTRIES))
     modules.push(...(await writeProgram(directory, { [name]: source }, 'node', MINIFY)));
   // Programs of others meet its lines in their stack traces.

@@ -1,6 +1,6 @@
 /**
- * The types of `svcd/client`: those of its own files as they say them, and the operations written out from their schemas,
- * so that a program that uses them needs none of the packages that made them.
+ * Writes the types of `svcd/client`: declarations of the client's files, and the operations as TypeScript, so that
+ * users need none of the packages behind the schemas.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ function asList(value: unknown): readonly unknown[] | null {
   return Array.isArray(value) ? value : null;
 }
 
-/** A schema as TypeScript says it. @throws Error for one of a kind that no operation has had so far */
+/** The TypeScript type of a schema. @throws Error for a kind of schema that no operation uses yet */
 export function typeText(schema: unknown): string {
   const [constant, options] = [memberOf(schema, 'const'), asList(memberOf(schema, 'enum'))];
   if (constant !== undefined) return literals([constant]);
@@ -64,7 +64,7 @@ function memberText(name: string, schema: unknown, isRequired: boolean): string 
   return `readonly ${key}${isRequired ? '' : '?'}: ${typeText(schema)}${isRequired ? '' : ' | undefined'}`;
 }
 
-/** What a method takes: members of path, query and body beside each other. */
+/** The input of a method: members of path, query and body in one object. */
 function inputText({ params, query, body }: Declaration): { readonly text: string; readonly isNeeded: boolean } {
   const membersOf = (part: TObject): [string, TSchema, boolean][] =>
     Object.entries(part.properties).map(([name, one]) => [
@@ -103,7 +103,7 @@ ${Object.values(table).map(methodText).join('\n')}
 function errorsText(): string {
   return `/** A stable error code of the API. */
 export type ErrorCode = ${literals(Object.keys(ERRORS))};
-/** What went wrong: a code, the HTTP status that belongs to it, and a text for people. */
+/** An error: its code, the HTTP status for that code, and a message for people. */
 export declare class SvcError extends Error {
   readonly code: ErrorCode;
   readonly status: number;

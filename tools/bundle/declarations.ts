@@ -1,7 +1,6 @@
 /**
- * The operations table of the command line and of `svcd/client` as plain JSON. A client reads from a declaration where a request goes and
- * what its members are named; making the schemas themselves, and the package that makes them, would take a command that
- * asks once a fifth of its time.
+ * The operations table of the command line and of `svcd/client`, as plain JSON. A client needs only methods, paths and
+ * member names. Building the schemas, and loading the package for that, would take a fifth of a short command's time.
  */
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Plugin } from 'rolldown';
@@ -10,11 +9,11 @@ import { memberOf } from '../../src/foundation/json.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 
 const TABLE = fileURLToPath(new URL('../../src/operations/index.ts', import.meta.url));
-/** Who needs no schemas. */
+/** Folders that need no schemas. */
 const CLIENTS = ['cli', 'client'].map((name) => fileURLToPath(new URL(`../../src/surfaces/${name}/`, import.meta.url)));
 const DATA = '\0operations as data';
 
-/** The names of the members, whether others may stand beside them, and which are AIDs. */
+/** The names of the members, whether other members are allowed, and which members are AIDs. */
 function membersOf(schema: TObject) {
   const members = Object.entries(schema.properties).map(([name, one]) => {
     const [format, ofItems] = [memberOf(one, 'format'), memberOf(one, 'items', 'format')];
@@ -26,7 +25,7 @@ function membersOf(schema: TObject) {
   };
 }
 
-/** A module that exports the table with what commands read of it. @param table every declaration by its name */
+/** A module that exports the parts of the table that commands read. @param table every declaration by its name */
 export function dataModule(table: Readonly<Record<string, Declaration>>): string {
   const data = Object.entries(table).map(([key, { name, method, path, params, query, body, tool, tag }]) => {
     const parts = { params: membersOf(params), query: membersOf(query), body: membersOf(body) };

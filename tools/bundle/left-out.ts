@@ -1,4 +1,4 @@
-/** In the place of what a package would load and svcd never uses: asking for it is a mistake. */
+/** Replaces code that packages load and svcd never uses. */
 export default function leftOut(): never {
-  throw new Error('this is no part of the bundle');
+  throw new Error('this module is not in the bundle');
 }

@@ -1,4 +1,4 @@
-/** The licences of the packages whose code a bundle holds: most of them ask that their text goes along. */
+/** The licenses of the bundled packages. Most licenses require that their text is distributed with the code. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 
@@ -7,7 +7,7 @@ const LICENCE_FILE = /^(licen[cs]e|copying|notice)/i;
 /** The page of the API comes from a package that packs another one's files, and not its licence. */
 const PACKED_BY: Readonly<Record<string, string>> = {
   '@fastify/swagger-ui':
-    'Its folder static/ holds Swagger UI, Copyright 2020-2021 SmartBear Software Inc., under the Apache License 2.0:\nthe text is that of the LICENSE of svcd.',
+    'Its folder static/ holds Swagger UI, Copyright 2020-2021 SmartBear Software Inc., under the Apache License 2.0:\nits text is in the LICENSE of svcd.',
 };
 
 /** The folder of the package that a module belongs to; null for our own. */
@@ -24,7 +24,7 @@ function textOf(folder: string): string {
     readFileSync(join(folder, 'package.json'), 'utf8'),
   );
   const { name, version, license, author } = manifest;
-  if (license === undefined) throw new Error(`${name} names no licence: it cannot be bundled`);
+  if (license === undefined) throw new Error(`${name} names no license, so it cannot be bundled`);
   const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
   const by = typeof author === 'string' ? author : author?.name;
@@ -34,13 +34,13 @@ function textOf(folder: string): string {
 }
 
 /**
- * The licences of all packages that the modules of a bundle come from, as one text.
- * @param modules their files
- * @param what the first line says of them
- * @throws Error where a package names no licence
+ * The licenses of all packages in a bundle, as one text.
+ * @param modules the files of the bundle
+ * @param what first line of the text
+ * @throws Error if a package names no license
  */
 export function licencesOf(modules: readonly string[], what = 'dist/ holds code of these packages.'): string {
-  // What begins with a zero byte is made by the bundler.
+  // Ids with a leading zero byte belong to the bundler.
   const folders = new Set(modules.map((module) => packageOf(module.replace(/^\0/, ''))));
   const packages = [...folders].filter((folder) => folder !== null && existsSync(join(folder, 'package.json')));
   const texts = packages.map((folder) => textOf(String(folder))).sort();

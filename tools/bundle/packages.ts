@@ -1,4 +1,4 @@
-/** Packages whose code the bundle holds: those that the sources may import beside the dependencies of the package. */
+/** Bundled packages. Sources may import these and the dependencies of the package. */
 export const BUNDLED: ReadonlySet<string> = new Set([
   '@fastify/swagger-ui',
   '@modelcontextprotocol/client',

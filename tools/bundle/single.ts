@@ -1,4 +1,4 @@
-/** Both programs as one module without imports beyond Node's own: what stands in the single file. */
+/** Both programs as one module that imports only Node's modules, for the single file. */
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ import { udxBinding } from './udx-binding.ts';
 const ENTRY = 'src/daemon/single-file.ts';
 const ADDONS = fileURLToPath(new URL('../../src/foundation/native-addon.ts', import.meta.url));
 
-/** Beside the code, and not in a folder of its package. */
+/** Loaded as an asset instead of from a package folder. */
 const beside = udxBinding(`module.exports = require(${JSON.stringify(ADDONS)}).loadAddon('udx-native');`);
 
 /** The code, and the modules in it. */
@@ -19,11 +19,11 @@ export async function singleProgram(): Promise<{ readonly code: string; readonly
   const { output } = await bundle.generate({ ...programOutput, codeSplitting: false });
   const [part, ...more] = output;
   if (more.length > 0)
-    throw new Error(`one file was wanted, and there are ${output.map((one) => one.fileName).join(', ')}`);
+    throw new Error(`expected one file, but there are ${output.map((one) => one.fileName).join(', ')}`);
   return { code: toAscii(part.code), modules: part.moduleIds };
 }
 
-/** The native parts for this machine, by the names that `loadAddon` asks for. */
+/** Native addons for this machine, by the names that `loadAddon` uses. */
 export function nativeParts(): Readonly<Record<string, string>> {
   const require = createRequire(import.meta.url);
   const { platform, arch } = process;

@@ -1,11 +1,11 @@
-/** `udx-native` has its JavaScript in the bundle; how that finds its native part is said here. */
+/** `udx-native` is bundled. This plugin tells its JavaScript where its native addon is. */
 import type { Plugin } from 'rolldown';
 
 const BINDING = '\0udx-binding';
 
 /**
- * In an installation: the file for this machine, by its name. The package itself looks for it by resolving a dozen
- * names with a dozen files of code, which is left for the systems where that is needed, as those without glibc.
+ * In an installation: the file for this machine, by its name. The package's own search resolves a dozen names through a
+ * dozen files, and is used only as a fallback, such as on systems without glibc.
  */
 export const INSTALLED = `
 const file = 'udx-native/prebuilds/' + process.platform + '-' + process.arch + '/udx-native.node';

@@ -1,7 +1,7 @@
-/** Finds the places of a source text where a fault can be planted, and what the fault would be. */
+/** Generates the possible faults of a source text. */
 import { type Argument, type Expression, type Function as FunctionNode, parseSync, Visitor } from 'oxc-parser';
 
-/** One fault: a part of a file and what takes its place. */
+/** One fault: a part of a file and its replacement. */
 export interface Mutant {
   readonly file: string;
   /** From 1. */
@@ -34,17 +34,17 @@ const TURNED = new Map([
   ['-=', '+='],
 ]);
 const COMPARISON = /^(?:[!=]==|[<>]=?)$/;
-/** Calls that no unit test can or should notice: log lines, and timers that let the process end. */
+/** Calls without an effect that unit tests observe: log lines, and timers that do not keep the process running. */
 const UNNOTICEABLE_CALL = /\blog\??\.(?:trace|debug|info|warn|error|child)$|\.unref$|^super$/;
 const ERROR_CLASS = /Error$/;
 const CONSTANT_NAME = /^[A-Z][A-Z0-9_]*$/;
 const TIMING_NAME = /(?:^|_)(?:NS|MS|S|DAYS?|PER_\w+|INTERVAL|TIMEOUT)$/;
-/** A number, or numbers and named ones that are calculated with. */
+/** A number, or a calculation with numbers and named constants. */
 const NUMERIC = /^(?=.*\d)(?:\d[\d_.a-f]*|0x[\da-f]+|[A-Z][A-Z0-9_]*|[\s*+()-])+$/;
-/** Longest text shown of a part. */
+/** Maximum length of a shown part. */
 const MAX_SHOWN = 70;
 
-/** What a function returns that has forgotten its work, by the type it declares; without one, nothing at all. */
+/** Return values of a function that does nothing, by its declared type. Undefined without one. */
 function emptyReturns(type: string): string[] {
   const plain = type.replace(/^:\s*/, '').replace(/^Promise<(.*)>$/s, '$1');
   if (plain === 'boolean' || / is /.test(plain)) return ['true', 'false'];
@@ -58,13 +58,13 @@ function isText({ type, value }: { type: string; value?: unknown }): boolean {
   return type === 'TemplateLiteral' || typeof value === 'string';
 }
 
-/** Every mutant of one file, in the order of the text. @throws Error where the text is no TypeScript. */
+/** Every mutant of one file, in the order of the text. @throws Error if the text is not valid TypeScript */
 export function mutantsOf(file: string, source: string): Mutant[] {
   const parsed = parseSync(file, source, { lang: 'ts' });
   if (parsed.errors.length > 0) throw new Error(`${file}: ${parsed.errors[0]?.message}`);
   const found: Mutant[] = [];
-  /** Parts in which nothing is planted: types, log lines, error texts, time constants. */
-  const quiet: Span[] = [];
+  /** Parts without mutants: types, log lines, error texts, time constants. */
+  const excluded: Span[] = [];
   /** Declared return types of the functions around the current node. */
   const returnTypes: string[] = [];
   const text = ({ start, end }: Span) => source.slice(start, end);
@@ -101,7 +101,7 @@ export function mutantsOf(file: string, source: string): Mutant[] {
   }
 
   function returned(argument: Expression, part: Span, before: string): void {
-    // Another way to return the same, or what the kind "boolean" does.
+    // The result would be the same, or the kind "boolean" covers it.
     if (argument.type === 'Literal' && (argument.value === null || typeof argument.value === 'boolean')) return;
     for (const value of emptyReturns(returnTypes.at(-1) ?? '')) {
       if (text(argument) !== value) plant('return', part, `${before}${value}`);
@@ -122,13 +122,13 @@ export function mutantsOf(file: string, source: string): Mutant[] {
 
   new Visitor({
     TSLiteralType: (node) => {
-      quiet.push(node);
+      excluded.push(node);
     },
     NewExpression: (node) => {
-      if (ERROR_CLASS.test(text(node.callee))) quiet.push(node);
+      if (ERROR_CLASS.test(text(node.callee))) excluded.push(node);
     },
     CallExpression: (node) => {
-      if (UNNOTICEABLE_CALL.test(text(node.callee))) quiet.push(node);
+      if (UNNOTICEABLE_CALL.test(text(node.callee))) excluded.push(node);
     },
     FunctionDeclaration: enter,
     'FunctionDeclaration:exit': leave,
@@ -164,16 +164,16 @@ export function mutantsOf(file: string, source: string): Mutant[] {
       if (node.id.type !== 'Identifier' || node.init === null) return;
       const { name } = node.id;
       if (!CONSTANT_NAME.test(name) || !NUMERIC.test(text(node.init))) return;
-      if (TIMING_NAME.test(name)) quiet.push(node);
+      if (TIMING_NAME.test(name)) excluded.push(node);
       else plant('limit', node.init, `${text(node.init)} + 1`, node);
     },
   }).visit(parsed.program);
 
-  const loud = found.filter(({ start, end }) => !quiet.some((part) => part.start <= start && end <= part.end));
-  return loud.sort((a, b) => a.start - b.start || a.end - b.end);
+  const kept = found.filter(({ start, end }) => !excluded.some((part) => part.start <= start && end <= part.end));
+  return kept.sort((a, b) => a.start - b.start || a.end - b.end);
 }
 
 /** The text with the fault in it. */
-export function applied(source: string, { start, end, replacement }: Mutant): string {
+export function applyMutant(source: string, { start, end, replacement }: Mutant): string {
   return source.slice(0, start) + replacement + source.slice(end);
 }

@@ -13,20 +13,23 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
-import { applied, type Mutant } from './generate.ts';
+import { applyMutant, type Mutant } from './generate.ts';
 
 export type Verdict = 'noticed' | 'hung' | 'unnoticed';
 
-/** A test file may take this much longer than without a fault, and this much more: others use the machine as well. */
-const PATIENCE_FACTOR = 5;
-const PATIENCE_MS = 15_000;
-/** Time for a test file without a fault. */
+/**
+ * A test with a fault may take this many times its usual time, plus a fixed time, because other programs use the
+ * machine.
+ */
+const TIMEOUT_FACTOR = 5;
+const TIMEOUT_MARGIN_MS = 15_000;
+/** Timeout for a test file without a fault, milliseconds. */
 const MAX_BASELINE_MS = 300_000;
-/** Heap of a test, so that a fault that fills memory ends the test and not the machine. */
+/** Heap limit of a test, so that a fault that fills memory stops the test and not the machine. */
 const HEAP_MB = 1024;
-/** Folders of the repository that no unit test needs, or that are linked instead of copied. */
+/** Folders that unit tests do not need, or that are linked instead of copied. */
 const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', 'coverage']);
-/** Every path of a source file that a text names: imports, workers and processes of a test. */
+/** Source paths in a text: imports, workers and child processes of a test. */
 const NAMED_FILE = /['"`]([^'"`\n]*\.ts)['"`]/g;
 
 const running = new Set<number>();
@@ -36,17 +39,17 @@ function endGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // All of it has ended.
+    // All its processes have exited.
   }
 }
 
-/** Runs one test file; ends it, and what it started, at its first failure. */
+/** Runs one test file. Stops it and its processes at the first failure. */
 function runTest(copy: string, file: string, limitMs: number): Promise<Verdict> {
   const temporary = join(copy, '.tmp');
   const args = [`--max-old-space-size=${HEAP_MB}`, '--test-reporter=tap', file];
   const env = { ...process.env, TMPDIR: temporary, HOME: temporary, NODE_COMPILE_CACHE: join(copy, '.cache') };
   mkdirSync(temporary, { recursive: true });
-  // A group of its own, so that processes of the test end with it.
+  // A separate process group, so that child processes stop with it.
   const child = spawn(process.execPath, args, { cwd: copy, env, detached: true, stdio: ['ignore', 'pipe', 'ignore'] });
   const { pid } = child;
   if (pid !== undefined) running.add(pid);
@@ -67,7 +70,7 @@ function runTest(copy: string, file: string, limitMs: number): Promise<Verdict> 
   });
 }
 
-/** Files that a file names, as far as they exist. */
+/** Existing files that a file names. */
 function namedBy(root: string, file: string): string[] {
   const names = [...readFileSync(join(root, file), 'utf8').matchAll(NAMED_FILE)].map(([, name = '']) => name);
   return names
@@ -76,7 +79,7 @@ function namedBy(root: string, file: string): string[] {
     .map((path) => relative(root, path));
 }
 
-/** Copies of the repository and what is known of its tests. */
+/** Copies of the repository, with cached data about its tests. */
 export class Judge {
   readonly #root: string;
   readonly #scratch = mkdtempSync(join(tmpdir(), 'svcd-mutants-'));
@@ -95,7 +98,7 @@ export class Judge {
     }
   }
 
-  /** The test files of the folder, or of the nearest one above, that lead to the file: the nearest to it first. */
+  /** The test files of the folder, or of the nearest parent with tests, that reach the file. The nearest come first. */
   testsOf(file: string): string[] {
     const mirrored = file.replace(/^src\//, 'test/').replace(/\.ts$/, '.test.ts');
     let folder = dirname(mirrored);
@@ -125,7 +128,7 @@ export class Judge {
     return named;
   }
 
-  /** How long a test file takes without a fault. @throws Error where it fails then. */
+  /** The duration of a test file without a fault. @throws Error if it fails */
   #baseline(copy: string, test: string): Promise<number> {
     const measure = async () => {
       const begun = performance.now();
@@ -138,18 +141,18 @@ export class Judge {
     return known;
   }
 
-  /** Plants the fault in a copy, and says whether a test noticed it. Call it as often at a time as there are copies. */
+  /** Plants the fault in a copy and runs the tests until one notices. At most one call per copy may run. */
   async judge(mutant: Mutant): Promise<Verdict> {
     const copy = this.#free.pop();
-    if (copy === undefined) throw new Error('more judged at a time than there are copies');
+    if (copy === undefined) throw new Error('All copies are in use. Judge fewer mutants in parallel.');
     const tests = this.testsOf(mutant.file);
     const path = join(copy, mutant.file);
     const source = readFileSync(path, 'utf8');
     try {
       for (const test of tests) {
         const usualMs = await this.#baseline(copy, test);
-        writeFileSync(path, applied(source, mutant));
-        const verdict = await runTest(copy, test, usualMs * PATIENCE_FACTOR + PATIENCE_MS);
+        writeFileSync(path, applyMutant(source, mutant));
+        const verdict = await runTest(copy, test, usualMs * TIMEOUT_FACTOR + TIMEOUT_MARGIN_MS);
         writeFileSync(path, source);
         if (verdict !== 'unnoticed') return verdict;
       }
@@ -159,7 +162,7 @@ export class Judge {
     }
   }
 
-  /** Ends every test that runs and removes the copies. */
+  /** Stops running tests and removes the copies. */
   dispose(): void {
     for (const pid of running) endGroup(pid);
     rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 5 });

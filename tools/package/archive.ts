@@ -1,4 +1,4 @@
-/** Archives in the format of tar, from what is in memory: owners and modes are what is said, not what a disk has. */
+/** Writes tar archives from memory, with explicit owners and modes. */
 import { Header } from 'tar';
 
 const BLOCK = 512;
@@ -6,9 +6,9 @@ const BLOCK = 512;
 export type Entry = {
   /** Without a slash at its beginning. */
   readonly path: string;
-  /** Permissions; left out: what everybody may read, and run where it is a folder. */
+  /** Permissions. By default readable by everyone, and executable for folders. */
   readonly mode?: number;
-  /** Id of user and group; root where it is left out. */
+  /** User and group id. Root by default. */
   readonly owner?: number;
 } & ({ readonly content: Uint8Array } | { readonly link: string } | { readonly directory: true });
 
@@ -26,11 +26,11 @@ function header(entry: Entry, time: Date): Buffer {
     type: isDirectory ? 'Directory' : 'link' in entry ? 'SymbolicLink' : 'File',
     linkpath: 'link' in entry ? entry.link : '',
   });
-  if (head.encode(block)) throw new Error(`${path} does not fit the header of an archive`);
+  if (head.encode(block)) throw new Error(`${path} does not fit in a tar header. Shorten the path.`);
   return block;
 }
 
-/** The archive, with these entries in this order. @param time that all of them get */
+/** The archive, with these entries in this order. @param time timestamp of all entries */
 export function archive(entries: readonly Entry[], time: Date): Buffer {
   const parts = entries.flatMap((entry) => {
     if (!('content' in entry)) return [header(entry, time)];

@@ -1,6 +1,6 @@
 /**
- * What the image has beneath svcd: the C libraries that Node loads on this machine, the licences and versions of the Debian
- * packages that they come from, and the few files that every Linux program expects. No shell, and no program but svcd.
+ * The base layer of the image: the C libraries that Node loads on this machine, the licenses and versions of their
+ * Debian packages, and the few files that every Linux program expects. No shell and no other program.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, realpathSync } from 'node:fs';
@@ -8,12 +8,12 @@ import { dirname, join } from 'node:path';
 import { nativeParts } from '../bundle/single.ts';
 import type { Entry } from './archive.ts';
 
-/** Whom svcd runs as in the image, user and group: nobody's id on usual machines. */
+/** User and group id of svcd in the image. Unused on usual machines. */
 export const IMAGE_USER = 10_001;
-/** Where the image keeps its data. */
+/** Data directory of the image. */
 export const IMAGE_DATA = '/data';
 
-/** What a Node has loaded once it has our native code, as it asked for it. */
+/** Prints the shared libraries that Node has loaded after it opened our addons. */
 const LOADED = `
 for (const file of process.argv.slice(1)) process.dlopen({ exports: {} }, file);
 console.log(JSON.stringify(process.report.getReport().sharedObjects));
@@ -34,16 +34,16 @@ function libraries(): string[] {
 
 /** The Debian package of a file, by its name without the architecture. */
 function packageOf(path: string): string {
-  // Where /lib is a link to /usr/lib, packages of Debian 12 know a file by either path.
+  // If /lib is a link to /usr/lib, Debian 12 lists a file under either path.
   const found = [path, realpathSync(path), realpathSync(path).replace(/^\/usr/, '')]
     .map((one) => spawnSync('dpkg', ['-S', one], { encoding: 'utf8' }))
     .find(({ status }) => status === 0);
   if (found === undefined)
-    throw new Error(`no Debian package brings ${path}: the image is made on Debian, or a system like it`);
+    throw new Error(`No Debian package contains ${path}. Build the image on Debian or a derivative.`);
   return found.stdout.split(':')[0] ?? '';
 }
 
-/** Every folder that the paths need, each before what lies in it. */
+/** All parent folders of the paths, parents first. */
 function foldersOf(paths: readonly string[]): Entry[] {
   const folders = new Set<string>();
   for (const path of paths) {
@@ -67,7 +67,7 @@ export function baseEntries(): readonly Entry[] {
     text('etc/nsswitch.conf', 'hosts: files dns'),
     { path: 'etc/os-release', content: readFileSync('/etc/os-release') },
     ...paths.map((path) => ({ path: path.slice(1), mode: 0o755, content: readFileSync(path) })),
-    // Where tools that look for known holes in images expect the versions of what is in them.
+    // Vulnerability scanners read the package versions here.
     ...packages.map((name) => text(`var/lib/dpkg/status.d/${name}`, output('dpkg-query', ['-s', name]))),
     ...packages.map((name) => {
       const path = join('usr/share/doc', name, 'copyright');

@@ -1,6 +1,6 @@
 /**
- * The container image, as one file that `docker load`, `podman load` and `skopeo` take: an OCI image layout, with the
- * `manifest.json` beside it that older Dockers read. Written without any of them.
+ * Writes the container image as one file for `docker load`, `podman load` and `skopeo`: an OCI image layout with the
+ * `manifest.json` for older Docker versions. Needs none of these programs.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { archive, type Entry } from './archive.ts';
 import { baseEntries, IMAGE_DATA, IMAGE_USER } from './base.ts';
 
 const NANOSECONDS = 1_000_000_000;
-/** How OCI calls the processors that Node knows. */
+/** OCI names of Node's architectures. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
 interface Blob {
@@ -32,7 +32,7 @@ function json(kind: string, value: unknown): Blob {
   return blob(kind, Buffer.from(JSON.stringify(value)));
 }
 
-/** A blob as others refer to it. */
+/** Descriptor of a blob. */
 function named({ mediaType, digest, size }: Blob, more: object = {}) {
   return { mediaType, digest, size, ...more };
 }
@@ -55,7 +55,7 @@ function svcdEntries(singleFile: string, licences: string): readonly Entry[] {
   ];
 }
 
-/** How the image is run. */
+/** Runtime configuration of the image. */
 function configuration(version: string, created: string) {
   return {
     User: `${IMAGE_USER}:${IMAGE_USER}`,
@@ -71,7 +71,7 @@ function configuration(version: string, created: string) {
       'org.opencontainers.image.licenses': 'Apache-2.0',
       'org.opencontainers.image.created': created,
     },
-    // Not of OCI: Docker and Podman read it all the same.
+    // Not part of OCI, but Docker and Podman support it.
     Healthcheck: {
       Test: ['CMD', '/usr/bin/svc', '--quiet', 'status'],
       Interval: 60 * NANOSECONDS,
@@ -83,22 +83,22 @@ function configuration(version: string, created: string) {
 }
 
 export interface ImageOptions {
-  /** The single file, made before. */
+  /** Path of the existing single file. */
   readonly singleFile: string;
-  /** Licences of what is in it. */
+  /** Licenses of its content. */
   readonly licences: string;
   readonly version: string;
-  /** Stands in the image as the time of all that is in it. */
+  /** Timestamp of all files in the image. */
   readonly time: Date;
-  /** How hard layers are compressed, 1 to 9. */
+  /** Compression level of the layers, 1 to 9. */
   readonly compression: number;
 }
 
-/** Writes the image for this machine's processor. Run in the folder of a checkout whose dist/ is built. */
+/** Writes the image for this machine's processor. Run it in a checkout with a built dist/. */
 export function writeImage(file: string, { singleFile, licences, version, time, compression }: ImageOptions): void {
   const architecture = ARCHITECTURES[process.arch];
   if (process.platform !== 'linux' || architecture === undefined)
-    throw new Error(`an image is made on Linux, for amd64 or arm64; this is ${process.platform}-${process.arch}`);
+    throw new Error(`Images are built on Linux for amd64 or arm64. This is ${process.platform}-${process.arch}.`);
   const created = time.toISOString();
   const contents = [
     { by: 'the libraries that Node needs', entries: baseEntries() },

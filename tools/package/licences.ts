@@ -1,10 +1,10 @@
-/** The licences of all that the single file holds: Node, the packages in dist/, and the native parts. */
+/** The licenses of the single file's content: Node, the packages in dist/, and the native addons. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { licencesOf } from '../bundle/licences.ts';
 import { nativeParts } from '../bundle/single.ts';
 
-/** The licence of the Node that runs this: where releases of Node, its packages for npm, and Debian have it. */
+/** The license of the running Node, from the locations that Node releases, npm packages of Node and Debian use. */
 function nodeLicence(): string {
   const folder = join(dirname(process.execPath), '..');
   const places = [
@@ -13,11 +13,12 @@ function nodeLicence(): string {
     join(folder, 'share', 'doc', 'nodejs', 'copyright'),
   ];
   const found = places.find((place) => existsSync(place));
-  if (found === undefined) throw new Error(`the licence of Node was looked for in vain at ${places.join(', ')}`);
+  if (found === undefined)
+    throw new Error(`Node's license was not found at ${places.join(', ')}. Use an official Node.`);
   return readFileSync(found, 'utf8').trim();
 }
 
-/** One text of them. Run in the folder of a checkout whose dist/ is built. */
+/** All licenses as one text. Run it in a checkout with a built dist/. */
 export function allLicences(): string {
   return [
     `This program holds Node.js ${process.versions.node}, svcd and the packages named below.`,

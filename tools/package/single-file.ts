@@ -1,15 +1,15 @@
-/** The single file: this Node with both programs, what they read and their native code in it. */
+/** Writes the single file: this Node with both programs, their assets and native addons. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { nativeParts, singleProgram } from '../bundle/single.ts';
 
-/** Anybody may run it. */
+/** Executable by all users. */
 const PROGRAM_MODE = 0o755;
-/** Folders of dist/ whose files the programs read while they run. */
+/** Folders of dist/ that the programs read at run time. */
 const READ_FOLDERS = ['dist/panel', 'dist/swagger'];
 
-/** Everything beside the code, by the path that `readPackageFile` asks for. */
+/** Assets, by the path that `readPackageFile` uses. */
 function assets(): Record<string, string> {
   const files = READ_FOLDERS.flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`));
   const read = ['package.json', 'dist/licences.txt', ...files].map((path) => [path, resolve(path)]);
@@ -17,7 +17,7 @@ function assets(): Record<string, string> {
   return Object.fromEntries([...read, ...native]);
 }
 
-/** Makes it for this machine's kind. Run in the folder of a checkout whose dist/ is built. @param file to write */
+/** Writes it for this machine's platform. Run it in a checkout with a built dist/. @param file the output */
 export async function writeSingleFile(file: string): Promise<void> {
   const work = mkdtempSync(`${file}.`);
   try {
@@ -31,13 +31,13 @@ export async function writeSingleFile(file: string): Promise<void> {
       output: join(work, 'program'),
       disableExperimentalSEAWarning: true,
       useCodeCache: true,
-      // What somebody set for programs of Node's is not meant for this one.
+      // `NODE_OPTIONS` of the user must not affect this program.
       execArgvExtension: 'none',
       assets: assets(),
     };
     writeFileSync(join(work, 'config.json'), JSON.stringify(config));
     const made = spawnSync(process.execPath, ['--build-sea', join(work, 'config.json')], { encoding: 'utf8' });
-    if (made.status !== 0) throw new Error(`the single file could not be made:\n${made.stdout}${made.stderr}`);
+    if (made.status !== 0) throw new Error(`node --build-sea failed:\n${made.stdout}${made.stderr}`);
     chmodSync(config.output, PROGRAM_MODE);
     renameSync(config.output, file);
   } finally {

@@ -90,7 +90,7 @@ function aidLike(key: Uint8Array): string {
   return bech32m.encode('aid', bech32m.toWords(key), 120);
 }
 
-/** A native AID in upper case in which a letter stands that case folding turns into "k". */
+/** A native AID in upper case with a letter that case folding turns into "k". */
 function withKelvinSign(): string {
   for (let n = 0; ; n++) {
     const text = aidLike(phrasePair(`kelvin ${n}`).publicKey).toUpperCase();

@@ -58,7 +58,7 @@ function frames() {
   ];
 }
 
-/** What ends the link; the version byte stands before it. */
+/** Frames that close the link, without the leading version byte. */
 function malformed() {
   const at = (why: string, value: CborValue | Members) => ({ why, bytes_hex: `01${framed(value)}` });
   return [
@@ -82,8 +82,8 @@ function malformed() {
 }
 
 /**
- * All frames of a conversation over two links that Alice opens: she asks, Bob accepts; she sends two
- * messages, loses the link before the second receipt, and sends that message again.
+ * All frames of a conversation over two links. Alice opens both: a request that Bob accepts, two messages, a connection
+ * lost before the second receipt, and the second message again.
  */
 function conversation() {
   const second = { ...MESSAGE, q: 2, i: phraseBytes('id of a second entry').slice(0, 16), b: 'second' };

@@ -1,4 +1,4 @@
-/** What the builders of the test vectors share. Everything is derived from public phrases. */
+/** Shared by the builders of test vectors. Everything is derived from public phrases. */
 import { createHash } from 'node:crypto';
 import { toHex } from '../../src/foundation/bytes.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';

@@ -37,7 +37,7 @@ function periodStart(aid: Aid, now: number): number {
   return Math.max(0, Math.floor((now + offset) / PERIOD_S) * PERIOD_S - offset);
 }
 
-/** The encryption key of an agent's period, as docs/protocol-notes.md says it follows. */
+/** The encryption key of an agent's period (docs/protocol-notes.md). */
 function noteKey(aid: Aid, operational: KeyPair, start: number) {
   const domain = Buffer.from('svcd/note-key/v1\0');
   const secret = operational.sign(Buffer.concat([domain, aidToBytes(aid), u64(start)]));
@@ -90,10 +90,10 @@ interface Letter {
   readonly sentAt?: number;
   readonly msgType?: number;
   readonly body?: Uint8Array;
-  /** What the signature names instead of the recipient and the key. */
+  /** Signed values that replace the recipient and the key. */
   readonly signedFor?: Aid;
   readonly signedTo?: Uint8Array;
-  /** Members beside or instead of the right ones. */
+  /** Members in addition to or instead of the correct ones. */
   readonly members?: Readonly<Record<string, CborValue | undefined>>;
 }
 
@@ -237,7 +237,7 @@ function takings(): Taking[] {
       newest: NOW + 1,
       now: NOW + 70,
     }),
-    refused('the delegation had ended', from({ delegation: ended })),
+    refused('the delegation had expired', from({ delegation: ended })),
     refused('the delegation was not in force yet', from({ sentAt: NOW_MS - 61_000 })),
     refused("another's mailbox", seal(right, { mailbox: NATIVE.agent }).payload),
     refused('version 2', seal(right, { version: 2 }).payload),

@@ -129,7 +129,7 @@ function invalid() {
     at('a second after its end', toHex(record), NOW + HOUR_S + 1),
     at("another agent's delegation", forged({ d: encodeDelegation(strangers) })),
     at("another agent's name", forged({ a: aidToBytes(strangers.agent) })),
-    at('a delegation that has ended', forged({ d: encodeDelegation(expired) })),
+    at('an expired delegation', forged({ d: encodeDelegation(expired) })),
     at('a delegation that does not verify', forged({ d: turned(encodeDelegation(NATIVE), -10) })),
     at("the master's signature instead of the operational key's", forged({}, MASTER)),
     at("a stranger's signature", forged({}, stranger)),
@@ -142,7 +142,7 @@ function indexOf(bytes: Uint8Array, part: Uint8Array): number {
   return Buffer.from(bytes).indexOf(part);
 }
 
-/** Each is newer than the one before it: by delegation, then seq, then timestamp. */
+/** Each is newer than its predecessor: by delegation, then seq, then timestamp. */
 function freshness() {
   const newer = issueDelegation(MASTER, phrasePair('operational 2').publicKey, NOW + 1);
   const payload = encodeEndpointsPayload(ENDPOINTS);

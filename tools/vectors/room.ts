@@ -52,7 +52,7 @@ function write({ delegation, key }: Writer, parents: readonly Entry[], draft: Dr
 
 const text = (value: string): Uint8Array => new Uint8Array(Buffer.from(value));
 
-/** One room, with what is admitted and what is not. */
+/** A group with admitted and rejected entries. */
 function room() {
   const creation = new Uint8Array(Buffer.concat([NONCE, joinKey(SECRET).publicKey]));
   const create = write(CREATOR, [], { kind: 'create', body: text('Übersetzer'), proof: creation });
@@ -70,8 +70,8 @@ function room() {
   const office = write(CREATOR, [said], { kind: 'role', to: [ETHEREUM.agent], body: text('admin') });
   const title = write(INVITED, [office], { kind: 'title', body: text('Translators') });
   const removal = write(INVITED, [title], { kind: 'remove', to: [PARALISM.agent] });
-  const beside = write(JOINER, [title], { kind: 'msg', body: text('beside the removal') });
-  const after = write(CREATOR, [removal, beside], { kind: 'retract', ref: said.id });
+  const concurrent = write(JOINER, [title], { kind: 'msg', body: text('beside the removal') });
+  const after = write(CREATOR, [removal, concurrent], { kind: 'retract', ref: said.id });
   const entry = (name: string, written: Entry, verdict = 'admitted') => ({ name, written, verdict });
   return [
     entry('create', create),
@@ -82,7 +82,7 @@ function room() {
     entry('role', office),
     entry('title', title),
     entry('remove', removal),
-    entry('msg of the removed member, beside the removal', beside, 'set aside'),
+    entry('msg of the removed member, beside the removal', concurrent, 'set aside'),
     entry('retract', after),
     entry('a stranger writes', write(STRANGER, [title], { kind: 'msg', body: text('x') }), 'refused'),
     entry('a stranger joins without an invitation', write(STRANGER, [title], { kind: 'join' }), 'refused'),
@@ -132,7 +132,7 @@ function described({ name, written, verdict }: ReturnType<typeof room>[number]) 
   };
 }
 
-/** Bytes that are no entry, or one that does not verify, wherever it stands. */
+/** Bytes that are not a valid entry, at any position. */
 function malformed() {
   const [first] = room();
   const good = first?.written.encoded ?? new Uint8Array();

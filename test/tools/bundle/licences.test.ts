@@ -31,5 +31,5 @@ test('each package with its text, or with its author where it brings none; ours 
 
 test('a package that names no licence is not bundled', (t) => {
   const module = moduleOf(t, { name: 'secret' });
-  assert.throws(() => licencesOf([module]), /secret names no licence/);
+  assert.throws(() => licencesOf([module]), /secret names no license/);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { builtAt, LOCK, putBundle } from '../../../tools/bundle/put.ts';
+import { builtAt, installBundle, LOCK } from '../../../tools/bundle/install-bundle.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -23,33 +23,37 @@ function built(t: TestContext) {
   return { directory, textOf };
 }
 
-test('what a program of the bundle before has not loaded yet stays for a day in a checkout', async (t) => {
+test('a checkout keeps unloaded chunks of the previous bundle for a day', async (t) => {
   const { directory, textOf } = built(t);
-  await putBundle(directory, true, writer({ 'cli/main.js': 'one', 'chunks/a.js': 'a', 'chunks/older.js': 'older' }));
+  await installBundle(
+    directory,
+    true,
+    writer({ 'cli/main.js': 'one', 'chunks/a.js': 'a', 'chunks/older.js': 'older' }),
+  );
   writeFileSync(join(directory, LOCK), '');
   const old = new Date(Date.now() - DAY_MS - 60_000);
   utimesSync(join(directory, 'chunks/older.js'), old, old);
-  await putBundle(directory, true, writer({ 'cli/main.js': 'two', 'chunks/b.js': 'b' }));
+  await installBundle(directory, true, writer({ 'cli/main.js': 'two', 'chunks/b.js': 'b' }));
   const names = ['cli/main.js', 'chunks/a.js', 'chunks/b.js', 'chunks/older.js', LOCK];
   assert.deepEqual(names.map(textOf), ['two', 'a', 'b', null, '']);
 });
 
-test('a package holds nothing but its own bundle', async (t) => {
+test('a package contains only its own bundle', async (t) => {
   const { directory, textOf } = built(t);
-  await putBundle(directory, true, writer({ 'cli/main.js': 'one', 'old/a.js': 'a' }));
-  await putBundle(directory, false, writer({ 'cli/main.js': 'two' }));
+  await installBundle(directory, true, writer({ 'cli/main.js': 'one', 'old/a.js': 'a' }));
+  await installBundle(directory, false, writer({ 'cli/main.js': 'two' }));
   assert.deepEqual(
     [textOf('cli/main.js'), textOf('old/a.js'), existsSync(join(directory, 'old'))],
     ['two', null, false],
   );
 });
 
-test('the time of a bundle is that of the sources: what is written meanwhile makes it old', async (t) => {
+test('a bundle has the time of its sources, so later edits make it outdated', async (t) => {
   const { directory } = built(t);
   assert.equal(builtAt(directory), 0);
   const before = Date.now();
   let during = 0;
-  await putBundle(directory, true, async (made) => {
+  await installBundle(directory, true, async (made) => {
     await writer({ 'cli/main.js': 'one' })(made);
     while (Date.now() <= before + 1) await new Promise(setImmediate);
     during = Date.now();
@@ -58,11 +62,11 @@ test('the time of a bundle is that of the sources: what is written meanwhile mak
   assert.ok(at >= before && at < during, `${before} ≤ ${at} < ${during}`);
 });
 
-test('a build that fails leaves what was there', async (t) => {
+test('a failed build keeps the previous bundle', async (t) => {
   const { directory, textOf } = built(t);
-  await putBundle(directory, true, writer({ 'cli/main.js': 'one' }));
+  await installBundle(directory, true, writer({ 'cli/main.js': 'one' }));
   const at = builtAt(directory);
-  const failing = putBundle(directory, true, async (made) => {
+  const failing = installBundle(directory, true, async (made) => {
     await writer({ 'cli/main.js': 'half' })(made);
     throw new Error('no more room');
   });

@@ -1,4 +1,4 @@
-/** Puts a bundle in place while programs may run that came from the one before. */
+/** Installs a bundle while programs of the previous one may still run. */
 import {
   mkdirSync,
   mkdtempSync,
@@ -12,11 +12,11 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Its time says how new the sources are that were bundled; bin/launch.js compares them with it. */
+/** Its modification time is the time when the bundled sources were read. bin/launch.js compares it with the sources. */
 const STAMP = 'built';
-/** What the builders of a checkout keep here. */
+/** Lock file of concurrent builds in a checkout. */
 export const LOCK = '.lock';
-/** How long files of an earlier bundle stay for programs that have not loaded all of them, milliseconds. */
+/** How long files of an earlier bundle are kept for running programs, milliseconds. */
 const KEPT_MS = 24 * 60 * 60 * 1000;
 
 function filesIn(directory: string): string[] {
@@ -25,16 +25,16 @@ function filesIn(directory: string): string[] {
     .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
 }
 
-/** When the sources were looked at of what stands in a directory, milliseconds since 1970; 0 where nothing does. */
+/** When the sources of the bundle in a directory were read, milliseconds since 1970. 0 without a bundle. */
 export function builtAt(directory: string): number {
   return statSync(join(directory, STAMP), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 /**
- * Has a bundle written and moves it into a directory file by file, so that no program meets half of one.
- * @param keepOld true where programs may still run that came from an earlier bundle
+ * Has a bundle written and moves it into a directory file by file, so that no program sees a partial file.
+ * @param keepOld true if programs of an earlier bundle may still run
  */
-export async function putBundle(
+export async function installBundle(
   directory: string,
   keepOld: boolean,
   write: (directory: string) => Promise<void>,
@@ -46,7 +46,7 @@ export async function putBundle(
     await write(made);
     writeFileSync(join(made, STAMP), '');
     utimesSync(join(made, STAMP), started, started);
-    // The programs themselves come after what they import, the stamp last.
+    // Imported files first, then the programs, then the stamp.
     const order = (file: string): number => (file === STAMP ? 2 : file.startsWith('chunks') ? 0 : 1);
     const files = filesIn(made).sort((a, b) => order(a) - order(b));
     for (const file of files) {

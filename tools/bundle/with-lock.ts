@@ -1,15 +1,15 @@
-/** One process at a time does a piece of work; the others wait for it. */
+/** Runs a task in one process at a time. Other processes wait. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Milliseconds between two looks at whether it is our turn. */
-const LOOK_MS = 50;
+/** Poll interval, milliseconds. */
+const POLL_MS = 50;
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-function take(lock: string): boolean {
+function acquire(lock: string): boolean {
   try {
     writeFileSync(lock, String(process.pid), { flag: 'wx' });
     return true;
@@ -19,11 +19,11 @@ function take(lock: string): boolean {
   }
 }
 
-/** Whether the process that holds a lock is there no more. */
-function isLeft(lock: string): boolean {
+/** True if the process that held the lock has exited. */
+function isAbandoned(lock: string): boolean {
   try {
     const holder = Number(readFileSync(lock, 'utf8'));
-    // Nothing stands in it yet: it was made this moment.
+    // An empty file: its process has just created it.
     if (holder > 0) process.kill(holder, 0);
     return false;
   } catch (error) {
@@ -31,11 +31,11 @@ function isLeft(lock: string): boolean {
   }
 }
 
-/** @param lock a file that is there while the work goes on */
-export async function alone(lock: string, work: () => Promise<void>): Promise<void> {
-  while (!take(lock)) {
-    if (isLeft(lock)) rmSync(lock, { force: true });
-    else await delay(LOOK_MS);
+/** @param lock a file that exists while the task runs */
+export async function withLock(lock: string, work: () => Promise<void>): Promise<void> {
+  while (!acquire(lock)) {
+    if (isAbandoned(lock)) rmSync(lock, { force: true });
+    else await delay(POLL_MS);
   }
   try {
     await work();

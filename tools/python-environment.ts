@@ -1,12 +1,12 @@
-/** Where the Python programs that tests drive find their packages. */
+/** Location of the Python packages for tests. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Goes with `node_modules`, as everything that is installed for tests. */
+/** Inside `node_modules`, like all test dependencies. */
 export const PYTHON_ENVIRONMENT: string = join('node_modules', '.cache', 'python');
 /** Each package with its version. */
 export const PYTHON_REQUIREMENTS: string = join('test', 'python', 'requirements.txt');
-/** What was installed, once all of it was. */
+/** A copy of the requirements, written after a complete installation. */
 export const PYTHON_INSTALLED: string = join(PYTHON_ENVIRONMENT, 'installed.txt');
 export const PYTHON: string = join(PYTHON_ENVIRONMENT, 'bin', 'python');
 
@@ -18,7 +18,7 @@ function textOf(file: string): string | null {
   }
 }
 
-/** The Python that has the packages of the tests, all of them in their versions; null where there is none. */
+/** The Python with the required packages, or null if it is not installed. */
 export function pythonTools(): string | null {
   return textOf(PYTHON_INSTALLED) === textOf(PYTHON_REQUIREMENTS) ? PYTHON : null;
 }
