@@ -14,7 +14,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { pythonTools } from '../../tools/python-place.ts';
+import { pythonTools } from '../../tools/python-environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GuideStep, guideSteps, Reader } from '../support/guide.ts';
 import { Internet } from '../support/lab/internet.ts';
