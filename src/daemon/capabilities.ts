@@ -49,7 +49,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     addressBook,
     events: eventLog,
   });
-  const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook });
+  const reachReport = buildReachReport(f, n, agents, { links, eventLog, addressBook, isKnown: messages.isKnown });
   return {
     ...agents,
     ...directory,

@@ -66,14 +66,25 @@ export const EVENT_TYPES = [
   'path.changed',
 ] as const satisfies readonly EventType[];
 
+/** All agents that the owner does not know; as a cause of events, they are one. */
+export const STRANGERS = 'strangers';
+
+/** Who caused an event. */
+export type EventCause = typeof STRANGERS | Aid | `room ${string}`;
+
+/** A peer as the cause of an event. */
+export function causeOf(peer: Aid, isKnown: boolean): EventCause {
+  return isKnown ? peer : STRANGERS;
+}
+
 /** Where capabilities leave word of what happened. */
 export interface EventSink {
   /**
    * Logs an event. Inside a transaction of the store it is kept exactly where the transaction is,
    * and subscribers hear of it after the commit, never before.
-   * @param byStranger an agent that the owner does not know caused it: such events use a part of the log only
+   * @param cause who caused it: its events use a part of the log only; left out for the agent itself
    * @returns its place in the log of this daemon
    * @throws SvcError `not_writable`, `store_corrupt`
    */
-  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], byStranger?: boolean): number;
+  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], cause?: EventCause): number;
 }

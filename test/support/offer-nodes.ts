@@ -6,6 +6,7 @@ import type { OfferNote } from '../../src/capabilities/file-offers/types.ts';
 import { encodeOffer } from '../../src/capabilities/file-offers/wire.ts';
 import { NOTE_TYPE } from '../../src/foundation/domain/notes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
+import { STRANGERS } from '../../src/foundation/events.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
@@ -77,8 +78,8 @@ export class OfferNode {
         },
       },
       events: {
-        emit: (_aid, type, _data, byStranger) => {
-          if (byStranger === true) this.strangeEvents.push(type);
+        emit: (_aid, type, _data, cause) => {
+          if (cause === STRANGERS) this.strangeEvents.push(type);
           return this.events.push(type);
         },
       },

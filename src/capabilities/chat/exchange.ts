@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { STREAM_ID_BYTES } from '../../foundation/domain/chat.ts';
-import type { EventSink } from '../../foundation/events.ts';
+import { causeOf, type EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { HERE, sourceGroupOf } from '../../foundation/quota.ts';
 import { SourceTally } from '../../foundation/source-tally.ts';
@@ -193,8 +193,9 @@ class Step {
 
   #tellInvites(aid: Aid): void {
     const { store, events, isKnown } = this.#deps;
+    const { peer } = this.#session;
     const peers = store.inviters(aid, MAX_INVITES);
-    events.emit(aid, 'chat.invites', { count: peers.length, peers }, !isKnown(aid, this.#session.peer));
+    events.emit(aid, 'chat.invites', { count: peers.length, peers }, causeOf(peer, isKnown(aid, peer)));
   }
 
   /** The peer has heard what we told it on this link. */
@@ -288,9 +289,9 @@ class Step {
     // The clock of the peer says when it was written; that nothing is from the future, ours.
     const shown = contents.map((content) => ({ ...content, at: Math.min(content.at, now) }));
     const added = entries.receive(pair, shown, received, now);
-    for (const seq of added) events.emit(pair.aid, 'chat.received', { peer: pair.peer, seq });
+    for (const seq of added) events.emit(pair.aid, 'chat.received', { peer: pair.peer, seq }, pair.peer);
     this.#pair = store.byId(pair.id);
     if (added.length > 0)
-      events.emit(pair.aid, 'chat.unread', { peer: pair.peer, unread_count: this.#pair?.unread ?? 0 });
+      events.emit(pair.aid, 'chat.unread', { peer: pair.peer, unread_count: this.#pair?.unread ?? 0 }, pair.peer);
   }
 }

@@ -1,6 +1,6 @@
 /** The durable log of events: what capabilities tell, in one sequence for all agents of this daemon. */
 import type { Clock } from '../../foundation/clock.ts';
-import type { EventPayloads, EventSink, EventType } from '../../foundation/events.ts';
+import type { EventCause, EventPayloads, EventSink, EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
@@ -56,8 +56,8 @@ export class EventLog implements Component, EventSink {
     this.#sweep?.stop();
   }
 
-  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], byStranger = false): number {
-    const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data), byStranger);
+  emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], cause?: EventCause): number {
+    const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data), cause);
     this.#appended.tell();
     return seq;
   }

@@ -14,7 +14,7 @@ import {
 } from '../../foundation/domain/file-offers.ts';
 import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
-import type { EventSink } from '../../foundation/events.ts';
+import { causeOf, type EventSink } from '../../foundation/events.ts';
 import { receivedName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
@@ -107,7 +107,7 @@ export class FileOffers implements Component {
     } catch (error) {
       // Only of this one nobody knows whether the recipient has the note all the same.
       const tellAt = error instanceof SvcError && error.code === 'timeout' ? clock.now() : null;
-      if (store.settle(aid, file.id, 'withdrawn', clock.now(), tellAt)) this.#over(aid);
+      if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#over(aid);
       throw error;
     }
   }
@@ -180,11 +180,16 @@ export class FileOffers implements Component {
   }
 
   #end(aid: Aid, id: string, end: OfferEnd): FileOffer {
-    const { store, clock } = this.#deps;
-    if (!store.settle(aid, id, end, clock.now(), clock.now())) throw overAlready('It is over already.');
+    if (!this.#settle(aid, id, end, this.#deps.clock.now())) throw overAlready('It is over already.');
     this.#over(aid);
     this.#telling?.soon();
     return this.get(aid, id);
+  }
+
+  /** Ends an open offer; false if it is not open. */
+  #settle(aid: Aid, id: string, state: OfferEnd | 'expired', tellAt: number | null): boolean {
+    const { store, clock, isKnown } = this.#deps;
+    return store.settle({ aid, id, state, now: clock.now(), tellAt, isKnown });
   }
 
   /** An offer of an agent, or to it, is over: what that leaves behind is seen to outside of any transaction. */
@@ -196,7 +201,7 @@ export class FileOffers implements Component {
   #expire(): void {
     const { store, clock } = this.#deps;
     for (const { aid, id } of store.expired(clock.now(), BATCH))
-      if (store.settle(aid, id, 'expired', clock.now(), null)) this.#ended.add(aid);
+      if (this.#settle(aid, id, 'expired', null)) this.#ended.add(aid);
   }
 
   /** Cuts off who reads what is not offered any more, makes room known, and deletes what was there for offers alone. */
@@ -230,7 +235,7 @@ export class FileOffers implements Component {
     const name = receivedName(file.name);
     const times = { at: sentAt, expiresAt: sentAt + FILE_OFFER_LIFE_MS };
     if (!store.add({ ...file, ...times, name, aid, peer: sender, direction: 'in', temporary: false })) return 'dropped';
-    events.emit(aid, 'file.offered', { offer_id: file.id, from: sender }, !isKnown(aid, sender));
+    events.emit(aid, 'file.offered', { offer_id: file.id, from: sender }, causeOf(sender, isKnown(aid, sender)));
     return 'kept';
   }
 
@@ -248,15 +253,15 @@ export class FileOffers implements Component {
   /** Takes in how an offer ended at the other end; in a transaction. */
   #told(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
     // protocol-notes.md, step 16
-    const { store, events, clock, isKnown } = this.#deps;
+    const { store, events, isKnown } = this.#deps;
     const news = decodeNews(body);
     const row = news === null ? null : store.get(aid, news.id);
     if (news === null || row === null || row.peer !== sender) return 'dropped';
     // Only who made an offer withdraws it, and only who got it takes or declines it.
     if ((news.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
-    if (!store.settle(aid, row.id, news.end, clock.now(), null)) return 'dropped';
-    const byStranger = row.direction === 'in' && !isKnown(aid, sender);
-    events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: news.end }, byStranger);
+    if (!this.#settle(aid, row.id, news.end, null)) return 'dropped';
+    const cause = causeOf(sender, row.direction === 'out' || isKnown(aid, sender));
+    events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: news.end }, cause);
     this.#over(aid);
     return 'kept';
   }

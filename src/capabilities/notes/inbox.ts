@@ -7,7 +7,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { MAX_MAILBOX_NOTES } from '../../foundation/domain/notes.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { EventSink } from '../../foundation/events.ts';
+import { causeOf, type EventCause, type EventSink, STRANGERS } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
@@ -101,7 +101,7 @@ export class Inbox {
     const { store, events } = this.#deps;
     return store.together(() => {
       const message_ids: string[] = [];
-      let byStranger = true;
+      let cause: EventCause = STRANGERS;
       const receipts = opened.map((one): Receipt => {
         if ('verdict' in one) return one;
         const taker = this.#takers.get(one.note.msgType);
@@ -109,12 +109,12 @@ export class Inbox {
         const verdict = this.#keep(one);
         if (verdict === 'kept') {
           message_ids.push(toHex(one.note.messageId));
-          byStranger &&= !this.#deps.isKnown(aid, one.note.sender);
+          if (cause === STRANGERS) cause = causeOf(one.note.sender, this.#deps.isKnown(aid, one.note.sender));
         }
         return { verdict, removal: null };
       });
       if (message_ids.length > 0)
-        events.emit(aid, 'mailbox.received', { count: message_ids.length, message_ids }, byStranger);
+        events.emit(aid, 'mailbox.received', { count: message_ids.length, message_ids }, cause);
       return receipts;
     });
   }

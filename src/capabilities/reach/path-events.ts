@@ -2,7 +2,7 @@
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
-import type { EventSink } from '../../foundation/events.ts';
+import { type EventSink, STRANGERS } from '../../foundation/events.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -13,7 +13,7 @@ import type { Path } from '../../network/path.ts';
 
 /** A path that changes sooner after the last word about it is spoken of only then, milliseconds. */
 export const PATH_WORD_MS = 10_000;
-/** Such events that one agent gets at once, and in an hour. */
+/** Such events that one agent gets at once, and in an hour: of each peer that it knows, and of all strangers. */
 export const PATH_EVENTS_BURST = 20;
 export const PATH_EVENTS_PER_HOUR = 60;
 /** Nodes whose paths are remembered, and agents whose events are counted. */
@@ -25,6 +25,8 @@ interface PathEventsDependencies {
   readonly pairsWith: (nodeKey: Uint8Array) => readonly AgentPair[];
   /** True for agents that are registered here. */
   readonly isAgent: (aid: Aid) => boolean;
+  /** True if the owner of an agent has labelled a peer, or let it in by name. */
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   readonly events: EventSink;
 }
 
@@ -82,24 +84,31 @@ export class PathEvents {
   }
 
   #tell(node: Aid, nodeKey: Uint8Array, known: Told): void {
-    const { clock, pairsWith, isAgent, events, log } = this.#deps;
+    const { clock, pairsWith, isAgent, isKnown, events, log } = this.#deps;
     const { told: before, now: path } = known;
     if (isSameWay(path, before)) return;
     known.told = path;
     const spoken = Map.groupBy(pairsWith(nodeKey), ({ local }) => local);
     for (const [local, pairs] of spoken) {
-      if (!isAgent(local) || !this.#rate.take(local)) continue;
-      known.toldAt = clock.now();
+      if (!isAgent(local)) continue;
       const agents = pairs.map(({ remote }) => remote);
+      const cause = agents.find((remote) => isKnown(local, remote)) ?? STRANGERS;
+      if (!this.#rate.take(`${local} ${cause}`)) continue;
+      known.toldAt = clock.now();
       try {
-        events.emit(local, 'path.changed', {
-          node,
-          agents,
-          path: path.kind,
-          before: before.kind,
-          address: formatAddress(path.remote),
-          is_relayed: isRelayed(path.kind),
-        });
+        events.emit(
+          local,
+          'path.changed',
+          {
+            node,
+            agents,
+            path: path.kind,
+            before: before.kind,
+            address: formatAddress(path.remote),
+            is_relayed: isRelayed(path.kind),
+          },
+          cause,
+        );
       } catch (error) {
         log.warn({ error }, 'a change of path could not be logged');
       }

@@ -5,19 +5,19 @@
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import type { AuditCaller, AuditStore } from '../../foundation/store/audit.ts';
 
 /** Longest path that is written down, characters. */
 const MAX_PATH_CHARS = 256;
-/** Refusals of one node that are written down at once, and per second after: one in a minute. */
-const REFUSALS_PER_NODE_BURST = 3;
-const REFUSALS_PER_NODE_PER_S = 1 / 60;
-/** The same of all nodes together: one in ten seconds. */
-const REFUSALS_BURST = 30;
-const REFUSALS_PER_S = 0.1;
-/** Nodes whose refusals are counted apart. */
-const MAX_NODES = 1024;
+/** Refusals that are written down: of one node, one in a minute. */
+const REFUSALS_PER_NODE: Rate = { perSecond: 1 / 60, burst: 3 };
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
+const REFUSALS_PER_SOURCE: Rate = { perSecond: 2 / 60, burst: 6 };
+/** The same of those in one IPv4 /24 or IPv6 /48. */
+const REFUSALS_PER_NETWORK: Rate = { perSecond: 4 / 60, burst: 12 };
+/** The same of all strangers. */
+const REFUSALS_OF_STRANGERS: Rate = { perSecond: 0.1, burst: 30 };
 
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -52,8 +52,7 @@ export class AuditTrail {
   readonly memory: AuditMemory;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #perNode: RateLimiter;
-  readonly #all: RateLimiter;
+  readonly #refusals: RateQuota;
   /** The newest refusal, also where it was not written down. */
   #lastRefusal: LastRefusal | null = null;
 
@@ -61,11 +60,15 @@ export class AuditTrail {
     this.memory = memory;
     this.#clock = clock;
     this.#log = log;
-    this.#perNode = new RateLimiter(
-      { perSecond: REFUSALS_PER_NODE_PER_S, burst: REFUSALS_PER_NODE_BURST, maxKeys: MAX_NODES },
+    this.#refusals = new RateQuota(
+      {
+        perKey: REFUSALS_PER_NODE,
+        perSource: REFUSALS_PER_SOURCE,
+        perNetwork: REFUSALS_PER_NETWORK,
+        strangers: REFUSALS_OF_STRANGERS,
+      },
       { clock },
     );
-    this.#all = new RateLimiter({ perSecond: REFUSALS_PER_S, burst: REFUSALS_BURST, maxKeys: 1 }, { clock });
   }
 
   /**
@@ -86,14 +89,20 @@ export class AuditTrail {
     };
   }
 
-  /** Notes that a caller was not let in. */
-  refused(caller: AuditCaller, reason: RefusalReason): void {
+  /**
+   * Notes that a caller was not let in.
+   * @param named the owner named the caller in the node's access list
+   */
+  refused(caller: AuditCaller, reason: RefusalReason, named: boolean): void {
     const at = this.#clock.now();
     this.#lastRefusal = { caller: caller.caller, at, reason };
-    if (!this.#perNode.take(caller.nodeKey ?? '') || !this.#all.take('')) return;
+    const { nodeKey, address } = caller;
+    // A named caller has a rate of its own, so its key is the agent: node keys are free.
+    const key = named ? caller.caller : (nodeKey ?? '');
+    if (!this.#refusals.take({ key, node: key, source: address, named })) return;
     this.#log.warn({ ...caller, reason }, 'remote administration was refused');
     const nothing = { method: null, path: null, tools: [], status: null };
-    this.#attempt(() => void this.memory.add({ ...caller, ...nothing, kind: 'refused', at, reason }));
+    this.#attempt(() => void this.memory.add({ ...caller, ...nothing, kind: 'refused', at, reason }, named));
   }
 
   lastRefusal(): LastRefusal | null {

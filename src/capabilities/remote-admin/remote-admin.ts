@@ -30,6 +30,8 @@ export interface RemoteAdminDependencies {
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(request: AccessRequest): void | Promise<void>;
+  /** True if the owner named a caller in the node's access list. */
+  isNamed(request: Pick<AccessRequest, 'caller' | 'called'>): boolean;
   /** Serves the API on a stream, never as local, and tells the observer of each request. */
   serve(stream: Duplex, observer: RequestObserver): void;
 }
@@ -80,7 +82,8 @@ export class RemoteAdmin {
       await this.#check(request);
     } catch (error) {
       const limited = error instanceof SvcError && error.code === 'rate_limited';
-      this.trail.refused(callerOf(request), limited ? 'rate_limited' : this.#enabled ? 'access_denied' : 'disabled');
+      const reason = limited ? 'rate_limited' : this.#enabled ? 'access_denied' : 'disabled';
+      this.trail.refused(callerOf(request), reason, this.#deps.isNamed(request));
       throw error;
     }
   }

@@ -39,7 +39,12 @@ export function markRemoved(
   if (rooms.byRid(rid)?.state === 'removed') return;
   rooms.transaction(() => {
     rooms.setState(rid, 'removed');
-    events.emit(aid, 'group.removed', by === null ? { group_id: groupId } : { group_id: groupId, by });
+    events.emit(
+      aid,
+      'group.removed',
+      by === null ? { group_id: groupId } : { group_id: groupId, by },
+      `room ${groupId}`,
+    );
   });
 }
 
@@ -55,8 +60,8 @@ export function announce(replica: Replica, added: readonly Entry[], deps: Announ
     if (author === aid && row.state !== 'joining') events.emit(aid, 'group.appended', { group_id, entry_id: id });
   const foreign = added.filter(({ author, kind }) => author !== aid && isContent(kind));
   if (foreign.length === 0) return;
-  events.emit(aid, 'group.unread', { group_id, unread_count: row.unread });
+  events.emit(aid, 'group.unread', { group_id, unread_count: row.unread }, `room ${group_id}`);
   const mentions = foreign.filter(({ to, id }) => to?.includes(aid) === true && entries.entry(rid, id) !== null);
   for (const { id, author } of mentions.slice(0, MAX_MENTIONS_TOLD))
-    events.emit(aid, 'group.mentioned', { group_id, entry_id: id, from: author });
+    events.emit(aid, 'group.mentioned', { group_id, entry_id: id, from: author }, `room ${group_id}`);
 }

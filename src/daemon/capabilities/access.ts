@@ -33,6 +33,7 @@ export function buildAccess(
     clock,
     log,
     authorize: (request) => access.authorize(request),
+    isNamed: ({ caller, called }) => access.names(called, caller),
     serve: (stream, observer) => api.serveRemoteAdmin(stream, observer),
   });
   life.defer(() => remoteAdmin.stop());

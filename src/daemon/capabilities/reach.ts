@@ -15,17 +15,18 @@ interface Parts {
   readonly links: AgentLinks;
   readonly eventLog: EventLog;
   readonly addressBook: AddressBook;
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }
 
 export function buildReachReport(
   { life, clock, log, configuration, node }: Foundation,
   { pool, records, ownAddresses, portMapper, resolver, interfaces, kindOf, reach }: Network,
   { identity, registry }: Agents,
-  { links, eventLog, addressBook }: Parts,
+  { links, eventLog, addressBook, isKnown }: Parts,
 ): ReachReport {
   const pairsWith = (nodeKey: Uint8Array) => links.pairsWith(nodeKey);
   const isAgent = (aid: Aid): boolean => registry.identity(aid) !== null;
-  const pathEvents = new PathEvents({ clock, log: log.child('links'), pairsWith, isAgent, events: eventLog });
+  const pathEvents = new PathEvents({ clock, log: log.child('links'), pairsWith, isAgent, isKnown, events: eventLog });
   life.defer(pool.onPathChange((change) => pathEvents.onChange(change)));
   life.defer(() => pathEvents.stop());
   const agentsOn = (nodeKey: Uint8Array) => links.agentsOn(nodeKey);

@@ -9,6 +9,8 @@ export type AuditKind = (typeof KINDS)[number];
 const MAX_READS = 3_000;
 const MAX_WRITES = 6_000;
 const MAX_REFUSALS = 1_000;
+/** Of these, refusals of callers that the owner did not name. */
+export const MAX_REFUSALS_OF_STRANGERS = 750;
 /** Room of each kind. */
 const ROOM: Readonly<Record<AuditKind, number>> = { read: MAX_READS, write: MAX_WRITES, refused: MAX_REFUSALS };
 
@@ -49,18 +51,26 @@ export class AuditStore {
     this.#store = store;
   }
 
-  /** Adds an entry and forgets the oldest of its kind where there are too many. Returns its id. */
-  add(entry: Omit<AuditEntry, 'id'>): number {
+  /**
+   * Adds an entry and forgets the oldest of its kind where there are too many. Returns its id.
+   * @param named the owner named the caller: refusals of strangers do not push out this one
+   */
+  add(entry: Omit<AuditEntry, 'id'>, named = false): number {
     const { kind, at, caller, nodeKey, address, method, tools, status, reason } = entry;
     const path = entry.path === null ? null : [entry.path, ...tools].join(TOOL_SEPARATOR);
     return this.#store.transaction(() => {
       const row = this.#store.one`
-        INSERT INTO admin_audit (kind, at, caller, node_key, address, method, path, status, reason)
-        VALUES (${kind}, ${at}, ${caller}, ${nodeKey}, ${address}, ${method}, ${path}, ${status}, ${reason})
+        INSERT INTO admin_audit (kind, at, caller, node_key, address, method, path, status, reason, named)
+        VALUES (${kind}, ${at}, ${caller}, ${nodeKey}, ${address}, ${method}, ${path}, ${status}, ${reason}, ${Number(named)})
         RETURNING id`;
       this.#store.run`
         DELETE FROM admin_audit WHERE kind = ${kind} AND id <=
           (SELECT id FROM admin_audit WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${ROOM[kind]})`;
+      if (kind === 'refused' && !named)
+        this.#store.run`
+          DELETE FROM admin_audit WHERE kind = 'refused' AND named = 0 AND id <=
+            (SELECT id FROM admin_audit WHERE kind = 'refused' AND named = 0
+             ORDER BY id DESC LIMIT 1 OFFSET ${MAX_REFUSALS_OF_STRANGERS})`;
       return integerOf(row, 'id');
     });
   }

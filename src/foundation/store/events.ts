@@ -6,8 +6,8 @@ import type { Row, SqlValue, Store } from './store.ts';
 /** Events that are kept of each agent; the oldest go first. */
 export const MAX_EVENTS_PER_AGENT = 10_000;
 
-/** Part of them that strangers may use. */
-const STRANGERS_PART = 1 / 4;
+/** Part of them that one peer, one room or all strangers together may use. */
+export const CAUSE_PART: number = 1 / 4;
 
 /** The newest events that are in memory: whoever is told of one asks for it in the next turn. */
 const MAX_FRESH = 64;
@@ -60,32 +60,32 @@ export class EventStore {
 
   /**
    * Adds an event and forgets the agent's oldest where there are too many. Returns its number.
-   * @param byStranger it counts among those that strangers caused, too
+   * @param cause who caused it and has a part of the log for that; null for the agent itself
    */
-  append(aid: Aid, type: string, at: number, data: string, byStranger = false): number {
+  append(aid: Aid, type: string, at: number, data: string, cause: string | null = null): number {
     const event = this.#store.joined(() => {
       const seq = this.#number`
-        INSERT INTO events (aid, type, at, data, by_stranger)
-        VALUES (${aid}, ${type}, ${at}, ${data}, ${Number(byStranger)}) RETURNING seq AS n`;
+        INSERT INTO events (aid, type, at, data, cause)
+        VALUES (${aid}, ${type}, ${at}, ${data}, ${cause}) RETURNING seq AS n`;
       const count = this.#number`
         INSERT INTO event_streams (aid, count, pruned_seq) VALUES (${aid}, 1, 0)
         ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`;
       if (count > this.#maxPerAgent) this.#forgetOldest(aid, count - this.#maxPerAgent);
-      if (byStranger) this.#boundStrangers(aid);
+      if (cause !== null) this.#bound(aid, cause);
       return { seq, aid, type, at, data };
     });
     this.#keepFresh(event);
     return event.seq;
   }
 
-  #boundStrangers(aid: Aid): void {
+  #bound(aid: Aid, cause: string): void {
     const oldest = this.#number`
-      SELECT seq AS n FROM events WHERE aid = ${aid} AND by_stranger = 1
-      ORDER BY seq DESC LIMIT 1 OFFSET ${Math.ceil(this.#maxPerAgent * STRANGERS_PART)}`;
+      SELECT seq AS n FROM events WHERE aid = ${aid} AND cause = ${cause}
+      ORDER BY seq DESC LIMIT 1 OFFSET ${Math.ceil(this.#maxPerAgent * CAUSE_PART)}`;
     if (oldest === 0) return;
     this.#fresh = [];
     const removed = this.#store.run`
-      DELETE FROM events WHERE aid = ${aid} AND by_stranger = 1 AND seq <= ${oldest}`;
+      DELETE FROM events WHERE aid = ${aid} AND cause = ${cause} AND seq <= ${oldest}`;
     this.#store.run`
       UPDATE event_streams SET count = count - ${removed}, pruned_seq = max(pruned_seq, ${oldest}) WHERE aid = ${aid}`;
   }

@@ -45,6 +45,21 @@ function flag(value: boolean): number {
   return value ? 1 : 0;
 }
 
+/** How an offer ends. */
+interface Settling {
+  readonly aid: Aid;
+  readonly id: string;
+  readonly state: Exclude<FileOfferState, 'open'>;
+  readonly now: number;
+  readonly tellAt: number | null;
+  readonly isKnown: (aid: Aid, peer: Aid) => boolean;
+}
+
+function mostFrequent(offers: readonly { readonly peer: Aid }[]): Aid | undefined {
+  const byPeer = [...Map.groupBy(offers, ({ peer }) => peer)];
+  return byPeer.reduce((most, one) => (one[1].length > most[1].length ? one : most))[0];
+}
+
 export class FileOfferStore {
   readonly #store: Store;
 
@@ -97,23 +112,39 @@ export class FileOfferStore {
     );
   }
 
-  /** Ends an open offer; false where it is not open. @param tellAt when the peer is to be told; null where it knows */
-  settle(aid: Aid, id: string, state: Exclude<FileOfferState, 'open'>, now: number, tellAt: number | null): boolean {
+  /**
+   * Ends an open offer; false if it is not open.
+   * @param tellAt when the peer is to be told; null if it knows
+   * @param isKnown true if the owner of the agent has labelled a peer, or let it in by name
+   */
+  settle({ aid, id, state, now, tellAt, isKnown }: Settling): boolean {
     return this.#store.transaction(() => {
       const settled = this.#store.run`
         UPDATE file_offers SET state = ${state}, settled_at = ${now}, tell_at = ${tellAt}, attempts = 0
         WHERE aid = ${aid} AND id = ${id} AND state = 'open'`;
-      if (settled > 0) this.#forgetOldest(aid, id);
+      if (settled > 0) this.#forgetOldest(aid, id, isKnown);
       return settled > 0;
     });
   }
 
-  /** Of those that are over; the one that has just ended stays. */
-  #forgetOldest(aid: Aid, last: string): void {
-    this.#store.run`
-      DELETE FROM file_offers WHERE aid = ${aid} AND id IN
-        (SELECT id FROM file_offers WHERE aid = ${aid} AND state <> 'open'
-         ORDER BY id = ${last} DESC, settled_at DESC, id LIMIT -1 OFFSET ${MAX_SETTLED_OFFERS})`;
+  /**
+   * Forgets offers that are over: those of strangers first, then those with the peer that has most of them, the oldest
+   * of each. The one that has just ended stays.
+   */
+  #forgetOldest(aid: Aid, last: string, isKnown: Settling['isKnown']): void {
+    const over = this.#store.all`
+      SELECT id, peer, outgoing FROM file_offers WHERE aid = ${aid} AND state <> 'open' AND id <> ${last}
+      ORDER BY settled_at, id DESC`.map((row) => ({
+      id: textOf(row, 'id'),
+      peer: aidFromRow(row, 'peer'),
+      outgoing: flagOf(row, 'outgoing'),
+    }));
+    for (let excess = over.length + 1 - MAX_SETTLED_OFFERS; excess > 0; excess--) {
+      const ofStranger = over.findIndex(({ peer, outgoing }) => !outgoing && !isKnown(aid, peer));
+      const at = ofStranger >= 0 ? ofStranger : over.findIndex(({ peer }) => peer === mostFrequent(over));
+      for (const { id } of over.splice(at, 1))
+        this.#store.run`DELETE FROM file_offers WHERE aid = ${aid} AND id = ${id}`;
+    }
   }
 
   /** Open offers whose time is over, a few. */

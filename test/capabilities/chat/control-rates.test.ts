@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Couriers } from '../../../src/capabilities/chat/couriers.ts';
 import { CHAT_VERSION, encodeFrame } from '../../../src/capabilities/chat/wire.ts';
+import { type EventCause, STRANGERS } from '../../../src/foundation/events.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
@@ -27,11 +28,11 @@ function setUp() {
   const { aid, delegation } = newIdentity();
   new AgentStore(db).put({ keyName: aid, delegation, serviceTcp: '', registeredAt: 0 });
   const handlers: ((link: LinkStream) => void)[] = [];
-  const events: { readonly byStranger: boolean | undefined }[] = [];
+  const events: { readonly cause: EventCause | undefined }[] = [];
   const couriers = new Couriers({
     store,
     entries: new ChatLog(db),
-    events: { emit: (_aid, _type, _data, byStranger) => events.push({ byStranger }) },
+    events: { emit: (_aid, _type, _data, cause) => events.push({ cause }) },
     clock: new TestClock(),
     log: silentLog,
     links: { open: () => assert.fail(), accept: (_, handler) => void handlers.push(handler), reset: () => {} },
@@ -74,11 +75,11 @@ test('a stranger that asks and takes it back again and again is cut off, and fil
     assert.ok(far.destroyed, `agent ${agent}`);
   }
   assert.ok(events.length <= 300, `${events.length} events`);
-  assert.ok(events.every(({ byStranger }) => byStranger === true));
+  assert.ok(events.every(({ cause }) => cause === STRANGERS));
   const known = call(KNOWN);
   await known.ask();
   assert.equal(known.far.destroyed, false);
-  assert.deepEqual(events.at(-1), { byStranger: false });
+  assert.deepEqual(events.at(-1), { cause: KNOWN });
   assert.equal(store.count(aid, 'in_pending'), 0);
   couriers.stop();
 });

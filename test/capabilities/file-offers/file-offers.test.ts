@@ -164,6 +164,27 @@ test('offers that are over are kept up to a bound', () => {
   assert.equal(world.offers.list(world.aid, 'in', false).length, MAX_SETTLED_OFFERS);
 });
 
+test('what strangers offered and took back, and many offers of one friend, push out no history with another friend', () => {
+  const world = new OfferNode();
+  const [friend, busy] = [newIdentity().aid, newIdentity().aid];
+  for (const known of [friend, busy]) world.known.add(known);
+  let number = 0;
+  const over = (sender: Aid, count: number): void => {
+    for (let i = 0; i < count; i++, number++) {
+      world.strange(sender, number);
+      const id = number.toString(16).padStart(16, 'f');
+      world.take(sender, NOTE_TYPE.fileNews, encodeNews({ id, end: 'withdrawn' }));
+    }
+  };
+  const kept = (peer: Aid): number =>
+    world.offers.list(world.aid, 'in', false).filter((one) => one.peer === peer).length;
+  over(friend, 10);
+  for (let stranger = 0; stranger < 2 * MAX_SETTLED_OFFERS; stranger++) over(newIdentity().aid, 1);
+  assert.equal(kept(friend), 10);
+  over(busy, 2 * MAX_SETTLED_OFFERS);
+  assert.deepEqual([kept(friend), kept(busy)], [10, MAX_SETTLED_OFFERS - 10]);
+});
+
 test('what cannot be offered is refused, and a note that is not sent leaves no open offer', async () => {
   const [near, far] = offerNodes();
   const offer = (change: object = {}) =>

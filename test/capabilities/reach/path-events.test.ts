@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PATH_EVENTS_BURST, PATH_WORD_MS, PathEvents } from '../../../src/capabilities/reach/path-events.ts';
 import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
-import type { EventPayloads, EventType } from '../../../src/foundation/events.ts';
+import { type EventCause, type EventPayloads, type EventType, STRANGERS } from '../../../src/foundation/events.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { plainPath } from '../../../src/network/path.ts';
@@ -25,6 +25,7 @@ function setUp() {
       { local: NODE_HERE, remote: BOB },
     ],
     isAgent: (aid) => aid === ALICE,
+    isKnown: (_aid, peer) => peer === CAROL,
     events: {
       emit: <T extends EventType>(aid: Aid, type: T, data: EventPayloads[T]) => {
         assert.equal(type, 'path.changed');
@@ -105,4 +106,24 @@ test('one agent gets no flood of them', () => {
     clock.advance(PATH_WORD_MS);
   }
   assert.ok(words().length >= PATH_EVENTS_BURST && words().length < 2 * PATH_EVENTS_BURST, String(words().length));
+});
+
+test('strangers whose paths change without end use up nothing of what an agent hears of a peer that it knows', () => {
+  const clock = new TestClock();
+  const told: (EventCause | undefined)[] = [];
+  const events = new PathEvents({
+    clock,
+    log: silentLog,
+    pairsWith: (key) => [{ local: ALICE, remote: nativeAid(key) === nativeAid(KEY) ? CAROL : BOB }],
+    isAgent: () => true,
+    isKnown: (_aid, peer) => peer === CAROL,
+    events: { emit: (_aid, _type, _data, cause) => told.push(cause) },
+  });
+  const goes = (nodeKey: Uint8Array, kind: PathKind): void =>
+    events.onChange({ nodeKey, path: plainPath(kind, { host: '192.0.2.1', port: 1 }), before: null });
+  for (let node = 10; node < 10 + 2 * PATH_EVENTS_BURST; node++)
+    for (const kind of ['relay', 'punched'] as const) goes(testKeys(node).publicKey, kind);
+  assert.deepEqual([...new Set(told), told.length], [STRANGERS, PATH_EVENTS_BURST]);
+  for (const kind of ['relay', 'punched'] as const) goes(KEY, kind);
+  assert.equal(told.at(-1), CAROL);
 });

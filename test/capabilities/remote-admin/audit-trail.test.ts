@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AuditTrail } from '../../../src/capabilities/remote-admin/audit-trail.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { AuditStore } from '../../../src/foundation/store/audit.ts';
+import { AuditStore, MAX_REFUSALS_OF_STRANGERS } from '../../../src/foundation/store/audit.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
@@ -14,7 +15,11 @@ function trailWorld() {
   return { clock, memory, trail: new AuditTrail({ memory, clock, log: silentLog }) };
 }
 
-const caller = (n: number) => ({ caller: testAid(n), nodeKey: n.toString(16).padStart(64, '0'), address: '192.0.2.1' });
+const caller = (n: number) => ({
+  caller: testAid(n),
+  nodeKey: n.toString(16).padStart(64, '0'),
+  address: `10.${n}.0.1`,
+});
 
 test('a request stands there before it is answered, then with its status', () => {
   const { memory, trail, clock } = trailWorld();
@@ -43,17 +48,39 @@ test('the tools of a request stand beside its path before they run, and one that
 
 test('who knocks without end fills neither the disk nor the trail', () => {
   const { memory, trail, clock } = trailWorld();
-  for (let i = 0; i < 100; i++) trail.refused(caller(1), 'access_denied');
+  for (let i = 0; i < 100; i++) trail.refused(caller(1), 'access_denied', false);
   assert.equal(memory.page(1000).length, 3);
-  for (let node = 2; node < 100; node++) trail.refused(caller(node), 'disabled');
+  for (let node = 2; node < 100; node++) trail.refused(caller(node), 'disabled', false);
   assert.equal(memory.page(1000).length, 30);
   // The newest is known all the same.
   clock.advance(1000);
-  trail.refused(caller(1), 'rate_limited');
+  trail.refused(caller(1), 'rate_limited', false);
   assert.deepEqual(trail.lastRefusal(), { caller: testAid(1), at: clock.now(), reason: 'rate_limited' });
   clock.advance(60_000);
-  trail.refused(caller(1), 'access_denied');
+  trail.refused(caller(1), 'access_denied', false);
   assert.equal(memory.page(1000).length, 31);
+});
+
+test('refusals of an agent that the owner named are written down and kept, however many strangers are refused', () => {
+  const { memory, trail, clock } = trailWorld();
+  const own = { ...caller(500), address: caller(1).address };
+  const refusalsOf = (aid: Aid): number => memory.page(2000).filter((entry) => entry.caller === aid).length;
+  for (let node = 1; node < 100; node++) trail.refused(caller(node), 'access_denied', false);
+  trail.refused(own, 'disabled', true);
+  assert.equal(refusalsOf(own.caller), 1);
+  for (let n = 0; n < 1200; n++) {
+    clock.advance(10_000);
+    trail.refused(caller(n % 200), 'access_denied', false);
+  }
+  assert.equal(refusalsOf(own.caller), 1);
+  assert.equal(memory.page(2000).length, MAX_REFUSALS_OF_STRANGERS + 1);
+});
+
+test('many nodes of one source write down a few refusals', () => {
+  const { memory, trail } = trailWorld();
+  for (let node = 1; node < 100; node++)
+    trail.refused({ ...caller(node), address: '192.0.2.1' }, 'access_denied', false);
+  assert.equal(memory.page(1000).length, 6);
 });
 
 test('a status that cannot be written does not bring the daemon down', () => {

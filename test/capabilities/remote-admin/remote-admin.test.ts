@@ -32,6 +32,7 @@ function world(store = Store.open(':memory:', MIGRATIONS)) {
     audit: new AuditStore(store),
     clock: new TestClock(),
     log: silentLog,
+    isNamed: () => false,
     authorize: ({ caller }) => {
       if (refuses.has(caller)) throw new SvcError('access_denied');
       return ask();

@@ -48,7 +48,7 @@ test('each kind keeps its newest entries and leaves those of the others alone', 
   const first = audit.add(entry('write', 1));
   store.transaction(() => {
     for (let i = 0; i < 3_500; i++) audit.add(entry('read', 10 + i));
-    for (let i = 0; i < 1_500; i++) audit.add(entry('refused', 10_000 + i));
+    for (let i = 0; i < 1_500; i++) audit.add(entry('refused', 10_000 + i), true);
     store.run(
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5999)
        INSERT INTO admin_audit (kind, at, caller) SELECT 'write', 2, 'a' FROM n`,

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { STRANGERS } from '../../../src/foundation/events.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { EventStore } from '../../../src/foundation/store/events.ts';
+import { CAUSE_PART, EventStore } from '../../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
@@ -167,7 +168,7 @@ test('what is in memory is what is on disk, whatever happens', () => {
 test('events that strangers cause push out each other, and none that others caused', () => {
   const events = log();
   for (let n = 0; n < 10; n++) events.append(A, 'own', n, '');
-  for (let n = 0; n < 10_000; n++) events.append(A, 'theirs', n, '', true);
+  for (let n = 0; n < 10_000; n++) events.append(A, 'theirs', n, '', STRANGERS);
   const kept = (type: string): number[] => events.after(0, 20_000, { aid: A, types: [type] }).map(({ seq }) => seq);
   assert.deepEqual(kept('own'), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   assert.deepEqual([kept('theirs').length, kept('theirs')[0]], [2500, 7511]);
@@ -177,4 +178,13 @@ test('events that strangers cause push out each other, and none that others caus
   events.append(A, 'own', 0, '');
   assert.equal(events.bounds(A).oldestSeq, 2);
   assert.equal(events.bounds(A).prunedSeq, 7510);
+});
+
+test('one peer that causes events without end fills its part of a log, and pushes out nothing of another', () => {
+  const events = log(400);
+  const [friend, other] = [testAid(3), testAid(4)];
+  for (let n = 0; n < 50; n++) events.append(A, 'other', n, '', other);
+  for (let n = 0; n < 5000; n++) events.append(A, 'friend', n, '', friend);
+  const kept = (type: string): number => events.after(0, 1000, { aid: A, types: [type] }).length;
+  assert.deepEqual([kept('other'), kept('friend')], [50, 400 * CAUSE_PART]);
 });

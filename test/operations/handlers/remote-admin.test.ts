@@ -29,6 +29,7 @@ function setUp() {
     audit: new AuditStore(store),
     clock,
     log: silentLog,
+    isNamed: () => false,
     authorize: () => {},
     serve: () => {},
   });

@@ -59,6 +59,7 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
     audit,
     clock,
     log: silentLog,
+    isNamed: () => false,
     authorize: (request) => access.authorize(request),
     serve: (stream, observer) => farApi.server.serveRemoteAdmin(stream, observer),
   });

@@ -29,6 +29,8 @@ import { rowSumsMigration } from './027-row-sums.ts';
 import { delegationSourcesMigration } from './028-delegation-sources.ts';
 import { notesKnownMigration } from './029-notes-known.ts';
 import { eventsOfStrangersMigration } from './030-events-of-strangers.ts';
+import { causesOfEventsMigration } from './031-causes-of-events.ts';
+import { namedRefusalsMigration } from './032-named-refusals.ts';
 
 export const MIGRATIONS: readonly string[] = [
   agentsMigration,
@@ -61,4 +63,6 @@ export const MIGRATIONS: readonly string[] = [
   delegationSourcesMigration,
   notesKnownMigration,
   eventsOfStrangersMigration,
+  causesOfEventsMigration,
+  namedRefusalsMigration,
 ];
