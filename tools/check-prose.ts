@@ -13,6 +13,8 @@ const MAX_SENTENCE_WORDS = 25;
 /** README and docs, as `wc -w` counts. */
 const MAX_DOCS_WORDS = 70_000;
 const SHOWN_PATTERNS = 40;
+/** A run without paths lists hits up to this number, and the most frequent patterns above it. */
+const MAX_LISTED_HITS = 300;
 
 interface Count {
   words: number;
@@ -91,10 +93,11 @@ function main(paths: readonly string[]): void {
     failures.push(`README and docs have ${docsWords()} words, more than ${MAX_DOCS_WORDS}. Shorten them.`);
 
   const byRate = new Map([...(selected ? byFile : areas)].sort(([, a], [, b]) => rate(b) - rate(a)));
-  const lines = selected
+  const listed = selected || findings.length <= MAX_LISTED_HITS;
+  const lines = listed
     ? findings.map(({ hit, place }) => `${place} ${hit.rule.name}: ${hit.text} → ${hit.rule.hint}`)
     : [];
-  if (!selected && findings.length > 0) lines.push('Most frequent:', ...frequent(findings), '');
+  if (!listed) lines.push('Most frequent:', ...frequent(findings), '');
   lines.push(...table(byRate));
   if (!selected) lines.push(...EXEMPT.map(({ path, reason }) => `not checked: ${path} (${reason})`));
   console.log([...lines, '', ...failures].join('\n'));

@@ -1,5 +1,5 @@
 /** The prose of Markdown and manual pages: paragraphs, list items, headings and table cells; no code. */
-import { addInline, type Passage, PassageBuilder, type PassageKind } from './passage.ts';
+import { addInline, NOTHING, type Passage, PassageBuilder, type PassageKind } from './passage.ts';
 
 const FENCE = /^\s*(?:>\s*)*(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,})/;
 const HEADING = /^#{1,6}\s+/;
@@ -101,7 +101,7 @@ const ESCAPE = /\\(?:f[BIRP]|&|-|\(\w\w|e)/g;
 export function manualPassages(source: string): Passage[] {
   return [...linesOf(source)].flatMap(({ text, offset }) => {
     if (REQUEST.test(text) || !text.includes(' ')) return [];
-    const plain = text.replace(ESCAPE, (escape) => (escape === '\\-' ? ' -' : ' '.repeat(escape.length)));
-    return new PassageBuilder().add(plain.replace(/ -/g, '- '), offset).build('text');
+    const plain = text.replace(ESCAPE, (escape) => (escape === '\\-' ? `${NOTHING}-` : NOTHING.repeat(escape.length)));
+    return new PassageBuilder().add(plain, offset).build('text');
   });
 }

@@ -37,7 +37,7 @@ export const RULES: readonly Rule[] = [
   ),
   rule(
     'headless-who',
-    `(?:(?<=^|[.;:—–(] ?|(?<!(?-i:\\b[A-Z]\\w*)), )|\\b(?:of|for|to|from|with|by|than|in|on|at|after|before|without|against|but|as|and|or|only|all|not|that|so|because|behind|between|tell|tells|let|lets|know|knows|ask|asks) )who(?:m)? (?!(?:am|are) (?:you|we|i)\\b)(?=\\w)(?![^.;]*\\?)`,
+    `(?:(?<=^|[.;:—–(] ?|(?<!(?-i:\\b[A-Z]\\w*)), )|\\b(?:of|for|to|from|with|by|than|in|on|at|after|before|without|against|but|as|only|all|not|that|so|because|behind|between|tell|tells|let|lets|know|knows|ask|asks) |(?<!\\bwho\\b[^.;]{0,80})\\b(?:and|or) )who(?:m)? (?!(?:am|are) (?:you|we|i)\\b)(?=\\w)(?![^.;]*\\?)`,
     'name the actor: `the caller`, `the remote node`, `a client`, `users who`',
   ),
   rule('agent-who', `\\b(?:${AGENT}),? who(?:m)?\\b(?![^.;]*\\?)`, 'a node or an agent is `it`: write `that`'),
@@ -192,7 +192,7 @@ export const RULES: readonly Rule[] = [
   ),
   rule(
     'stays',
-    '\\b(?:stay|stays|stayed|staying) (?:out|away|so|as|what|behind|where|there|of|by|with|the|whole|empty|free)\\b',
+    '\\b(?:stay|stays|stayed|staying) (?:out|away|so|as|what|behind|where|there|of|by|with|whole|empty|free)\\b',
     '`remains`, `is kept`, `is not included`',
   ),
   rule('lies', '\\b(?:lie|lies|lay|lain|lying|laid)\\b(?! out)', '`is`, `is stored`'),
@@ -220,7 +220,7 @@ export const RULES: readonly Rule[] = [
   ),
   rule(
     'inversion',
-    '^(?:To|From|In|On|At|Behind|Beside|With|Of|By|Against|Through|Over) [^,.;:]{1,40}? (?:goes|comes|stands|lies|belongs|counts|helps)\\b|(?:^|[.;] )(?:Nor|Never|Only) (?:is|are|do|does|did|can|has|have|may|then|if)\\b|(?:^|[.;:] )So (?:is|are|do|does|did|can|has|have|may|it is|they are)\\b|\\bas (?:is|are|do|does|did|has) (?:the|a|an|all|every|one)\\b',
+    '^(?:To|From|In|On|At|Behind|Beside|With|Of|By|Against|Through|Over) [^,.;:]{1,40}? (?:goes|comes|stands|lies|belongs|counts|helps)\\b|(?:^|[.;] )(?:Nor|Never|Only) (?:is|are|do|does|did|can|has|have|may|then)\\b|(?:^|[.;:] )So (?:is|are|do|does|did|can|has|have|may|it is|they are)\\b|\\bas (?:is|are|do|does|did|has) (?:the|a|an|all|every|one)\\b',
     'subject, verb, object',
   ),
   rule(
