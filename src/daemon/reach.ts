@@ -149,7 +149,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     lendLocally: (...options: Parameters<PortLender['lendLocally']>) => lender.lendLocally(...options),
   };
   const turn = new TurnServers(config.turn_servers, { clock, log });
-  const common = { turn, lender: lends, pool: clients, guard: new PunchGuard({ clock }), random };
+  const common = { turn, lender: lends, pool: clients, guard: new PunchGuard({ clock, known: pool.known }), random };
   const called = new Called({
     ...common,
     log,
@@ -216,6 +216,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   };
   const helper = new Helper({
     clock,
+    known: pool.known,
     relay,
     seen,
     reaches: async ({ nodeKey, address }) => {

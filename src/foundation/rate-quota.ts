@@ -18,9 +18,14 @@ export interface RateQuotaLimits {
   readonly perNetwork?: Rate;
   /** Of all strangers together. */
   readonly strangers?: Rate;
+  /** Keys, sources and networks that are remembered at each level: at least as many as can spend before they are full again. */
+  readonly maxKeys?: number;
 }
 
-/** Keys, sources and networks that are remembered at each level. */
+/** A bucket that is charged. */
+type Level = readonly [RateLimiter, string];
+
+/** Keys, sources and networks that are remembered at each level, unless fewer are asked for. */
 const MAX_KEYS = 4096;
 const ALL = 'strangers';
 
@@ -30,8 +35,11 @@ export class RateQuota {
   readonly #networks: RateLimiter | null;
   readonly #strangers: RateLimiter | null;
 
-  constructor({ perKey, perSource, perNetwork, strangers }: RateQuotaLimits, dependencies: { readonly clock: Clock }) {
-    const limiter = (rate: Rate): RateLimiter => new RateLimiter({ ...rate, maxKeys: MAX_KEYS }, dependencies);
+  constructor(
+    { perKey, perSource, perNetwork, strangers, maxKeys = MAX_KEYS }: RateQuotaLimits,
+    dependencies: { readonly clock: Clock },
+  ) {
+    const limiter = (rate: Rate): RateLimiter => new RateLimiter({ ...rate, maxKeys }, dependencies);
     const optional = (rate: Rate | undefined): RateLimiter | null => (rate === undefined ? null : limiter(rate));
     this.#keys = limiter(perKey);
     this.#sources = optional(perSource);
@@ -41,10 +49,17 @@ export class RateQuota {
 
   /** Spends `cost` tokens at every level; false, and nothing spent, if one of them has fewer. */
   take(holder: QuotaHolder, cost = 1): boolean {
-    const levels = this.#levels(holder);
-    if (levels.some(([limiter, key]) => limiter.retryAfterMs(key, cost) > 0)) return false;
-    for (const [limiter, key] of levels) limiter.spend(key, cost);
-    return true;
+    return spendAll(this.#levels(holder), cost);
+  }
+
+  /** As `take`, for several holders at once: a level that they share is charged once. */
+  takeAll(holders: readonly QuotaHolder[], cost = 1): boolean {
+    return spendAll(distinct(holders.flatMap((holder) => this.#levels(holder))), cost);
+  }
+
+  /** Spends tokens though a level may have fewer, for a cost that is known only afterwards: `take` fails until they have flowed back. */
+  spend(holder: QuotaHolder, cost: number): void {
+    for (const [limiter, key] of this.#levels(holder)) limiter.spend(key, cost);
   }
 
   /** Whole milliseconds until `take` succeeds if no other holder spends; 0 now, Infinity never. */
@@ -52,8 +67,8 @@ export class RateQuota {
     return Math.max(...this.#levels(holder).map(([limiter, key]) => limiter.retryAfterMs(key, cost)));
   }
 
-  #levels({ key, node, source, named }: QuotaHolder): readonly (readonly [RateLimiter, string])[] {
-    const levels: [RateLimiter, string][] = [[this.#keys, key ?? node]];
+  #levels({ key, node, source, named }: QuotaHolder): readonly Level[] {
+    const levels: Level[] = [[this.#keys, key ?? node]];
     if (named || source === null) return levels;
     const group = sourceGroupOf(source);
     const isHere = group.network === HERE;
@@ -62,4 +77,14 @@ export class RateQuota {
     if (this.#strangers !== null) levels.push([this.#strangers, ALL]);
     return levels;
   }
+}
+
+function distinct(levels: readonly Level[]): readonly Level[] {
+  return levels.filter(([limiter, key], at) => levels.findIndex(([l, k]) => l === limiter && k === key) === at);
+}
+
+function spendAll(levels: readonly Level[], cost: number): boolean {
+  if (levels.some(([limiter, key]) => limiter.retryAfterMs(key, cost) > 0)) return false;
+  for (const [limiter, key] of levels) limiter.spend(key, cost);
+  return true;
 }

@@ -60,3 +60,34 @@ test('nodes without a known address share the rate of one network: their names a
   for (let i = 0; i < 20; i++) taken += takes(rate, stranger(`n${i}`, `node ${i}`));
   assert.equal(taken, LIMITS.perNetwork.burst);
 });
+
+test('holders that are charged together pay once where they are the same', () => {
+  const rate = new RateQuota(
+    {
+      perKey: { perSecond: 1, burst: 2 },
+      perSource: { perSecond: 1, burst: 2 },
+      strangers: { perSecond: 1, burst: 9 },
+    },
+    { clock: new TestClock() },
+  );
+  const at = (source: string, node = 'a') => ({ node, source, named: false });
+  assert.equal(rate.takeAll([at('192.0.2.1'), at('198.51.100.1')]), true);
+  assert.equal(rate.takeAll([at('192.0.2.1'), at('192.0.2.1')]), true);
+  assert.equal(rate.take(at('203.0.113.1')), false, 'its key has spent both');
+  assert.equal(rate.take(at('192.0.2.1', 'b')), false, 'and so has one source');
+  assert.equal(rate.takeAll([at('198.51.100.1', 'b'), at('192.0.2.1', 'b')]), false);
+  assert.equal(rate.take(at('198.51.100.1', 'b')), true, 'a refusal spends nothing');
+});
+
+test('a cost that is known afterwards has to flow back before more is taken', () => {
+  const clock = new TestClock();
+  const each = { perSecond: 1, burst: 1 };
+  const rate = new RateQuota({ perKey: each, perSource: each, strangers: { perSecond: 9, burst: 9 } }, { clock });
+  const holder = { node: 'a', source: '192.0.2.1', named: false };
+  assert.equal(rate.take(holder), true);
+  rate.spend(holder, 3);
+  clock.advance(3000);
+  assert.equal(rate.take({ ...holder, node: 'b' }), false);
+  clock.advance(1000);
+  assert.equal(rate.take(holder), true);
+});

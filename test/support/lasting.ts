@@ -1,9 +1,10 @@
 /** Two ends of a lasting connection in memory, each with a TCP connection, and links between them that are cut at will. */
 import type { Socket } from 'node:net';
 import { AckTurns } from '../../src/capabilities/tunnels/lasting/ack-turns.ts';
-import { KeptBudget } from '../../src/capabilities/tunnels/lasting/kept-bytes.ts';
+import { keptQuota } from '../../src/capabilities/tunnels/lasting/kept-bytes.ts';
 import { LastingConnection, type LastingHost } from '../../src/capabilities/tunnels/lasting/lasting-connection.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
+import type { Quota } from '../../src/foundation/quota.ts';
 import type { LinkStream } from '../../src/network/links/types.ts';
 import { StreamError } from '../../src/network/quic/stream-error.ts';
 import { linkEnds } from './lanes.ts';
@@ -24,7 +25,7 @@ export class LastingPair implements AsyncDisposable {
   /** The users' ends of both TCP connections. */
   readonly client: Socket;
   readonly service: Socket;
-  readonly budget: KeptBudget;
+  readonly kept: Quota;
   /** How often both ends got a new link. */
   resumptions = 0;
   #servers: readonly TcpServer[];
@@ -40,20 +41,20 @@ export class LastingPair implements AsyncDisposable {
   ) {
     this.client = client;
     this.service = service;
-    this.budget = new KeptBudget();
+    this.kept = keptQuota();
     this.#servers = [one, other];
     this.#cutAt = cutAt;
     const host: LastingHost = {
       clock,
-      budget: this.budget,
+      kept: this.kept,
       acks: new AckTurns({ clock }),
       lost: () => true,
       resumed: () => {},
       over: () => {},
     };
     this.#link = this.#newLink();
-    this.near = new LastingConnection(this.#link[0], 'near', host);
-    this.far = new LastingConnection(this.#link[1], 'far', host);
+    this.near = new LastingConnection(this.#link[0], { node: 'near', source: null, named: true }, host);
+    this.far = new LastingConnection(this.#link[1], { node: 'far', source: '192.0.2.1', named: false }, host);
     this.near.join(near, {});
     this.far.join(far, {});
   }

@@ -6,7 +6,7 @@ import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
-import { pairHolder } from '../../network/links/holder.ts';
+import { type HolderRequest, pairHolder } from '../../network/links/holder.ts';
 import { RefusedStreams } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
@@ -69,12 +69,13 @@ export class TunnelInbound {
    * @throws SvcError `no_inbound`, `calls_only`; Refusal of wide connections where no more are kept: the caller then
    *   opens a plain one
    */
-  check({ purpose, called, nodeKey }: Pick<AccessRequest, 'purpose' | 'called' | 'nodeKey'>): void {
+  check(request: HolderRequest & Pick<AccessRequest, 'purpose'>): void {
+    const { purpose, called } = request;
     // protocol-tunnels.md, step 1
     // A connection that was joined before the service was unbound may still change its path.
     const code = purpose === 'tcp-resume' ? null : this.#unserved(called);
     if (code !== null) throw new SvcError(code);
-    if (purpose === 'tcp-wide' && !this.#wide.hasRoom(nodeKey)) throw new Refusal(STATUS.unknownPurpose);
+    if (purpose === 'tcp-wide' && !this.#wide.hasRoom(request)) throw new Refusal(STATUS.unknownPurpose);
   }
 
   /** Counts of connections that outlive their links. */

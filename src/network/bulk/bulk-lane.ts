@@ -3,8 +3,10 @@ import { Duplex } from 'node:stream';
 import type DHT from 'dht-rpc';
 import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
+import { VaryingShare } from '../../foundation/varying-share.ts';
 import { BUFFERED } from '../quic/limits.ts';
 import { StreamError } from '../quic/stream-error.ts';
 import { type BulkRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from './records.ts';
@@ -15,15 +17,16 @@ export const LANE_SILENCE_MS = 5_000;
 const LANE_LOOK_MS = 1_000;
 /** An idle lane is heard of so often, so that routers keep its way open: milliseconds. */
 const KEEPALIVE_MS = 15_000;
-/** Bytes that may have come before anybody reads them. */
-const MAX_LANE_UNREAD_BYTES: number = 16 * 1024 * 1024;
-
 type Callback = (error?: Error | null) => void;
 
 interface BulkLaneOptions {
   readonly clock: Clock;
   readonly stream: DHT.Stream;
   readonly keys: { readonly seal: Uint8Array; readonly open: Uint8Array };
+  /** Counts the bytes that have arrived and were not read. */
+  readonly unread: Quota;
+  /** Whose share of them it uses. */
+  readonly holder: QuotaHolder;
 }
 
 export class BulkLane extends Duplex {
@@ -31,6 +34,7 @@ export class BulkLane extends Duplex {
   readonly #sealer: RecordSealer;
   readonly #opener: RecordOpener;
   readonly #clock: Clock;
+  readonly #unread: VaryingShare;
   readonly #met = Promise.withResolvers<void>();
   #looks: Repeating | null = null;
   #silence: SilenceWatch | null = null;
@@ -41,10 +45,11 @@ export class BulkLane extends Duplex {
   #isClosed = false;
   #onClosed: (() => void) | null = null;
 
-  constructor({ clock, stream, keys }: BulkLaneOptions) {
+  constructor({ clock, stream, keys, unread, holder }: BulkLaneOptions) {
     super(BUFFERED);
     this.#clock = clock;
     this.#stream = stream;
+    this.#unread = new VaryingShare(unread, holder, () => this.#lose());
     this.#sealer = new RecordSealer(keys.seal);
     this.#opener = new RecordOpener(keys.open);
     this.#met.promise.catch(() => {});
@@ -79,7 +84,7 @@ export class BulkLane extends Duplex {
     freeMemory(chunk);
   }
 
-  /** Who reads here reads at once: how much may come is bounded by what the two sides agree on above. */
+  /** The reader reads at once. A quota bounds how much may arrive before it does. */
   override _read(): void {}
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, callback: Callback): void {
@@ -99,6 +104,7 @@ export class BulkLane extends Duplex {
   /** Where both have ended, what is under way still gets there before the lane counts as closed. */
   override _destroy(error: Error | null, callback: Callback): void {
     this.#met.reject(error ?? new StreamError('connection_lost'));
+    this.#unread.set(0);
     if (!this.writableFinished || !this.#theyEnded) this.#stream.destroy();
     this.#written();
     if (this.#isClosed) callback(error);
@@ -145,11 +151,17 @@ export class BulkLane extends Duplex {
       this.#theyEnded = true;
       this.push(null);
     } else if (kind === 'data' && payload.length > 0) this.push(payload);
-    if (this.readableLength > MAX_LANE_UNREAD_BYTES) this.#lose();
+    this.#countUnread();
+  }
+
+  /** A lane without room for what has arrived is lost: the connection goes on over its link. */
+  #countUnread(): void {
+    if (!this.destroyed && !this.#unread.set(this.readableLength)) this.#lose();
   }
 
   /** Packets are acknowledged by packets: where none comes and some are under way, the way is gone. */
   #look(): void {
+    this.#countUnread();
     const { packetsReceived, inflight } = this.#stream;
     const isHeard = packetsReceived !== this.#heard || inflight === 0;
     this.#heard = packetsReceived;

@@ -24,6 +24,14 @@ export const MAX_BULK_LANES_PER_SOURCE = 32;
 /** Of those that strangers asked for: the ones of one IPv4 /24 or IPv6 /48, and what they leave to lanes that this node asks for. */
 export const MAX_BULK_LANES_PER_NETWORK = 48;
 export const RESERVED_BULK_LANES = 32;
+/** Bytes that have arrived on lanes with one source and were not read. */
+export const MAX_LANE_UNREAD_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
+/** The same of the lanes that the strangers in one IPv4 /24 or IPv6 /48 asked for. */
+export const MAX_LANE_UNREAD_PER_NETWORK_BYTES: number = 24 * 1024 * 1024;
+/** The same of all lanes. */
+export const MAX_LANE_UNREAD_BYTES: number = 64 * 1024 * 1024;
+/** Of these, the ones that are only for lanes that this node asks for. */
+export const RESERVED_LANE_UNREAD_BYTES: number = 32 * 1024 * 1024;
 /** Time for a lane to come about, milliseconds. */
 export const LANE_TIMEOUT_MS = 5_000;
 /** Ports below this one belong to services that expect no packets of ours. */
@@ -92,6 +100,13 @@ export class BulkLanes implements Component {
     },
     { countLoopback: true },
   );
+  readonly #unread = new Quota({
+    perNode: MAX_LANE_UNREAD_PER_SOURCE_BYTES,
+    perSource: MAX_LANE_UNREAD_PER_SOURCE_BYTES,
+    perNetwork: MAX_LANE_UNREAD_PER_NETWORK_BYTES,
+    total: MAX_LANE_UNREAD_BYTES,
+    reserved: RESERVED_LANE_UNREAD_BYTES,
+  });
   #ended = { sent: 0, received: 0 };
   #ipv6: DHT.Socket | null = null;
   #stopped = false;
@@ -115,6 +130,11 @@ export class BulkLanes implements Component {
   /** Memory that packets out of order take, bytes. */
   get waitingBytes(): number {
     return this.#entrance.waitingBytes;
+  }
+
+  /** Bytes that have arrived and were not read. */
+  get unreadBytes(): number {
+    return this.#unread.taken;
   }
 
   /** Lanes that stand, and the bytes of all that there were. */
@@ -177,7 +197,8 @@ export class BulkLanes implements Component {
     const { clock, outerPort } = this.#deps;
     if (this.#stopped || isRelayed(kind)) return null;
     // An offer of ours is for a peer that we use.
-    const share = this.#ends.take({ node: source, source, named: role === 'offered' });
+    const holder = { node: source, source, named: role === 'offered' };
+    const share = this.#ends.take(holder);
     if (share === null) return null;
     const socket = this.#socketTo(host);
     const port = kind === 'lan' || isIPv6(host) ? (socket.address()?.port ?? 0) : outerPort();
@@ -200,7 +221,10 @@ export class BulkLanes implements Component {
       id,
       port,
       lane: (secret, offered) => {
-        lane = this.#keep(new BulkLane({ clock, stream, keys: laneKeys(secret, offered) }), leave);
+        lane = this.#keep(
+          new BulkLane({ clock, stream, keys: laneKeys(secret, offered), unread: this.#unread, holder }),
+          leave,
+        );
         return lane;
       },
       connect,

@@ -6,7 +6,8 @@
  */
 import type { Duplex } from 'node:stream';
 import { detach } from '../../foundation/detached.ts';
-import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare } from '../../foundation/quota.ts';
+import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
+import { VaryingShare } from '../../foundation/varying-share.ts';
 import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
 import type { QuicStream } from '../quic/types.ts';
 
@@ -78,27 +79,13 @@ export class HeldBytes {
   /** Counts what a stream keeps, until it closes; cuts it off if there is no room. */
   watch(stream: Watched, holder: QuotaHolder): void {
     const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
-    let share: QuotaShare | null = null;
-    const cut = (): void => {
-      share = null;
-      stream.destroy();
-    };
+    const share = new VaryingShare(quota, holder, () => stream.destroy());
     const count = (): void => {
       if (stream.destroyed) return;
       const waiting = stream.writableLength;
-      const wanted = waiting > UNCOUNTED_BYTES ? COPIES * waiting : 0;
-      const held = share?.amount ?? 0;
-      if (wanted <= held) share?.shrink(held - wanted);
-      else if (share === null) {
-        share = quota.take(holder, { amount: wanted, onEvict: cut });
-        if (share === null) cut();
-      } else if (!share.grow(wanted - held)) {
-        share.release();
-        cut();
-      }
-      if (wanted > 0 || share === null) return;
-      share.release();
-      share = null;
+      if (share.set(waiting > UNCOUNTED_BYTES ? COPIES * waiting : 0)) return;
+      share.set(0);
+      stream.destroy();
     };
     const isTight = (): boolean =>
       quota.taken > TIGHT_PART * limits.total || quota.takenBy(holder.node) > TIGHT_PART * limits.perNode;
@@ -106,13 +93,12 @@ export class HeldBytes {
       buffer: () => (isTight() ? TIGHT_BUFFER_BYTES : STREAM_BUFFER_BYTES),
       added: count,
       taken: () => {
-        share?.touch();
+        share.touch();
         count();
       },
     });
     stream.once('close', () => {
-      share?.release();
-      share = null;
+      share.set(0);
       // While a write is under way, Node keeps what waits behind it.
       const underway = stream.writableLength;
       if (underway > UNCOUNTED_BYTES) this.#countStuck(stream, holder, COPIES * underway);

@@ -3,7 +3,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { NodeSession } from './node-session.ts';
-import type { LinkStream } from './types.ts';
+import type { AccessRequest, LinkStream } from './types.ts';
 
 /** Node name of the agents on this daemon. */
 const HERE = 'here';
@@ -11,15 +11,28 @@ const HERE = 'here';
 /** Both ends of a link. */
 export type LinkEnds = Pick<LinkStream, 'caller' | 'called' | 'nodeKey' | 'path'>;
 
+/** Both ends of a link that may be opened. */
+export type HolderRequest = Pick<AccessRequest, 'caller' | 'called' | 'nodeKey' | 'source'>;
+
 /**
  * The pair of agents on a link.
  * @param named the owner of the called agent let the caller in by name
  * @param prefix keeps shares of the same pair apart
  */
-export function pairHolder({ caller, called, nodeKey, path }: LinkEnds, named: boolean, prefix = ''): QuotaHolder {
+export function pairHolder(link: LinkEnds, named: boolean, prefix = ''): QuotaHolder {
+  const { caller, called, nodeKey } = link;
+  return requestHolder({ caller, called, nodeKey, source: link.path().source }, named, prefix);
+}
+
+/** As `pairHolder`, before there is a link. */
+export function requestHolder(
+  { caller, called, nodeKey, source }: HolderRequest,
+  named: boolean,
+  prefix = '',
+): QuotaHolder {
   const key = `${prefix}${caller} ${called}`;
   if (nodeKey === null) return { key, node: HERE, source: null, named: true };
-  return { key, node: toHex(nodeKey), source: path().source, named };
+  return { key, node: toHex(nodeKey), source, named };
 }
 
 /** The node at the other end of a session. */

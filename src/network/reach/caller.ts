@@ -182,6 +182,7 @@ export class Caller {
     more: { readonly listensAt?: Address; readonly isFar?: boolean } = {},
   ): Promise<CalledReply> {
     const { listensAt = null, isFar = false } = more;
+    this.#deps.guard.calls(nodeKey);
     const { mapping } = this.#deps.lender;
     const request = encodeHelperRequest({ kind: 'introduce', to: nodeKey, attempt, means, mapping, listensAt, isFar });
     const reply = decodeHelperReply(await this.#deps.request(helper, request, signal));

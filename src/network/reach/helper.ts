@@ -6,8 +6,10 @@ import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { networkOf, subscriberOf } from '../../foundation/ip.ts';
-import type { RateLimiter } from '../../foundation/rate-limit.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import type { QuotaHolder } from '../../foundation/quota.ts';
+import { RateQuota } from '../../foundation/rate-quota.ts';
+import type { KnownNodes } from '../known-nodes.ts';
 import { FIRST_MAPPED_PORT } from '../ports.ts';
 import { perMinute } from './per-minute.ts';
 import type { Relay, RelayOffer } from './relay.ts';
@@ -23,24 +25,29 @@ import {
 
 /** Introductions that one node asks for in a minute, and at once. */
 export const INTRODUCTIONS_PER_NODE = 30;
-/** The same of all nodes of one source. */
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
 export const INTRODUCTIONS_PER_SOURCE = 120;
-/** The same of all nodes of one network (an IPv4 /24 or IPv6 /48). */
+/** The same of those in one IPv4 /24 or IPv6 /48. */
 export const INTRODUCTIONS_PER_NETWORK = 240;
-/** The same to one node, whoever asks. */
+/** The same of all strangers. */
+export const MAX_INTRODUCTIONS = 1200;
+/** The same to one node, by all strangers. */
 export const INTRODUCTIONS_TO_NODE = 60;
-/** The same to one node of all of one source, which is to leave the others some: each call takes up to five. */
+/** The same to one node, by one node or by the strangers of one source: each call takes up to five. */
 export const INTRODUCTIONS_OF_SOURCE_TO_NODE = 20;
-/** The same to one node of all of one network. */
+/** The same to one node, by the strangers of one network. */
 export const INTRODUCTIONS_OF_NETWORK_TO_NODE = 30;
+/** Called nodes whose rates are remembered, and callers of each: more than can call one in a minute. */
+const MAX_CALLED = 1024;
+const MAX_CALLERS_OF_NODE = 200;
 
 /** Ports of its own that one node has dialled in a minute, and at once: three packets each. */
 export const DIAL_BACKS_PER_NODE = 6;
-/** The same of all nodes of one source. */
+/** The same of the strangers on one IPv4 address or IPv6 /64. */
 export const DIAL_BACKS_PER_SOURCE = 6;
-/** The same of all nodes of one network. */
+/** The same of those in one IPv4 /24 or IPv6 /48. */
 export const DIAL_BACKS_PER_NETWORK = 12;
-/** The same of all together. */
+/** The same of all strangers. */
 export const MAX_DIAL_BACKS = 60;
 
 /** A node, and where the packets of its QUIC connection come from: never an address of something between. */
@@ -51,6 +58,7 @@ export interface SeenNode {
 
 interface HelperDependencies {
   readonly clock: Clock;
+  readonly known: Pick<KnownNodes, 'has'>;
   /** Null where this node does not relay. */
   readonly relay: Relay | null;
   /** Where a connection to a node comes from that stands already and leads straight to it; null where none does. */
@@ -63,48 +71,33 @@ interface HelperDependencies {
 
 type Introduce = Extract<HelperRequest, { readonly kind: 'introduce' }>;
 
-/** Rates of which each is shared by those of the same key. */
-type Rates<T extends unknown[]> = readonly { readonly rate: RateLimiter; readonly of: (...about: T) => string }[];
-
-/** Spends one of each rate, up to the first that has none left; false then. */
-function take<T extends unknown[]>(rates: Rates<T>, ...about: T): boolean {
-  return rates.every(({ rate, of }) => rate.take(of(...about)));
-}
-
-function nodeOf({ nodeKey }: SeenNode): string {
-  return toHex(nodeKey);
-}
-
-function sourceOf({ address: { host } }: SeenNode): string {
-  return subscriberOf(host);
-}
-
-function ownNetworkOf(from: SeenNode): string {
-  return networkOf(from.address.host) ?? sourceOf(from);
-}
-
 export class Helper {
   readonly #deps: HelperDependencies;
-  readonly #introductions: Rates<[from: SeenNode, to: string]>;
-  readonly #dialBacks: Rates<[from: SeenNode]>;
+  readonly #introductions: RateQuota;
+  /** By called node. */
+  readonly #toNodes = new LruCache<string, RateQuota>({ maxEntries: MAX_CALLED });
+  readonly #dialBacks: RateQuota;
 
   constructor(dependencies: HelperDependencies) {
     this.#deps = dependencies;
-    const rate = (times: number): RateLimiter => perMinute(times, dependencies);
-    this.#introductions = [
-      { rate: rate(INTRODUCTIONS_PER_NODE), of: nodeOf },
-      { rate: rate(INTRODUCTIONS_PER_SOURCE), of: sourceOf },
-      { rate: rate(INTRODUCTIONS_PER_NETWORK), of: ownNetworkOf },
-      { rate: rate(INTRODUCTIONS_OF_SOURCE_TO_NODE), of: (from, to) => `${sourceOf(from)} ${to}` },
-      { rate: rate(INTRODUCTIONS_OF_NETWORK_TO_NODE), of: (from, to) => `${ownNetworkOf(from)} ${to}` },
-      { rate: rate(INTRODUCTIONS_TO_NODE), of: (_, to) => to },
-    ];
-    this.#dialBacks = [
-      { rate: rate(DIAL_BACKS_PER_NODE), of: nodeOf },
-      { rate: rate(DIAL_BACKS_PER_SOURCE), of: sourceOf },
-      { rate: rate(DIAL_BACKS_PER_NETWORK), of: ownNetworkOf },
-      { rate: rate(MAX_DIAL_BACKS), of: () => '' },
-    ];
+    this.#introductions = new RateQuota(
+      {
+        perKey: perMinute(INTRODUCTIONS_PER_NODE),
+        perSource: perMinute(INTRODUCTIONS_PER_SOURCE),
+        perNetwork: perMinute(INTRODUCTIONS_PER_NETWORK),
+        strangers: perMinute(MAX_INTRODUCTIONS),
+      },
+      dependencies,
+    );
+    this.#dialBacks = new RateQuota(
+      {
+        perKey: perMinute(DIAL_BACKS_PER_NODE),
+        perSource: perMinute(DIAL_BACKS_PER_SOURCE),
+        perNetwork: perMinute(DIAL_BACKS_PER_NETWORK),
+        strangers: perMinute(MAX_DIAL_BACKS),
+      },
+      dependencies,
+    );
   }
 
   /**
@@ -135,14 +128,19 @@ export class Helper {
   /** Never another host than that of the asker, whose connection has proven that it is there. */
   async #dialBack(port: number, from: SeenNode): Promise<boolean> {
     if (port < FIRST_MAPPED_PORT) throw new SvcError('access_denied');
-    if (!take(this.#dialBacks, from)) throw new SvcError('rate_limited');
+    if (!this.#dialBacks.take(this.#holder(from))) throw new SvcError('rate_limited');
     return await this.#deps.reaches({ nodeKey: from.nodeKey, address: { host: from.address.host, port } });
   }
 
   async #introduce(request: Introduce, from: SeenNode): Promise<HelperReply> {
     const calledAt = this.#deps.seen(request.to);
     if (calledAt === null) return this.#reply(from, null, null);
-    if (!take(this.#introductions, from, toHex(request.to))) throw new SvcError('rate_limited');
+    const holder = this.#holder(from);
+    const isAllowed =
+      this.#introductions.retryAfterMs(holder) === 0 &&
+      this.#rateTo(request.to).take(holder) &&
+      this.#introductions.take(holder);
+    if (!isAllowed) throw new SvcError('rate_limited');
     const offer = request.means === 'relay' ? this.#openRelay(from.address, calledAt) : null;
     try {
       const answer = await this.#ask(request, from, offer);
@@ -154,6 +152,24 @@ export class Helper {
       offer?.cancel();
       throw error;
     }
+  }
+
+  #holder({ nodeKey, address }: SeenNode): QuotaHolder {
+    return { node: toHex(nodeKey), source: address.host, named: this.#deps.known.has(nodeKey) };
+  }
+
+  /** The rate at which one node is called. */
+  #rateTo(called: Uint8Array): RateQuota {
+    const name = toHex(called);
+    const known = this.#toNodes.get(name);
+    if (known !== undefined) return known;
+    const ofSource = perMinute(INTRODUCTIONS_OF_SOURCE_TO_NODE);
+    const perNetwork = perMinute(INTRODUCTIONS_OF_NETWORK_TO_NODE);
+    const strangers = perMinute(INTRODUCTIONS_TO_NODE);
+    const limits = { perKey: ofSource, perSource: ofSource, perNetwork, strangers, maxKeys: MAX_CALLERS_OF_NODE };
+    const rate = new RateQuota(limits, this.#deps);
+    this.#toNodes.set(name, rate);
+    return rate;
   }
 
   #openRelay(caller: Address, called: Address): RelayOffer {

@@ -11,12 +11,16 @@ import {
   writeData,
 } from '../../../src/capabilities/tunnels/lasting/frames.ts';
 import {
-  KeptBudget,
   KeptBytes,
+  keptQuota,
+  MAX_KEPT_ALL_BYTES,
   MAX_KEPT_BYTES,
-  MAX_KEPT_PER_PEER_BYTES,
+  MAX_KEPT_PER_NODE_BYTES,
+  MAX_KEPT_PER_SOURCE_BYTES,
+  RESERVED_KEPT_BYTES,
 } from '../../../src/capabilities/tunnels/lasting/kept-bytes.ts';
 import { HELD_MS, LastingConnection } from '../../../src/capabilities/tunnels/lasting/lasting-connection.ts';
+import type { Quota, QuotaHolder } from '../../../src/foundation/quota.ts';
 import { eventually } from '../../support/eventually.ts';
 import { linkEnds } from '../../support/lanes.ts';
 import { LastingPair, tcpPair } from '../../support/lasting.ts';
@@ -24,6 +28,9 @@ import { readAll, settle } from '../../support/link-world.ts';
 import { Random } from '../../support/random.ts';
 import { endOf } from '../../support/tcp.ts';
 import { TestClock } from '../../support/test-clock.ts';
+
+const MIB = 1024 * 1024;
+const PEER: QuotaHolder = { node: 'peer', source: null, named: true };
 
 function sample(length: number, seed = length): Buffer {
   const random = new Random(seed);
@@ -42,7 +49,7 @@ async function exchange(cutAt: readonly number[], size: number): Promise<{ arriv
   pair.service.end(down.subarray(size / 2));
   assert.deepEqual(await back, down, `down, cut at ${cutAt.join()}`);
   await eventually('both ends are over', () => pair.near.destroyed && pair.far.destroyed);
-  assert.equal(pair.budget.bytes, 0);
+  assert.equal(pair.kept.taken, 0);
   return { arrivals: pair.arrivals, resumptions: pair.resumptions };
 }
 
@@ -88,7 +95,7 @@ test('what is said before goes with the first words that were asked for, or a mo
     await eventually('it has come', () => far.readableLength > 0);
     const acks = new AckTurns({ clock });
     const told = { lost: () => false, resumed: () => {}, over: () => {} };
-    const connection = new LastingConnection(far, 'peer', { clock, budget: new KeptBudget(), acks, ...told });
+    const connection = new LastingConnection(far, PEER, { clock, kept: keptQuota(), acks, ...told });
     connection.write(Uint8Array.of(0));
     const [service, end, server] = await tcpPair();
     connection.join(end, {});
@@ -112,7 +119,7 @@ test('what is said while something waits for the first words goes behind it', as
   await eventually('it has come', () => far.readableLength > 0);
   const acks = new AckTurns({ clock });
   const told = { lost: () => false, resumed: () => {}, over: () => {} };
-  const connection = new LastingConnection(far, 'peer', { clock, budget: new KeptBudget(), acks, ...told });
+  const connection = new LastingConnection(far, PEER, { clock, kept: keptQuota(), acks, ...told });
   connection.write(Uint8Array.of(1));
   connection.write(Uint8Array.of(2));
   const [chunk]: unknown[] = await once(near, 'data');
@@ -155,7 +162,7 @@ test('an other side that says it has what it cannot have is cut off', async () =
     await using pair = await LastingPair.open();
     pair.client.write('hello');
     await once(pair.service, 'data');
-    await eventually('all is acknowledged', () => pair.budget.bytes === 0);
+    await eventually('all is acknowledged', () => pair.kept.taken === 0);
     const ended = endOf(pair.client);
     pair.link[1].write(receivedFrame(received));
     assert.equal(await ended, 'ECONNRESET');
@@ -179,24 +186,59 @@ test('while there is no link, a writer is held back and nothing is lost', async 
   const up = sample(12 * 1024 * 1024);
   pair.client.end(up);
   await settle(100);
-  assert.ok(pair.budget.bytes <= MAX_KEPT_BYTES + 1024 * 1024, `${pair.budget.bytes} bytes`);
+  assert.ok(pair.kept.taken <= MAX_KEPT_BYTES + 1024 * 1024, `${pair.kept.taken} bytes`);
   const there = readAll(pair.service);
   pair.resume();
   assert.deepEqual(await there, up);
 });
 
-test('what is kept has a bound for each other node, and is all given back', () => {
-  const budget = new KeptBudget();
-  const kept = new KeptBytes(budget.join('peer'));
-  const piece = Buffer.alloc(1024 * 1024);
+/** Keeps pieces of a mebibyte until there is no room; how many there are. */
+function fill(quota: Quota, holder: QuotaHolder, onEvict = (): void => {}): [KeptBytes, number] {
+  const kept = new KeptBytes(quota, holder, onEvict);
   let pieces = 0;
-  while (kept.add(piece)) pieces++;
-  assert.ok(pieces < MAX_KEPT_PER_PEER_BYTES / piece.length + 1 && pieces > MAX_KEPT_PER_PEER_BYTES / piece.length - 2);
-  const other = new KeptBytes(budget.join('other'));
-  assert.equal(other.add(piece), true);
+  while (kept.add(Buffer.allocUnsafeSlow(MIB))) pieces++;
+  return [kept, pieces];
+}
+
+test('what is kept has a bound for each other node, and is all given back', () => {
+  const quota = keptQuota();
+  const [kept, pieces] = fill(quota, PEER);
+  assert.equal(pieces, MAX_KEPT_PER_NODE_BYTES / MIB - 1);
+  const [other] = fill(quota, { ...PEER, node: 'other' });
   other.clear();
   kept.clear();
-  assert.equal(budget.bytes, 0);
+  assert.equal(quota.taken, 0);
+});
+
+test('free node keys of one network keep little together, and the largest makes room for others', () => {
+  const quota = keptQuota();
+  const stranger = (i: number, source: string) => ({ node: `node ${i}`, source, named: false });
+  let evicted = 0;
+  for (let i = 0; i < 8; i++) fill(quota, stranger(i, `192.0.2.${i}`), () => evicted++);
+  assert.ok(quota.taken <= MAX_KEPT_PER_SOURCE_BYTES, `${quota.taken} bytes`);
+  const before = evicted;
+  const [, pieces] = fill(quota, stranger(9, '198.51.100.1'));
+  assert.ok(pieces >= (MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES) / MIB / 2 - 1, `${pieces} pieces`);
+  assert.ok(evicted > before);
+  assert.ok(quota.taken <= MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES, `${quota.taken} bytes`);
+  assert.equal(fill(quota, PEER)[1], MAX_KEPT_PER_NODE_BYTES / MIB - 1, 'a caller let in by name');
+});
+
+test('a connection whose kept bytes make room for another goes on, and ends with its path', async () => {
+  await using pair = await LastingPair.open();
+  const { kept } = pair;
+  pair.link[0].cork();
+  // The other side acknowledges nothing that it does not get.
+  pair.service.write('word');
+  await eventually('it is kept', () => kept.taken > 0);
+  for (let i = 0; kept.taken < MAX_KEPT_ALL_BYTES - MIB; i++) fill(kept, { ...PEER, node: `named ${i}` });
+  fill(kept, { ...PEER, node: 'last' });
+  pair.link[0].uncork();
+  pair.client.write('hello');
+  const [heard]: unknown[] = await once(pair.service, 'data');
+  assert.equal(String(heard), 'hello');
+  pair.lose();
+  await eventually('it has ended', () => pair.far.destroyed);
 });
 
 test('frames are the same however their bytes are cut', () => {

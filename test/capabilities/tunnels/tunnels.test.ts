@@ -8,8 +8,7 @@ import { PROBE_TIMEOUT_MS } from '../../../src/capabilities/tunnels/tunnel-servi
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { FrameParser, type LaneFrame } from '../../../src/capabilities/tunnels/wide/frames.ts';
 import { drawTicket } from '../../../src/capabilities/tunnels/wide/ticket.ts';
-import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
-import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
+import { MAX_WINDOWS_PER_NODE_BYTES, NEW_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { CLIENT_WAIT_MS } from '../../../src/foundation/domain/tunnels.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -279,7 +278,7 @@ test('connections to two services never have one port, so each service learns wh
 
 test('where the called node keeps no more wide connections, new ones are plain', async () => {
   await using world = await TunnelWorld.start(echo);
-  const room = MAX_WINDOWS_PER_PEER_BYTES / (2 * FIRST_WINDOW_BYTES);
+  const room = MAX_WINDOWS_PER_NODE_BYTES / NEW_BYTES;
   const held = await Promise.all(
     Array.from({ length: room }, () => world.near.links.open(world.local, world.remote, 'tcp-wide')),
   );

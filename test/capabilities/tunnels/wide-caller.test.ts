@@ -8,8 +8,7 @@ import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.
 import { WideCalled } from '../../../src/capabilities/tunnels/wide/called.ts';
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { askForLane } from '../../../src/capabilities/tunnels/wide/lane-talk.ts';
-import { FIRST_WINDOW_BYTES } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
-import { MAX_WINDOWS_PER_PEER_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
+import { MAX_WINDOWS_PER_NODE_BYTES, NEW_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { BULK_SECRET_BYTES } from '../../../src/network/bulk/records.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
@@ -55,6 +54,7 @@ test('both ends of a long path speak in frames, over lanes that come later too',
   const called = new WideCalled(new LastingCalled({ clock: systemClock, isNamed: () => false }), {
     clock: systemClock,
     lanes: NO_LANES,
+    isNamed: () => false,
   });
   far.links.accept('tcp-wide', (link) => void called.accept(link).then((stream) => stream.pipe(stream)));
   const { link, stream } = await open();
@@ -69,6 +69,7 @@ test('a lane of no connection is reset, and a ticket is worth nothing to another
   const side = new WideCalled(new LastingCalled({ clock: systemClock, isNamed: () => false }), {
     clock: systemClock,
     lanes: NO_LANES,
+    isNamed: () => false,
   });
   const accepted: Promise<unknown>[] = [];
   far.links.accept('tcp-wide', (link) => void accepted.push(side.accept(link)));
@@ -106,6 +107,7 @@ test('a node that opens wide connections without end is refused once it holds it
   const side = new WideCalled(new LastingCalled({ clock: systemClock, isNamed: () => false }), {
     clock: systemClock,
     lanes: NO_LANES,
+    isNamed: () => false,
   });
   const outcomes: Promise<boolean>[] = [];
   const accept = (link: LinkStream): Promise<boolean> =>
@@ -114,7 +116,7 @@ test('a node that opens wide connections without end is refused once it holds it
       () => false,
     );
   far.links.accept('tcp-wide', (link) => void outcomes.push(accept(link)));
-  const room = MAX_WINDOWS_PER_PEER_BYTES / (2 * FIRST_WINDOW_BYTES);
+  const room = MAX_WINDOWS_PER_NODE_BYTES / NEW_BYTES;
   const links: LinkStream[] = [];
   for (let i = 0; i <= room; i++) {
     const link = await near.links.open(caller, called, 'tcp-wide');

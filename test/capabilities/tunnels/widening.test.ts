@@ -6,10 +6,14 @@ import { LossyNodes } from '../../../src/capabilities/tunnels/wide/lossy-nodes.t
 import { NEXT_LANE_MS, Widening } from '../../../src/capabilities/tunnels/wide/widening.ts';
 import {
   MAX_WINDOWS_BYTES,
-  MAX_WINDOWS_PER_PEER_BYTES,
+  MAX_WINDOWS_PER_NODE_BYTES,
+  MAX_WINDOWS_PER_SOURCE_BYTES,
+  NEW_BYTES,
+  RESERVED_WINDOWS_BYTES,
   WindowBudget,
   WindowShare,
 } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
+import type { QuotaHolder } from '../../../src/foundation/quota.ts';
 import { settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -129,17 +133,32 @@ test('loss counts only from where the writer began to wait', () => {
   assert.equal(lossy.isLossy(MIB, true), true);
 });
 
-test('windows are bounded for each peer and in all, and room for new connections is left', () => {
+test('windows are bounded by node, source, network and in all, and growing ones leave room for new connections', () => {
   const budget = new WindowBudget();
-  const first = new WindowShare(budget, 'first');
-  assert.equal(first.grow(MAX_WINDOWS_PER_PEER_BYTES / 2), true);
-  assert.equal(first.grow(1), false);
-  assert.equal(first.begin(MAX_WINDOWS_PER_PEER_BYTES / 2), true);
-  assert.equal(first.begin(1), false);
-  const others = MAX_WINDOWS_BYTES / MAX_WINDOWS_PER_PEER_BYTES - 1;
-  for (let i = 0; i < others; i++)
-    assert.equal(new WindowShare(budget, `other ${i}`).begin(MAX_WINDOWS_PER_PEER_BYTES), true);
-  assert.equal(new WindowShare(budget, 'one more').begin(1), false);
-  first.giveAll();
-  assert.equal(first.begin(MAX_WINDOWS_PER_PEER_BYTES), true);
+  const stranger = (i: number, source: string) => ({ node: `node ${i}`, source, named: false });
+  const begun = (count: number, holder: (i: number) => QuotaHolder): number =>
+    Array.from({ length: count }, (_, i) => new WindowShare(budget, holder(i)).begin()).filter((is) => is).length;
+  const perSource = MAX_WINDOWS_PER_SOURCE_BYTES / NEW_BYTES;
+  assert.equal(
+    begun(2 * perSource, (i) => stranger(i, `192.0.2.${i}`)),
+    perSource,
+  );
+  const strangers = (MAX_WINDOWS_BYTES - RESERVED_WINDOWS_BYTES) / NEW_BYTES;
+  assert.equal(
+    begun(2 * strangers, (i) => stranger(i, `10.0.${i}.1`)),
+    strangers - perSource,
+  );
+  const named = { node: 'named', source: '192.0.2.1', named: true };
+  const share = new WindowShare(budget, named);
+  assert.equal(share.begin(), true);
+  assert.equal(share.grow(MAX_WINDOWS_PER_NODE_BYTES), true);
+  assert.equal(share.grow(1), false);
+  const perNode = MAX_WINDOWS_PER_NODE_BYTES / NEW_BYTES;
+  assert.equal(
+    begun(2 * perNode, () => named),
+    perNode - 1,
+  );
+  share.giveAll();
+  assert.equal(new WindowShare(budget, named).begin(), true);
+  assert.equal(new WindowShare(budget, named).grow(MAX_WINDOWS_PER_NODE_BYTES), true);
 });

@@ -10,6 +10,7 @@ import {
   MAX_BULK_LANES,
   MAX_BULK_LANES_PER_NETWORK,
   MAX_BULK_LANES_PER_SOURCE,
+  MAX_LANE_UNREAD_PER_SOURCE_BYTES,
   RESERVED_BULK_LANES,
 } from '../../../src/network/bulk/bulk-lanes.ts';
 import { MAX_PACKETS_AHEAD } from '../../../src/network/bulk/packet-window.ts';
@@ -225,6 +226,23 @@ test('lanes that strangers ask for leave room for other networks, and for lanes 
   assert(own !== null);
   own.cancel();
   stop.abort(new SvcError('cancelled'));
+});
+
+test('lanes of one source hold little together for a reader that stops, and one that was asked for still gets its bytes', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const lanes = [await join(from, to), await join(from, to), await join(from, to)];
+  const isLost = (): boolean => lanes.some(([, unread]) => unread.destroyed);
+  for (const [lane] of lanes) lane.write(Buffer.alloc(0.7 * MAX_LANE_UNREAD_PER_SOURCE_BYTES));
+  await eventually('there is no more room', () => {
+    assert(to.lanes.unreadBytes <= MAX_LANE_UNREAD_PER_SOURCE_BYTES, `${to.lanes.unreadBytes} bytes`);
+    return isLost();
+  });
+  const [asked, other] = await join(to, from);
+  const heard = once(asked, 'data');
+  other.write('over');
+  assert.equal(String((await heard)[0]), 'over');
+  for (const lane of lanes.flat()) lane.destroy();
+  await eventually('all is given back', () => to.lanes.unreadBytes === 0);
 });
 
 test('a stop ends every lane', async (t) => {

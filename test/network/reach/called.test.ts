@@ -4,6 +4,7 @@ import type { Address } from '../../../src/foundation/address.ts';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
 import { Called } from '../../../src/network/reach/called.ts';
 import { RANDOM_PORTS } from '../../../src/network/reach/opening.ts';
 import { PUNCHES_PER_HOST, PUNCHES_PER_PEER, PunchGuard } from '../../../src/network/reach/punch-guard.ts';
@@ -55,7 +56,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
         return Promise.reject(failed);
       },
     },
-    guard: new PunchGuard({ clock: new TestClock() }),
+    guard: new PunchGuard({ clock: new TestClock(), known: new KnownNodes() }),
     random: Math.random,
     ownIpv6: async () => ownIpv6,
     isHelper: (nodeKey) => [HELPER, OTHER_HELPER].some((helper) => helper.nodeKey === nodeKey),

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
 import { Caller } from '../../../src/network/reach/caller.ts';
 import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
 import { encodeHelperReply } from '../../../src/network/reach/signals.ts';
@@ -22,7 +23,7 @@ function world(listensAt: Address | null, relayPort: number | null = null) {
     clock,
     lender: { mapping: 'cone', lend: () => assert.fail() },
     pool: { prepare: () => {}, dial: () => assert.fail() },
-    guard: new PunchGuard({ clock }),
+    guard: new PunchGuard({ clock, known: new KnownNodes() }),
     turn: new TurnServers([], { clock, log: silentLog }),
     random: Math.random,
     request: async () =>

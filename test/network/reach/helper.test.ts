@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
 import {
   DIAL_BACKS_PER_NETWORK,
   DIAL_BACKS_PER_NODE,
@@ -54,8 +55,10 @@ function world({
   const told: Introduction[] = [];
   const connected = new Map([2, 3, 4, 5, 6, 7, 8].map((n) => [toHex(node(n)), CALLED_AT]));
   const dialled: SeenNode[] = [];
+  const known = new KnownNodes();
   const helper = new Helper({
     clock,
+    known,
     reaches: async (back) => {
       dialled.push(back);
       return back.address.port === REACHED_PORT;
@@ -80,7 +83,7 @@ function world({
     assert.ok(reply);
     return reply;
   };
-  return { clock, helper, relay, told, introduce, dialled };
+  return { clock, known, helper, relay, told, introduce, dialled };
 }
 
 test('a node hears where it is seen, and whether the helper relays', async () => {
@@ -134,7 +137,7 @@ test('introductions are bounded by caller, by source and by called node', async 
   assert.equal(await made(200, fromOne), INTRODUCTIONS_PER_SOURCE);
   const toNode = world();
   const fromMany = (i: number) =>
-    toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `198.51.${i}.1`, port: 5000 } } });
+    toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `10.${i}.0.1`, port: 5000 } } });
   assert.equal(await made(200, fromMany), INTRODUCTIONS_TO_NODE);
 });
 
@@ -144,6 +147,18 @@ test('one source that has a node called all the time, under many keys, leaves ot
   assert.equal(await made(200, flooding), INTRODUCTIONS_OF_SOURCE_TO_NODE);
   const other = { nodeKey: node(9), address: { host: '192.0.2.1', port: 5000 } };
   assert.equal((await introduce(node(2), { from: other })).called?.outcome, 'ready');
+});
+
+test('one network that has a node called all the time leaves others some, and nodes in use have a rate of their own', async () => {
+  const { introduce, known } = world();
+  const from = (i: number, host = `192.0.2.${i}`) => ({ nodeKey: node(20 + i), address: { host, port: 5000 } });
+  const flooding = (i: number) => introduce(node(2), { from: from(i) });
+  assert.equal(await made(200, flooding), INTRODUCTIONS_OF_NETWORK_TO_NODE);
+  await introduce(node(2), { from: from(201, '198.51.100.1') });
+  await made(200, (i) => introduce(node(2), { from: from(i, `10.${i}.0.1`) }));
+  await assert.rejects(introduce(node(2), { from: from(202, '198.51.100.2') }), { code: 'rate_limited' });
+  known.note(node(203));
+  await introduce(node(2), { from: { ...from(0), nodeKey: node(203) } });
 });
 
 test('the IPv6 /64s of one /48, which cost nothing, leave others introductions and dial-backs', async () => {
@@ -185,4 +200,17 @@ test('a node is dialled back so often, and all of one host together', async () =
   for (let i = 0; i < DIAL_BACKS_PER_SOURCE; i++) await reach(node(10 + i));
   await assert.rejects(reach(node(9)), { code: 'rate_limited' });
   assert.equal(dialled.length, DIAL_BACKS_PER_NODE + DIAL_BACKS_PER_SOURCE);
+});
+
+test('free node keys of one network have few ports dialled, and a node in use still has its own', async () => {
+  const { helper, known } = world();
+  const reach = (n: number, host: string) =>
+    helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), {
+      nodeKey: node(n),
+      address: { host, port: 5000 },
+    });
+  assert.equal(await made(100, (i) => reach(i, `192.0.2.${i}`)), DIAL_BACKS_PER_NETWORK);
+  await reach(101, '198.51.100.1');
+  known.note(node(102));
+  await reach(102, '192.0.2.1');
 });

@@ -162,7 +162,7 @@ const lender = new PortLender({
   unchangedSince: () => 0,
 });
 const clients = new ClientPool(() => endpoint.parts, { clock });
-const guard = new PunchGuard({ clock });
+const guard = new PunchGuard({ clock, known: pool.known });
 const turn = new TurnServers([], { clock, log });
 const common = { turn, lender, pool: clients, guard, random: Math.random };
 const called = new Called({
@@ -201,6 +201,7 @@ const relay = new Relay(
 );
 const helper = new Helper({
   clock,
+  known: pool.known,
   reaches: () => Promise.reject(new Error('nobody asks for that here')),
   relay,
   seen: (nodeKey) => pool.current(nodeKey)?.connection.path.remote ?? null,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
 import { FIRST_MAPPED_PORT } from '../../../src/network/ports.ts';
 import {
   MAX_PUNCHES,
@@ -18,12 +19,13 @@ import { TestClock } from '../../support/test-clock.ts';
 const HELPER = { host: '203.0.113.10', port: 4000 };
 const OTHER_HELPER = { host: '198.51.100.10', port: 4000 };
 /** Each in a network of its own. */
-const target = (n: number, port = 5000) => ({ host: `192.${n >> 8}.${n & 255}.1`, port });
+const target = (n: number, port = 5000) => ({ host: `45.${n}.0.1`, port });
 const peer = (n: number): Uint8Array => new Uint8Array(32).fill(n);
 
 function guarded() {
   const clock = new TestClock();
-  return { clock, guard: new PunchGuard({ clock }) };
+  const known = new KnownNodes();
+  return { clock, known, guard: new PunchGuard({ clock, known }) };
 }
 
 /** How often something is allowed, of so many times. */
@@ -127,4 +129,41 @@ test('random ports are bounded by peer, by host and in all', () => {
     allowed(20, (i) => witnessed(third, i, target(i).host)),
     MAX_SPRAYS,
   );
+});
+
+test('strangers of one network, and of all, leave peers that are called and nodes in use their rates', () => {
+  const { guard, known } = guarded();
+  const neighbour = (i: number) => ({ host: `192.0.2.${i}`, port: 5000 });
+  assert.equal(
+    allowed(100, (i) => guard.mayPunch(peer(i), neighbour(i), HELPER)),
+    PUNCHES_PER_NETWORK,
+  );
+  assert.equal(
+    allowed(250, (i) => guard.mayPunch(peer(i), target(i), HELPER)),
+    MAX_PUNCHES - PUNCHES_PER_NETWORK,
+  );
+  assert.equal(guard.mayPunch(peer(251), neighbour(251), HELPER), false);
+  guard.calls(peer(251));
+  assert.equal(guard.mayPunch(peer(251), neighbour(251), HELPER), true);
+  known.note(peer(252));
+  assert.equal(
+    allowed(50, () => guard.mayPunch(peer(252), neighbour(252), HELPER)),
+    PUNCHES_PER_PEER,
+  );
+});
+
+test('random ports that strangers ask for leave room for peers that are called, which have a bound in all', () => {
+  const { guard } = guarded();
+  const spray = (n: number): boolean => {
+    const { host } = target(n);
+    guard.witness(peer(n), host, HELPER);
+    guard.witness(peer(n), host, OTHER_HELPER);
+    return guard.maySpray(peer(n), host);
+  };
+  assert.equal(allowed(20, spray), MAX_SPRAYS);
+  const called = (i: number): boolean => {
+    guard.calls(peer(100 + i));
+    return spray(100 + i);
+  };
+  assert.equal(allowed(20, called), MAX_SPRAYS);
 });

@@ -3,10 +3,11 @@ import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { patience } from '../../../foundation/stall.ts';
+import { pairHolder } from '../../../network/links/holder.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
-import { peerOf, readTicket, TICKET_TIMEOUT_MS } from '../wide/ticket.ts';
+import { readTicket, TICKET_TIMEOUT_MS } from '../wide/ticket.ts';
 import { AckTurns } from './ack-turns.ts';
-import { KeptBudget } from './kept-bytes.ts';
+import { keptQuota } from './kept-bytes.ts';
 import { LastingConnection, type LastingHost } from './lasting-connection.ts';
 import { KNOWN, type Resumable } from './resumable.ts';
 import { Waiting, type WaitingDependencies } from './waiting.ts';
@@ -18,6 +19,7 @@ export const USED_MS = 60_000;
 
 export class LastingCalled {
   readonly #clock: Clock;
+  readonly #isNamed: WaitingDependencies['isNamed'];
   /** By ticket, with the names of the node and both agents. */
   readonly #known = new Map<string, Resumable>();
   /** Tickets of connections that have ended: an attempt may still come that was made for them. */
@@ -28,11 +30,12 @@ export class LastingCalled {
   constructor(dependencies: WaitingDependencies) {
     const { clock } = dependencies;
     this.#clock = clock;
+    this.#isNamed = (link) => dependencies.isNamed(link);
     this.#used = new LruCache({ maxEntries: MAX_USED, ttlMs: USED_MS }, dependencies);
     this.#waiting = new Waiting(dependencies);
     this.#host = {
       clock,
-      budget: new KeptBudget(),
+      kept: keptQuota(),
       acks: new AckTurns(dependencies),
       lost: (connection) => this.lost(connection, connection.first),
       resumed: (connection) => this.resumed(connection),
@@ -41,7 +44,7 @@ export class LastingCalled {
 
   /** Connections that can be named, those that wait for a link, and bytes that are kept. */
   get counts(): { readonly known: number; readonly waiting: number; readonly keptBytes: number } {
-    return { known: this.#known.size, waiting: this.#waiting.size, keptBytes: this.#host.budget.bytes };
+    return { known: this.#known.size, waiting: this.#waiting.size, keptBytes: this.#host.kept.taken };
   }
 
   /**
@@ -52,7 +55,8 @@ export class LastingCalled {
     const ticket = await this.#ticket(link);
     if (this.isUsed(ticket)) throw new SvcError('protocol_error');
     const over = (connection: LastingConnection): void => this.forget(ticket, connection);
-    const connection = new LastingConnection(link, peerOf(link.nodeKey), { ...this.#host, over });
+    const holder = pairHolder(link, this.#isNamed(link));
+    const connection = new LastingConnection(link, holder, { ...this.#host, over });
     this.know(ticket, connection);
     return connection;
   }

@@ -5,6 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
+import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
 import { resetSocket } from '../../../foundation/reset-socket.ts';
 import { letGo } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
@@ -13,7 +14,7 @@ import { outcomeOf } from '../preamble.ts';
 import type { SpliceObserver } from '../splice.ts';
 import type { AckTurns } from './ack-turns.ts';
 import { FrameReader, type FrameTaker, lastFrame, receivedFrame, writeData } from './frames.ts';
-import { type KeptBudget, KeptBytes } from './kept-bytes.ts';
+import { KeptBytes } from './kept-bytes.ts';
 import { LastPath } from './last-path.ts';
 import type { Resumable } from './resumable.ts';
 
@@ -27,7 +28,8 @@ const SHORT_BYTES = 4096;
 /** What a connection uses of its side, and tells it. */
 export interface LastingHost {
   readonly clock: Clock;
-  readonly budget: KeptBudget;
+  /** Counts what is kept, as `keptQuota`. */
+  readonly kept: Quota;
   readonly acks: AckTurns;
   /** A link was lost; false where the connection may not wait for another one. */
   lost(connection: LastingConnection): boolean;
@@ -43,7 +45,6 @@ export class LastingConnection implements FrameTaker, Resumable {
   /** The link that it began with: who speaks to whom. */
   readonly first: LinkStream;
   readonly #host: LastingHost;
-  readonly #peer: string;
   readonly #kept: KeptBytes;
   #keeps = true;
   #link: LinkStream | null = null;
@@ -74,14 +75,13 @@ export class LastingConnection implements FrameTaker, Resumable {
   #isOver = false;
 
   /**
-   * @param peer whose share of what is kept it uses
+   * @param holder whose share of what is kept it uses
    * @param said bytes that have gone out over the link
    */
-  constructor(link: LinkStream, peer: string, host: LastingHost, said: readonly Buffer[] = []) {
+  constructor(link: LinkStream, holder: QuotaHolder, host: LastingHost, said: readonly Buffer[] = []) {
     this.first = link;
     this.#host = host;
-    this.#peer = peer;
-    this.#kept = new KeptBytes(host.budget.join(peer));
+    this.#kept = new KeptBytes(host.kept, holder, () => this.#evicted());
     this.#path = new LastPath(link);
     for (const chunk of said) this.#keep(chunk);
     this.#use(link);
@@ -323,6 +323,13 @@ export class LastingConnection implements FrameTaker, Resumable {
     this.#kept.clear();
   }
 
+  /** What was kept has made room for another: the connection goes on while its path does. */
+  #evicted(): void {
+    this.#keeps = false;
+    if (this.#link === null || !this.#isSynced) this.destroy();
+    else this.#goOn();
+  }
+
   #end(): void {
     if (this.#isOver || this.#saidEnd) return;
     this.#sendHeld();
@@ -385,7 +392,6 @@ export class LastingConnection implements FrameTaker, Resumable {
     this.#old = null;
     this.#kept.clear();
     this.#host.acks.delete(this);
-    this.#host.budget.leave(this.#peer);
     this.#host.over(this);
     if (this.#socket === null || this.#socket.destroyed) this.#observer.closed?.();
   }

@@ -3,6 +3,7 @@ import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { patience } from '../../../foundation/stall.ts';
 import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
+import { type HolderRequest, type LinkEnds, pairHolder, requestHolder } from '../../../network/links/holder.ts';
 import { letGo } from '../../../network/links/lingering.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import type { LastingCalled } from '../lasting/called.ts';
@@ -10,21 +11,20 @@ import { answerForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
 import { LossyNodes } from './lossy-nodes.ts';
 import { peerOf, readTicket, TICKET_TIMEOUT_MS } from './ticket.ts';
-import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
+import { WideStream } from './wide-stream.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
-
-/** What a new connection may keep, of both directions, bytes. */
-const NEW_BYTES = 2 * FIRST_WINDOW_BYTES;
 
 export interface WideCalledDependencies {
   readonly clock: Clock;
   readonly lanes: Pick<BulkLanes, 'take'>;
+  isNamed(link: Pick<LinkEnds, 'caller' | 'called'>): boolean;
 }
 
 export class WideCalled {
   readonly #clock: Clock;
   readonly #lasting: LastingCalled;
   readonly #lanes: WideCalledDependencies['lanes'];
+  readonly #isNamed: WideCalledDependencies['isNamed'];
   readonly #budget = new WindowBudget();
   readonly #lossy: LossyNodes;
   readonly #streams = new Map<string, WideStream>();
@@ -34,21 +34,22 @@ export class WideCalled {
     this.#lasting = lasting;
     this.#lanes = dependencies.lanes;
     this.#clock = dependencies.clock;
+    this.#isNamed = (link) => dependencies.isNamed(link);
     this.#lossy = new LossyNodes(dependencies);
   }
 
-  /** Whether a node may begin another wide connection. */
-  hasRoom(nodeKey: Uint8Array | null): boolean {
-    return this.#budget.hasRoom(peerOf(nodeKey), NEW_BYTES);
+  /** Whether a caller may begin another wide connection. */
+  hasRoom(request: HolderRequest): boolean {
+    return this.#budget.hasRoom(requestHolder(request, this.#isNamed(request)));
   }
 
   /**
    * Makes a wide connection of a link of purpose `tcp-wide`.
-   * @throws SvcError `rate_limited` where its node holds too much already, `protocol_error`, `timeout`
+   * @throws SvcError `rate_limited` if its node, source or network holds too much already, `protocol_error`, `timeout`
    */
   async accept(link: LinkStream): Promise<WideStream> {
-    const share = new WindowShare(this.#budget, peerOf(link.nodeKey));
-    if (!share.begin(NEW_BYTES)) throw new SvcError('rate_limited');
+    const share = new WindowShare(this.#budget, pairHolder(link, this.#isNamed(link)));
+    if (!share.begin()) throw new SvcError('rate_limited');
     let ticket: string;
     try {
       ticket = await this.#ticket(link);

@@ -4,6 +4,7 @@ import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { patience } from '../../../foundation/stall.ts';
 import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
+import { pairHolder } from '../../../network/links/holder.ts';
 import { letGo } from '../../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
@@ -12,7 +13,7 @@ import { AckTurns } from '../lasting/ack-turns.ts';
 import type { EarlyBytes } from '../lasting/early-bytes.ts';
 import { FirstWords } from '../lasting/first-words.ts';
 import { framedData } from '../lasting/frames.ts';
-import { KeptBudget } from '../lasting/kept-bytes.ts';
+import { keptQuota } from '../lasting/kept-bytes.ts';
 import { LastingConnection, type LastingHost } from '../lasting/lasting-connection.ts';
 import type { LinkAhead } from '../lasting/link-ahead.ts';
 import { type Anchor, Resumer } from '../lasting/resumer.ts';
@@ -21,7 +22,7 @@ import { askForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
 import { LossyNodes } from './lossy-nodes.ts';
 import { peerOf } from './ticket.ts';
-import { FIRST_WINDOW_BYTES, WideStream } from './wide-stream.ts';
+import { WideStream } from './wide-stream.ts';
 import { Widening } from './widening.ts';
 import { WindowBudget, WindowShare } from './window-budget.ts';
 
@@ -77,7 +78,7 @@ export class WideCaller {
     this.#resumer = resumer;
     this.#host = {
       clock,
-      budget: new KeptBudget(),
+      kept: keptQuota(),
       acks: new AckTurns(dependencies),
       lost: (connection) => resumer.lost(connection),
       resumed: () => {},
@@ -87,7 +88,7 @@ export class WideCaller {
 
   /** Connections that would be resumed, and bytes that are kept for that. */
   get counts(): { readonly standing: number; readonly keptBytes: number } {
-    return { standing: this.#resumer.size, keptBytes: this.#host.budget.bytes };
+    return { standing: this.#resumer.size, keptBytes: this.#host.kept.taken };
   }
 
   /** When the path of a carrier was lost that is held for another one, milliseconds; null if it has a path. */
@@ -128,8 +129,8 @@ export class WideCaller {
 
   async #openWide(local: Aid, remote: Aid, options: Terms & { readonly first: FirstWords }): Promise<Opened | null> {
     // protocol-tunnels.md, step 12
-    const share = new WindowShare(this.#budget, remote);
-    if (this.#open >= MAX_WIDE || !share.begin(2 * FIRST_WINDOW_BYTES)) return null;
+    const share = new WindowShare(this.#budget, { node: remote, source: null, named: true });
+    if (this.#open >= MAX_WIDE || !share.begin()) return null;
     this.#open++;
     const over = (): void => {
       this.#open--;
@@ -172,7 +173,7 @@ export class WideCaller {
   }
 
   #last(link: LinkStream, { ticket, said, isEarly }: FirstWords, to: Omit<Anchor, 'ticket'>): Opened {
-    const connection = new LastingConnection(link, to.remote, this.#host, isEarly ? said : []);
+    const connection = new LastingConnection(link, pairHolder(link, true), this.#host, isEarly ? said : []);
     if (!isEarly) for (const chunk of said) connection.write(chunk);
     this.#resumer.add(connection, { ...to, ticket });
     return { link, stream: connection, path: () => connection.path() };

@@ -1,61 +1,65 @@
-/** What all wide tunnel connections together may keep for readers that are behind, of either direction. */
-import { Tally } from '../../../foundation/tally.ts';
+/** What all wide tunnel connections together may keep for readers that are behind, in both directions. */
+import { Quota, type QuotaHolder, type QuotaLimits, type QuotaShare } from '../../../foundation/quota.ts';
+import { FIRST_WINDOW_BYTES } from './wide-stream.ts';
 
-/** With one other node or agent, bytes. */
-export const MAX_WINDOWS_PER_PEER_BYTES = 64 * 1024 * 1024;
-/** With all of them, bytes. */
-export const MAX_WINDOWS_BYTES = 256 * 1024 * 1024;
-/** The part of both that windows may grow into; the rest is for new connections. */
-const GROWTH = 0.5;
+/** First windows with one other node, bytes; windows may grow by as much again. */
+export const MAX_WINDOWS_PER_NODE_BYTES: number = 32 * 1024 * 1024;
+/** The same with the strangers on one IPv4 address or IPv6 /64, or in one IPv4 /24 or IPv6 /48, bytes. */
+export const MAX_WINDOWS_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
+/** The same with all nodes, bytes. */
+export const MAX_WINDOWS_BYTES: number = 128 * 1024 * 1024;
+/** Of these, the ones that are only for callers let in by name and for agents that are called. */
+export const RESERVED_WINDOWS_BYTES: number = 96 * 1024 * 1024;
+/** What a new connection may keep in both directions, bytes. */
+export const NEW_BYTES: number = 2 * FIRST_WINDOW_BYTES;
 
+const LIMITS: QuotaLimits = {
+  perNode: MAX_WINDOWS_PER_NODE_BYTES,
+  perSource: MAX_WINDOWS_PER_SOURCE_BYTES,
+  perNetwork: MAX_WINDOWS_PER_SOURCE_BYTES,
+  total: MAX_WINDOWS_BYTES,
+  reserved: RESERVED_WINDOWS_BYTES,
+};
+
+/** Growing windows never take the room of new connections, so each has a quota of its own. */
 export class WindowBudget {
-  readonly #taken = new Tally();
+  readonly begun = new Quota(LIMITS);
+  readonly grown = new Quota(LIMITS);
 
-  /**
-   * Whether there are so many bytes for a connection with a peer.
-   * @param part of the budget that may be used up, 0 to 1
-   */
-  hasRoom(peer: string, bytes: number, part = 1): boolean {
-    const ofPeer = this.#taken.of(peer) + bytes;
-    return ofPeer <= part * MAX_WINDOWS_PER_PEER_BYTES && this.#taken.total + bytes <= part * MAX_WINDOWS_BYTES;
-  }
-
-  /** Takes bytes or, below 0, gives them back. */
-  take(peer: string, bytes: number): void {
-    this.#taken.add(peer, bytes);
+  /** Whether there is room for a new connection. */
+  hasRoom(holder: QuotaHolder): boolean {
+    return this.begun.lacking(holder, NEW_BYTES) === null;
   }
 }
 
-/** The part of the budget that one connection has taken. */
+/** The part of the budget that one connection has taken. Nothing evicts it: a window that was granted cannot be taken back. */
 export class WindowShare {
   readonly #budget: WindowBudget;
-  readonly #peer: string;
-  #taken = 0;
+  readonly #holder: QuotaHolder;
+  #begun: QuotaShare | null = null;
+  #grown: QuotaShare | null = null;
 
-  constructor(budget: WindowBudget, peer: string) {
+  constructor(budget: WindowBudget, holder: QuotaHolder) {
     this.#budget = budget;
-    this.#peer = peer;
+    this.#holder = holder;
   }
 
-  /**
-   * Takes what a new connection needs; false where there is no room.
-   * @param part of the budget that may be used up, 0 to 1
-   */
-  begin(bytes: number, part = 1): boolean {
-    if (!this.#budget.hasRoom(this.#peer, bytes, part)) return false;
-    this.#budget.take(this.#peer, bytes);
-    this.#taken += bytes;
-    return true;
+  /** Takes what a new connection needs; false if there is no room. */
+  begin(): boolean {
+    this.#begun = this.#budget.begun.take(this.#holder, { amount: NEW_BYTES });
+    return this.#begun !== null;
   }
 
-  /** Takes more; false where there is no room. */
+  /** Takes more; false if there is no room. */
   grow(bytes: number): boolean {
-    return this.begin(bytes, GROWTH);
+    if (this.#grown !== null) return this.#grown.grow(bytes);
+    this.#grown = this.#budget.grown.take(this.#holder, { amount: bytes });
+    return this.#grown !== null;
   }
 
   /** Gives all of it back. */
   giveAll(): void {
-    this.#budget.take(this.#peer, -this.#taken);
-    this.#taken = 0;
+    this.#begun?.release();
+    this.#grown?.release();
   }
 }
