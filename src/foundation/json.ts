@@ -25,6 +25,22 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
+/** What stands before a value other than the first: `,` `[` `{`. */
+const BEFORE_VALUES = new Set([0x2c, ...OPENERS]);
+
+/** True for a JSON text with more values than so many, of whatever depth. */
+export function holdsMoreValues(text: string, max: number): boolean {
+  let values = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (inString && code === BACKSLASH) i++;
+    else if (code === QUOTE) inString = !inString;
+    else if (!inString && BEFORE_VALUES.has(code) && ++values > max) return true;
+  }
+  return false;
+}
+
 /** A key that turns into something else than a key where a careless copy is made. */
 function hasPoison(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;

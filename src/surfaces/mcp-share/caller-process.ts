@@ -65,13 +65,21 @@ export class CallerProcess {
     return this.#exchanges.size;
   }
 
+  /** As of `ServerProcess`. */
+  get read(): Promise<void> {
+    return this.#process?.read ?? Promise.resolve();
+  }
+
   /** Sends a request; the returned function gives it up. */
-  ask(exchange: Exchange): () => void {
+  ask({ request, take }: Exchange): () => void {
     const id = ++this.#lastId;
-    this.#exchanges.set(id, exchange);
-    const hasToken = metaOf(exchange.request)['progressToken'] !== undefined;
-    const request = hasToken ? withMeta(exchange.request, { progressToken: id }) : exchange.request;
-    this.#process?.send({ ...request, id });
+    const { progressToken } = metaOf(request);
+    const hasToken = progressToken !== undefined;
+    // Without its arguments, which may be large.
+    const { id: clientId, method } = request;
+    const known = { id: clientId, method, ...(hasToken ? { params: { _meta: { progressToken } } } : {}) };
+    this.#exchanges.set(id, { request: known, take });
+    this.#process?.send({ ...(hasToken ? withMeta(request, { progressToken: id }) : request), id });
     return () => {
       if (!this.#exchanges.delete(id)) return;
       this.tell({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } });

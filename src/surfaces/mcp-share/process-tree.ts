@@ -39,6 +39,12 @@ async function isEmptyAfter(pid: number, ms: number): Promise<boolean> {
   return true;
 }
 
+/** Processes that run. What ends this process without a signal must not leave them behind. */
+const running = new Set<ProcessTree>();
+process.once('exit', () => {
+  for (const tree of running) tree.kill();
+});
+
 /**
  * It extends the transport of the SDK, which tells by its class and its `_dispose` that it may start a second process to
  * find out which revisions the server knows.
@@ -47,7 +53,6 @@ export class ProcessTree extends StdioClientTransport {
   readonly #options: TreeOptions;
   readonly #lines = new ExactLines();
   readonly #stderr = new PassThrough();
-  readonly #onExit = (): void => this.#kill();
   #child: ChildProcess | null = null;
   #ending: Promise<void> | null = null;
 
@@ -75,23 +80,20 @@ export class ProcessTree extends StdioClientTransport {
     child.stdout.on('error', (error) => this.onerror?.(error)).on('data', (chunk: Buffer) => this.#take(chunk));
     child.stderr.on('error', (error) => this.onerror?.(error)).pipe(this.#stderr);
     child.once('close', () => {
-      process.off('exit', this.#onExit);
+      running.delete(this);
       this.onclose?.();
     });
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve).on('error', reject);
     });
-    // What ends this process without a signal must not leave the server behind.
-    process.once('exit', this.#onExit);
+    running.add(this);
   }
 
   override send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#child?.stdin;
     if (stdin === null || stdin === undefined || !stdin.writable) return Promise.reject(new Error('not connected'));
-    return new Promise((resolve) => {
-      if (stdin.write(serializeMessage(message))) resolve();
-      else stdin.once('drain', resolve);
-    });
+    // Also if it fails: then the process is gone.
+    return new Promise((resolve) => void stdin.write(serializeMessage(message), () => resolve()));
   }
 
   override close(): Promise<void> {
@@ -105,16 +107,17 @@ export class ProcessTree extends StdioClientTransport {
     if (child === null || pid === undefined) return;
     const { graceMs = END_GRACE_MS } = this.#options;
     child.stdin?.end();
-    if (process.platform === 'win32') this.#kill();
+    if (process.platform === 'win32') this.kill();
     else if (!(await isEmptyAfter(pid, graceMs))) {
       signalGroup(pid, 'SIGTERM');
-      if (!(await isEmptyAfter(pid, graceMs))) this.#kill();
+      if (!(await isEmptyAfter(pid, graceMs))) this.kill();
     }
     // A process that left the group may still hold the pipes.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
   }
 
-  #kill(): void {
+  /** Ends it at once. */
+  kill(): void {
     const { pid } = this;
     if (pid === null) return;
     if (process.platform === 'win32') spawnSync('taskkill', ['/pid', String(pid), '/t', '/f'], { stdio: 'ignore' });

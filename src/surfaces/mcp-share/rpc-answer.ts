@@ -1,11 +1,13 @@
 /** Answers of a share that are one JSON-RPC message over HTTP, and the messages that come in. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
-import { isObject } from '../../foundation/json.ts';
+import { holdsMoreValues, isObject } from '../../foundation/json.ts';
 import { parseJsonBody, readBytes } from '../rest/json-body.ts';
+import type { SharedRequest } from './backend.ts';
+import type { Backlog } from './backlog.ts';
 import { parseExact } from './exact-json.ts';
-import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
-import { RPC, type RpcMessage, rpcError } from './messages.ts';
+import { MAX_ID_CHARS, MAX_MESSAGE_VALUES, MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
+import { metaOf, RPC, type RpcMessage, rpcError } from './messages.ts';
 
 export function sendMessage(response: ServerResponse, status: number, message: RpcMessage): void {
   const body = JSON.stringify(message);
@@ -19,14 +21,27 @@ export function sendRefusal(response: ServerResponse, status: number, code: numb
   sendMessage(response, status, rpcError(null, code, message));
 }
 
+/** A message of a caller. Its bytes count until `release`. */
+interface ReadMessage {
+  readonly message: RpcMessage;
+  readonly release: () => void;
+}
+
+/** False for a message whose id, or whose name for its progress, is too long to be kept. */
+function hasShortNames(message: RpcMessage): boolean {
+  return [message['id'], metaOf(message)['progressToken']].every(
+    (name) => typeof name !== 'string' || name.length <= MAX_ID_CHARS,
+  );
+}
+
 /**
- * The one message of a POST, with its bytes; null where it was refused, which the client has been told.
+ * The one message of a POST; null if it was refused, which the client has been told.
  * Batches are of a revision that had them for four months: nobody sends them.
  */
 export async function readMessage(
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<{ readonly message: RpcMessage; readonly bytes: Buffer } | null> {
+  { request, response, caller }: Pick<SharedRequest, 'request' | 'response' | 'caller'>,
+  backlog: Backlog,
+): Promise<ReadMessage | null> {
   const refused = (status: number, code: number, why: string): null => {
     response.setHeader('connection', 'close');
     sendRefusal(response, status, code, why);
@@ -34,17 +49,41 @@ export async function readMessage(
   };
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? ''))
     return refused(415, RPC.serverGone, 'Unsupported Media Type: Content-Type must be application/json');
+  const share = backlog.begin(caller, () => request.destroy());
+  const release = (): void => share.release();
+  const counted = async function* (): AsyncGenerator<Buffer> {
+    for await (const chunk of request) {
+      if (!share.grow(chunk.length)) throw new SvcError('rate_limited');
+      yield chunk;
+    }
+  };
   try {
-    const bytes = await readBytes(request, MAX_SHARED_MESSAGE_BYTES);
+    const bytes = await readBytes(counted(), MAX_SHARED_MESSAGE_BYTES);
+    const text = bytes.toString('utf8');
+    // Reading it would hold up all other callers.
+    if (holdsMoreValues(text, MAX_MESSAGE_VALUES)) {
+      release();
+      return refused(413, RPC.invalidRequest, `A message holds at most ${MAX_MESSAGE_VALUES} values.`);
+    }
     // What is refused is refused by the one reader of foreign JSON.
     const checked = parseJsonBody(bytes);
-    const message = checked === undefined ? undefined : parseExact(bytes.toString('utf8'));
-    if (!isObject(message))
-      return refused(400, RPC.invalidRequest, 'The body is one JSON-RPC message: no batch, and not empty.');
-    return { message, bytes };
+    const message = checked === undefined ? undefined : parseExact(text);
+    const isOne = isObject(message);
+    if (isOne && hasShortNames(message)) return { message, release };
+    release();
+    return refused(
+      400,
+      RPC.invalidRequest,
+      isOne
+        ? `An id and a progress token have at most ${MAX_ID_CHARS} characters.`
+        : 'The body is one JSON-RPC message: no batch, and not empty.',
+    );
   } catch (error) {
+    release();
     if (!(error instanceof SvcError)) throw error;
     if (error.code === 'too_large') return refused(413, RPC.invalidRequest, error.message);
+    if (error.code === 'rate_limited')
+      return refused(429, RPC.busy, 'Too many bytes of your messages wait for the server. Try again later.');
     return refused(400, RPC.parse, error.message);
   }
 }

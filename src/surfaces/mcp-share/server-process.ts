@@ -1,6 +1,5 @@
 /** One process of a wrapped MCP server that speaks over stdio: for one caller, who it is told of. */
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
-import { detach } from '../../foundation/detached.ts';
 import type { RpcMessage } from './messages.ts';
 import { ProcessTree } from './process-tree.ts';
 
@@ -43,6 +42,7 @@ export class ServerProcess {
   readonly #transport: ProcessTree;
   readonly #onEnd: () => void;
   #alive = true;
+  #read: Promise<void> = Promise.resolve();
 
   private constructor(transport: ProcessTree, { onMessage, onEnd }: Hooks) {
     this.#transport = transport;
@@ -61,9 +61,14 @@ export class ServerProcess {
     return started;
   }
 
-  /** Hands a message over; one for a process that is gone goes nowhere, which `onEnd` has told of. */
+  /** Hands a message over. One for a process that is gone goes nowhere, which `onEnd` has told of. */
   send(message: RpcMessage): void {
-    if (this.#alive) detach(this.#transport.send(parseJSONRPCMessage(message)).catch(() => {}));
+    if (this.#alive) this.#read = this.#transport.send(parseJSONRPCMessage(message)).catch(() => {});
+  }
+
+  /** Settles when the process has read all messages so far, or never will. */
+  get read(): Promise<void> {
+    return this.#read;
   }
 
   /** Closes its stdin, then asks it to end, then ends it; settles when it is gone. */

@@ -82,6 +82,11 @@ export class Session {
     return this.#waiting.size;
   }
 
+  /** As of `ServerProcess`. */
+  get read(): Promise<void> {
+    return this.#process?.read ?? Promise.resolve();
+  }
+
   /** Answers a request of the client. */
   serve(request: Request, parsedBody?: unknown): Promise<Response> {
     return this.#http.handleRequest(request, parsedBody === undefined ? {} : { parsedBody });

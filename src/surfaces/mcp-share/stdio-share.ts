@@ -6,8 +6,10 @@ import type { IncomingMessage } from 'node:http';
 import { isInitializeRequest } from '@modelcontextprotocol/server';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { sendWebResponse, webRequest } from '../mcp/web-exchange.ts';
 import type { Backend, SharedRequest } from './backend.ts';
+import { Backlog } from './backlog.ts';
 import { CallerProcess } from './caller-process.ts';
 import { MAX_PROCESSES_PER_CALLER, MAX_SHARED_PROCESSES, MAX_SHARED_REQUESTS, SHARED_IDLE_MS } from './limits.ts';
 import { fromCaller, idOf, isRequest, RPC, type RpcMessage, rpcError } from './messages.ts';
@@ -44,10 +46,14 @@ const CANNOT_START: Refusal = { status: 502, code: RPC.serverGone, why: 'The MCP
 interface Held {
   readonly caller: string;
   readonly keeper: Session | CallerProcess;
+  readonly share: QuotaShare;
   /** Requests and streams of clients that are open. */
   open: number;
   idle: Timer | null;
 }
+
+/** Told of the process that a message was given to. */
+type HandedOver = (to: Held['keeper']) => void;
 
 function sessionIdOf({ headers }: IncomingMessage): string | undefined {
   const id = headers['mcp-session-id'];
@@ -56,11 +62,11 @@ function sessionIdOf({ headers }: IncomingMessage): string | undefined {
 
 export class StdioShare implements Backend {
   readonly #parts: StdioShareParts;
+  readonly #backlog = new Backlog();
+  readonly #processes = new Quota({ perNode: MAX_PROCESSES_PER_CALLER, total: MAX_SHARED_PROCESSES });
   readonly #held = new Set<Held>();
   readonly #sessions = new Map<string, Held>();
   readonly #callers = new Map<string, Promise<Held | Refusal>>();
-  /** Processes that are being started, by caller. */
-  readonly #starting: string[] = [];
   #closed = false;
 
   constructor(parts: StdioShareParts) {
@@ -73,17 +79,30 @@ export class StdioShare implements Backend {
   }
 
   async serve(shared: SharedRequest): Promise<void> {
-    const { request, response } = shared;
-    if (request.method !== 'POST') return this.#serveSession(shared);
-    const read = await readMessage(request, response);
+    if (shared.request.method !== 'POST') return this.#serveSession(shared);
+    const read = await readMessage(shared, this.#backlog);
     if (read === null) return;
-    const { message } = read;
+    const { message, release } = read;
+    let isHandedOver = false;
+    const handedOver = (to: Held['keeper']): void => {
+      isHandedOver = true;
+      detach(to.read.then(release));
+    };
+    try {
+      await this.#serveMessage(shared, message, handedOver);
+    } finally {
+      if (!isHandedOver) release();
+    }
+  }
+
+  async #serveMessage(shared: SharedRequest, message: RpcMessage, handedOver: HandedOver): Promise<void> {
+    const { request, response } = shared;
     const refusal = this.#parts.rules.refusal(shared.caller, message);
     if (refusal !== null) return sendMessage(response, 200, refusal);
     const kind = this.#parts.isModern ? kindOf(request, message) : { kind: 'legacy' as const };
     if (kind.kind === 'refused') return sendMessage(response, kind.status, kind.answer);
-    if (kind.kind === 'legacy') return this.#serveSession(shared, message);
-    return this.#serveModern(shared, message);
+    if (kind.kind === 'legacy') return await this.#serveSession(shared, message, handedOver);
+    return await this.#serveModern(shared, message, handedOver);
   }
 
   async close(): Promise<void> {
@@ -91,7 +110,7 @@ export class StdioShare implements Backend {
     await Promise.all([...this.#held].map(({ keeper }) => keeper.end()));
   }
 
-  async #serveSession(shared: SharedRequest, message?: RpcMessage): Promise<void> {
+  async #serveSession(shared: SharedRequest, message?: RpcMessage, handedOver?: HandedOver): Promise<void> {
     const { request, response, caller, signal } = shared;
     const id = sessionIdOf(request);
     const begins = message !== undefined && isInitializeRequest(message);
@@ -107,7 +126,9 @@ export class StdioShare implements Backend {
     const release = this.#use(held);
     try {
       const web = webRequest({ request });
-      await sendWebResponse(await held.keeper.serve(web, message), response, { signal });
+      const answer = await held.keeper.serve(web, message);
+      handedOver?.(held.keeper);
+      await sendWebResponse(answer, response, { signal });
     } finally {
       release();
     }
@@ -133,7 +154,7 @@ export class StdioShare implements Backend {
     return held;
   }
 
-  async #serveModern(shared: SharedRequest, message: RpcMessage): Promise<void> {
+  async #serveModern(shared: SharedRequest, message: RpcMessage, handedOver: HandedOver): Promise<void> {
     const { response, caller, signal } = shared;
     const held = await this.#ofCaller(caller);
     if ('why' in held) return this.#refuse(shared, message, held);
@@ -142,11 +163,13 @@ export class StdioShare implements Backend {
     const sent = fromCaller(message, caller);
     if (!isRequest(sent)) {
       keeper.tell(sent);
+      handedOver(keeper);
       return void response.writeHead(202).end();
     }
     const release = this.#use(held);
     const answer = new ModernAnswer(response);
     const giveUp = keeper.ask({ request: sent, take: (said) => answer.take(this.#parts.rules.shown(caller, said)) });
+    handedOver(keeper);
     const gone = (): void => {
       giveUp();
       release();
@@ -155,22 +178,34 @@ export class StdioShare implements Backend {
     else response.once('close', gone);
   }
 
-  /** Starts a process where there may be one more. */
+  /** Starts a process if there may be one more; the process of a caller that has more of them ends to make room. */
   async #hold(caller: string, start: () => Promise<Held['keeper']>): Promise<Held | Refusal> {
-    const own = [...this.#held].filter((held) => held.caller === caller).length;
-    const starting = this.#starting.filter((one) => one === caller).length;
-    const isFull = this.#held.size + this.#starting.length >= MAX_SHARED_PROCESSES;
-    if (this.#closed || isFull || own + starting >= MAX_PROCESSES_PER_CALLER) return TOO_MANY;
-    this.#starting.push(caller);
+    if (this.#closed) return TOO_MANY;
+    let keeper: Held['keeper'] | null = null;
+    const onEvict = (): void => {
+      if (keeper !== null) detach(keeper.end());
+    };
+    const holder = { node: caller, source: caller, named: false };
+    if (this.#processes.lacking(holder) === 'total') this.#endIdle();
+    const share = this.#processes.take(holder, { onEvict });
+    if (share === null) return TOO_MANY;
     try {
-      const held: Held = { caller, keeper: await start(), open: 0, idle: null };
+      keeper = await start();
+      const held: Held = { caller, keeper, share, open: 0, idle: null };
       this.#held.add(held);
       return held;
     } catch {
+      share.release();
       return CANNOT_START;
-    } finally {
-      this.#starting.splice(this.#starting.indexOf(caller), 1);
     }
+  }
+
+  /** Ends the process that nobody has used for longest, if there is one. */
+  #endIdle(): void {
+    const idle = [...this.#held].find(({ open }) => open === 0);
+    if (idle === undefined) return;
+    idle.share.release();
+    detach(idle.keeper.end());
   }
 
   #refuse({ response }: SharedRequest, message: RpcMessage | undefined, { status, code, why }: Refusal): void {
@@ -195,6 +230,9 @@ export class StdioShare implements Backend {
       if (!used) return;
       used = false;
       held.open--;
+      held.share.touch();
+      // The one that was used last is the last to end.
+      if (this.#held.delete(held)) this.#held.add(held);
       if (held.open === 0 && this.#held.has(held))
         held.idle = this.#parts.clock.after(SHARED_IDLE_MS, () => detach(held.keeper.end()));
     };
@@ -204,6 +242,7 @@ export class StdioShare implements Backend {
     for (const held of this.#held) {
       if (held.keeper !== gone) continue;
       held.idle?.cancel();
+      held.share.release();
       this.#held.delete(held);
       if (gone instanceof Session) this.#sessions.delete(gone.id);
       else this.#callers.delete(held.caller);

@@ -21,6 +21,7 @@ import {
 } from '../origin/oauth-addresses.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
+import { Backlog } from './backlog.ts';
 import { changed, LimitedStream } from './limited-stream.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import { fromCaller, idOf, RPC, type RpcMessage, rpcError } from './messages.ts';
@@ -46,6 +47,7 @@ function passed(headers: IncomingHttpHeaders): Record<string, string | string[]>
 export class UrlShare implements Backend {
   readonly #url: URL;
   readonly #rules: ToolRules;
+  readonly #backlog = new Backlog();
 
   constructor(url: URL, rules: ToolRules) {
     this.#url = url;
@@ -59,11 +61,15 @@ export class UrlShare implements Backend {
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
     if (pathname !== MCP_PATH) return sendRefusal(response, 404, RPC.unknownMethod, 'There is nothing at this path.');
     if (request.method !== 'POST') return this.#pass(shared, this.#url, null);
-    const read = await readMessage(request, response);
+    const read = await readMessage(shared, this.#backlog);
     if (read === null) return;
-    const refusal = this.#rules.refusal(caller, read.message);
-    if (refusal !== null) return sendMessage(response, 200, refusal);
-    await this.#pass(shared, this.#url, read.message);
+    try {
+      const refusal = this.#rules.refusal(caller, read.message);
+      if (refusal !== null) return sendMessage(response, 200, refusal);
+      await this.#pass(shared, this.#url, read.message, read.release);
+    } finally {
+      read.release();
+    }
   }
 
   async close(): Promise<void> {}
@@ -91,9 +97,11 @@ export class UrlShare implements Backend {
     return `http://${headers.host ?? this.#url.host}${path}${url.search}`;
   }
 
-  async #pass(shared: SharedRequest, url: URL, message: RpcMessage | null): Promise<void> {
+  /** @param taken told when the server has answered, and so read the message */
+  async #pass(shared: SharedRequest, url: URL, message: RpcMessage | null, taken?: () => void): Promise<void> {
     const { request, response, caller, signal } = shared;
     const answer = await this.#ask(shared, url, message);
+    taken?.();
     if (answer === null) return;
     const headers = passed(answer.headers);
     const challenge = answer.headers['www-authenticate'];

@@ -1,19 +1,27 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { type Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import type { Gate } from '../../../src/surfaces/mcp-share/gate.ts';
+import { Gate } from '../../../src/surfaces/mcp-share/gate.ts';
 import {
+  MAX_CALLER_BACKLOG_BYTES,
+  MAX_ID_CHARS,
+  MAX_MESSAGE_VALUES,
   MAX_PROCESSES_PER_CALLER,
   MAX_SHARED_MESSAGE_BYTES,
+  MAX_SHARED_PROCESSES,
   SHARED_IDLE_MS,
 } from '../../../src/surfaces/mcp-share/limits.ts';
 import { open } from '../../../src/surfaces/mcp-share/open.ts';
 import { serverEnvironment } from '../../../src/surfaces/mcp-share/server-process.ts';
+import { StdioShare } from '../../../src/surfaces/mcp-share/stdio-share.ts';
+import { ToolRules } from '../../../src/surfaces/mcp-share/tool-rules.ts';
 import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
 import { LeapClock } from '../../support/leap-clock.ts';
 import {
   AGENT,
@@ -87,6 +95,46 @@ function hasEnded(pid: number): boolean {
   } catch {
     return true;
   }
+}
+
+/** What a server answers to the request with id 0, which begins a session. */
+const BEGUN = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 0,
+  result: { protocolVersion: LEGACY, capabilities: {}, serverInfo: { name: 'shell', version: '1' } },
+});
+
+/** Shares a server that is a script of the shell. */
+async function shellShare(t: TestContext, script: string) {
+  const command = { command: 'sh', args: ['-c', script], environment: {}, log: () => {}, graceMs: 50 };
+  const shared = new StdioShare({ command, isModern: false, rules: new ToolRules(new Map()), clock: systemClock });
+  const gate = await Gate.open({ agent: AGENT, backend: shared, clock: systemClock, log: () => {} });
+  t.after(() => gate.close());
+  const post = (caller: string, body: string, session: string, { rest = true } = {}): Promise<Response> => {
+    const known = session === '' ? {} : { 'mcp-session-id': session, 'mcp-protocol-version': LEGACY };
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...known };
+    const send: typeof fetch = async (input, init) => {
+      if (rest) return fetch(input, init);
+      const told = Object.fromEntries(new Headers(init?.headers));
+      const asking = request(input instanceof Request ? input.url : input, {
+        method: 'POST',
+        headers: { ...told, 'content-length': body.length },
+      });
+      asking.on('error', () => {});
+      t.after(() => asking.destroy());
+      await new Promise((resolve) => asking.write(body.slice(0, -1), resolve));
+      return new Response();
+    };
+    return callOf(caller, { send })(`http://${gate.address}/mcp`, { method: 'POST', headers, body });
+  };
+  /** The id of a new session; empty if none is begun. */
+  const begin = async (caller: string): Promise<string> => {
+    const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'judge', version: '1' } };
+    const answer = await post(caller, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }), '');
+    await answer.text();
+    return answer.headers.get('mcp-session-id') ?? '';
+  };
+  return { shared, begin, post };
 }
 
 function textOf(result: unknown): string {
@@ -235,6 +283,40 @@ describe('a shared server over stdio', () => {
     assert.equal(await post('[]'), 400);
     assert.equal(await post('{}', 'text/plain'), 415);
     assert.equal(await post('{"jsonrpc":"2.0","id":1,"method":"tools/list"}'), 400);
+    const manyValues = `{"jsonrpc":"2.0","method":"x","params":{"a":[${'1,'.repeat(MAX_MESSAGE_VALUES)}1]}}`;
+    assert.equal(await post(manyValues), 413);
+    const message = { jsonrpc: '2.0', id: 1, method: 'x' };
+    assert.equal(await post(JSON.stringify({ ...message, id: 'x'.repeat(MAX_ID_CHARS + 1) })), 400);
+    const progressToken = 'x'.repeat(MAX_ID_CHARS + 1);
+    assert.equal(await post(JSON.stringify({ ...message, params: { _meta: { progressToken } } })), 400);
+    assert.equal(await post(JSON.stringify({ ...message, params: { text: ','.repeat(MAX_MESSAGE_VALUES) } })), 400);
+  });
+
+  test('a caller whose server reads nothing, or who sends half a message, has as many bytes held as its part', {
+    skip: process.platform === 'win32',
+  }, async (t) => {
+    const { begin, post } = await shellShare(t, `read -r line; echo '${BEGUN}'; sleep 1000`);
+    const [mallory, alice] = [await begin(MALLORY), await begin(ALICE)];
+    const message = (size: number): string =>
+      JSON.stringify({ jsonrpc: '2.0', method: 'x', params: { text: 'x'.repeat(size) } });
+    const half = MAX_CALLER_BACKLOG_BYTES / 2;
+    assert.equal((await post(MALLORY, message(half), mallory)).status, 202);
+    assert.equal((await post(MALLORY, message(half), mallory)).status, 429);
+    assert.equal((await post(ALICE, message(half), alice)).status, 202);
+    await post(MALLORY, message(half), mallory, { rest: false });
+    assert.equal((await post(ALICE, message(1000), alice)).status, 202);
+  });
+
+  test('callers that hold all processes leave one to a caller that has none', {
+    skip: process.platform === 'win32',
+  }, async (t) => {
+    const { begin, shared } = await shellShare(t, `while read -r line; do echo '${BEGUN}'; done`);
+    const callers = Array.from({ length: MAX_SHARED_PROCESSES / MAX_PROCESSES_PER_CALLER }, () => newIdentity().aid);
+    for (const caller of callers)
+      for (let i = 0; i < MAX_PROCESSES_PER_CALLER; i++) assert.notEqual(await begin(caller), '');
+    assert.notEqual(await begin(ALICE), '');
+    assert.equal(await begin(callers[1] ?? ''), '', 'it has its part');
+    await eventually('another one has ended', () => shared.processes === MAX_SHARED_PROCESSES);
   });
 
   test('a server behind a wrapper ends with it, also one that wants to stay', {
