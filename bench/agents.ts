@@ -23,7 +23,7 @@ import { KeyStore } from '../src/foundation/keys/key-store.ts';
 import { silentLog } from '../src/foundation/log.ts';
 import type { SignedRecord } from '../src/foundation/records/record.ts';
 import { AgentStore } from '../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../src/foundation/store/schema.ts';
 import { PublicationStore } from '../src/foundation/store/publications.ts';
 import { Store } from '../src/foundation/store/store.ts';
 import { agentHandlers } from '../src/operations/handlers/agents.ts';

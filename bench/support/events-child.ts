@@ -8,7 +8,7 @@ import { systemClock } from '../../src/foundation/clock.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { EventStore } from '../../src/foundation/store/events.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { eventStreams } from '../../src/operations/events.ts';
 import { eventStreamHandlers } from '../../src/operations/handlers/events.ts';

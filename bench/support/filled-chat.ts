@@ -1,6 +1,6 @@
 /** A conversation with many entries, written into the databases of two daemons that are at rest. */
 import { join } from 'node:path';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 
 /** What one side keeps of entries: 0 what it was sent, 2 what it sent and has a receipt for. */

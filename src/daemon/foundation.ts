@@ -11,7 +11,7 @@ import { RecentLog } from '../foundation/recent-log.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
 import { GroupCommit } from '../foundation/store/group-commit.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
-import { MIGRATIONS } from '../foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../foundation/store/schema.ts';
 import { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { SeenDelegations } from '../foundation/store/seen-delegations.ts';
 import { Store } from '../foundation/store/store.ts';

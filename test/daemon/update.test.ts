@@ -9,7 +9,7 @@ import { buildUpdater } from '../../src/daemon/update.ts';
 import { DataDir } from '../../src/foundation/data-dir/data-dir.ts';
 import { Logger } from '../../src/foundation/logger.ts';
 import { MetaStore } from '../../src/foundation/store/meta.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { VERSION } from '../../src/foundation/version.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';

@@ -7,8 +7,8 @@ import { ObjectService } from '../../src/capabilities/objects/object-service.ts'
 import { systemClock } from '../../src/foundation/clock.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { makeDirectory } from '../../src/foundation/make-directory.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { ObjectRepository } from '../../src/foundation/store/objects.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { testAid } from '../support/agents.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';

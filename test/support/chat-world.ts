@@ -6,7 +6,7 @@ import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { ChatStore } from '../../src/foundation/store/chat.ts';
 import { type ChatEntry, ChatLog } from '../../src/foundation/store/chat-log.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { LocalIdentity } from '../../src/network/links/types.ts';
 import type { FlakyNode } from './flaky-links.ts';

@@ -1,5 +1,5 @@
 /** A database that fails for good at one of its commits, as the machine does when it loses power. */
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 
 export interface CrashPoint {

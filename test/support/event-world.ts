@@ -11,7 +11,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { EventStore } from '../../src/foundation/store/events.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { eventOperations, eventStreams, nodeEventOperations } from '../../src/operations/events.ts';
 import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../../src/operations/handlers/events.ts';

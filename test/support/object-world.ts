@@ -14,8 +14,8 @@ import { RemoteObjects } from '../../src/capabilities/objects/remote-objects.ts'
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
 import { ObjectRepository } from '../../src/foundation/store/objects.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { AccessRequest } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';

@@ -11,7 +11,7 @@ import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { FileOfferStore } from '../../src/foundation/store/file-offers.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { Purpose } from '../../src/network/links/types.ts';
 import { newIdentity } from './identities.ts';

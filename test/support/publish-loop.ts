@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs';
 import { fromHex } from '../../src/foundation/bytes.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { DirectoryWorld } from './directory-world.ts';
 import { delegateAnew } from './identities.ts';

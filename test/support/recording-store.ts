@@ -1,5 +1,5 @@
 /** A database that counts what it is asked: statements, and rows that they return. */
-import { MIGRATIONS } from '../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 
 export interface Work {

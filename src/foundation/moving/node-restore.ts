@@ -33,7 +33,7 @@ import { SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import { makeDirectory } from '../make-directory.ts';
-import { MIGRATIONS } from '../store/migrations/index.ts';
+import { MIGRATIONS } from '../store/schema.ts';
 import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
 import { type Manifest, readArchive } from './node-archive.ts';

@@ -6,7 +6,7 @@ import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
 import type { DeriveSecret } from '../../../src/capabilities/access/derivations.ts';
 import { type ErrorCode, SvcError } from '../../../src/foundation/errors.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
-import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import type { AccessRequest } from '../../../src/network/links/types.ts';
 import { testAid } from '../../support/agents.ts';
@@ -20,7 +20,7 @@ const SECRET = 'open sesame';
 /** Access control over an empty database, with a fast hash in place of scrypt. */
 function world() {
   const clock = new TestClock();
-  const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
+  const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
   let derived = 0;
   const derive = (secret: string, salt: Uint8Array) => {
     derived++;

@@ -6,7 +6,7 @@ import { exportAccess, importAccess } from '../../../src/capabilities/access/mov
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { AccessPart } from '../../../src/foundation/moving/agent-document.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AddressBook } from '../../../src/capabilities/address-book/address-book.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { addressBookOperations } from '../../../src/operations/address-book.ts';
 import { addressBookHandlers } from '../../../src/operations/handlers/address-book.ts';

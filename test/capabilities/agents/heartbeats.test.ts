@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Heartbeats } from '../../../src/capabilities/agents/heartbeats.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';

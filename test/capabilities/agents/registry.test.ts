@@ -12,7 +12,7 @@ import { signDelegation } from '../../../src/foundation/identity/wallet.ts';
 import { generateWalletKey, walletAid, walletPublicKey } from '../../../src/foundation/identity/wallet-keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { AccessControl } from '../../../src/capabilities/access/access-control.ts';
 import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
-import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { cheapDerivation } from '../../support/cheap-scrypt.ts';
@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 test('calls under real access control: closed, opened by secret and by AID, closed again while an answer runs', async (t) => {
   const world = await callWorld(t);
   const { clock } = world;
-  const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
+  const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
   const lists = new AccessLists({ repository, clock, derive: cheapDerivation });
   const control = new AccessControl({ lists, clock, derive: cheapDerivation });
   world.access = (request) => control.authorize(request);

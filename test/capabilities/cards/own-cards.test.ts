@@ -9,8 +9,8 @@ import { verifyDelegation } from '../../../src/foundation/identity/delegation-ve
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { CardStore, UNSIGNED } from '../../../src/foundation/store/cards.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { ObjectRepository } from '../../../src/foundation/store/objects.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { eventually } from '../../support/eventually.ts';
 import { delegateAnew, localIdentity, newIdentity, type TestIdentity } from '../../support/identities.ts';

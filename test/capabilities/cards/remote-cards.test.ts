@@ -9,7 +9,7 @@ import { type CardSigner, signCard } from '../../../src/foundation/cards/signatu
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { verifyDelegation } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { CardStore } from '../../../src/foundation/store/cards.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { localIdentity, newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -18,7 +18,7 @@ import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { ChatStore, type Relationship } from '../../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import { newIdentity } from '../../support/identities.ts';

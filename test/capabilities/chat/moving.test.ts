@@ -5,7 +5,7 @@ import { exportChat, importChat } from '../../../src/capabilities/chat/moving.ts
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MAX_MOVED_CHAT_BYTES, MAX_MOVED_CHAT_ENTRIES } from '../../../src/foundation/moving/agent-document.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { ChatNode, ChatWorld } from '../../support/chat-world.ts';
 import { newIdentity } from '../../support/identities.ts';

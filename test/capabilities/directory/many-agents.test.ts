@@ -8,8 +8,8 @@ import { issueDelegation, selfDelegation } from '../../../src/foundation/identit
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { PublicationStore } from '../../../src/foundation/store/publications.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import { MemoryVault } from '../../support/memory-vault.ts';

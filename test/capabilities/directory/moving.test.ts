@@ -11,8 +11,8 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import type { RecordsPart } from '../../../src/foundation/moving/agent-document.ts';
 import { MAX_CUSTOM_PAYLOAD_BYTES, RECORD } from '../../../src/foundation/records/types.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { type Publication, PublicationStore } from '../../../src/foundation/store/publications.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';
 

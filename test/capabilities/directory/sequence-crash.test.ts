@@ -6,7 +6,7 @@ import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import { newIdentity } from '../../support/identities.ts';

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { EVENT_AGE_MS, EventLog } from '../../../src/capabilities/events/event-log.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';

@@ -7,7 +7,7 @@ import type { PendingView } from '../../../src/capabilities/events/pending-count
 import { EVENT_HEARTBEAT_MS } from '../../../src/foundation/domain/events.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { withCode } from '../../support/link-world.ts';

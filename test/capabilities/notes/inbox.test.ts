@@ -23,8 +23,8 @@ import { decodeNotePayload, encodeNotePayload } from '../../../src/foundation/re
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { NoteStore, noteSize } from '../../../src/foundation/store/notes.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { MemorySecrets } from '../../support/mail-world.ts';

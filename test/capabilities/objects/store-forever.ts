@@ -5,8 +5,8 @@ import { ObjectService } from '../../../src/capabilities/objects/object-service.
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { ObjectRepository } from '../../../src/foundation/store/objects.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { someBytes } from '../../support/object-world.ts';
 

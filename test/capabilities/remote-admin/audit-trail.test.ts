@@ -4,7 +4,7 @@ import { AuditTrail } from '../../../src/capabilities/remote-admin/audit-trail.t
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AuditStore, MAX_REFUSALS_OF_STRANGERS } from '../../../src/foundation/store/audit.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { beginAnew } from '../../../src/foundation/moving/node-restore.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { RoomWorld, roomOf } from '../../support/room-world.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { exportRooms, importRooms } from '../../../src/capabilities/rooms/moving.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import type { RoomsPart } from '../../../src/foundation/moving/agent-document.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { RoomEntryStore } from '../../../src/foundation/store/room-entries.ts';
 import { RoomStore } from '../../../src/foundation/store/rooms.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { type RoomNode, RoomWorld, roomOf } from '../../support/room-world.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exportTunnels, importTunnels } from '../../../src/capabilities/tunnels/moving.ts';
 import type { TunnelsPart } from '../../../src/foundation/moving/agent-document.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { TunnelStore } from '../../../src/foundation/store/tunnels.ts';
 import { testAid } from '../../support/agents.ts';

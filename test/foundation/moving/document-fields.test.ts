@@ -10,7 +10,10 @@ function badAt(path: string, problem: string): (error: unknown) => boolean {
     assert.ok(error instanceof SvcError);
     assert.equal(error.code, 'bad_file');
     assert.deepEqual(error.details, { in: 'body', path, problem });
-    assert.equal(error.message, `Invalid agent document: ${path} ${problem}. Nothing was imported. Export the agent again.`);
+    assert.equal(
+      error.message,
+      `Invalid agent document: ${path} ${problem}. Nothing was imported. Export the agent again.`,
+    );
     return true;
   };
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type Snapshot, takeSnapshot } from '../../../src/foundation/moving/node-backup.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { failsWith } from '../../support/vectors.ts';

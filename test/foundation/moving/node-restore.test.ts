@@ -27,7 +27,7 @@ import { readArchive, writeArchive } from '../../../src/foundation/moving/node-a
 import { takeSnapshot } from '../../../src/foundation/moving/node-backup.ts';
 import { restoreNode } from '../../../src/foundation/moving/node-restore.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -207,7 +207,7 @@ test('a database that would run what a stranger wrote into it is refused before 
     'a table more': 'CREATE TABLE more (x CHECK (length(zeroblob(900000000)) > 0))',
     'a table less': 'DROP TABLE objects',
     'an index on an expression': 'CREATE INDEX costly ON agents (hex(zeroblob(1000000)))',
-    'an older version than its tables': 'PRAGMA user_version = 1',
+    'an older version than its tables': 'PRAGMA user_version = 0',
   };
   for (const [what, sql] of Object.entries(changes)) {
     const copy = join(directory, 'crafted');

@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { type Delegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { AccessRepository, type AidEntry, type SecretEntry } from '../../../src/foundation/store/access.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
-import { accessOfAgentsMigration } from '../../../src/foundation/store/migrations/016-access-of-agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const SALT = new Uint8Array(16).fill(7);
 
 function repository(): AccessRepository {
-  return new AccessRepository(Store.open(':memory:', [accessMigration]));
+  return new AccessRepository(Store.open(':memory:', MIGRATIONS));
 }
 
 function entry(id: string, aid: number, more: Partial<AidEntry> = {}): AidEntry {
@@ -128,22 +124,4 @@ test('an agent takes its list along when it is deleted, in the same step', () =>
   assert.equal(access.load(aid), null);
   assert.equal(access.remove(aid, 'allow', `a-${aid}`), false);
   assert.equal(access.load('node')?.allow.length, 1);
-});
-
-test('a list that a crash left without its agent goes when the schema is brought up to date', (t) => {
-  const file = join(temporaryDirectory(t), 'a.db');
-  const old = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(accessOfAgentsMigration)));
-  const { access, agents, aid } = nodeWithAgent(old);
-  const { aid: staying, delegation } = newIdentity();
-  addAgent(old, delegation);
-  access.create(staying, 'deny', SALT);
-  agents.delete(aid);
-  assert.notEqual(access.load(aid), null, 'the two steps that there were');
-  old.close();
-  const store = Store.open(file, MIGRATIONS);
-  const now = new AccessRepository(store);
-  assert.equal(now.load(aid), null);
-  assert.equal(now.load(staying)?.policy, 'deny');
-  assert.equal(now.load('node')?.allow.length, 1);
-  store.close();
 });

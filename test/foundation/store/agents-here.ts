@@ -1,7 +1,7 @@
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { type Delegation, issueDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid, testKeys } from '../../support/agents.ts';
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { STRANGERS } from '../../../src/foundation/events.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { CAUSE_PART, EventStore } from '../../../src/foundation/store/events.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { MetaStore } from '../../../src/foundation/store/meta.ts';
-import { saidAddressesMigration } from '../../../src/foundation/store/migrations/023-said-addresses.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import {
   type Acknowledgement,
   type PublicationRow,
@@ -14,7 +10,6 @@ import {
 } from '../../../src/foundation/store/publications.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
@@ -303,22 +298,6 @@ test('renewals that are overdue at once are spread, others are not', () => {
   table.put(testAid(1), publication());
   table.spreadOverdue(110_000, 0.25);
   assert.equal(times()[0], 105_000, 'it has changed');
-});
-
-test('what endpoint records of the version before say is not known: they go out once more', (t) => {
-  const file = join(temporaryDirectory(t), 'a.db');
-  const before = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(saidAddressesMigration)));
-  before.run('INSERT INTO publishers (aid, claim) VALUES (?, 0)', A);
-  const put = 'INSERT INTO publications (aid, type, name, payload, ttl, published_at) VALUES (?, ?, ?, ?, 9, 5)';
-  for (const type of [RECORD.endpoints, RECORD.profile]) before.run(put, A, type, '', bytes(1));
-  new MetaStore(before).set('directory.said_addresses', 'here');
-  before.close();
-  const store = Store.open(file, MIGRATIONS);
-  const table = new PublicationStore(store);
-  table.touchMoved('here', 5, NODE);
-  assert.deepEqual(dirty(table), [2, 1]);
-  assert.equal(new MetaStore(store).get('directory.said_addresses'), undefined);
-  store.close();
 });
 
 test('what fewer nodes keep than could goes out again', () => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import {
   MAX_WEBHOOKS_PER_ORIGIN,
@@ -9,13 +8,11 @@ import {
 } from '../../../src/foundation/domain/push.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { pushMigration } from '../../../src/foundation/store/migrations/024-push.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { OriginStore } from '../../../src/foundation/store/origins.ts';
 import { PushBoxStore } from '../../../src/foundation/store/push-boxes.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { WebhookStore } from '../../../src/foundation/store/webhooks.ts';
-import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
 const HERE = 'aid1here' as Aid;
@@ -32,14 +29,8 @@ function worldOf(store: Store) {
   return { store, origins, webhooks: new WebhookStore(store), boxes: new PushBoxStore(store) };
 }
 
-test('local addresses of before have webhooks, which go with them and not with a change of them', (t) => {
-  const file = join(temporaryDirectory(t), 'a.db');
-  const old = Store.open(file, MIGRATIONS.slice(0, MIGRATIONS.indexOf(pushMigration)));
-  new OriginStore(old).save(ORIGIN);
-  old.close();
-  const store = Store.open(file, MIGRATIONS);
-  const origins = new OriginStore(store);
-  const webhooks = new WebhookStore(store);
+test('webhooks are deleted with their local address and survive changes of it', () => {
+  const { store, origins, webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
   webhooks.register(webhook(1), 5);
   webhooks.keep({ webhook: 'w1', id: 'n1', headers: ['a', 'b'], body: bytes(7, 3) }, 6);
   origins.save({ ...ORIGIN, port: 4002, accessToken: 'secret' });

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { type EntryFilter, pageQuery, RoomEntryStore } from '../../../src/foundation/store/room-entries.ts';
 import { RoomStore } from '../../../src/foundation/store/rooms.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 import { newIdentity } from '../../support/identities.ts';

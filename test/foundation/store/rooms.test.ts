@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
 import { RoomEntryStore } from '../../../src/foundation/store/room-entries.ts';
 import { type InviteIn, type NewRoom, type RoomRow, RoomStore } from '../../../src/foundation/store/rooms.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 import { bytes } from './agents-here.ts';

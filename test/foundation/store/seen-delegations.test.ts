@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { SeenDelegations } from '../../../src/foundation/store/seen-delegations.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { newIdentity } from '../../support/identities.ts';

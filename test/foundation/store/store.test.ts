@@ -8,8 +8,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
-import { metaMigration } from '../../../src/foundation/store/migrations/004-meta.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { ROWS } from './rows.ts';
@@ -36,18 +35,6 @@ function fails(code: string, message: RegExp) {
     return true;
   };
 }
-
-test('the schema of the node is numbered without holes', () => {
-  const folder = new URL('../../../src/foundation/store/migrations/', import.meta.url);
-  const steps = readdirSync(folder).filter((name) => name !== 'index.ts');
-  assert.deepEqual(
-    steps.sort().map((name) => Number.parseInt(name, 10)),
-    MIGRATIONS.map((_, index) => index + 1),
-  );
-  for (const [index, name] of steps.entries())
-    assert.ok(readFileSync(new URL(name, folder), 'utf8').includes(MIGRATIONS[index] ?? 'a step'), name);
-  Store.open(':memory:', MIGRATIONS).close();
-});
 
 test('runs the steps that are new, once, and keeps the data', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
@@ -276,7 +263,7 @@ test('a broken constraint reaches the caller as it is', () => {
 
 test('meta keeps JSON values under keys, across restarts', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
-  let store = Store.open(file, [metaMigration]);
+  let store = Store.open(file, MIGRATIONS);
   const meta = new MetaStore(store);
   assert.equal(meta.get('a'), undefined);
   for (const value of [null, false, 0, '', 'x', [1, 'y'], { z: { deep: [true] } }]) {
@@ -284,7 +271,7 @@ test('meta keeps JSON values under keys, across restarts', (t) => {
     assert.deepEqual(meta.get('a'), value);
   }
   store.close();
-  store = Store.open(file, [metaMigration]);
+  store = Store.open(file, MIGRATIONS);
   assert.deepEqual(new MetaStore(store).get('a'), { z: { deep: [true] } });
   store.close();
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { type SavedTunnel, TunnelStore } from '../../../src/foundation/store/tunnels.ts';
 import { testAid } from '../../support/agents.ts';

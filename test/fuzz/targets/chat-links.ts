@@ -4,7 +4,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { ChatStore } from '../../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { localIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';

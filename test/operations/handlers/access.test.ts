@@ -4,7 +4,7 @@ import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
 import { Callers } from '../../../src/capabilities/access/callers.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
-import { accessMigration } from '../../../src/foundation/store/migrations/003-access.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { accessOperations } from '../../../src/operations/access.ts';
 import { accessHandlers } from '../../../src/operations/handlers/access.ts';
@@ -26,7 +26,7 @@ const CONTEXT: CallContext = {
 /** Runs operations as a surface does: the raw parts of a request in, JSON out. */
 function surface() {
   const clock = new TestClock();
-  const repository = new AccessRepository(Store.open(':memory:', [accessMigration]));
+  const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
   const callers = new Callers({ clock, isNamed: () => false });
   const handlers = bind(
     accessOperations,

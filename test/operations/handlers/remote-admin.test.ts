@@ -7,7 +7,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { AccessRepository } from '../../../src/foundation/store/access.ts';
 import { AuditStore } from '../../../src/foundation/store/audit.ts';
 import { MetaStore } from '../../../src/foundation/store/meta.ts';
-import { MIGRATIONS } from '../../../src/foundation/store/migrations/index.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import type { AccessRequest } from '../../../src/network/links/types.ts';
 import { remoteAdminHandlers } from '../../../src/operations/handlers/remote-admin.ts';

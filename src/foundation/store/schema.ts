@@ -1,0 +1,689 @@
+/** The schema of the database of a node. */
+
+/** Values of the node itself, as JSON. */
+const META = `
+  CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+`;
+
+/**
+ * The local agents. Their keys are files of the key store, named by `key_name`. `issued_at` and `expires_at` repeat
+ * the delegation (Unix seconds). All other times are Unix milliseconds.
+ */
+const AGENTS = `
+  CREATE TABLE agents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid TEXT NOT NULL UNIQUE,
+    key_name TEXT NOT NULL UNIQUE,
+    operational_key BLOB NOT NULL,
+    delegation BLOB NOT NULL,
+    issued_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    service_tcp TEXT NOT NULL DEFAULT '',
+    registered_at INTEGER NOT NULL,
+    heartbeat_at INTEGER NOT NULL,
+    -- Not published until the owner requests it.
+    is_held INTEGER NOT NULL DEFAULT 0 CHECK (is_held IN (0, 1)),
+    -- Calls carry evidence.
+    gives_evidence INTEGER NOT NULL DEFAULT 0 CHECK (gives_evidence IN (0, 1)),
+    -- Services that temporary ones replaced, one per line, the last one first.
+    service_before TEXT
+  ) STRICT;
+  CREATE INDEX agents_bound ON agents (service_tcp) WHERE service_tcp <> '';
+`;
+
+/**
+ * Key files to delete. A key is listed before its file is written and removed from the list when an agent has it. The
+ * key of a removed or changed agent is listed in the same transaction. Files with other names are never deleted.
+ */
+const RETIRED_KEYS = `
+  CREATE TABLE retired_keys (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER agents_key_taken AFTER INSERT ON agents BEGIN
+    DELETE FROM retired_keys WHERE name = new.key_name;
+  END;
+  CREATE TRIGGER agents_key_replaced AFTER UPDATE OF key_name ON agents WHEN old.key_name <> new.key_name BEGIN
+    INSERT OR IGNORE INTO retired_keys (name) VALUES (old.key_name);
+    DELETE FROM retired_keys WHERE name = new.key_name;
+  END;
+  CREATE TRIGGER agents_key_left AFTER DELETE ON agents BEGIN
+    INSERT OR IGNORE INTO retired_keys (name) VALUES (old.key_name);
+  END;
+`;
+
+/** Access lists. A subject is an agent, or the node for remote administration. */
+const ACCESS = `
+  CREATE TABLE access_subjects (
+    subject TEXT PRIMARY KEY,
+    policy  TEXT NOT NULL CHECK (policy IN ('public', 'deny')),
+    -- One salt for all secrets of a subject: a guess costs one derivation, however many secrets there are.
+    salt    BLOB NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE access_entries (
+    id          TEXT PRIMARY KEY,
+    subject     TEXT NOT NULL REFERENCES access_subjects (subject) ON DELETE CASCADE,
+    list        TEXT NOT NULL CHECK (list IN ('allow', 'deny')),
+    aid         TEXT,
+    secret_hash BLOB,
+    label       TEXT,
+    -- Milliseconds since the Unix epoch.
+    created_at  INTEGER NOT NULL,
+    expires_at  INTEGER,
+    CHECK ((aid IS NULL) <> (secret_hash IS NULL)),
+    CHECK (list = 'allow' OR aid IS NOT NULL)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX access_entries_subject ON access_entries (subject, list, created_at);
+  CREATE UNIQUE INDEX access_entries_aid ON access_entries (subject, list, aid) WHERE aid IS NOT NULL;
+  CREATE UNIQUE INDEX access_entries_secret ON access_entries (subject, secret_hash) WHERE secret_hash IS NOT NULL;
+`;
+
+/** The access list of an agent is deleted with it. */
+const ACCESS_OF_AGENTS = `
+  CREATE TRIGGER agents_access AFTER DELETE ON agents BEGIN
+    DELETE FROM access_subjects WHERE subject = OLD.aid;
+  END;
+`;
+
+/** Requests and refusals of remote administration. */
+const AUDIT = `
+  CREATE TABLE admin_audit (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- Each kind has its own limit, so that refusals and reads do not evict writes.
+    kind     TEXT NOT NULL CHECK (kind IN ('read', 'write', 'refused')),
+    -- Milliseconds since the Unix epoch.
+    at       INTEGER NOT NULL,
+    caller   TEXT NOT NULL,
+    node_key TEXT,
+    address  TEXT,
+    method   TEXT,
+    path     TEXT,
+    status   INTEGER,
+    reason   TEXT,
+    -- The refused caller is known to the owner, so strangers do not evict the row.
+    named    INTEGER NOT NULL DEFAULT 0,
+    CHECK ((kind = 'refused') = (reason IS NOT NULL))
+  ) STRICT;
+
+  CREATE INDEX admin_audit_kind ON admin_audit (kind, id);
+  CREATE INDEX admin_audit_of_strangers ON admin_audit (id) WHERE kind = 'refused' AND named = 0;
+`;
+
+/**
+ * Published records. A publisher is an agent or the node. `seq` is stored before a record with it is sent, so it never
+ * decreases. Times are Unix milliseconds.
+ */
+const PUBLICATIONS = `
+  CREATE TABLE publishers (
+    aid TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL DEFAULT 0,
+    claim INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'lapsed', 'held')),
+    due_at INTEGER,
+    failures INTEGER NOT NULL DEFAULT 0
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX publishers_due ON publishers (claim, due_at) WHERE due_at IS NOT NULL;
+  CREATE INDEX publishers_lapsed ON publishers (aid) WHERE state = 'lapsed';
+
+  CREATE TABLE publications (
+    aid TEXT NOT NULL REFERENCES publishers (aid) ON DELETE CASCADE,
+    type INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    ttl INTEGER NOT NULL,
+    seq INTEGER NOT NULL DEFAULT 0,
+    published_at INTEGER,
+    replicas INTEGER NOT NULL DEFAULT 0,
+    dirty INTEGER NOT NULL DEFAULT 1,
+    settled INTEGER NOT NULL DEFAULT 0,
+    -- Digest of the addresses in the published endpoint record.
+    said TEXT,
+    PRIMARY KEY (aid, type, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX publications_unsettled ON publications (aid) WHERE settled = 0;
+
+  CREATE TRIGGER agents_unpublish AFTER DELETE ON agents BEGIN
+    DELETE FROM publishers WHERE aid = OLD.aid;
+  END;
+`;
+
+/** The newest delegation seen of each agent, so that an older one stays rejected after a restart. */
+const DELEGATIONS = `
+  CREATE TABLE seen_delegations (
+    aid TEXT PRIMARY KEY,
+    -- Unix seconds.
+    issued_at INTEGER NOT NULL,
+    -- Milliseconds since the Unix epoch.
+    seen_at INTEGER NOT NULL,
+    -- Source and network of the stranger that caused the row; empty if this node chose the agent.
+    source TEXT NOT NULL DEFAULT 'unknown',
+    network TEXT NOT NULL DEFAULT 'unknown',
+    -- Two different delegations were seen.
+    rotated INTEGER NOT NULL DEFAULT 0
+  ) STRICT, WITHOUT ROWID;
+`;
+
+/** Tunnels that are reopened after a restart. The access token is stored because no user is present then. */
+const TUNNELS = `
+  CREATE TABLE tunnels (
+    id TEXT PRIMARY KEY,
+    local_aid TEXT NOT NULL,
+    remote_aid TEXT NOT NULL,
+    access_token TEXT,
+    local_port INTEGER NOT NULL UNIQUE,
+    idle_timeout_s INTEGER NOT NULL,
+    disable_relay INTEGER NOT NULL
+  ) STRICT;
+`;
+
+/** Local addresses of remote agents. The access token is stored because no user is present after a restart. */
+const ORIGINS = `
+  CREATE TABLE origins (
+    id TEXT PRIMARY KEY,
+    local_aid TEXT NOT NULL,
+    remote_aid TEXT NOT NULL,
+    access_token TEXT,
+    port INTEGER NOT NULL UNIQUE,
+    opened_at INTEGER NOT NULL,
+    UNIQUE (local_aid, remote_aid)
+  ) STRICT;
+`;
+
+/**
+ * Mailboxes of local agents. A delivered note is marked with `taken_at` until the client has the response.
+ * `notes_seen` outlives the notes, so that later copies are ignored. Times are Unix milliseconds.
+ */
+const NOTES = `
+  CREATE TABLE notes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid TEXT NOT NULL,
+    message_id BLOB NOT NULL,
+    sender TEXT NOT NULL,
+    msg_type INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    sent_at INTEGER NOT NULL,
+    received_at INTEGER NOT NULL,
+    -- Digest and token that remove the copies at storage nodes.
+    digest BLOB NOT NULL,
+    token BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    taken_at INTEGER,
+    -- Checksum of the content.
+    sum INTEGER,
+    UNIQUE (aid, message_id)
+  ) STRICT;
+  CREATE INDEX notes_waiting ON notes (aid, id, sender, size) WHERE taken_at IS NULL;
+  CREATE INDEX notes_taken ON notes (aid, taken_at) WHERE taken_at IS NOT NULL;
+
+  CREATE TABLE notes_seen (
+    aid TEXT NOT NULL,
+    message_id BLOB NOT NULL,
+    until INTEGER NOT NULL,
+    -- The sender is known to the owner; IDs of strangers are deleted first.
+    known INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (aid, message_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX notes_seen_until ON notes_seen (until);
+
+  -- Attempts without an acknowledgement. The next attempt reuses the ID.
+  CREATE TABLE notes_unsent (
+    aid TEXT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    nonce BLOB NOT NULL,
+    sent_at INTEGER NOT NULL,
+    PRIMARY KEY (aid, fingerprint)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX notes_unsent_at ON notes_unsent (sent_at);
+
+  CREATE TRIGGER agents_notes AFTER DELETE ON agents BEGIN
+    DELETE FROM notes WHERE aid = OLD.aid;
+    DELETE FROM notes_seen WHERE aid = OLD.aid;
+    DELETE FROM notes_unsent WHERE aid = OLD.aid;
+  END;
+`;
+
+/**
+ * Notes that no other node stores yet. `until`: the note expires. `due_at`: the next attempt. Times are Unix
+ * milliseconds.
+ */
+const NOTE_OUTBOX = `
+  CREATE TABLE note_outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid TEXT NOT NULL,
+    message_id BLOB NOT NULL,
+    recipient TEXT NOT NULL,
+    msg_type INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    nonce BLOB NOT NULL,
+    sent_at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (aid, message_id)
+  ) STRICT;
+  CREATE INDEX note_outbox_due ON note_outbox (due_at);
+
+  CREATE TRIGGER agents_note_outbox AFTER DELETE ON agents BEGIN
+    DELETE FROM note_outbox WHERE aid = OLD.aid;
+  END;
+`;
+
+/**
+ * Copies of notes that the recipient has and the record network does not have yet. Columns as in the outbox; the
+ * sender is not stored.
+ */
+const NOTE_COPIES = `
+  CREATE TABLE note_copies (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    mailbox BLOB NOT NULL,
+    record BLOB NOT NULL,
+    until INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE INDEX note_copies_due ON note_copies (due_at);
+  CREATE INDEX note_copies_mailbox ON note_copies (mailbox, due_at);
+`;
+
+/**
+ * Conversations. A pair is a local agent and a peer. `out_stream` and `in_stream` identify the two directions of the
+ * relationship, `acked` and `received` count what arrived. `control` is the message that the peer must still receive.
+ * Entries of status 1 are the queue, ordered by `seq`. Times are Unix milliseconds.
+ */
+const CHAT = `
+  CREATE TABLE chat_pairs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('none', 'friends', 'out_pending', 'in_pending', 'blocked')),
+    since INTEGER NOT NULL,
+    note TEXT NOT NULL DEFAULT '',
+    expires_at INTEGER,
+    origin TEXT,
+    out_stream BLOB,
+    acked INTEGER NOT NULL DEFAULT 0,
+    in_stream BLOB,
+    received INTEGER NOT NULL DEFAULT 0,
+    control TEXT CHECK (control IN ('request', 'accept', 'gone')),
+    control_until INTEGER,
+    gone_out BLOB,
+    gone_in BLOB,
+    queued INTEGER NOT NULL DEFAULT 0,
+    queued_bytes INTEGER NOT NULL DEFAULT 0,
+    last_seq INTEGER NOT NULL DEFAULT 0,
+    last_at INTEGER,
+    read_cursor INTEGER NOT NULL DEFAULT 0,
+    unread INTEGER NOT NULL DEFAULT 0,
+    unread_bytes INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (aid, peer)
+  ) STRICT;
+  CREATE INDEX chat_pairs_state ON chat_pairs (aid, state, since);
+  CREATE INDEX chat_pairs_invites ON chat_pairs (aid, origin) WHERE state = 'in_pending';
+  CREATE INDEX chat_pairs_unread ON chat_pairs (aid, unread) WHERE unread > 0;
+  CREATE INDEX chat_pairs_work ON chat_pairs (id) WHERE control IS NOT NULL OR queued > 0;
+  CREATE INDEX chat_pairs_expiry ON chat_pairs (expires_at) WHERE expires_at IS NOT NULL;
+  CREATE INDEX chat_pairs_control ON chat_pairs (control_until) WHERE control_until IS NOT NULL;
+  CREATE INDEX chat_pairs_recent ON chat_pairs (coalesce(last_at, since)) WHERE state = 'friends';
+
+  CREATE TABLE chat_entries (
+    pair INTEGER NOT NULL REFERENCES chat_pairs (id) ON DELETE CASCADE,
+    seq INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    incoming INTEGER NOT NULL,
+    -- 0 received, 1 queued, 2 sent, 3 dropped
+    status INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    text TEXT,
+    object_id TEXT,
+    name TEXT,
+    size INTEGER,
+    bytes INTEGER NOT NULL,
+    -- Checksum of the content.
+    sum INTEGER,
+    UNIQUE (pair, seq),
+    UNIQUE (pair, id)
+  ) STRICT;
+  CREATE INDEX chat_entries_queue ON chat_entries (pair, seq) WHERE status = 1;
+  CREATE INDEX chat_entries_incoming ON chat_entries (pair, seq, bytes) WHERE incoming = 1;
+
+  CREATE TRIGGER agents_chat AFTER DELETE ON agents BEGIN
+    DELETE FROM chat_pairs WHERE aid = OLD.aid;
+  END;
+`;
+
+/** Groups: one replica of the log per local member. IDs have 32 bytes. Times are Unix milliseconds. */
+const GROUPS = `
+  CREATE TABLE rooms (
+    -- AUTOINCREMENT: peers store how far they read a replica, so its number is never reused.
+    rid INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid TEXT NOT NULL,
+    group_id BLOB NOT NULL,
+    creator TEXT NOT NULL,
+    title TEXT NOT NULL,
+    -- joining, member, left, removed
+    state TEXT NOT NULL,
+    secret BLOB,
+    -- Members to contact while the log is empty: AIDs, separated by spaces.
+    hints TEXT NOT NULL,
+    epoch BLOB NOT NULL,
+    max_seq INTEGER NOT NULL DEFAULT 0,
+    read_seq INTEGER NOT NULL DEFAULT 0,
+    last_at INTEGER NOT NULL,
+    unread INTEGER NOT NULL DEFAULT 0,
+    mentions INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (aid, group_id)
+  ) STRICT;
+
+  CREATE TABLE room_entries (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    -- Order of arrival: 1, 2, 3 … Parents precede their children.
+    seq INTEGER NOT NULL,
+    entry_id BLOB NOT NULL,
+    parents BLOB NOT NULL,
+    depth INTEGER NOT NULL,
+    author TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    reply_to BLOB,
+    -- Position among the control entries, which determine the members.
+    control_no INTEGER,
+    -- Positions of the newest control ancestors, four bytes each.
+    frontier BLOB NOT NULL,
+    -- counts: an entry of another member to read. mention: it names the agent.
+    counts INTEGER NOT NULL,
+    mention INTEGER NOT NULL,
+    -- Concurrent with the removal of its author: stored but hidden.
+    void INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    retracted INTEGER NOT NULL DEFAULT 0,
+    -- Checksum of the content; detects bytes that the disk changed.
+    sum INTEGER,
+    PRIMARY KEY (rid, seq)
+  ) STRICT;
+  CREATE UNIQUE INDEX room_entries_id ON room_entries (rid, entry_id);
+  CREATE INDEX room_entries_author ON room_entries (rid, author, seq);
+  CREATE INDEX room_entries_kind ON room_entries (rid, kind, seq);
+  CREATE INDEX room_entries_reply ON room_entries (rid, reply_to, seq) WHERE reply_to IS NOT NULL;
+  CREATE INDEX room_entries_control ON room_entries (rid, control_no) WHERE control_no IS NOT NULL;
+  CREATE INDEX room_entries_unread ON room_entries (rid, seq, mention) WHERE counts = 1 AND void = 0 AND retracted = 0;
+  CREATE INDEX room_entries_title ON room_entries (rid, depth, entry_id) WHERE kind = 'title' AND void = 0;
+
+  CREATE TABLE room_heads (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    entry_id BLOB NOT NULL,
+    PRIMARY KEY (rid, entry_id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE room_mentions (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    aid TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (rid, aid, seq)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE room_retracts (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    target BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    -- Its author was an admin when it was written.
+    by_admin INTEGER NOT NULL,
+    PRIMARY KEY (rid, target, seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX room_retracts_seq ON room_retracts (rid, seq);
+
+  -- Entries concurrent with the removal of their author.
+  CREATE TABLE room_conflicts (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    removal_no INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (rid, removal_no, seq)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX room_conflicts_seq ON room_conflicts (rid, seq);
+
+  -- Read position in the replica of another member.
+  CREATE TABLE room_peers (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    peer TEXT NOT NULL,
+    epoch BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (rid, peer)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Sent invitations without an answer.
+  CREATE TABLE room_invites_out (
+    rid INTEGER NOT NULL REFERENCES rooms ON DELETE CASCADE,
+    target TEXT NOT NULL,
+    next_at INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (rid, target)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX room_invites_out_next ON room_invites_out (next_at);
+
+  -- Received invitations.
+  CREATE TABLE room_invites_in (
+    aid TEXT NOT NULL,
+    group_id BLOB NOT NULL,
+    inviter TEXT NOT NULL,
+    creator TEXT NOT NULL,
+    title TEXT NOT NULL,
+    secret BLOB,
+    at INTEGER NOT NULL,
+    -- The inviter is known to the owner.
+    known INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (aid, group_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX room_invites_in_at ON room_invites_in (aid, at);
+`;
+
+/** The event log: one sequence for all local agents. */
+const EVENTS = `
+  CREATE TABLE events (
+    -- AUTOINCREMENT: numbers are never reused, so a cursor of a deleted log is detected.
+    seq  INTEGER PRIMARY KEY AUTOINCREMENT,
+    aid  TEXT NOT NULL,
+    type TEXT NOT NULL,
+    -- Milliseconds since the Unix epoch.
+    at   INTEGER NOT NULL,
+    -- JSON.
+    data TEXT NOT NULL,
+    -- Who caused it: a peer, a group, or all strangers together. Each has a share of the log.
+    cause TEXT
+  ) STRICT;
+
+  CREATE INDEX events_aid ON events (aid, seq);
+  CREATE INDEX events_by_cause ON events (aid, cause, seq) WHERE cause IS NOT NULL;
+
+  CREATE TABLE event_streams (
+    aid        TEXT PRIMARY KEY,
+    -- Stored events of the agent.
+    count      INTEGER NOT NULL,
+    -- Newest deleted event; 0 for none.
+    pruned_seq INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX event_streams_pruned ON event_streams (pruned_seq);
+`;
+
+/** Objects of local agents, and other agents that hold them. */
+const OBJECTS = `
+  CREATE TABLE objects (
+    aid         TEXT NOT NULL,
+    -- SHA-256 of the bytes, lower-case hex.
+    object_id   TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    size        INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL,
+    -- Path below files_root of a file added in place; null if the bytes are stored under their ID.
+    path        TEXT,
+    -- State of the file when it was hashed, and the time.
+    fingerprint TEXT NOT NULL,
+    hashed_at   INTEGER NOT NULL,
+    PRIMARY KEY (aid, object_id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX objects_id ON objects (object_id, aid);
+
+  CREATE TABLE object_holders (
+    object_id TEXT NOT NULL,
+    holder    TEXT NOT NULL,
+    seen_at   INTEGER NOT NULL,
+    PRIMARY KEY (object_id, holder)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE INDEX object_holders_seen ON object_holders (seen_at);
+`;
+
+/** Object files to delete, as `RETIRED_KEYS` for key files. */
+const RETIRED_OBJECTS = `
+  CREATE TABLE retired_objects (object_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  CREATE TRIGGER objects_stored AFTER INSERT ON objects WHEN new.path IS NULL BEGIN
+    DELETE FROM retired_objects WHERE object_id = new.object_id;
+  END;
+  CREATE TRIGGER objects_changed AFTER UPDATE OF path ON objects WHEN old.path IS NOT new.path BEGIN
+    DELETE FROM retired_objects WHERE object_id = new.object_id AND new.path IS NULL;
+    INSERT OR IGNORE INTO retired_objects (object_id) SELECT old.object_id
+      WHERE old.path IS NULL AND NOT EXISTS (SELECT 1 FROM objects WHERE object_id = old.object_id AND path IS NULL);
+  END;
+  CREATE TRIGGER objects_left AFTER DELETE ON objects WHEN old.path IS NULL BEGIN
+    INSERT OR IGNORE INTO retired_objects (object_id) SELECT old.object_id
+      WHERE NOT EXISTS (SELECT 1 FROM objects WHERE object_id = old.object_id AND path IS NULL);
+  END;
+`;
+
+/**
+ * Files offered by and to local agents. `tell_at`: the next attempt to tell the peer the result; null if the peer
+ * knows it. Times are Unix milliseconds.
+ */
+const FILE_OFFERS = `
+  CREATE TABLE file_offers (
+    aid TEXT NOT NULL,
+    id TEXT NOT NULL,
+    peer TEXT NOT NULL,
+    outgoing INTEGER NOT NULL,
+    object_id TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    message TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('open', 'taken', 'declined', 'withdrawn', 'expired')),
+    at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    settled_at INTEGER,
+    -- The object exists only for offers and is deleted with the last open one.
+    temporary INTEGER NOT NULL,
+    tell_at INTEGER,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (aid, id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX file_offers_open ON file_offers (aid, outgoing, peer, object_id) WHERE state = 'open';
+  CREATE INDEX file_offers_expiry ON file_offers (expires_at) WHERE state = 'open';
+  CREATE INDEX file_offers_temporary ON file_offers (aid, object_id) WHERE temporary = 1 AND state <> 'open';
+  CREATE INDEX file_offers_tell ON file_offers (tell_at) WHERE tell_at IS NOT NULL;
+
+  CREATE TRIGGER agents_file_offers AFTER DELETE ON agents BEGIN
+    DELETE FROM file_offers WHERE aid = OLD.aid;
+  END;
+`;
+
+/** Signed cards of local agents, and the newest card seen of other agents. */
+const CARDS = `
+  CREATE TABLE own_cards (
+    aid TEXT PRIMARY KEY REFERENCES agents (aid) ON DELETE CASCADE,
+    card TEXT NOT NULL,
+    object_id TEXT NOT NULL,
+    signed_at INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE seen_cards (
+    aid TEXT PRIMARY KEY,
+    card TEXT NOT NULL,
+    object_id TEXT NOT NULL,
+    signed_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX seen_cards_by_time ON seen_cards (seen_at);
+`;
+
+/** Webhooks of local programs, and webhook URLs that are reserved for others. Times are Unix milliseconds. */
+const PUSH = `
+  CREATE TABLE webhooks (
+    name TEXT PRIMARY KEY,
+    origin_id TEXT NOT NULL REFERENCES origins (id) ON DELETE CASCADE,
+    url TEXT NOT NULL,
+    -- Task and configuration, if known; registered once for each.
+    purpose TEXT,
+    registered_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    taken INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (origin_id, url, purpose)
+  ) STRICT;
+  CREATE INDEX webhooks_by_use ON webhooks (origin_id, used_at);
+  CREATE INDEX webhooks_by_time ON webhooks (used_at);
+
+  -- A row without a body was delivered. It prevents a second delivery.
+  CREATE TABLE webhook_posts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook TEXT NOT NULL REFERENCES webhooks (name) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    headers TEXT NOT NULL,
+    body BLOB,
+    size INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    UNIQUE (webhook, id)
+  ) STRICT;
+  CREATE INDEX webhook_posts_waiting ON webhook_posts (webhook, seq, size) WHERE body IS NOT NULL;
+  CREATE INDEX webhook_posts_by_time ON webhook_posts (at);
+
+  CREATE TABLE push_boxes (
+    id TEXT PRIMARY KEY,
+    called TEXT NOT NULL REFERENCES agents (aid) ON DELETE CASCADE,
+    caller TEXT NOT NULL,
+    token TEXT NOT NULL UNIQUE,
+    opened_at INTEGER NOT NULL,
+    renewed_at INTEGER NOT NULL,
+    UNIQUE (called, caller)
+  ) STRICT;
+  CREATE INDEX push_boxes_by_time ON push_boxes (renewed_at);
+
+  CREATE TABLE push_mail (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    box TEXT NOT NULL REFERENCES push_boxes (id) ON DELETE CASCADE,
+    webhook TEXT NOT NULL,
+    id TEXT NOT NULL,
+    headers TEXT NOT NULL,
+    body BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX push_mail_waiting ON push_mail (box, webhook, seq, size);
+  CREATE INDEX push_mail_by_time ON push_mail (at);
+`;
+
+/** The SQL of each schema version, in order. Released versions never change; new ones are appended. */
+export const MIGRATIONS: readonly string[] = [
+  [
+    META,
+    AGENTS,
+    RETIRED_KEYS,
+    ACCESS,
+    ACCESS_OF_AGENTS,
+    AUDIT,
+    PUBLICATIONS,
+    DELEGATIONS,
+    TUNNELS,
+    ORIGINS,
+    NOTES,
+    NOTE_OUTBOX,
+    NOTE_COPIES,
+    CHAT,
+    GROUPS,
+    EVENTS,
+    OBJECTS,
+    RETIRED_OBJECTS,
+    FILE_OFFERS,
+    CARDS,
+    PUSH,
+  ].join(''),
+];
