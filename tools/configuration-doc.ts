@@ -16,7 +16,7 @@ interface Described {
 function typeOf({ type, enum: words, minimum, maximum, items }: Described): string {
   if (words !== undefined) return words.map((word) => `\`${word}\``).join(', ');
   if (type === 'integer') return `${minimum} to ${maximum}`;
-  if (type === 'array') return items?.type === 'object' ? 'list of tables' : 'list of texts';
+  if (type === 'array') return items?.type === 'object' ? 'list of tables' : 'list';
   return type === 'string' ? 'text' : (type ?? '');
 }
 
@@ -30,21 +30,16 @@ function keyTable(): string {
     const schema: Described & (typeof properties)[typeof key] = properties[key];
     const applies = schema['x-restart'] ? 'restart' : 'immediately';
     const api = schema.readOnly ? 'no' : 'yes';
-    const variable = schema['x-environment'];
-    return `| \`${key}\` | ${typeOf(schema)} | ${shown(schema.default)} | ${applies} | ${api} | \`${variable}\` | ${schema.description} |`;
+    return `| \`${key}\` | ${typeOf(schema)} | ${shown(schema.default)} | ${applies} | ${api} | ${schema.description} |`;
   });
-  return [
-    '| Key | Type | Default | Applies | By API | Environment | Meaning |',
-    '|---|---|---|---|---|---|---|',
-    ...rows,
-  ].join('\n');
+  return ['| Key | Type | Default | Applies | API | Meaning |', '|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 function turnTable(): string {
   const servers: Described = configSchema().properties.turn_servers;
   const rows = Object.entries(servers.items?.properties ?? {}).map(
     ([name, schema]) =>
-      `| \`${name}\` | ${typeOf(schema)} | ${name === 'url' ? 'needed' : shown(schema.default)} | ${schema.description} |`,
+      `| \`${name}\` | ${typeOf(schema)} | ${name === 'url' ? 'required' : shown(schema.default)} | ${schema.description} |`,
   );
   return ['| Member | Type | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n');
 }

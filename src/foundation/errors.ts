@@ -14,7 +14,7 @@ type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 interface CatalogueEntry {
   readonly status: number;
   readonly exit: ExitCode;
-  /** What failed and what to do. Used if the code that throws gives no message. */
+  /** The failure and a remedy. Used if the code that throws gives no message. */
   readonly message: string;
   /** Other statuses that some operations return with this code. */
   readonly otherStatuses: readonly number[];
@@ -35,7 +35,7 @@ export const ERRORS = {
   bad_key: entry(400, 2, 'This is not a valid key. An Ed25519 private key is a 32-byte seed in 64 hex characters.'),
   bad_delegation: entry(400, 2, 'Invalid delegation. Issue a new one with the master key.'),
   bad_record: entry(400, 2, 'Invalid signed record. Check its signature, sequence number and expiry time.'),
-  bad_card: entry(502, 4, 'The card of this agent is invalid. Its owner has to publish a new one.', [400]),
+  bad_card: entry(502, 4, 'The card of this agent is invalid. Its owner must publish a new one.', [400]),
   bad_service_name: entry(
     400,
     2,
@@ -91,12 +91,12 @@ export const ERRORS = {
   inbound_unreachable: entry(
     502,
     1,
-    'The remote agent is reachable, but its service does not answer. Its owner has to start it.',
+    'The remote agent is reachable, but its service does not answer. Its owner must start it.',
   ),
   bad_response: entry(
     502,
     1,
-    'The service of the remote agent sent an invalid HTTP response. Its owner has to fix it.',
+    'The service of the remote agent sent an invalid HTTP response. Its owner must fix it.',
   ),
   loop_detected: entry(
     508,

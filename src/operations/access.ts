@@ -1,4 +1,4 @@
-/** Operations on the access list of a local agent: who may call it, tunnel to it and read its objects. */
+/** Operations on the access list of a local agent: its callers, and the readers of its objects. */
 import { Type } from 'typebox';
 import {
   ACCESS_DECISIONS,
@@ -40,7 +40,7 @@ export const AllowEntry = Type.Object({
   id: Type.String(),
   aid: Type.Optional(AidText),
   secret_set: Type.Optional(Type.Literal(true)),
-  secret: Type.Optional(Type.String({ description: 'Only if it was generated; returned this once.' })),
+  secret: Type.Optional(Type.String({ description: 'Present if it was generated. Returned once.' })),
   label: Type.Optional(Type.String()),
   created_at: Timestamp,
   expires_at: Type.Optional(Timestamp),
@@ -68,7 +68,7 @@ export const accessOperations = declare(COMMON, {
           last_at: Timestamp,
           last_refusal: nullable(Type.Object({ at: Timestamp, kind: oneOf(CALL_KINDS), code: oneOf(CALL_REFUSALS) })),
           access: oneOf(ACCESS_DECISIONS, {
-            description: 'What the access list says now. `secret`: the caller must present one.',
+            description: 'Current decision of the access list. `secret`: the caller must present one.',
           }),
         }),
         { maxItems: MAX_CALLERS },

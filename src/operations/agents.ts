@@ -142,7 +142,7 @@ export const agentOperations = declare(COMMON, {
     }),
     output: Type.Object({
       agents: Type.Array(Agent),
-      next_cursor: Type.Optional(Type.String({ description: 'Only if more agents follow.' })),
+      next_cursor: Type.Optional(Type.String({ description: 'Absent on the last page.' })),
       pending: Type.Optional(Pending),
     }),
     errors: [],

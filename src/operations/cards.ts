@@ -36,7 +36,7 @@ export const cardOperations = declare(
         seq: Type.Integer({ minimum: 0 }),
         replicas: Type.Integer({ minimum: 0, description: 'Other nodes that verified and stored the profile.' }),
         left_out: Type.Array(LeftInterface, {
-          description: 'Interfaces left out of the signed card, because the agent is not bound to their ports.',
+          description: 'Interfaces missing in the signed card, because the agent is not bound to their ports.',
         }),
       }),
       errors: [...PUBLISH_ERRORS, 'bad_card', 'too_large', 'files_root_required', 'quota_exceeded', 'not_writable'],

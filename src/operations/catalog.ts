@@ -60,7 +60,7 @@ const SearchResults = Type.Object({
       score: Type.Integer({
         minimum: 0,
         maximum: MAX_SCORE,
-        description: 'Match quality. It says nothing about trust.',
+        description: 'Match quality, not trust.',
       }),
       source: Type.String(),
     }),

@@ -61,7 +61,7 @@ const SendBody = closed({
 
 export const chatOperations = declare(COMMON, {
   chatRequest: {
-    summary: `Sends a chat request, or accepts that of the peer, and removes a block. Valid for ${timeText(REQUEST_LIFE_MS)}.`,
+    summary: `Sends a chat request, or accepts the request of the peer, and removes a block. Valid for ${timeText(REQUEST_LIFE_MS)}.`,
     route: 'POST /agents/{aid}/chat/request',
     body: closed({
       ...Peer,

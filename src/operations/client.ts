@@ -15,10 +15,7 @@ import {
   type OutputOf,
 } from './operation.ts';
 
-/**
- * Default time limit of a request. It is longer than every timeout of the daemon. Operations with a limit of their own
- * have none here.
- */
+/** Default time limit of a request, longer than every timeout of the daemon. Operations with their own limit have none here. */
 export const CLIENT_TIMEOUT_MS = 120_000;
 
 /**
@@ -50,7 +47,7 @@ export interface ClientOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Default: `fetch` of the platform. */
   readonly fetch?: ClientFetch;
-  /** `fetch` for streamed responses. Default: that of the platform. */
+  /** `fetch` for streamed responses. Default: `fetch` of the platform. */
   readonly streamFetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 

@@ -198,7 +198,7 @@ export const directoryOperations = declare(COMMON, {
   },
 
   resolve: {
-    summary: 'Looks up where an agent is.',
+    summary: 'Looks up the addresses of an agent.',
     route: 'POST /resolve/{aid}',
     output: Type.Object({
       aid: AidText,

@@ -15,7 +15,7 @@ export const doctorOperations = declare(
         ok: Type.Boolean({ description: 'No check failed. There may be warnings.' }),
         findings: Type.Array(
           Type.Object({
-            check: oneOf(CHECKS, { description: 'What was checked.' }),
+            check: oneOf(CHECKS, { description: 'The checked area.' }),
             level: oneOf(FINDING_LEVELS),
             what: Type.String(),
             hint: Type.Optional(Type.String({ description: 'How to fix it. Failures and warnings always have one.' })),

@@ -23,7 +23,7 @@ export interface ReceivedEvent {
 export interface FollowOptions {
   /** One agent. Default: all agents of the daemon. */
   readonly aid?: string | undefined;
-  /** Events of the node instead of those of agents. */
+  /** Events of the node instead of agent events. */
   readonly node?: boolean | undefined;
   readonly types?: string | undefined;
   /** Sequence number of the last event seen. Default: only new events. */

@@ -57,7 +57,7 @@ function meantBy(paths: readonly string[], { properties }: TObject): string[] {
 }
 
 /**
- * The error for unknown members. It names all of them, so that the client can fix them at once.
+ * The error for unknown members. It names all of them, so that the client can fix them together.
  * @param schema of the accepted members
  */
 export function unknownMembers(place: string, paths: readonly string[], schema: TObject = NONE): SvcError {

@@ -19,13 +19,13 @@ export const joiningOperations = declare(COMMON, {
       contacts: Type.Array(Type.String(CONTACT), { description: 'Nodes in the invitation, with their addresses.' }),
       reach: oneOf(INVITATION_REACHES, {
         description:
-          'Where the invitation works: `anywhere`; `helped`, through other nodes; `unproven`, not verified from outside; `lan`; `machine`.',
+          'Scope of the invitation: `anywhere`; `helped`, through other nodes; `unproven`, not verified from outside; `lan`; `machine`.',
       }),
     }),
   },
 
   join: {
-    summary: 'Joins a network by an invitation or the address of a node. It applies at once and after restarts.',
+    summary: 'Joins a network by an invitation or the address of a node. It applies immediately and after restarts.',
     route: 'POST /node/join',
     body: closed({
       to: Type.String({
@@ -53,7 +53,7 @@ export const joiningOperations = declare(COMMON, {
         Type.Object({
           contact: Type.String(CONTACT),
           joined: Type.Boolean({
-            description: 'Added with `POST /node/join`. The others come from the configuration.',
+            description: 'Added with `POST /node/join`. Other contacts come from the configuration.',
           }),
           state: oneOf(MEETING_STATES, {
             description:

@@ -92,7 +92,7 @@ export const mailOperations = declare(COMMON, {
     }),
     output: Type.Object({
       messages: Type.Array(Message),
-      next_cursor: Type.Optional(Type.String({ description: 'Only if more notes follow.' })),
+      next_cursor: Type.Optional(Type.String({ description: 'Absent on the last page.' })),
     }),
     tool: {
       name: 'svc_mailbox_list',
@@ -118,7 +118,7 @@ export const mailOperations = declare(COMMON, {
     }),
     output: Type.Object({
       messages: Type.Array(Queued),
-      next_cursor: Type.Optional(Type.String({ description: 'Only if more notes follow.' })),
+      next_cursor: Type.Optional(Type.String({ description: 'Absent on the last page.' })),
     }),
   },
 

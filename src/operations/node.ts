@@ -8,7 +8,7 @@ import { AidText, AnyObject, closed, NatType, nullable, oneOf, Pending, Timestam
 
 const COMMON = { tag: 'Node' };
 
-/** What `dht_clients` counts. */
+/** Meaning of `dht_clients`. */
 export const DHT_CLIENTS = 'Client nodes that use the network through this node, such as nodes behind NATs.';
 
 export const NodeStatus = Type.Object({
@@ -46,7 +46,7 @@ export const NodeStatus = Type.Object({
       bytes: Type.Integer({ minimum: 0, description: 'Since the start.' }),
       dropped: Type.Integer({ minimum: 0, description: 'Datagrams dropped over the limits, since the start.' }),
     },
-    { description: 'What this node relays for others.' },
+    { description: 'Traffic that this node relays for others.' },
   ),
   tunnels_active: Type.Integer({ minimum: 0 }),
   bytes_up: Type.Integer({ minimum: 0 }),
@@ -118,7 +118,7 @@ export const nodeOperations = declare(COMMON, {
   },
 
   filesRootSet: {
-    summary: 'Changes the folder for objects. It applies at once.',
+    summary: 'Changes the folder for objects. It applies immediately.',
     route: 'PUT /node/files-root',
     body: closed({
       path: Type.String({
@@ -131,7 +131,7 @@ export const nodeOperations = declare(COMMON, {
       files_root: Type.String({ description: 'The folder in use. Empty if objects are off.' }),
       objects_left: Type.Integer({
         minimum: 0,
-        description: 'Objects in the previous folder. They stay there, and can be read only if it is set again.',
+        description: 'Objects in the previous folder. They are not moved, and are readable only if it is set again.',
       }),
       overridden: Type.Boolean({
         description: 'A flag or an environment variable sets the folder: nothing has changed.',

@@ -105,7 +105,7 @@ export const objectOperations = declare(COMMON, {
       ),
     }),
     errors: ['not_found'],
-    tool: { name: 'group_object_locate', description: 'Who has an object; nothing is downloaded.', foreignText: true },
+    tool: { name: 'group_object_locate', description: 'Find holders of an object; no download.', foreignText: true },
   },
 
   objectGet: {

@@ -56,7 +56,7 @@ export interface Declaration<
   readonly ignoresBody?: true;
   /** The response may contain bytes that a surface writes as base64: see `CallContext.inline`. */
   readonly carriesBytes?: true;
-  /** Its input sets a time limit: clients use none of their own. */
+  /** Its input sets a time limit: clients add none. */
   readonly limitsItself?: true;
   /** Status of success. Default: 200. */
   readonly status?: number;
@@ -68,7 +68,7 @@ export interface Declaration<
    * only one. `tunnel`: of the local agent of the tunnel.
    */
   readonly heartbeat: boolean | 'local_aid' | 'tunnel';
-  /** Errors besides those that every operation may return (schema, token, rate limit, internal). */
+  /** Errors of this operation, without the common ones (schema, token, rate limit, internal). */
   readonly errors: readonly ErrorCode[];
   /** The operation calls tools: their errors keep their codes and get this status. */
   readonly toolErrorStatus?: number;

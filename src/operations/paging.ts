@@ -18,7 +18,7 @@ export const PageQuery = closed({
 export const PAGE_MEMBERS = Object.keys(PageQuery.properties);
 
 /** Member of a response. */
-export const NextCursor = Type.Optional(Type.String({ description: 'Only if more entries follow.' }));
+export const NextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }));
 
 /** The sort key of an entry. It never changes, and no two entries have the same. */
 interface Placed<E> {

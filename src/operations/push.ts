@@ -37,7 +37,7 @@ export const pushOperations = declare(
   { tag: 'Tunnels' },
   {
     pushList: {
-      summary: 'Lists the webhooks of local programs, and those that other agents registered here (`mailboxes`).',
+      summary: 'Lists the webhooks of local programs, and the ones that other agents registered here (`mailboxes`).',
       route: 'GET /push',
       output: Type.Object({
         webhooks: Type.Array(WebhookView, { maxItems: MAX_SHOWN_WEBHOOKS, description: 'Most recently used first.' }),

@@ -174,7 +174,9 @@ export const reachOperations = declare(COMMON, {
       helps_others: Type.Boolean(),
       relays_allowed: Type.Boolean({ description: 'False if `disable_relay` is set.' }),
       clock: Type.Object({
-        offset_s: nullable(Type.Number({ description: 'Seconds by which other clocks are ahead.' })),
+        offset_s: nullable(
+          Type.Number({ description: 'Offset of other clocks in seconds. Positive: they are ahead.' }),
+        ),
         peers: Count,
       }),
     }),

@@ -21,7 +21,7 @@ export function closed<P extends TProperties>(properties: P, description?: strin
 /**
  * A body in the OpenAPI document with exactly one of some members. The operation itself checks this, because it can
  * explain the error better than a schema.
- * @param mayBeNone the body may have none of them
+ * @param mayBeNone a body without all these members is valid
  */
 export function exactlyOne(body: TObject, names: readonly string[], mayBeNone = false): TObject {
   const each = names.map((name) => ({ required: [name] }));
@@ -44,7 +44,7 @@ export function oneOf<const T extends string[]>(
   return Type.Enum(values, { type: 'string', ...options });
 }
 
-/** Path parameter with an ID that this daemon assigned, such as that of a tunnel. */
+/** Path parameter with an ID that this daemon assigned, such as a tunnel ID. */
 export const Id = Type.String({ minLength: 1, maxLength: MAX_ID_CHARS });
 
 /** Start of a page: `next_cursor` of the previous one. */
@@ -111,7 +111,7 @@ export const Pending = Type.Record(
 /** The body of every error response. */
 export const ErrorBody = Type.Object({
   error: Type.String({ description: 'A stable code in snake_case.' }),
-  message: Type.String({ description: 'What failed and what to do.' }),
+  message: Type.String({ description: 'The failure and a remedy.' }),
   details: Type.Optional(AnyObject),
 });
 

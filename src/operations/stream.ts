@@ -1,6 +1,6 @@
 /**
  * Streams: routes that are not JSON in, JSON out, such as event streams, uploads, the gateway and pages. They pass the
- * same checks as operations, and each has a handler of its own.
+ * same checks as operations, and each has its own handler.
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ErrorCode } from '../foundation/errors.ts';

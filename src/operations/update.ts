@@ -8,7 +8,7 @@ const COMMON = { tag: 'Updates' };
 
 export const UpdateStatusView = Type.Object({
   current_version: Type.String(),
-  latest_version: nullable(Type.String({ description: 'Null if the registry was not asked or did not answer.' })),
+  latest_version: nullable(Type.String({ description: 'Null before the first answer of the registry.' })),
   update_available: Type.Boolean(),
   state: oneOf(UPDATE_STATES, {
     description: 'The current step, or the result of the last update or check.',

@@ -34,7 +34,7 @@ const Proof = Type.Object({
   message: Type.String({ description: 'The signed text.' }),
   operational_public_key_hex: Type.String(),
   operational_private_key_hex: Type.Optional(
-    Type.String({ description: 'Only if it was generated here. Returned once, stored nowhere.' }),
+    Type.String({ description: 'Present if it was generated here. Returned once, stored nowhere.' }),
   ),
 });
 

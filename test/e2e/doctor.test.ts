@@ -239,11 +239,11 @@ test('agents and the clock, in a network', async (t) => {
   await there.call('POST', `/agents/${moved}/publish`);
   const report = await eventually('the network leads elsewhere', async () => {
     const one = await doctor(here.api);
-    return one.findings.some(({ what }) => what.includes('also runs elsewhere')) && one;
+    return one.findings.some(({ what }) => what.includes('also runs on another node')) && one;
   });
   assert.deepEqual(failures(report).sort(), ['publication', 'service']);
   assert.match(found(report, 'service', 'FAIL', /does not answer at/).hint ?? '', /svc inbound bind/);
-  found(report, 'publication', 'FAIL', /also runs elsewhere/);
+  found(report, 'publication', 'FAIL', /also runs on another node/);
   found(report, 'service', 'INFO', /no service bound/);
 
   await here.call('PATCH', '/config', { auto_publish: false });

@@ -1,4 +1,4 @@
-/** The configuration of a running daemon: file < environment < flags, changed by verify and commit. */
+/** The configuration of a running daemon: file < environment < flags. Changes are validated, then committed. */
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Create } from 'typebox/value';
@@ -20,13 +20,13 @@ import { setKeys } from './toml-edit.ts';
 import { checkTogether, checkValue } from './values.ts';
 
 interface ConfigServiceOptions {
-  /** Path of config.toml; it need not exist. */
+  /** Path of config.toml, which may not exist. */
   readonly file: string;
-  /** The process's environment: `SVCD_<KEY>`. An empty variable counts as not set. */
+  /** The environment of the process: `SVCD_<KEY>`. An empty variable counts as not set. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Variables that begin with `SVCD_`, set no key, and are read elsewhere. */
+  /** Variables that begin with `SVCD_`, set no key, and have another use. */
   readonly otherVariables?: readonly string[];
-  /** Values of flags; text is read as in the environment. */
+  /** Values of flags. Text is parsed as in the environment. */
   readonly flags: { readonly [K in ConfigKey]?: Config[K] | string | undefined };
 }
 
@@ -36,7 +36,7 @@ interface PatchResult {
   readonly ok: true;
   /** Keys of this patch whose new value is not in effect. */
   readonly restart_required: ConfigKey[];
-  /** Those of them that a flag or the environment overrides: a restart alone does not help. */
+  /** Keys of this patch that a flag or the environment overrides: restarting alone does not help. */
   readonly overridden: ConfigKey[];
 }
 
@@ -48,20 +48,20 @@ const REQUEST: Origin = { source: 'patch', where: 'request' };
 const TOGETHER: Origin = { source: 'combination', where: 'configuration' };
 
 export class ConfigService {
-  /** What the operator should hear about at the start: misspelt variables, a file that others can read. */
+  /** Warnings for the log at the start: misspelled variables, a file that others can read. */
   readonly warnings: readonly string[];
   readonly #file: string;
   readonly #overriding: Values;
   readonly #overrides: Readonly<Partial<Record<ConfigKey, Override>>>;
   readonly #handlers = new Set<ChangeHandler>();
-  /** In effect now. */
+  /** The values in effect. */
   #current: Config;
-  /** In effect after a restart. */
+  /** The values in effect after a restart. */
   #next: Config;
 
   /**
    * Reads all three sources.
-   * @throws SvcError `config_invalid` naming key and place
+   * @throws SvcError `config_invalid` with the key and its place
    */
   constructor(options: ConfigServiceOptions) {
     const { file, environment, flags } = options;
@@ -91,36 +91,39 @@ export class ConfigService {
     ];
   }
 
-  /** The values in effect: those of the start, and of live keys the latest. Frozen. */
+  /** The values in effect: live keys have their latest values, other keys the values of the start. Frozen. */
   get current(): Config {
     return this.#current;
   }
 
-  /** Keys whose value the file does not decide, and who does. */
+  /** Keys that the file does not decide, and their source. */
   get overrides(): Readonly<Partial<Record<ConfigKey, Override>>> {
     return this.#overrides;
   }
 
-  /** Keys whose configured value waits for a restart. */
+  /** Keys whose configured value needs a restart. */
   get restartRequired(): ConfigKey[] {
     return CONFIG_KEYS.filter((key) => !isDeepStrictEqual(this.#current[key], this.#next[key]));
   }
 
-  /** The configured values (those of the next start where they differ) without secrets, for showing. */
+  /** The configured values without secrets, for display. They may differ from the values in effect. */
   redacted(): Config {
     return redact(this.#next);
   }
 
-  /** Calls `handler` after each commit that changed live keys, with those keys. It must not throw. Returns how to end that. */
+  /**
+   * Calls `handler` after each commit that changed live keys, with those keys. It must not throw. Returns a function
+   * that stops this.
+   */
   onChange(handler: ChangeHandler): () => void {
     this.#handlers.add(handler);
     return () => void this.#handlers.delete(handler);
   }
 
   /**
-   * Changes keys in the file: all of them, or none where one is unknown, not patchable or wrong. It
-   * reads the file anew, so that what a person wrote there meanwhile stays (and takes effect).
-   * A value equal to what `redacted` shows for a secret or an overridden key leaves it alone.
+   * Changes keys in the file: all, or none if one is unknown, not patchable or invalid. It reads the file again, so
+   * that manual edits are kept and applied. A value equal to the `redacted` one of a secret or an overridden key is
+   * ignored.
    * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
    */
   patch(partial: Readonly<Record<string, unknown>>): PatchResult {
@@ -128,7 +131,7 @@ export class ConfigService {
   }
 
   /**
-   * Changes one key for a caller who may change that one, patchable or not.
+   * Changes one key, patchable or not.
    * @throws SvcError as `patch` does
    */
   set(key: ConfigKey, value: unknown): PatchResult {
@@ -141,7 +144,7 @@ export class ConfigService {
     for (const [key, raw] of Object.entries(partial)) {
       if (!isConfigKey(key)) throw invalidConfig(key, 'is not a configuration key', REQUEST);
       if (!allowed.has(key)) {
-        throw invalidConfig(key, 'cannot be changed here: edit config.toml and restart the daemon', REQUEST);
+        throw invalidConfig(key, 'cannot be changed over the API: edit config.toml and restart the daemon', REQUEST);
       }
       if (this.#isShown(key, raw)) continue;
       const value = this.#acceptSent(key, raw, file.values);
@@ -157,7 +160,7 @@ export class ConfigService {
     return this.#result(Object.keys(partial).filter(isConfigKey), changes);
   }
 
-  /** True where the client sends back what it was shown instead of a value of its own. */
+  /** True if the client sends the displayed value back. */
   #isShown(key: ConfigKey, raw: unknown): boolean {
     if (key === 'api_token' && raw === REDACTED) return true;
     return this.#overrides[key] !== undefined && isDeepStrictEqual(raw, this.redacted()[key]);
@@ -165,16 +168,12 @@ export class ConfigService {
 
   #acceptSent(key: ConfigKey, raw: unknown, file: Partial<Config>): Config[ConfigKey] {
     if (key !== 'turn_servers') return accept(key, raw, REQUEST, false);
-    // From the file, not from what is in effect: a secret of the environment must not get into the file.
+    // Compared with the file, not with the values in effect: a secret of the environment must not get into the file.
     const sent = restoreServers(raw, file.turn_servers ?? []);
     const value = accept(key, sent, REQUEST, false) as Config['turn_servers'];
     const hidden = value.findIndex(holdsRedacted);
     if (hidden < 0) return value;
-    throw invalidConfig(
-      key,
-      `at ${hidden} has a redacted secret, and no present entry that it could stand for`,
-      REQUEST,
-    );
+    throw invalidConfig(key, `at ${hidden} contains a redacted secret, but no stored entry matches it`, REQUEST);
   }
 
   #combine(file: Partial<Config>): Config {
@@ -184,8 +183,8 @@ export class ConfigService {
   }
 
   /**
-   * Refuses a change of the file that only a flag, or a variable that has the same key, keeps from stopping a start. What
-   * the file said before is not held against the change.
+   * Rejects a change that would prevent a start if the flag or variable that hides it were removed. Errors that the
+   * file already had are ignored.
    */
   #refuseAlone(before: Partial<Config>, after: Partial<Config>, changes: ReadonlyMap<ConfigKey, unknown>): void {
     const kept = Object.fromEntries(
@@ -197,7 +196,7 @@ export class ConfigService {
     if (checkTogether(alone(before)) === null) refuseTogether(alone(after));
   }
 
-  /** What is in effect when `next` is committed. It has to hold together as well: the API still listens where it did. */
+  /** The values in effect after `next` is committed. They must be valid together, with the current API address. */
   #withLive(next: Config): Config {
     const live = Object.fromEntries([...LIVE_KEYS].map((key) => [key, next[key]]));
     const config: Config = Object.freeze({ ...this.#current, ...live });

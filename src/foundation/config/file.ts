@@ -1,4 +1,4 @@
-/** config.toml: read with errors that name key and line, written as a whole with a backup. */
+/** config.toml: parsed with errors that name key and line, and replaced atomically with a backup. */
 import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
@@ -11,19 +11,19 @@ import { type Config, type ConfigKey, isConfigKey } from './schema.ts';
 import { lineOf } from './toml-edit.ts';
 import { checkValue } from './values.ts';
 
-/** Largest config.toml: it is a page, not a database. */
+/** Largest config.toml, bytes. */
 const MAX_CONFIG_FILE_BYTES = 256 * 1024;
 /** Deepest nesting of inline tables and arrays in config.toml. */
 const MAX_TOML_DEPTH = 8;
 
-/** What the file says: its text, and the values of the keys that it sets. */
+/** The text of the file, and the values of its keys. */
 export interface ConfigFile {
   readonly text: string;
   readonly values: Partial<Config>;
 }
 
 /**
- * Reads and checks the file; one that does not exist sets nothing.
+ * Reads and validates the file. A missing file sets no keys.
  * @throws SvcError `config_invalid` with file, line and key
  */
 export function readConfigFile(path: string): ConfigFile {
@@ -31,7 +31,7 @@ export function readConfigFile(path: string): ConfigFile {
   let text: string;
   try {
     if (statSync(path).size > MAX_CONFIG_FILE_BYTES) {
-      throw new SvcError('config_invalid', { message: `${path} is over ${MAX_CONFIG_FILE_BYTES} bytes.` });
+      throw new SvcError('config_invalid', { message: `${path} is larger than ${MAX_CONFIG_FILE_BYTES} bytes.` });
     }
     text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
   } catch (error) {
@@ -43,7 +43,7 @@ export function readConfigFile(path: string): ConfigFile {
   return { text, values: parseConfig(text, basename(path)) };
 }
 
-/** The values that a TOML text sets. `name` is what errors call it. */
+/** The values in a TOML text. `name` is used in errors. */
 export function parseConfig(text: string, name: string): Partial<Config> {
   const values: Partial<Record<ConfigKey, Config[ConfigKey]>> = {};
   for (const [key, raw] of Object.entries(parseToml(text, name))) {
@@ -62,14 +62,14 @@ function parseToml(text: string, name: string): Record<string, unknown> {
     return parse(text, { maxDepth: MAX_TOML_DEPTH, unsafeKeyBehaviour: 'throw' });
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
-    // The parser quotes the lines around the fault, and a token may stand there: only its first sentence goes on.
+    // The parser quotes the lines around the error, which may contain a token: only its first sentence is used.
     const reason = error.message.split('\n', 1)[0]?.replace(/^Invalid TOML document: /, '');
     const message = `${name} line ${error.line}, column ${error.column}: ${reason}.`;
     throw new SvcError('config_invalid', { message, details: { source: 'file', line: error.line } });
   }
 }
 
-/** Where a path leads through links; one that leads to a file that does not exist yet is followed as well. */
+/** Follows links, also to a file that does not exist yet. */
 function targetOf(path: string): string {
   try {
     return realpathSync(path);
@@ -79,16 +79,15 @@ function targetOf(path: string): string {
   try {
     return targetOf(resolve(dirname(path), readlinkSync(path)));
   } catch (error) {
-    // No link, or nothing at all: the name of the new file.
+    // Not a link, or a new file.
     if (codeOf(error) === 'EINVAL' || codeOf(error) === 'ENOENT') return path;
     throw error;
   }
 }
 
 /**
- * Replaces the file, and keeps the old one beside it as `.bak`; both are for their owner only. A
- * link is followed, so that a file kept elsewhere stays there. A file that is mounted by itself
- * cannot be replaced: it is written in place.
+ * Replaces the file and keeps the old one as `.bak`. Both are readable by their owner only. Links are followed. A file
+ * that is a mount point cannot be replaced: it is overwritten.
  * @throws SvcError `not_writable`
  */
 export function writeConfigFile(path: string, text: string): void {
@@ -103,7 +102,7 @@ export function writeConfigFile(path: string, text: string): void {
   }
 }
 
-/** What other users of this machine may do with the file, in the words of a warning; null where nothing. */
+/** A warning if other users of this machine can access the file, or null. */
 export function exposure(path: string): string | null {
   if (process.platform === 'win32' || !existsSync(path)) return null;
   const mode = statSync(path).mode & 0o777;

@@ -1,20 +1,19 @@
-/** Secrets of a configuration: hidden on the way out, and put back where the hidden form comes in again. */
+/** Hides the secrets of a configuration in output, and restores them in input. */
 
 import { isObject } from '../json.ts';
 import type { Config, TurnServer } from './schema.ts';
 
-/** Stands for a secret that is set. No token may look like it: it has characters that no token has. */
+/** Replaces a secret in output. No token contains these characters. */
 export const REDACTED = '***';
 
-/** The configuration as it may be shown: a secret that is set becomes `***`. */
+/** The configuration for display: a secret becomes `***`. */
 export function redact(config: Config): Config {
   return { ...config, api_token: hide(config.api_token), turn_servers: config.turn_servers.map(redactServer) };
 }
 
 /**
- * `turn_servers` as sent by a client, with each hidden secret put back from the present entry of
- * the same URL, user and type: so a secret cannot be sent on to another server. What finds no such
- * entry stays as it is, and is then refused.
+ * Restores the hidden secrets of `turn_servers` in a client's input, from the stored entry with the same URL, user and
+ * type. So a secret cannot be moved to another server. An entry without a match is unchanged, and is then rejected.
  */
 export function restoreServers(sent: unknown, present: readonly TurnServer[]): unknown {
   if (!Array.isArray(sent)) return sent;
@@ -31,7 +30,7 @@ export function restoreServers(sent: unknown, present: readonly TurnServer[]): u
   });
 }
 
-/** True where a hidden secret is left over in what a client sent. */
+/** True if a client's input still contains a hidden secret. */
 export function holdsRedacted(server: TurnServer): boolean {
   return server.credential === REDACTED || server.credential_url.includes(REDACTED);
 }
@@ -44,14 +43,14 @@ function redactServer(server: TurnServer): TurnServer {
   return { ...server, credential: hide(server.credential), credential_url: hideInUrl(server.credential_url) };
 }
 
-/** User, password and query of a URL may be keys of the service behind it. */
+/** User, password and query of a URL may be credentials. */
 function hideInUrl(text: string): string {
   const url = URL.parse(text);
   if (url === null || (url.username === '' && url.password === '' && url.search === '' && url.hash === '')) return text;
   return `${url.protocol}//${url.host}${url.pathname}?${REDACTED}`;
 }
 
-/** `credential_url` counts too: the query hidden in it must not go to another place. */
+/** Includes `credential_url`: the hidden query must not move to another server. */
 function sameServer(sent: Readonly<Record<string, unknown>>, hidden: TurnServer): boolean {
   const { url, username = '', credential_type = 'static', credential_url = '' } = sent;
   return (

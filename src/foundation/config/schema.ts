@@ -1,4 +1,4 @@
-/** Every configuration key: type, default and meaning. The JSON Schema and the reference page come from here. */
+/** Every configuration key with type, default and meaning: the source of the JSON Schema and the reference page. */
 import { type Static, Type } from 'typebox';
 import { DEFAULT_DHT_PORT } from '../contact.ts';
 import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
@@ -33,15 +33,16 @@ function flag(description: string, value: boolean) {
 
 const TurnServerSchema = Type.Object(
   {
-    url: text('`turn:host:port` or `turns:host:port`, `?transport=udp` or `tcp` behind it.'),
-    username: text('User name; needed with `static`.'),
+    url: text('`turn:host:port` or `turns:host:port`, optionally with `?transport=udp` or `tcp`.'),
+    username: text('User name, required with `static`.'),
     credential: text('Password (`static`) or shared secret (`hmac`).'),
     credential_type: Type.Enum(['static', 'hmac', 'rest_api'], {
       type: 'string',
       default: 'static',
-      description: 'How the password comes about: as given, derived from a shared secret, or asked for at a URL.',
+      description:
+        'Source of the password: `static` as given, `hmac` derived from a shared secret, `rest_api` fetched from a URL.',
     }),
-    credential_url: text('Where `rest_api` asks: https, or http on this machine.'),
+    credential_url: text('URL for `rest_api`: https, or http on this machine.'),
   },
   { additionalProperties: false, required: ['url'] },
 );
@@ -49,67 +50,58 @@ const TurnServerSchema = Type.Object(
 export const ConfigSchema = Type.Object(
   {
     listen_addr: text('UDP address of the DHT, `host:port` or `:port`.', `:${DEFAULT_DHT_PORT}`),
-    quic_listen_addr: text('UDP address of QUIC. Empty: the port after that of `listen_addr`.'),
+    quic_listen_addr: text('UDP address of QUIC. Empty: the next port after `listen_addr`.'),
     bootstrap: Type.Array(Type.String({ maxLength: MAX_TEXT_LENGTH }), {
       description:
-        'Nodes to start from: `host:port`, or `host` where the port is 4121; `<node aid>@` before it where the node has to prove that key.',
+        'Nodes to join through: `host:port`, or `host` for port 4121. With `<node aid>@` in front, the node must prove that key.',
       default: [],
       maxItems: MAX_BOOTSTRAP_COUNT,
     }),
-    network: text('Name of a private network: nodes of another name are not talked to. Empty: the public one.'),
-    mdns: flag('Find other nodes of this LAN by multicast DNS.', true),
-    lan_tcp: flag(
-      'Carry what goes to nodes of this machine and of private networks over TCP too: it is quicker there.',
-      true,
-    ),
+    network: text('Name of a private network. Nodes of other networks are ignored. Empty: the public network.'),
+    mdns: flag('Find other nodes on this LAN by multicast DNS.', true),
+    lan_tcp: flag('Also use TCP, which is faster, to nodes on this machine and in private networks.', true),
     disable_upnp: flag('Do not ask the router for a port mapping (UPnP, NAT-PMP, PCP).', false),
     fallback_host: text(
-      'Public host name or IP address to publish while nobody has reached this node from outside at another.',
+      'Public host name or IP address to publish until a node has reached this one at another address.',
     ),
     min_observed_peers: Type.Integer({
-      description: 'How many distinct peers must report the same address of ours before it is believed.',
+      description: 'Distinct peers that must report the same address of this node before it is used.',
       default: 3,
       minimum: 1,
       maximum: MAX_OBSERVED_PEERS,
     }),
-    api_addr: text('TCP address of the API. Beyond loopback it needs an `api_token`.', '127.0.0.1:2121'),
-    api_token: text('Management token, sent as `Authorization: Bearer`. Empty: no token.', '', MAX_TOKEN_LENGTH),
-    require_local_token: flag('Ask programs on this machine for the token too.', false),
+    api_addr: text('TCP address of the API. An address that is not loopback needs an `api_token`.', '127.0.0.1:2121'),
+    api_token: text('API token, sent as `Authorization: Bearer`. Empty: none.', '', MAX_TOKEN_LENGTH),
+    require_local_token: flag('Require the token from programs on this machine too.', false),
     key_dir: text('Absolute path of the key files. Empty: `keys` in the data directory.'),
     log_format: Type.Enum(LOG_FORMATS, {
       type: 'string',
-      description: 'Form of the log on stderr.',
+      description: 'Format of the log on stderr.',
       default: 'text',
     }),
     log_level: Type.Enum(LOG_LEVELS, {
       type: 'string',
-      description: 'The least important level that is logged.',
+      description: 'Least important level to log.',
       default: 'info',
     }),
-    auto_publish: flag(
-      'Publish agents once they are registered, and renew what is published while the daemon runs.',
-      true,
-    ),
+    auto_publish: flag('Publish agents after registration, and renew published records.', true),
     turn_servers: Type.Array(TurnServerSchema, {
-      description: 'TURN servers to try where nothing else leads to a node.',
+      description: 'TURN servers, used if no other path works.',
       default: [],
       maxItems: MAX_TURN_SERVER_COUNT,
     }),
-    disable_relay: flag('Never use a relay: what only a relay could reach is refused.', false),
-    help_others: flag(
-      'Where strangers reach this node, help others that they do not reach: introduce them to each other, and relay.',
-      true,
-    ),
+    disable_relay: flag('Never use a relay. Connections that need one fail.', false),
+    help_others: flag('If strangers can reach this node, help other nodes: introduce them and relay for them.', true),
     relay_sessions: Type.Integer({
-      description: 'Pairs of other nodes that are relayed for at one time. 0: none.',
+      description: 'Pairs of other nodes to relay for at the same time. 0: none.',
       default: 64,
       minimum: 0,
       maximum: MAX_RELAY_SESSIONS,
     }),
-    relay_bytes_per_second: relayBytes('Bytes a second that are relayed for others.', 16 * 1024 ** 2),
-    relay_bytes_per_day: relayBytes('Bytes a day (UTC) that are relayed for others.', 64 * 1024 ** 3),
+    relay_bytes_per_second: relayBytes('Bytes per second to relay for others.', 16 * 1024 ** 2),
+    relay_bytes_per_day: relayBytes('Bytes per day (UTC) to relay for others.', 64 * 1024 ** 3),
     files_root: text(
-      'Absolute path of the folder that objects live in. Empty: `files` in the data directory. `none`: objects are off.',
+      'Absolute path of the folder for objects. Empty: `files` in the data directory. `none`: objects are off.',
     ),
     open_browser: flag('Open the panel in a browser when the daemon starts on a desktop.', true),
   },
@@ -119,16 +111,16 @@ export const ConfigSchema = Type.Object(
 type Deep<T> = T extends readonly (infer U)[] ? readonly Deep<U>[] : T extends object ? DeepObject<T> : T;
 type DeepObject<T> = { readonly [K in keyof T]: Deep<T[K]> };
 
-/** A whole configuration, defaults filled in. */
+/** A complete configuration with defaults. */
 export type Config = Deep<Static<typeof ConfigSchema>>;
 export type ConfigKey = keyof Config;
 
-/** An entry of `turn_servers`, defaults filled in. */
+/** An entry of `turn_servers` with defaults. */
 export type TurnServer = Config['turn_servers'][number];
 
 export const CONFIG_KEYS = Object.keys(ConfigSchema.properties) as readonly ConfigKey[];
 
-/** Keys whose change applies at once; all others need a restart. */
+/** Keys that apply without a restart. */
 export const LIVE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
   'api_token',
   'log_level',
@@ -138,10 +130,13 @@ export const LIVE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
   'files_root',
 ]);
 
-/** What `files_root` is where objects are off. */
+/** Value of `files_root` that turns objects off. */
 export const NO_FILES_ROOT = 'none';
 
-/** Keys that `PATCH /config` may change; the rest (those that widen what a token holder can do) only the file, or a route for programs on this machine. */
+/**
+ * Keys that `PATCH /config` may change. The others would give a token holder more power; they are changed in the file,
+ * or by a route for local programs.
+ */
 export const PATCHABLE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
   'listen_addr',
   'quic_listen_addr',
@@ -163,7 +158,7 @@ export function isConfigKey(name: string): name is ConfigKey {
   return Object.hasOwn(ConfigSchema.properties, name);
 }
 
-/** Keys that hold secrets. */
+/** Keys that contain secrets. */
 export const SECRET_KEYS: ReadonlySet<ConfigKey> = new Set(['api_token', 'turn_servers']);
 
 /** The environment variable that sets a key. */
@@ -171,15 +166,15 @@ export function environmentName(key: ConfigKey): string {
   return `SVCD_${key.toUpperCase()}`;
 }
 
-/** The JSON Schema of a key, with what an editor of the configuration wants to know. */
+/** The JSON Schema of a key, with more information for configuration editors. */
 type KeySchema = {
   readonly description: string;
   readonly default: unknown;
-  /** The API does not change it. */
+  /** The API cannot change it. */
   readonly readOnly: boolean;
   /** A change needs a restart. */
   readonly 'x-restart': boolean;
-  /** The variable that sets it. */
+  /** The environment variable for it. */
   readonly 'x-environment': string;
 };
 

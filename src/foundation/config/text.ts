@@ -9,9 +9,9 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /**
- * A value from the text of an environment variable, a flag or a command line: lists of texts are
- * separated by commas, `turn_servers` is a JSON array. The result still has to be checked; text
- * that cannot be read is returned as it is, so that the check names the type that it should have.
+ * Parses the text of an environment variable, a flag or a command line. Lists are separated by commas, and
+ * `turn_servers` is a JSON array. The result still needs validation. Text that cannot be parsed is returned unchanged,
+ * so that validation reports the expected type.
  */
 export function fromText(key: ConfigKey, text: string): unknown {
   const schema = ConfigSchema.properties[key];

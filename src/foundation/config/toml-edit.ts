@@ -1,33 +1,34 @@
 /**
- * Changes keys of a TOML text and leaves the rest of it, comments and order, as a person wrote it.
- * It reads only as much of the syntax as it takes to find where a statement begins and ends, and
- * works on text that a real parser has accepted before.
+ * Changes keys of a TOML text and preserves everything else, including comments and order. It parses only enough syntax
+ * to find the start and the end of a statement, in text that a full parser has accepted.
  */
 import { parse } from 'smol-toml';
 
-/** A value that TOML can hold in one line. */
+/** A value that fits on one line of TOML. */
 type Inline = string | number | boolean | readonly Inline[] | { readonly [member: string]: Inline };
 
 interface Statement {
-  /** First part of its full key: `turn_servers` for every line under `[[turn_servers]]`. */
+  /** First part of the full key: `turn_servers` for every line under `[[turn_servers]]`. */
   readonly root: string;
-  /** Where it stands: before any table header and not dotted, so that it is the whole value of its root. */
+  /** A top-level statement that is not dotted, so it sets the whole value of its key. */
   readonly whole: boolean;
   readonly isHeader: boolean;
   readonly line: number;
   readonly start: number;
   readonly valueStart: number;
   readonly valueEnd: number;
-  /** After its line break. */
+  /** Position after its line break. */
   readonly end: number;
 }
 
-/** The line, counted from 1, where a top-level key is first set; undefined where it is not. */
+/** The line, counted from 1, that first sets a top-level key, or undefined. */
 export function lineOf(text: string, key: string): number | undefined {
   return scan(text).find(({ root }) => root === key)?.line;
 }
 
-/** The text with the keys set. A key that was spread over `[[tables]]` becomes one line; theirs and their comments go. */
+/**
+ * The text with the keys set. A key that used `[[tables]]` becomes one line; the tables and their comments are removed.
+ */
 export function setKeys(text: string, values: ReadonlyMap<string, Inline>): string {
   let result = text;
   for (const [key, value] of values) result = setKey(result, key, inline(value));
@@ -42,7 +43,7 @@ function setKey(text: string, key: string, value: string): string {
   return insert(without(text, key), `${key} = ${value}`);
 }
 
-/** The text with a line more behind the last one that stands before any table. */
+/** The text with a new line after the last line before any table. */
 function insert(text: string, pair: string): string {
   const statements = scan(text);
   const tables = statements.findIndex(({ isHeader }) => isHeader);
@@ -53,7 +54,7 @@ function insert(text: string, pair: string): string {
   return `${text.slice(0, at)}${gap}${pair}${eol}${text.slice(at)}`;
 }
 
-/** The text without the statements of a key, nor what stands between those of one table. */
+/** The text without the statements of a key. Everything between the statements of one table is removed too. */
 function without(text: string, key: string): string {
   let result = '';
   let kept = 0;
@@ -69,7 +70,7 @@ function without(text: string, key: string): string {
 }
 
 function inline(value: Inline): string {
-  // JSON's strings, numbers and booleans are TOML's, as long as no text holds DEL or half a surrogate pair.
+  // Strings, numbers and booleans of JSON are valid TOML, unless a text contains DEL or half a surrogate pair.
   if (typeof value !== 'object') return JSON.stringify(value);
   if (isList(value)) return `[${value.map(inline).join(', ')}]`;
   const members = Object.entries(value).map(([name, member]) => `${name} = ${inline(member)}`);
@@ -124,14 +125,14 @@ function endOfLine(text: string, from: number): number {
   return lineBreak < 0 ? text.length : lineBreak;
 }
 
-/** Position of the `=` behind a key. */
+/** Position of the `=` after a key. */
 function endOfKey(text: string, from: number): number {
   let at = from;
   while (at < text.length && text[at] !== '=') at = isQuote(text[at]) ? endOfString(text, at) : at + 1;
   return at;
 }
 
-/** Position after the last character of a value, or of a table header. */
+/** Position after the last character of a value or a table header. */
 function endOfValue(text: string, from: number): number {
   let depth = 0;
   let end = from;
@@ -163,7 +164,7 @@ function endOfString(text: string, from: number): number {
   let at = from + delimiter.length;
   while (at < text.length && !text.startsWith(delimiter, at)) at += quote === '"' && text[at] === '\\' ? 2 : 1;
   at += delimiter.length;
-  // A multi-line string may end with one or two quotes of its own before the three that close it.
+  // A multi-line string may contain one or two quotes directly before its three closing quotes.
   if (delimiter === triple && text[at] === quote) at += text[at + 1] === quote ? 2 : 1;
   return at;
 }

@@ -1,4 +1,4 @@
-/** Checks values one key at a time. A problem is told without the value, which may be a secret. */
+/** Validates values one key at a time. Errors do not contain the value, which may be a secret. */
 import { isAbsolute } from 'node:path';
 import { Default, Errors } from 'typebox/value';
 import { hostOfUrl, isEveryInterface, isHost, isLoopbackHost, parseAddress } from '../address.ts';
@@ -6,20 +6,20 @@ import { parseContact } from '../contact.ts';
 import { NETWORK_NAME } from '../domain/directory.ts';
 import { type Config, type ConfigKey, ConfigSchema, NO_FILES_ROOT, type TurnServer } from './schema.ts';
 
-/** A value that fits its key, or what is wrong with it: a phrase that follows the key's name. */
+/** A valid value, or its problem: a phrase that follows the key's name. */
 export type Checked = { readonly value: Config[ConfigKey] } | { readonly problem: string };
 
 /** Characters of a bearer token (RFC 6750). */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-/** Shortest `api_token`, characters: with fewer, guessing over a network has a chance. */
+/** Shortest `api_token`, characters. A shorter one can be guessed over a network. */
 const MIN_TOKEN_LENGTH = 8;
 const TURN_URL = /^turns?:(\[[^\]]+\]|[^:?[\]]+)(?::(\d{1,5}))?(?:\?transport=(?:udp|tcp))?$/;
-/** Control characters, line and paragraph separators: no value has a use for them. */
+/** Control characters, line and paragraph separators, which no value needs. */
 const CONTROL = /[\p{Cc}\u2028\u2029\p{Cs}]/u;
 
 const ADDRESS_PROBLEM = 'must be host:port, [ipv6]:port or :port';
 
-/** The value in its final form (defaults of nested members filled in, frozen), or the problem. */
+/** The final value, frozen and with defaults of nested members, or the problem. */
 export function checkValue(key: ConfigKey, raw: unknown): Checked {
   const schema = ConfigSchema.properties[key];
   const error = Errors(schema, raw).find(({ keyword }) => keyword !== 'boolean');
@@ -33,7 +33,7 @@ export function checkValue(key: ConfigKey, raw: unknown): Checked {
     return { problem: `${where}${error.message}` };
   }
   const value = Default(schema, structuredClone(raw)) as Config[ConfigKey];
-  const problem = hasControl(value) ? 'must not hold control characters' : (CHECKS[key]?.(value as never) ?? null);
+  const problem = hasControl(value) ? 'must not contain control characters' : (CHECKS[key]?.(value as never) ?? null);
   return problem === null ? { value: freeze(value) } : { problem };
 }
 
@@ -47,7 +47,7 @@ function freeze<T>(value: T): T {
   return Object.freeze(value);
 }
 
-/** What the schema of a key does not say; left out where it says all. */
+/** Rules that the schema of a key does not contain. */
 type Checks = { readonly [K in ConfigKey]?: (value: Config[K]) => string | null };
 
 const optional = (check: (text: string) => string | null) => (text: string) => (text === '' ? null : check(text));
@@ -63,7 +63,7 @@ const CHECKS: Checks = {
     const wrong = list.findIndex((entry) => parseContact(entry) === null);
     return wrong < 0
       ? null
-      : `at ${wrong} must be a host or host:port, with a port of 1 to 65535; "<node aid>@" may stand before it`;
+      : `at ${wrong} must be a host or host:port with a port of 1 to 65535; "<node aid>@" may precede it`;
   },
   network: optional((name) =>
     NETWORK_NAME.test(name) ? null : 'must be 1 to 63 of a-z, 0-9, ".", "-" and "_", and start with a letter or digit',
@@ -73,7 +73,7 @@ const CHECKS: Checks = {
   api_token: optional((token) =>
     token.length >= MIN_TOKEN_LENGTH && TOKEN.test(token)
       ? null
-      : `must be ${MIN_TOKEN_LENGTH} or more of letters, digits and "-._~+/", "=" only at the end`,
+      : `must be ${MIN_TOKEN_LENGTH} or more letters, digits and "-._~+/", with "=" only at the end`,
   ),
   key_dir: optional(path),
   turn_servers: (servers) => {
@@ -95,8 +95,8 @@ function checkTurnServer(server: TurnServer): string | null {
   const [, name = '', port = '3478'] = TURN_URL.exec(server.url) ?? [];
   if (!isRemoteAddress(`${name}:${port}`)) return '.url must be turn:host:port or turns:host:port';
   const { credential_type: type } = server;
-  if (type === 'static' && server.username === '') return '.username is needed with credential_type static';
-  if (type !== 'rest_api' && server.credential === '') return `.credential is needed with credential_type ${type}`;
+  if (type === 'static' && server.username === '') return '.username is required with credential_type static';
+  if (type !== 'rest_api' && server.credential === '') return `.credential is required with credential_type ${type}`;
   if (type === 'rest_api' && !isCredentialUrl(server.credential_url)) {
     return '.credential_url must be an https address, or http on this machine, with credential_type rest_api';
   }
@@ -105,7 +105,7 @@ function checkTurnServer(server: TurnServer): string | null {
     : null;
 }
 
-/** A password in clear text must not cross a network. */
+/** A clear-text password must not cross a network. */
 function isCredentialUrl(text: string): boolean {
   const url = URL.parse(text);
   if (url === null) return false;
@@ -113,27 +113,30 @@ function isCredentialUrl(text: string): boolean {
 }
 
 /**
- * What is wrong with keys taken together: the key to change and a sentence; null where nothing is.
- * An open API beyond loopback would give every agent of this node to the network.
+ * A problem between several keys: the key to change and a sentence, or null. An open API on a network would give every
+ * agent of this node to others.
  */
 export function checkTogether(config: Config): { readonly key: ConfigKey; readonly problem: string } | null {
   const api = parseAddress(config.api_addr);
   if (config.api_token === '' && (api === null || !isLoopbackHost(api.host))) {
     return {
       key: 'api_token',
-      problem: 'is needed when api_addr is not a loopback address: set one, or use 127.0.0.1',
+      problem: 'is required if api_addr is not a loopback address: set a token, or use 127.0.0.1',
     };
   }
   if (config.api_token === '' && config.require_local_token) {
-    return { key: 'api_token', problem: 'is needed with require_local_token' };
+    return { key: 'api_token', problem: 'is required with require_local_token' };
   }
   const dht = parseAddress(config.listen_addr);
   const quic = parseAddress(config.quic_listen_addr);
   if (dht?.port === 65_535 && quic === null) {
-    return { key: 'quic_listen_addr', problem: 'is needed when listen_addr has port 65535: there is no port after it' };
+    return {
+      key: 'quic_listen_addr',
+      problem: 'is required if listen_addr has port 65535, because there is no next port',
+    };
   }
   if (dht !== null && quic !== null && dht.port !== 0 && dht.port === quic.port && overlap(dht.host, quic.host)) {
-    return { key: 'quic_listen_addr', problem: 'must not be the same UDP port as listen_addr' };
+    return { key: 'quic_listen_addr', problem: 'must not be the UDP port of listen_addr' };
   }
   return null;
 }

@@ -50,7 +50,7 @@ function* examineConfiguration(configuration: unknown): Generator<Finding> {
   if (overridden !== '') yield config.info(`set by a flag or the environment, not by config.toml: ${overridden}`);
 }
 
-/** A failed check is a finding too, and the other checks go on. */
+/** A failed check is a finding too, and the other checks continue. */
 async function attempt(check: Finding['check'], work: Promise<readonly Finding[]>): Promise<readonly Finding[]> {
   try {
     return await work;

@@ -7,7 +7,7 @@ export interface HeartbeatDependencies {
   readonly record: (aid: Aid) => void;
   /** The acting local agent: the named one, or the only one. */
   readonly localAid: (named: Aid | undefined) => Aid;
-  /** The local agent of a tunnel; undefined if there is no such tunnel. */
+  /** The local agent of a tunnel; undefined if the tunnel does not exist. */
   readonly tunnelAid: (id: string) => Aid | undefined;
 }
 

@@ -13,7 +13,7 @@ export interface NodeHandlerDependencies {
   readonly config: Pick<ConfigService, 'redacted' | 'overrides' | 'restartRequired' | 'patch'>;
   readonly filesRoot: {
     /**
-     * Changes the folder for objects at once, and in config.toml.
+     * Changes the folder for objects now, and in config.toml.
      * @returns the folder in use, and the objects that stay in the previous one
      * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
      */

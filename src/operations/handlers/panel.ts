@@ -9,7 +9,7 @@ export interface PanelHandlerDependencies {
   readonly logins: Pick<PanelLogins, 'redeem' | 'begin' | 'list' | 'end'>;
   /** Creates a code, and the address that opens the panel with it. */
   readonly login: () => { readonly code: string; readonly url: string; readonly expiresAt: number };
-  /** True for the API token; never if there is none. */
+  /** True if the text is the API token. False without a token. */
   readonly isApiToken: (text: string) => boolean;
 }
 

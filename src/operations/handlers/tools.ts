@@ -4,7 +4,7 @@ import type { CallContext, Handlers } from '../operation.ts';
 import type { ToolTable } from '../tool-call.ts';
 import { TOOL_ERROR_STATUS, type toolOperations } from '../tools.ts';
 
-/** A tool has one status of success. The one that the operation sets is ignored. */
+/** A tool has one status of success, so the status that the operation sets is ignored. */
 function contextOf(context: CallContext): CallContext {
   const { origin, signal } = context;
   return {

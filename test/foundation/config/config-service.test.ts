@@ -108,7 +108,7 @@ test('a file that is no text, too large or unreadable is refused', (t) => {
   writeFileSync(file, new Uint8Array([0xff, 0xfe, 0x00]));
   assert.throws(open, refusal(/cannot be read as UTF-8/));
   writeFileSync(file, '#'.repeat(300_000));
-  assert.throws(open, refusal(/is over 262144 bytes/));
+  assert.throws(open, refusal(/is larger than 262144 bytes/));
   mkdirSync(`${file}.d`);
   assert.throws(setUp(t, undefined, { file: `${file}.d` }).open, refusal(/EISDIR/));
 });
@@ -121,16 +121,19 @@ test('an open API beyond loopback does not start', (t) => {
   for (const api_addr of ['0.0.0.0:2121', ':2121', '[::]:0', '192.0.2.1:80', 'example.org:80']) {
     assert.throws(
       setUp(t, `api_addr = "${api_addr}"`).open,
-      refusal(/^configuration: api_token is needed when api_addr is not a loopback/, { key: 'api_token' }),
+      refusal(/^configuration: api_token is required if api_addr is not a loopback/, { key: 'api_token' }),
     );
     assert.equal(setUp(t, `api_addr = "${api_addr}"\napi_token = "${TOKEN}"`).open().current.api_addr, api_addr);
   }
-  assert.throws(setUp(t, 'require_local_token = true').open, refusal(/needed with require_local_token/));
+  assert.throws(setUp(t, 'require_local_token = true').open, refusal(/required with require_local_token/));
 });
 
 test('UDP ports that collide do not start', (t) => {
-  assert.throws(setUp(t, 'listen_addr = ":65535"').open, refusal(/quic_listen_addr is needed/));
-  assert.throws(setUp(t, 'listen_addr = ":9"\nquic_listen_addr = "127.0.0.1:9"').open, refusal(/same UDP port/));
+  assert.throws(setUp(t, 'listen_addr = ":65535"').open, refusal(/quic_listen_addr is required/));
+  assert.throws(
+    setUp(t, 'listen_addr = ":9"\nquic_listen_addr = "127.0.0.1:9"').open,
+    refusal(/UDP port of listen_addr/),
+  );
   for (const text of [
     'listen_addr = "127.0.0.1:9"\nquic_listen_addr = "127.0.0.2:9"',
     'listen_addr = ":0"\nquic_listen_addr = ":0"',
@@ -201,11 +204,15 @@ test('a patch is all or nothing', (t) => {
     [{ log_level: 'debug', disable_upnp: 'true' }, /^request: disable_upnp must be boolean/, 'disable_upnp'],
     [{ log_level: 'debug', bootstrap: 'a:1' }, /^request: bootstrap must be array/, 'bootstrap'],
     [{ log_level: 'debug', api_token: null }, /^request: api_token must be string/, 'api_token'],
-    [{ log_level: 'debug', api_addr: '0.0.0.0:1' }, /api_token is needed/, 'api_token'],
+    [{ log_level: 'debug', api_addr: '0.0.0.0:1' }, /api_token is required/, 'api_token'],
     [{ log_level: 'verbose' }, /must be one of: debug, info/, 'log_level'],
   ];
   for (const key of CONFIG_KEYS.filter((name) => !PATCHABLE_KEYS.has(name))) {
-    bad.push([{ log_level: 'debug', [key]: service.current[key] }, /cannot be changed here: edit config\.toml/, key]);
+    bad.push([
+      { log_level: 'debug', [key]: service.current[key] },
+      /cannot be changed over the API: edit config\.toml/,
+      key,
+    ]);
   }
   for (const [partial, pattern, key] of bad) {
     assert.throws(() => service.patch(partial), refusal(pattern, { key }));
@@ -242,7 +249,7 @@ test('what a person wrote into the file meanwhile stays, or stops the patch wher
 test('the API never becomes open while it still listens beyond loopback', (t) => {
   const service = setUp(t, `api_addr = "0.0.0.0:2121"\napi_token = "${TOKEN}"\n`).open();
   assert.deepEqual(service.patch({ api_addr: '127.0.0.1:2121' }).restart_required, ['api_addr']);
-  assert.throws(() => service.patch({ api_token: '' }), refusal(/api_token is needed/));
+  assert.throws(() => service.patch({ api_token: '' }), refusal(/api_token is required/));
   assert.equal(service.current.api_token, TOKEN);
 });
 
@@ -301,7 +308,7 @@ test('a redacted secret cannot be sent on to another server', (t) => {
     { ...b, credential_url: 'https://evil.example/?***' },
     { ...b, credential_url: 'https://evil.example/' },
   ]) {
-    assert.throws(() => service.patch({ turn_servers: [entry] }), refusal(/turn_servers at 0 has a redacted secret/));
+    assert.throws(() => service.patch({ turn_servers: [entry] }), refusal(/turn_servers at 0 contains a redacted secret/));
   }
 });
 
@@ -351,13 +358,13 @@ test('a patch that only a flag keeps from stopping the next start is refused', (
   const flags = { api_addr: '127.0.0.1:2121' };
   const { open, read } = setUp(t, 'log_level = "info"\n', { flags });
   const service = open();
-  assert.throws(() => service.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is needed/));
+  assert.throws(() => service.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is required/));
   assert.equal(read(), 'log_level = "info"\n');
   service.patch({ api_addr: '0.0.0.0:2121', api_token: TOKEN });
-  assert.throws(() => service.patch({ api_token: '' }), refusal(/api_token is needed/));
+  assert.throws(() => service.patch({ api_token: '' }), refusal(/api_token is required/));
   // The same with a variable; a token that only a variable sets is there at the next start.
   const set = setUp(t, '', { environment: { SVCD_API_ADDR: '127.0.0.1:1' } }).open();
-  assert.throws(() => set.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is needed/));
+  assert.throws(() => set.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is required/));
   const secret = setUp(t, '', { environment: { SVCD_API_TOKEN: TOKEN }, flags }).open();
   assert.equal(secret.patch({ api_addr: '0.0.0.0:2121' }).ok, true);
   // What was wrong in the file before refuses no other change.

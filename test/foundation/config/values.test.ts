@@ -111,7 +111,7 @@ test('fills in the members of a TURN server and freezes the value', () => {
 test('says where in a list the fault is', () => {
   assert.deepEqual(checkValue('bootstrap', ['a:1', 2]), { problem: 'at 1 must be string' });
   assert.deepEqual(checkValue('bootstrap', ['a:1', 'b c']), {
-    problem: 'at 1 must be a host or host:port, with a port of 1 to 65535; "<node aid>@" may stand before it',
+    problem: 'at 1 must be a host or host:port with a port of 1 to 65535; "<node aid>@" may precede it',
   });
   assert.deepEqual(checkValue('turn_servers', [{ url: 'turn:a', x: 1 }]), {
     problem: 'at 0 has the unknown member "x"',

@@ -47,7 +47,7 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
     );
   if (probe.published_seq !== null && probe.published_seq > agent.seq)
     return publication.fail(
-      `${name} also runs elsewhere: the network has seq ${probe.published_seq}, this node published ${agent.seq}`,
+      `${name} also runs on another node: the network has seq ${probe.published_seq}, this node published ${agent.seq}`,
       `Delete the agent on the other node, or take it over here: ${publish}`,
     );
   if (!probe.dht_ok)

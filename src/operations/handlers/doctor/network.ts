@@ -61,7 +61,7 @@ function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
       'It also finds only nodes on this machine. Set listen_addr to an address that is not loopback, or set fallback_host.',
     );
   if (urls.some(isPublicHost) || helpers.length > 0) return null;
-  return reachability.info(`this node publishes only addresses of its own network: ${told.join(', ')}`);
+  return reachability.info(`this node publishes only local addresses: ${told.join(', ')}`);
 }
 
 function examineNat({ dht_peers, dht_clients, nat_type, nat_type_label, port_mapping, helpers }: Checked): Finding {
@@ -104,7 +104,7 @@ function pinnedNode(contact: string): string | null {
 }
 
 /**
- * Problems of the contacts. One working address of a node is enough, because an invitation also names those of its LAN.
+ * Problems of the contacts. One working address of a node is enough, because an invitation also contains LAN addresses.
  */
 export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Finding[] {
   const network = findingsOf('network');
