@@ -1,7 +1,6 @@
 /**
- * Ten thousand agents on one daemon: how long their registry and renewal take to start, whether
- * renewing all of them (they are overdue) holds up the event loop, and what a look at them costs.
- * The network is a stub: what is measured is the daemon's own share.
+ * Ten thousand agents on one daemon: start time of registry and renewal, event loop stalls while all overdue agents are
+ * renewed, and the cost of reading an agent. The network is a stub, so only the daemon's own work is measured.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -58,7 +57,7 @@ function stubNetwork(): Records & { published: number } {
   };
 }
 
-/** Agents of which each was published two hours ago. */
+/** Agents that were all published two hours ago. */
 async function populate(directory: string): Promise<void> {
   const store = Store.open(join(directory, 'node.db'), MIGRATIONS, 'normal');
   const keys = await KeyStore.open({ directory: join(directory, 'keys') }, { log: silentLog });

@@ -25,7 +25,7 @@ async function plainHttp(target?: number): Promise<{ port: number; stop: () => v
 
 const agent = new Agent({ keepAlive: true, maxSockets: PARALLEL });
 
-function once200({ url, method, body }: Target): Promise<void> {
+function requestOk({ url, method, body }: Target): Promise<void> {
   return new Promise((resolve, reject) => {
     const outgoing = request(url, { method, agent, headers: { 'content-type': 'application/json' } }, (answer) => {
       answer.resume();
@@ -38,13 +38,13 @@ function once200({ url, method, body }: Target): Promise<void> {
   });
 }
 
-/** Milliseconds of each of `SAMPLES` requests, one after the other. */
+/** Milliseconds of each of `SAMPLES` sequential requests. */
 async function latencies(target: Target): Promise<number[]> {
   const samples: number[] = [];
-  for (let i = 0; i < WARM_UP; i++) await once200(target);
+  for (let i = 0; i < WARM_UP; i++) await requestOk(target);
   for (let i = 0; i < SAMPLES; i++) {
     const started = performance.now();
-    await once200(target);
+    await requestOk(target);
     samples.push(performance.now() - started);
   }
   return samples;
@@ -56,7 +56,7 @@ async function rate(target: Target): Promise<number> {
   let left = SAMPLES * 2;
   await Promise.all(
     Array.from({ length: PARALLEL }, async () => {
-      while (left-- > 0) await once200(target);
+      while (left-- > 0) await requestOk(target);
     }),
   );
   return (SAMPLES * 2 * 1000) / (performance.now() - started);
@@ -78,7 +78,7 @@ export async function run(): Promise<BenchTable> {
     body: JSON.stringify({ path: '/' }),
   };
   const cold = performance.now();
-  await once200(fetched);
+  await requestOk(fetched);
   const coldMs = performance.now() - cold;
   const plainTimes = await latencies(plain);
   const fetchTimes = await latencies(fetched);

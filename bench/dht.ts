@@ -7,7 +7,7 @@ import { DhtTestnet, type TestNode } from '../test/support/testnet-dht.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
 const NODES = 60;
-/** A node's table holds at most 20 of each half of the network, so not all of the others. */
+/** A routing table has at most 20 nodes of each half of the network, so it does not contain all nodes. */
 const SETTLED_PEERS = 30;
 const SAMPLES = 150;
 const WARM_UP = 30;
@@ -102,7 +102,7 @@ export async function run(): Promise<BenchTable> {
   const same = await discover([at(net.nodes, 3)], key, LISTS);
   rows.push(latency('the same again from one node', same, 0.5, 50));
 
-  // The kill is silent: nobody is told, as with SIGKILL.
+  // The kill is silent, as with SIGKILL: no node is notified.
   for (const node of net.nodes.filter((_, i) => i % 3 === 1)) await net.kill(node);
   const deadReads = await resolve(net.nodes, alive.published);
   rows.push(

@@ -1,4 +1,4 @@
-/** A thousand subscribers of event streams over HTTP, half of them of one agent, half of the node. */
+/** A thousand subscribers of event streams over HTTP, half for one agent and half for the node. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -23,7 +23,7 @@ function subscribe(port: number, path: string, ages: number[], counted: (events:
       for (let at = chunk.indexOf(MARK); at >= 0; at = chunk.indexOf(MARK, at + 1)) events++;
       if (events === 0) return;
       counted(events);
-      // The oldest of what came together waited longest.
+      // The oldest event of a batch waited the most.
       const at = chunk.indexOf(TIME);
       if (at >= 0) ages.push(Date.now() - Date.parse(chunk.toString('latin1', at + 6, at + 6 + ISO_LENGTH)));
     });

@@ -1,4 +1,4 @@
-/** What evidence adds to a call: the same call by two agents of one node, in turns, one of which signs. */
+/** The cost of evidence per call: the same call by two agents of one node, alternating. One of them signs. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { TestDaemon } from '../test/support/daemon.ts';
@@ -7,7 +7,7 @@ import { type BenchTable, quantile } from './table.ts';
 
 const WARM_UP = 200;
 const SAMPLES = 2000;
-/** What evidence may add to a call, milliseconds. */
+/** Maximum cost of evidence per call, milliseconds. */
 const AIM_MS = 0.5;
 
 async function plainHttp(): Promise<{ port: number; stop: () => void }> {

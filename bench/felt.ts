@@ -1,8 +1,8 @@
 /**
- * What a person or an agent waits for: one small thing at a time, of svcd and, where `SVCD_BENCH_A2AL` names its
- * program, of A2AL in turns with it; where `SVCD_BENCH_BEFORE` names another checkout, of that one. The ratio is the median
- * of the pairs that were taken one after the other. Without either the yardstick is one request to a plain Node service,
- * made behind each step: it says how quick the machine is. `BENCH_FELT` names the parts to run, separated by commas; left out: all.
+ * Perceived latency: one small operation at a time. Compares svcd in alternation with A2AL (`SVCD_BENCH_A2AL` names its
+ * program), or with another checkout (`SVCD_BENCH_BEFORE`). The ratio is the median of consecutive pairs. Without
+ * either, the yardstick is a request to a plain Node service after each step, which shows the speed of the machine.
+ * `BENCH_FELT` selects parts, separated by commas.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,16 +14,19 @@ import { chat, notes, publishing, type Step, type Taken } from './felt/messages.
 import { cpuMs, type FeltNetwork, otherNetwork, svcdNetwork, YARDSTICK } from './felt/nodes.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
-/** Nodes of a network: publishing, notes and chat ask many; calls and tunnels concern two, beside the one that they know. */
+/**
+ * Nodes of a network. Publishing, notes and chat query many nodes. Calls and tunnels need two, and their common
+ * bootstrap node.
+ */
 const NODES = 8;
-const FEW_NODES = 3;
+const SMALL_NETWORK_NODES = 3;
 /** Milliseconds between two looks whether all nodes are at rest, the CPU time that they may take meanwhile, and for all looks. */
 const LOOK_MS = 100;
 const RESTING_CPU_MS = 10;
 const MAX_REST_MS = 3000;
 
-/** Milliseconds that are wanted of the median, whatever the other product takes; of everything else, to be ahead of it. */
-const WANTED_MS: ReadonlyMap<string, number> = new Map([
+/** Targets for the median in milliseconds, even without another product. The target of all other rows is a ratio of at most 1. */
+const TARGET_MS: ReadonlyMap<string, number> = new Map([
   ['publish, first', 15],
   ['publish again', 15],
   ['register a service', 15],
@@ -40,7 +43,10 @@ interface Part {
   readonly nodes: number;
   readonly warmUp: number;
   readonly samples: number;
-  /** Whether what follows an answer is over before the next step: its CPU time counts, and it is in nobody's way. */
+  /**
+   * True if work that follows an answer must finish before the next step, so that its CPU time counts and does not
+   * delay others.
+   */
   readonly rests?: boolean;
   readonly make: (network: FeltNetwork) => Promise<Step>;
 }
@@ -68,7 +74,7 @@ async function rest(networks: readonly FeltNetwork[]): Promise<void> {
   }
 }
 
-/** What was tried; null where the other product, which gives up under load, fails at it. */
+/** The result of an attempt, or null: the other product fails under load. */
 async function attempt<T>({ name }: FeltNetwork, work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
@@ -79,14 +85,14 @@ async function attempt<T>({ name }: FeltNetwork, work: () => Promise<T>): Promis
   }
 }
 
-/** Milliseconds that a plain Node service at a port takes to answer one request. */
+/** Milliseconds that a plain Node service needs for one request. */
 async function plainMs(port: number): Promise<number> {
   const started = performance.now();
   await call(port, 'GET', '/');
   return performance.now() - started;
 }
 
-/** All samples of a part, of each network by what was measured, and where there is one network, those of the plain service. */
+/** All samples of a part by network and measurement. With one network, the plain service's as well. */
 async function measure(
   { make, warmUp, samples, rests = false }: Part,
   networks: readonly FeltNetwork[],
@@ -134,8 +140,8 @@ function rowsOf(
 ): BenchRow[] {
   const row = (p: number, name: string): BenchRow => {
     const value = quantile(own, p);
-    const wanted = WANTED_MS.get(what);
-    const ofItself = p === 0.5 && wanted !== undefined ? { aim: `≤ ${wanted} ms`, ok: value <= wanted } : {};
+    const targetMs = TARGET_MS.get(what);
+    const ofItself = p === 0.5 && targetMs !== undefined ? { aim: `≤ ${targetMs} ms`, ok: value <= targetMs } : {};
     if (other === undefined) {
       const compared = plain.length === 0 ? {} : { yardstick: quantile(plain, p), ratio: value / quantile(plain, p) };
       return { what: `${what}, ${name}`, value, unit: 'ms', ...compared, ...ofItself };
@@ -148,13 +154,15 @@ function rowsOf(
             0.5,
           )
         : value / yardstick;
-    const aim = wanted === undefined ? { aim: '≤ 1 ×', ok: ratio <= 1 } : ofItself;
+    const aim = targetMs === undefined ? { aim: '≤ 1 ×', ok: ratio <= 1 } : ofItself;
     return { what: `${what}, ${name}`, value, unit: 'ms', yardstick, ratio, ...aim };
   };
   return [row(0.5, 'p50'), row(0.99, 'p99')];
 }
 
-/** Parts in networks of the same size, and the load that they ended with; whatever fails, no daemon stays behind. */
+/**
+ * Runs parts in networks of the same size, and records the load at the end. Daemons are stopped after a failure too.
+ */
 async function rowsOfNetworks(nodes: number, parts: readonly Part[], plainPort: number): Promise<BenchRow[]> {
   const networks: FeltNetwork[] = [];
   try {
@@ -185,38 +193,38 @@ export async function run(): Promise<BenchTable> {
     { name: 'chat', nodes: NODES, warmUp: 400, samples: 200, make: chat },
     {
       name: 'fetch',
-      nodes: FEW_NODES,
+      nodes: SMALL_NETWORK_NODES,
       warmUp: 2000,
       samples: 600,
       make: async (network) => (await fetches(network, web.port)).one,
     },
     {
       name: 'fetches',
-      nodes: FEW_NODES,
+      nodes: SMALL_NETWORK_NODES,
       warmUp: 5,
       samples: 10,
       make: async (network) => (await fetches(network, web.port)).many,
     },
     {
       name: 'tunnel',
-      nodes: FEW_NODES,
+      nodes: SMALL_NETWORK_NODES,
       warmUp: 4000,
       samples: 1500,
       make: async (network) => (await tunnels(network, echo.port)).roundTrip,
     },
     {
       name: 'connect',
-      nodes: FEW_NODES,
+      nodes: SMALL_NETWORK_NODES,
       warmUp: 1500,
       samples: 300,
       make: async (network) => (await tunnels(network, echo.port)).connection,
     },
   ];
-  const wanted = process.env['BENCH_FELT']?.split(',') ?? all.map(({ name }) => name);
+  const selected = process.env['BENCH_FELT']?.split(',') ?? all.map(({ name }) => name);
   const rows: BenchRow[] = [];
   try {
     for (const [nodes, parts] of Map.groupBy(
-      all.filter(({ name }) => wanted.includes(name)),
+      all.filter(({ name }) => selected.includes(name)),
       (part) => part.nodes,
     ))
       rows.push(...(await rowsOfNetworks(nodes, parts, web.port)));
@@ -224,9 +232,9 @@ export async function run(): Promise<BenchTable> {
     web.stop();
     echo.stop();
   }
-  rows.push({ what: 'load of the machine, of the last minute', value: loadavg()[0] ?? 0, unit: '' });
+  rows.push({ what: 'load average of the machine, one minute', value: loadavg()[0] ?? 0, unit: '' });
   return {
-    title: `What is felt; yardstick: ${YARDSTICK ?? 'one request to a plain Node service'} in the same run, in turns`,
+    title: `Perceived latency; yardstick: ${YARDSTICK ?? 'one request to a plain Node service'} in the same run, in turns`,
     rows,
   };
 }

@@ -1,7 +1,7 @@
 /**
- * Floods by strangers, one after the other, over a daemon in a process of its own: how long `/health` takes meanwhile
- * beside a plain Node server that nobody floods, how much more memory the daemon holds, and whether the honest are
- * served. `FLOODS=name,…` pours only some; `FLOODS_PROFILE=directory` keeps a profile of the daemon's CPU time there.
+ * Floods by strangers against a daemon in a separate process, one at a time. Measures latency of `/health` compared
+ * with a plain Node server, additional memory, and whether honest clients are served. `FLOODS=name,…` selects floods.
+ * `FLOODS_PROFILE=directory` stores CPU profiles of the daemon.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
 const MIB = 1024 * 1024;
 const FLOOD_MS = 12_000;
-/** How long the daemon is left alone after each, before its memory counts as what stays. */
+/** Idle time after each flood, before the remaining memory is measured. */
 const SETTLE_MS = 3_000;
 const SAMPLE_MS = 20;
 const CALL_MS = 250;
@@ -49,7 +49,7 @@ async function peakMib(daemon: TestDaemon, until: AbortSignal): Promise<number> 
   return peak;
 }
 
-async function said(child: ChildProcess): Promise<unknown> {
+async function nextMessage(child: ChildProcess): Promise<unknown> {
   const [message]: unknown[] = await once(child, 'message');
   return message;
 }
@@ -79,7 +79,7 @@ async function measure({ daemon, target, plainPort, call }: World, name: string 
   const child =
     name === null ? null : fork(new URL('support/flood-child.ts', import.meta.url), [name, JSON.stringify(target)]);
   const ended = child === null ? null : once(child, 'exit');
-  if (child !== null) await said(child);
+  if (child !== null) await nextMessage(child);
   const agent = new Agent({ keepAlive: true });
   const until = new AbortController();
   const question = await recordQuestion(target.dht, SERVICE);
@@ -98,7 +98,7 @@ async function measure({ daemon, target, plainPort, call }: World, name: string 
   until.abort();
   let perSecond = 0;
   if (child !== null) {
-    const answer = said(child);
+    const answer = nextMessage(child);
     child.send('enough');
     perSecond = ((await answer) as { readonly perSecond: number }).perSecond;
   }
@@ -131,7 +131,7 @@ function rowsOf(
   );
   const more = peak - before;
   return [
-    { what: `${name}, poured`, value: perSecond, unit: '/s' },
+    { what: `${name}, sent`, value: perSecond, unit: '/s' },
     { what: '  /health p50', value: ours50, unit: 'ms', yardstick: quantile(plain.times, 0.5) },
     {
       what: '  /health p99',
@@ -141,8 +141,14 @@ function rowsOf(
       aim: `≤ ${P99_AIM_MS} ms`,
       ok: p99 <= P99_AIM_MS,
     },
-    { what: '  more memory', value: more, unit: 'MiB', aim: `≤ ${MEMORY_AIM_MIB} MiB`, ok: more <= MEMORY_AIM_MIB },
-    { what: '  more memory that stays', value: after - before, unit: 'MiB' },
+    {
+      what: '  additional memory',
+      value: more,
+      unit: 'MiB',
+      aim: `≤ ${MEMORY_AIM_MIB} MiB`,
+      ok: more <= MEMORY_AIM_MIB,
+    },
+    { what: '  additional memory afterwards', value: after - before, unit: 'MiB' },
     { what: '  honest requests served', value: unserved * 100, unit: '%', aim: '≥ 99 %', ok: unserved >= 0.99 },
   ];
 }
@@ -159,7 +165,7 @@ async function targetOf(daemon: TestDaemon): Promise<Target> {
 
 export async function run(): Promise<BenchTable> {
   const plain = fork(new URL('support/plain-http.ts', import.meta.url));
-  const { port: plainPort } = (await said(plain)) as { readonly port: number };
+  const { port: plainPort } = (await nextMessage(plain)) as { readonly port: number };
   const env = { SVCD_LOG_LEVEL: 'warn' };
   const directory = process.env['FLOODS_PROFILE'];
   const profile = directory === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${directory}`];
@@ -182,5 +188,5 @@ export async function run(): Promise<BenchTable> {
     if (only === undefined || only.some((part) => name.includes(part)))
       rows.push(...rowsOf(name, await measure(world, name)));
   plain.disconnect();
-  return { title: 'Floods by one source; yardstick: a plain Node server that nobody floods', rows };
+  return { title: 'Floods by one source; yardstick: a plain Node server without a flood', rows };
 }

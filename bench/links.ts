@@ -15,7 +15,7 @@ const OPENS = 500;
 const AT_ONCE = 20;
 const LOOPBACK = '127.0.0.1';
 const BULK_AIM = 0.2;
-/** What the TCP peer does with a connection, as its first byte says. */
+/** The task of a TCP connection, from its first byte. */
 const TCP = { echo: 1, swallow: 2, give: 3 } as const;
 
 /** The TCP peer: the same three services as the agent of link-process.ts. */
@@ -50,7 +50,7 @@ async function echoOnce(stream: Duplex): Promise<void> {
   stream.end();
 }
 
-/** MiB per second of what `transfer` moves. */
+/** MiB per second of `transfer`. */
 async function rate(transfer: () => Promise<void>): Promise<number> {
   const start = performance.now();
   await transfer();
@@ -113,12 +113,7 @@ export async function run(): Promise<BenchTable> {
     { what: 'first link to a node: dial, hello, proofs, 1 byte echoed', unit: 'ms', value: cold },
     against('open a warm link, 1 byte echoed, p50', 'ms', quantile(links, 0.5), quantile(sockets, 0.5)),
     against('open a warm link, 1 byte echoed, p99', 'ms', quantile(links, 0.99), quantile(sockets, 0.99)),
-    against(
-      'new links, one after the other',
-      '/s',
-      await perSecond(OPENS, 1, echoLink),
-      await perSecond(OPENS, 1, echoTcp),
-    ),
+    against('new links, sequential', '/s', await perSecond(OPENS, 1, echoLink), await perSecond(OPENS, 1, echoTcp)),
     against(
       `new links, ${AT_ONCE} at a time`,
       '/s',

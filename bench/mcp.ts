@@ -94,7 +94,7 @@ interface Target {
   readonly call: Do;
 }
 
-/** The best of some rounds of each, in turns: what else the machine does falls on all of them. */
+/** The best of several rounds, alternating, so that other work on the machine affects all equally. */
 async function measure(targets: readonly Target[]): Promise<PacedResult[]> {
   for (const { call } of targets)
     for (let i = 0; i < WARM_UP; i += PARALLEL) await Promise.all(Array.from({ length: PARALLEL }, call));
@@ -109,7 +109,7 @@ async function measure(targets: readonly Target[]): Promise<PacedResult[]> {
 }
 
 /** CPU time of the daemon for one of many calls, microseconds. */
-async function cpuEach(daemon: TestDaemon, call: Do): Promise<number> {
+async function cpuPerCall(daemon: TestDaemon, call: Do): Promise<number> {
   const cpuSeconds = async (): Promise<number> => {
     const text = String((await daemon.request('GET', '/metrics')).body);
     const lines = text.matchAll(/^process_cpu_(?:user|system)_seconds_total (\S+)$/gm);
@@ -146,14 +146,14 @@ export async function run(): Promise<BenchTable> {
   const proxy = new Stdio(daemon.dataDir);
   const beside: Target[] = [
     { what: 'plain', call: plain },
-    { what: 'the same over REST', call: rest },
+    { what: 'over REST', call: rest },
     { what: 'HTTP, revision of 2026', call: modern },
     { what: 'HTTP, revisions of 2025', call: mcp(daemon, aid, false) },
     { what: 'stdio through a daemon', call: proxy.call },
   ];
   const results = await measure(beside);
-  const cpu = await cpuEach(daemon, modern);
-  const restCpu = await cpuEach(daemon, rest);
+  const cpu = await cpuPerCall(daemon, modern);
+  const restCpu = await cpuPerCall(daemon, rest);
   const rate = await closedLoad(modern, PARALLEL, CLOSED_TOTAL);
   const plainRate = await closedLoad(plain, PARALLEL, CLOSED_TOTAL);
   await proxy.stop();
@@ -173,7 +173,7 @@ export async function run(): Promise<BenchTable> {
       ...rows(beside, results),
       ...rows(alone, own),
       {
-        what: `HTTP, calls per second, ${PARALLEL} at a time`,
+        what: `HTTP, calls per second, ${PARALLEL} in parallel`,
         value: rate,
         unit: '/s',
         yardstick: plainRate,

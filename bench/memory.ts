@@ -1,4 +1,4 @@
-/** What calls with large answers leave behind in both daemons, a while after the last of them. */
+/** Memory that both daemons keep after calls with large responses. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -63,5 +63,5 @@ export async function run(): Promise<BenchTable> {
       },
     ];
   });
-  return { title: `Memory around ${CALLS} calls of 1 MiB, ${AT_ONCE} at once`, rows };
+  return { title: `Memory around ${CALLS} calls of 1 MiB, ${AT_ONCE} in parallel`, rows };
 }

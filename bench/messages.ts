@@ -1,6 +1,6 @@
 /**
- * Notes and chat between real daemons: how soon a note is an event at its recipient, how soon a
- * recipient that comes online has what waits for it, and how many chat entries pass, durable on both.
+ * Notes and chat between real daemons: time from a note to the recipient's event, time until a returning recipient has
+ * its notes, and throughput of chat entries that are durable on both sides.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { TestDaemon } from '../test/support/daemon.ts';
@@ -23,7 +23,7 @@ async function published(daemon: TestDaemon): Promise<string> {
   return aid;
 }
 
-/** Milliseconds at which events of an agent arrive, by what they carry. */
+/** Arrival times of an agent's events in milliseconds, by payload. */
 async function follow(daemon: TestDaemon, aid: string, signal: AbortSignal): Promise<Map<string, number>> {
   const arrivals = new Map<string, number>();
   const response = await fetch(`${daemon.api}/agents/${aid}/events?types=mailbox.received`, { signal });
@@ -116,7 +116,7 @@ export async function run(): Promise<BenchTable> {
     title: 'Notes and chat between daemons',
     rows: [
       {
-        what: 'note to an agent that is there, answer of send to event, p50',
+        what: 'note to an online agent, answer of send to event, p50',
         value: p50,
         unit: 'ms',
         aim: `≤ ${NOTE_AIM_MS} ms`,
@@ -133,13 +133,13 @@ export async function run(): Promise<BenchTable> {
         ok: picked <= PICKUP_AIM_MS,
       },
       {
-        what: `chat, durable on both, ${SENDERS} requests at once`,
+        what: `chat, durable on both, ${SENDERS} requests in parallel`,
         value: together,
         unit: 'entries/s',
         aim: `≥ ${CHAT_AIM_PER_S}`,
         ok: together >= CHAT_AIM_PER_S,
       },
-      { what: 'chat, one request after the other', value: alone, unit: 'entries/s' },
+      { what: 'chat, sequential requests', value: alone, unit: 'entries/s' },
     ],
   };
 }

@@ -100,7 +100,7 @@ export async function run(): Promise<BenchTable> {
       title: `An object of ${OBJECT_BYTES / MIB} MiB between two daemons, hashed and on disk`,
       rows: [
         {
-          what: 'get, beside a tunnel with the same file',
+          what: 'get; yardstick: a tunnel with the same file',
           value: rate,
           unit: 'MiB/s',
           yardstick,

@@ -1,7 +1,7 @@
 /**
- * A local address of a remote agent (`svc origin open`), through two daemons: what it adds to a small call and to the
- * beginning of a stream of events, how it carries much beside a tunnel, and what idle streams cost. Yardstick: the same
- * service directly; of transfers a tunnel to it. `BENCH_ORIGINS=idle,latency,transfers` measures some of it.
+ * A local address of a remote agent (`svc origin open`) through two daemons: added latency of a small call and of the
+ * first event of a stream, throughput compared with a tunnel, and the cost of idle streams. The yardstick is the
+ * service itself, or a tunnel for transfers. `BENCH_ORIGINS=idle,latency,transfers` selects parts.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,13 +17,13 @@ const WARM_UP = 200;
 const SAMPLES = 2000;
 const STREAM_SAMPLES = 300;
 const HELD = 1000;
-/** Opened and closed again before the memory of others is measured: what the first ones load and compile is not theirs. */
+/** Opened and closed before the measurement, so that lazily loaded code does not count. */
 const HELD_BEFORE = 128;
 const OPENED_AT_ONCE = 32;
 const SETTLE_MS = 5000;
 const TRANSFER_BYTES = 100_000_000;
 const TRANSFER_ROUNDS = 5;
-/** What an address may add to a small call, milliseconds. */
+/** Maximum added latency of a small call, milliseconds. */
 const ADDED_AIM_MS = 3;
 const TRANSFER_AIM = 0.8;
 const CALL = JSON.stringify({
@@ -70,7 +70,7 @@ async function eventsOf(port: number): Promise<IncomingMessage> {
   return stream;
 }
 
-/** Milliseconds to the first event, on a connection of its own. */
+/** Milliseconds to the first event, on a new connection. */
 async function firstEvent(port: number): Promise<number> {
   const started = performance.now();
   const stream = await eventsOf(port);
@@ -79,8 +79,12 @@ async function firstEvent(port: number): Promise<number> {
   return took;
 }
 
-/** Measures both in turns, so that whatever else runs takes from both alike. */
-async function inTurns(measure: (port: number) => Promise<number>, { direct, origin }: World, samples: number) {
+/** Measures both in alternation, so that other work affects both equally. */
+async function measureAlternating(
+  measure: (port: number) => Promise<number>,
+  { direct, origin }: World,
+  samples: number,
+) {
   const times = { direct: [] as number[], origin: [] as number[] };
   for (let i = 0; i < WARM_UP; i++) for (const port of [direct, origin]) await measure(port);
   for (let i = 0; i < samples; i++) {
@@ -104,21 +108,21 @@ async function latency(world: World): Promise<BenchRow[]> {
   };
   const used = cpuOf(world.near, world.far);
   const before = used();
-  const calls = await inTurns(called, world, SAMPLES);
+  const calls = await measureAlternating(called, world, SAMPLES);
   const cpu = ((used() - before) * 1000) / (WARM_UP + SAMPLES);
   const added = row('small call, p50', 0.5, calls);
-  const addedSeldom = row('small call, p95', 0.95, calls);
+  const addedP95 = row('small call, p95', 0.95, calls);
   const aim = `≤ ${ADDED_AIM_MS} ms`;
   rows.push({ what: '  added, p50', value: added, unit: 'ms', aim, ok: added <= ADDED_AIM_MS });
-  rows.push({ what: '  added, p95', value: addedSeldom, unit: 'ms' });
+  rows.push({ what: '  added, p95', value: addedP95, unit: 'ms' });
   rows.push({ what: '  CPU of both daemons', value: cpu, unit: 'ms' });
-  const streams = await inTurns(firstEvent, world, STREAM_SAMPLES);
+  const streams = await measureAlternating(firstEvent, world, STREAM_SAMPLES);
   row('first byte of a new stream of events, p50', 0.5, streams);
   row('first byte of a new stream of events, p95', 0.95, streams);
   return rows;
 }
 
-/** The best of the rounds of each way: whatever else runs on the machine only takes away. */
+/** The best round of each path. Other work on the machine can only slow a round down. */
 async function transfers({ near, far, origin, tunnel }: World): Promise<BenchRow[]> {
   const ways: readonly [string, HttpTransfer, string][] = [
     ['down, of a known length', get, '/bytes'],
@@ -160,7 +164,7 @@ async function transfers({ near, far, origin, tunnel }: World): Promise<BenchRow
   return rows;
 }
 
-/** Opens so many streams, some at a time. */
+/** Opens `count` streams in batches. */
 async function hold(port: number, count: number): Promise<IncomingMessage[]> {
   const streams: IncomingMessage[] = [];
   let left = count;
@@ -188,7 +192,7 @@ async function idle(world: World): Promise<BenchRow[]> {
     { what: 'idle streams of events held', value: alive, unit: '', aim: `${HELD}`, ok: alive === HELD },
     { what: '  memory of each, calling daemon', value: took[0] ?? 0, unit: 'KB' },
     { what: '  memory of each, called daemon', value: took[1] ?? 0, unit: 'KB' },
-    { what: '  a small call beside them', value: beside, unit: 'ms' },
+    { what: '  a small call meanwhile', value: beside, unit: 'ms' },
   ];
 }
 
@@ -208,10 +212,10 @@ export async function run(): Promise<BenchTable> {
   const world = { near, far, direct, origin: Number(new URL(url).port), tunnel: Number(listen.split(':')[1]) };
   // Memory first, while no daemon has been swollen by other work.
   const parts = { idle, latency, transfers };
-  const wanted = process.env['BENCH_ORIGINS']?.split(',');
+  const selected = process.env['BENCH_ORIGINS']?.split(',');
   const rows: BenchRow[] = [];
   for (const [name, measure] of Object.entries(parts))
-    if (wanted?.includes(name) !== false) rows.push(...(await measure(world)));
+    if (selected?.includes(name) !== false) rows.push(...(await measure(world)));
   kept.destroy();
   child.disconnect();
   return { title: 'A local address of an agent, through two daemons; yardstick: the same service directly', rows };

@@ -1,6 +1,6 @@
 /**
- * What the panel costs: how soon a browser shows it and what it shows, what the daemon pays while it is open, and what it
- * adds to the package. The yardstick of the daemon is the same daemon in the same state without a panel. Needs Chromium.
+ * The cost of the panel: time until a browser shows it, load on the daemon while it is open, and its size in the
+ * package. The yardstick is the same daemon without a panel. Needs Chromium.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,15 +19,15 @@ const AGENTS = 20;
 const LOADS = 9;
 /** How long the daemon is watched without and with a panel, milliseconds. */
 const WATCHED_MS = 60_000;
-/** Until a page that was opened has asked for all that it wants first, milliseconds. */
+/** Time for an opened page to finish its first requests, milliseconds. */
 const SETTLED_MS = 5_000;
 const FIRST_PAINT_MS = 400;
 const SHOWN_MS = 700;
 const MAX_CPU_PERCENT = 1;
 const MAX_MEMORY_MIB = 2;
 
-/** When something was painted first, milliseconds since the page was asked for. */
-const PAINTED = `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN`;
+/** First paint, milliseconds after navigation. */
+const FIRST_PAINT_SCRIPT = `performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN`;
 
 interface Loaded {
   readonly paintedMs: number;
@@ -46,7 +46,7 @@ async function load(browser: Browser, api: string, visits: number): Promise<Load
       await page.locator('main tbody tr').first().waitFor();
       shownMs = performance.now() - began;
     }
-    return { paintedMs: await page.evaluate<number>(PAINTED), shownMs };
+    return { paintedMs: await page.evaluate<number>(FIRST_PAINT_SCRIPT), shownMs };
   } finally {
     await context.close();
   }
@@ -83,7 +83,7 @@ function rowOf(what: string, value: number, limit: number, unit: string): BenchR
 }
 
 function sizes(): readonly BenchRow[] {
-  // A checkout keeps files of earlier builds beside them.
+  // A checkout also contains files of earlier builds.
   const manifest: { files: Record<string, string> } = JSON.parse(readFileSync(join(PANEL, 'manifest.json'), 'utf8'));
   const files = ['index.html', 'manifest.json', ...Object.keys(manifest.files)].map((file) => join(PANEL, file));
   const sum = (sizeOf: (file: string) => number): number => files.reduce((all, file) => all + sizeOf(file), 0) / KIB;

@@ -1,7 +1,7 @@
 /**
- * Tunnels over a path with delay, with and without loss, beside plain TCP over the same path. The
- * bench makes the path itself: two network namespaces, joined by tun devices that a small program
- * reads (`unshare`, `ip` and `python3` are needed, root is not).
+ * Tunnels over a path with delay, with and without loss, compared with plain TCP over the same path. The benchmark
+ * creates the path: two network namespaces, joined by tun devices that a small program connects. Needs `unshare`, `ip`
+ * and `python3`, but not root.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

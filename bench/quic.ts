@@ -1,4 +1,4 @@
-/** QUIC between two processes on loopback, beside plain TCP and beside 4 KiB reads in the same run. */
+/** QUIC between two processes on loopback, compared with plain TCP and with 4 KiB reads in the same run. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -114,7 +114,7 @@ async function dials(dial: () => Promise<QuicConnection>): Promise<readonly numb
 }
 
 /** How much each process grows, in MB, with a writer against a reader that never reads. */
-async function heldBack(open: Open, other: Other): Promise<{ here: number; there: number }> {
+async function measureBackpressure(open: Open, other: Other): Promise<{ here: number; there: number }> {
   const before = { here: usage(), there: await other.usage() };
   const stream = await open();
   begin(stream, Task.hold);
@@ -182,7 +182,7 @@ async function startWorld(): Promise<World> {
 }
 
 async function memory({ quic, other }: World): Promise<BenchRow[]> {
-  const grown = await heldBack(quic, other);
+  const grown = await measureBackpressure(quic, other);
   const what = `reader paused before ${HELD_BACK_MIB} MiB: growth of the`;
   const flat = ({ value }: { readonly value: number }): boolean => value <= 32;
   return [
@@ -206,14 +206,14 @@ async function throughput({ tcp, quic, smallReads, other }: World, direction: Di
       small: await transfer(smallReads, direction, STOCK_TRANSFER_MIB, other),
     });
   }
-  // The best of the rounds: whatever else runs on the machine only takes away.
+  // The best round. Other work on the machine can only slow a round down.
   const fastest = (pick: (round: Round) => number): number => Math.max(...rounds.map(pick));
   const cheapest = (pick: (round: Round) => number): number => Math.min(...rounds.map(pick));
   const value = fastest((r) => r.quic.speed);
   const beside = (what: string, yardstick: number, least: number): BenchRow =>
     aimed(
       {
-        what: `one stream ${direction}, beside ${what}`,
+        what: `one stream ${direction}; yardstick: ${what}`,
         value,
         unit: 'MB/s',
         yardstick,
@@ -237,7 +237,7 @@ async function throughput({ tcp, quic, smallReads, other }: World, direction: Di
       const cpu = (t: Transfer): number => ((role === 'sender') === (direction === 'up') ? t.cpuHere : t.cpuThere);
       const [value, yardstick] = [cheapest((r) => cpu(r.quic)), cheapest((r) => cpu(r.small))];
       return {
-        what: `  CPU of the ${role}, beside 4 KiB reads`,
+        what: `  CPU of the ${role}; yardstick: 4 KiB reads`,
         value,
         unit: 's/GB',
         yardstick,
@@ -251,15 +251,15 @@ async function latency({ quic, tcp, connection, dial }: World): Promise<BenchRow
   const [ping, tcpPing] = [await pings(quic), await pings(tcp)];
   const roundTrip = (p: number): BenchRow => {
     const [value, yardstick] = [quantile(ping, p), quantile(tcpPing, p)];
-    return { what: `round trip, p${p * 100}, beside TCP`, value, unit: 'ms', yardstick, ratio: value / yardstick };
+    return { what: `round trip, p${p * 100}; yardstick: TCP`, value, unit: 'ms', yardstick, ratio: value / yardstick };
   };
   const what = 'question and answer on new streams,';
   return [
     roundTrip(0.5),
     roundTrip(0.99),
-    { what: `${what} one by one`, value: await streamRate(connection, STREAMS_ONE_BY_ONE, 1), unit: '/s' },
+    { what: `${what} sequential`, value: await streamRate(connection, STREAMS_ONE_BY_ONE, 1), unit: '/s' },
     {
-      what: `${what} ${STREAM_LANES} at a time`,
+      what: `${what} ${STREAM_LANES} in parallel`,
       value: await streamRate(connection, STREAMS_AT_ONCE, STREAM_LANES),
       unit: '/s',
     },

@@ -1,6 +1,6 @@
 /**
- * Tunnels by each kind of path, between real daemons on the machines of a lab, beside the same between two daemons of
- * one machine; what a relay costs; and what a node behind a router costs that nobody uses. Linux, without root.
+ * Tunnels over each kind of path, between real daemons in a lab, compared with two daemons on one machine. Also the
+ * cost of a relay, and of an idle node behind a router. Linux, without root.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { part } from '../test/lab/parting.ts';
@@ -22,7 +22,7 @@ const MIB = 1024 * 1024;
 const BYTES = 128 * MIB;
 const ROUNDS = 3;
 const SET_UPS = 3;
-/** Punched ways beside direct ones; what a relay hands over for each second of CPU time, MB. */
+/** Target for punched compared with direct paths, and for MB that a relay forwards per second of CPU time. */
 const PUNCHED_AIM = 0.9;
 const RELAY_AIM = 40;
 /** How long an idle node is looked at, seconds: a hello to each helper falls into it. */
@@ -36,11 +36,11 @@ interface Tunnel {
   readonly path: string;
 }
 
-/** What one kind of path gave in all rounds. */
+/** Results of one kind of path over all rounds. */
 interface Measured {
   readonly setUps: readonly number[];
   readonly speeds: { up: number; down: number };
-  /** Seconds of CPU time for each GB in each direction, the least of the rounds: both nodes, and what helps them. */
+  /** Seconds of CPU time per GB in each direction, minimum of the rounds: both nodes and their helpers. */
   readonly cpu: { up: number; down: number };
   /** MB that a relay handed over for each second of its CPU time, the best of the rounds. */
   relayed: number;
@@ -110,19 +110,19 @@ function rowsOf({ what }: LabPath, measured: Measured, loopback: Measured, direc
     const ratio = speeds[direction] / yardstick;
     rows.push(
       {
-        what: `${what}: bulk ${direction}, beside ${isPunched ? 'direct' : 'loopback'}`,
+        what: `${what}: bulk ${direction}; yardstick: ${isPunched ? 'direct' : 'loopback'}`,
         value: speeds[direction],
         unit: 'MiB/s',
         yardstick,
         ratio,
         ...(isPunched ? { aim: `≥ ${PUNCHED_AIM}`, ok: ratio >= PUNCHED_AIM } : {}),
       },
-      { what: '  CPU of all daemons on the way', value: cpu[direction], unit: 's/GB' },
+      { what: '  CPU of all daemons on the path', value: cpu[direction], unit: 's/GB' },
     );
   }
   if (relayed > 0)
     rows.push({
-      what: '  what the relay hands over for a second of its CPU time',
+      what: '  forwarded by the relay per second of its CPU time',
       value: relayed,
       unit: 'MB',
       aim: `≥ ${RELAY_AIM}`,
@@ -147,7 +147,7 @@ async function idle({ paths, helpers }: LabPaths): Promise<BenchRow[]> {
       aim: `≤ ${IDLE_AIM}`,
       ok: rate <= IDLE_AIM,
     },
-    { what: 'idle behind a router: memory, more than without one', value: memory / MIB, unit: 'MiB' },
+    { what: 'idle behind a router: additional memory', value: memory / MIB, unit: 'MiB' },
   ];
 }
 
@@ -170,7 +170,7 @@ export async function run(): Promise<BenchTable> {
   const direct = [...results].find(([{ path }]) => path === 'direct')?.[1];
   if (loopback === undefined || direct === undefined) return { title: '', rows };
   return {
-    title: 'Tunnels between two daemons by each kind of path; yardstick: two daemons of one machine',
+    title: 'Tunnels between two daemons over each kind of path; yardstick: two daemons of one machine',
     rows: [...[...results].flatMap(([path, measured]) => rowsOf(path, measured, loopback, direct)), ...rows],
   };
 }

@@ -1,4 +1,4 @@
-/** The REST surface beside bare Fastify with the same answer, both in one other process, in turns. */
+/** The REST API compared with bare Fastify and the same response, alternating in one other process. */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { load } from './support/http-load.ts';
@@ -62,7 +62,7 @@ export async function run(): Promise<BenchTable> {
     const read = `GET /agents/${hello.aid} HTTP/1.1\r\n${head}\r\n`;
     const write = `POST /agents/${hello.aid}/heartbeat HTTP/1.1\r\n${head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
     return {
-      title: 'REST surface beside bare Fastify',
+      title: 'REST API; yardstick: bare Fastify',
       rows: [
         ...(await compare('reads, GET /agents/{aid}', read)),
         ...(await compare('writes, POST …/heartbeat', write)),

@@ -1,4 +1,4 @@
-/** A node with a thousand agents that comes back into a network: where it was, and at another port. */
+/** A node with a thousand agents rejoins its network, at the same port and at another one. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ async function publishedSince(daemon: PolledDaemon, since: number): Promise<numb
   return agents.filter(({ last_publish_at: at }) => at !== null && Date.parse(at) >= since).length;
 }
 
-async function untilAll(daemon: PolledDaemon, since: number): Promise<void> {
+async function allPublishedSince(daemon: PolledDaemon, since: number): Promise<void> {
   while ((await publishedSince(daemon, since)) < AGENTS) await delay(LOOK_MS);
 }
 
@@ -40,7 +40,7 @@ async function measure(svcd: Command, home: PolledOptions): Promise<BenchTable> 
       while (left-- > 0) await first.newAgent();
     };
     await Promise.all(Array.from({ length: AT_ONCE }, register));
-    await untilAll(first, began);
+    await allPublishedSince(first, began);
   }
   const cpuMs: number[] = [];
   let anew = 0;
@@ -55,22 +55,22 @@ async function measure(svcd: Command, home: PolledOptions): Promise<BenchTable> 
   const started = Date.now();
   await using moved = await PolledDaemon.start(svcd, { ...home, ports: await PolledDaemon.anyPorts() });
   const before = moved.cpuMs();
-  await untilAll(moved, started);
+  await allPublishedSince(moved, started);
   const [seconds, cpu] = [(Date.now() - started) / 1000, (moved.cpuMs() - before) / AGENTS];
   const inTenSeconds = quantile(cpuMs, 0.5);
   return {
-    title: `A node with ${AGENTS} agents comes back into a network of ${PEERS} others`,
+    title: `A node with ${AGENTS} agents rejoins a network of ${PEERS} other nodes`,
     rows: [
-      { what: 'published anew where it was, most', value: anew, unit: 'agents', aim: 'none', ok: anew === 0 },
+      { what: 'republished at the same port, maximum', value: anew, unit: 'agents', aim: 'none', ok: anew === 0 },
       {
-        what: 'processor time in the 10 s after, p50',
+        what: 'CPU time in the next 10 s, p50',
         value: inTenSeconds,
         unit: 'ms',
         aim: `≤ ${AIM_CPU_MS} ms`,
         ok: inTenSeconds <= AIM_CPU_MS,
       },
-      { what: 'at another port: all published anew after', value: seconds, unit: 's' },
-      { what: 'processor time for each of them', value: cpu, unit: 'ms' },
+      { what: 'at another port: all republished after', value: seconds, unit: 's' },
+      { what: 'CPU time per agent', value: cpu, unit: 'ms' },
     ],
   };
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [name …]`: runs the benchmarks of this folder one after the other, prints their
- * tables, and appends them to bench/results/. A module here is a benchmark when it exports `run`.
+ * `npm run bench [name …]`: runs the benchmarks of this folder, prints their tables and appends them to bench/results/.
+ * A module with an exported `run` is a benchmark.
  */
 import { appendFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { arch, cpus, totalmem } from 'node:os';
@@ -12,11 +12,11 @@ interface BenchModule {
 
 const SUPPORT = new Set(['run.ts', 'table.ts']);
 const results = new URL('results/', import.meta.url);
-const wanted = process.argv.slice(2);
+const selected = process.argv.slice(2);
 const names = readdirSync(import.meta.dirname)
   .filter((file) => file.endsWith('.ts') && !SUPPORT.has(file))
   .map((file) => file.slice(0, -'.ts'.length))
-  .filter((name) => wanted.length === 0 || wanted.includes(name));
+  .filter((name) => selected.length === 0 || selected.includes(name));
 
 const machine = {
   node: process.version,

@@ -1,4 +1,7 @@
-/** Two daemons with a conversation and a room of a hundred thousand entries, beside small ones on the same daemons. */
+/**
+ * Two daemons with a conversation and a group of a hundred thousand entries, compared with small ones on the same
+ * daemons.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { TestDaemon } from '../test/support/daemon.ts';
 import { eventually } from '../test/support/eventually.ts';
@@ -48,7 +51,7 @@ async function friends(a: TestDaemon, b: TestDaemon, alice: string, bob: string)
   });
 }
 
-/** What a client does, each time a little further on. */
+/** Client operations, each a little further in the data. */
 function operations({ a, alice, bob, group }: Pair, entries: number): [string, (i: number) => Promise<unknown>][] {
   const aid = alice.aid;
   const chat = `/agents/${aid}/chat`;
@@ -79,7 +82,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** The median time of each operation in both, taken in turn so that other work on the machine meets both. */
+/** The median time of each operation in both, alternating, so that other work affects both equally. */
 async function measure(few: Pair, many: Pair): Promise<{ what: string; value: number; yardstick: number }[]> {
   const small = operations(few, FEW);
   const medians = [];
@@ -94,7 +97,7 @@ async function measure(few: Pair, many: Pair): Promise<{ what: string; value: nu
   return medians;
 }
 
-/** The longest time for which a daemon gave no answer while something went on. */
+/** Maximum time without a response from a daemon during some work. */
 async function longestSilence(daemon: TestDaemon, work: Promise<unknown>): Promise<number> {
   let longest = 0;
   const over = new AbortController();
@@ -109,7 +112,7 @@ async function longestSilence(daemon: TestDaemon, work: Promise<unknown>): Promi
   return longest;
 }
 
-/** Two friends on two daemons, one with a room, with so many entries in both. */
+/** Two friends on two daemons, with a group and `entries` entries in both. */
 async function filled(a: TestDaemon, b: TestDaemon, entries: number): Promise<Pair> {
   const [alice, bob] = [await knownAgent(a), await knownAgent(b)];
   await friends(a, b, alice.aid, bob.aid);
@@ -162,14 +165,14 @@ export async function run(): Promise<BenchTable> {
     return { what, value, unit: 'ms', yardstick, ratio, aim: `≤ ${AIM_RATIO} ×`, ok: ratio <= AIM_RATIO };
   });
   return {
-    title: `A conversation and a room of ${ENTRIES} entries beside ones of ${FEW}: medians`,
+    title: `A conversation and a group of ${ENTRIES} entries; yardstick: ${FEW} entries; medians`,
     rows: [
       ...rows,
       { what: 'start and stop', value: restart, unit: 'ms', yardstick: empty, ratio: restart / empty },
-      { what: 'room: new member in sync', value: took, unit: 'ms' },
+      { what: 'group: new member in sync', value: took, unit: 'ms' },
       { what: 'longest silence of the new member meanwhile', value: silenceB, unit: 'ms' },
       { what: 'longest silence of the other side meanwhile', value: silenceA, unit: 'ms' },
-      { what: 'room: compare two equal copies', value: again, unit: 'ms' },
+      { what: 'group: compare two equal copies', value: again, unit: 'ms' },
     ],
   };
 }

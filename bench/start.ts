@@ -1,6 +1,6 @@
 /**
- * What is felt first: how soon a daemon and a command are there, what they weigh, and the same with a thousand agents. The
- * yardstick is plain Node in the same run; where `SVCD_BENCH_A2AL` names its program, the daemon of A2AL is one too.
+ * Start times: how fast a daemon and a command start, their memory, and the same with a thousand agents. The yardstick
+ * is plain Node in the same run, and A2AL's daemon if `SVCD_BENCH_A2AL` names it.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
@@ -18,23 +18,23 @@ const COMMANDS = 15;
 const AGENTS = 1000;
 /** Registrations under way at a time. */
 const AT_ONCE = 8;
-/** How often a list of all agents is asked for. */
+/** Number of requests for a list of all agents. */
 const LISTS = 30;
-/** How long a daemon is left alone after its start, milliseconds: what it takes meanwhile is read at the end. */
+/** Idle time of a daemon after its start, milliseconds. Its CPU time is read at the end. */
 const IDLE_MS = 10_000;
-/** A daemon that takes less processor time than this while it is left alone is done with what it had to do, milliseconds. */
+/** Below this CPU time in an idle period, a daemon has finished its startup work, milliseconds. */
 const QUIET_CPU_MS = 160;
 /** Longer than it waits for a network before it publishes without one, milliseconds. */
 const QUIET_MS = 8000;
 const MIB = 1024 * 1024;
 
-/** A daemon of nothing but Node: what any program on it takes. */
+/** A plain Node process, the baseline for every program. */
 const PLAIN = `
 const { parseArgs } = require('node:util');
 const { values } = parseArgs({ strict: false, options: { 'api-addr': { type: 'string' } } });
 require('node:http').createServer((_, answer) => answer.end('{}')).listen(values['api-addr'].split(':')[1], '127.0.0.1');
 `;
-/** What is typed last must not be an option of Node. */
+/** The last argument must not be an option of Node. */
 const PLAIN_NODE: Command = [process.execPath, '-e', PLAIN, '--'];
 
 interface Figures {
@@ -46,11 +46,11 @@ interface Figures {
   readonly listCpuMs: number[];
 }
 
-function noFigures(): Figures {
+function emptyFigures(): Figures {
   return { startMs: [], startCpuMs: [], idleCpuMs: [], residentMib: [], listMs: [], listCpuMs: [] };
 }
 
-/** What a daemon comes back to. */
+/** The state that a daemon restarts with. */
 type Home = Required<Pick<PolledOptions, 'dataDir' | 'ports'>>;
 
 /** Starts a daemon, leaves it alone, and lists its agents. */
@@ -90,7 +90,7 @@ async function populated(command: Command): Promise<Home> {
   return home;
 }
 
-/** How long a command takes as a process, milliseconds. */
+/** Duration of a command as a process, milliseconds. */
 function runs(args: readonly string[], env: NodeJS.ProcessEnv = {}): number {
   const began = performance.now();
   const { status } = spawnSync(process.execPath, args, { env: { ...process.env, ...env }, stdio: 'ignore' });
@@ -122,7 +122,7 @@ function row(what: string, unit: string, value: number, yardstick?: number, aim?
 
 const median = (values: readonly number[]): number => quantile(values, 0.5);
 
-/** One row for each figure beside plain Node, and one beside A2AL where it is there. */
+/** One row per figure compared with plain Node, and one compared with A2AL if available. */
 function beside(
   what: string,
   unit: string,
@@ -141,11 +141,11 @@ export async function run(): Promise<BenchTable> {
   const svcd: Command = [process.execPath, installed.program('svcd')];
   const homes: Home[] = [];
   try {
-    // The first start compiles what the others find compiled.
+    // The first start fills the compile cache of later starts.
     await (await PolledDaemon.start(svcd)).stop();
     const rows = await commandRows(installed, svcd);
-    const [alone, plain, other] = [noFigures(), noFigures(), A2AL === null ? null : noFigures()];
-    const [full, otherFull] = [noFigures(), A2AL === null ? null : noFigures()];
+    const [alone, plain, other] = [emptyFigures(), emptyFigures(), A2AL === null ? null : emptyFigures()];
+    const [full, otherFull] = [emptyFigures(), A2AL === null ? null : emptyFigures()];
     homes.push(await populated(svcd));
     if (A2AL !== null) homes.push(await populated(A2AL));
     for (let i = 0; i < ROUNDS; i++) {

@@ -4,11 +4,11 @@ export interface BenchRow {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
-  /** The same measure of the plain thing, taken in the same run. */
+  /** The same measurement of a plain program in the same run. */
   readonly yardstick?: number;
   /** Value over yardstick. */
   readonly ratio?: number;
-  /** What is aimed at, in words: `≥ 0.2`, `≤ 5 ms`. */
+  /** Target as text: `≥ 0.2`, `≤ 5 ms`. */
   readonly aim?: string;
   /** Whether the aim is reached. */
   readonly ok?: boolean;

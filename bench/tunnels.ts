@@ -84,7 +84,7 @@ async function hold(port: number): Promise<{ alive: number; seconds: number; clo
   return { alive, seconds, close: () => sockets.forEach((s) => void s.destroy()) };
 }
 
-/** What each daemon grew by, above a moment before. */
+/** Memory growth of each daemon since a moment. */
 function growth({ near, far }: World, what: string, before: readonly number[], aim?: number): BenchRow[] {
   return [near, far].map((daemon, i) => {
     const value = residentMib(daemon) - (before[i] ?? 0);
@@ -93,7 +93,7 @@ function growth({ near, far }: World, what: string, before: readonly number[], a
   });
 }
 
-/** A client that asks for much and does not read for a while. */
+/** A client that requests much and pauses reading. */
 async function slowReader(world: World): Promise<BenchRow[]> {
   const before = [residentMib(world.near), residentMib(world.far)];
   const slow = await dial({ host: HOST, port: world.tunnel });
@@ -106,7 +106,7 @@ async function slowReader(world: World): Promise<BenchRow[]> {
   slow.resume();
   await once(slow, 'end');
   rows.push({
-    what: 'bytes that the reader got in the end',
+    what: 'bytes that the reader received',
     value: received / MIB,
     unit: 'MiB',
     aim: `${QUEUED_BYTES / MIB}`,
@@ -115,7 +115,7 @@ async function slowReader(world: World): Promise<BenchRow[]> {
   return rows;
 }
 
-/** Dozens of such clients beside one that wants an answer. */
+/** Dozens of slow readers and one client that wants a response. */
 async function stoppedReaders(world: World): Promise<BenchRow[]> {
   const before = [residentMib(world.near), residentMib(world.far)];
   const stopped = await Promise.all(
@@ -128,7 +128,7 @@ async function stoppedReaders(world: World): Promise<BenchRow[]> {
   await delay(3000);
   const rows = growth(world, `memory behind ${STOPPED_READERS} stopped readers`, before);
   const speed = await bulk(download, { host: HOST, port: world.tunnel }, 1, BULK_BYTES);
-  rows.push({ what: '  bulk down beside them', value: speed, unit: 'MiB/s', aim: 'not held up', ok: speed > 1 });
+  rows.push({ what: '  bulk down meanwhile', value: speed, unit: 'MiB/s', aim: 'not blocked', ok: speed > 1 });
   for (const client of stopped) client.destroy();
   await delay(1000);
   return rows;
@@ -145,7 +145,7 @@ async function held(world: World): Promise<BenchRow[]> {
       aim: `${HELD}`,
       ok: alive === HELD,
     },
-    { what: 'seconds until all of them have answered', value: seconds, unit: 's' },
+    { what: 'seconds until all have answered', value: seconds, unit: 's' },
     ...growth(world, 'memory for them', before),
   ];
   close();
@@ -199,7 +199,7 @@ async function throughput({ near, far, direct, tunnel }: World): Promise<BenchRo
       [8, 0.25],
     ] as const) {
       await bulk(transfer, { host: HOST, port: tunnel }, streams, BULK_BYTES);
-      // The best of the rounds: whatever else runs on the machine only takes away.
+      // The best round. Other work on the machine can only slow a round down.
       let [value, yardstick, cpu] = [0, 0, Number.POSITIVE_INFINITY];
       for (let round = 0; round < BULK_ROUNDS; round++) {
         const before = used();

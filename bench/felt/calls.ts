@@ -1,4 +1,4 @@
-/** What is felt of calls and tunnels: each step of one product once, to be taken in turns with the other. */
+/** Perceived latency of calls and tunnels: each step of one product once, in alternation with the other. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,12 +13,12 @@ const PARALLEL = 32;
 const CALLS_PER_ROUND = 600;
 /** How long an agent of the other product may take to be found once it was published, milliseconds: more than a minute at times. */
 const FOUND_MS = 120_000;
-/** Pause before it is asked for again, milliseconds. */
+/** Pause before the next poll, milliseconds. */
 const ASK_AGAIN_MS = 1000;
 
 /**
- * An agent whose service is at a port, published; who calls it, in the words of the product; and what asks until the agent
- * is found, which svcd has to do at once.
+ * A published agent with a service at a port, its caller in the terms of the product, and a function that waits until
+ * the agent is found, which svcd must do immediately.
  */
 async function reached(network: FeltNetwork, port: number) {
   const { near, far } = ends(network);
@@ -61,7 +61,7 @@ export async function fetches(network: FeltNetwork, port: number): Promise<{ one
       };
       await Promise.all(Array.from({ length: PARALLEL }, caller));
       return {
-        [`fetch of 1 KB, ${PARALLEL} at once, each`]: (performance.now() - started) / CALLS_PER_ROUND,
+        [`fetch of 1 KB, ${PARALLEL} in parallel, each`]: (performance.now() - started) / CALLS_PER_ROUND,
         'CPU of both daemons, each fetch': (cpu() - before) / CALLS_PER_ROUND,
       };
     },

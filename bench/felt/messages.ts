@@ -1,9 +1,9 @@
-/** What is felt of publishing, notes and chat: each step of one product once, to be taken in turns with the other. */
+/** Perceived latency of publishing, notes and chat: each step of one product once, in alternation with the other. */
 import { eventually } from '../../test/support/eventually.ts';
 import { call, EventWatch, newAgent } from './api.ts';
 import type { FeltNetwork } from './nodes.ts';
 
-/** Milliseconds, by what was measured. */
+/** Milliseconds by measurement. */
 export type Taken = Readonly<Record<string, number>>;
 /** One of a row of measurements. */
 export type Step = (index: number) => Promise<Taken>;
@@ -14,7 +14,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - started;
 }
 
-/** The nodes that talk to each other: neither is the one where the others began. */
+/** The two nodes that communicate. Neither is the bootstrap node. */
 export function ends({ nodes }: FeltNetwork): { near: number; far: number } {
   const [near, far] = [nodes[1]?.port, nodes[2]?.port];
   if (near === undefined || far === undefined) throw new RangeError('a network of three nodes at least');
@@ -42,7 +42,7 @@ async function pair(network: FeltNetwork): Promise<{ alice: string; bob: string 
   return { alice, bob };
 }
 
-async function answeredAndHeard(what: string, heard: EventWatch, send: () => Promise<unknown>): Promise<Taken> {
+async function measureDelivery(what: string, heard: EventWatch, send: () => Promise<unknown>): Promise<Taken> {
   const started = performance.now();
   const event = heard.next();
   const answered = await timed(send);
@@ -58,7 +58,7 @@ export async function notes(network: FeltNetwork): Promise<Step> {
   return async (index) => {
     const body = Buffer.from(`note ${index}`).toString('base64');
     const send = () => call(near, 'POST', path, { recipient: bob, msg_type: 3, body_base64: body });
-    const taken = await answeredAndHeard('note', heard, send);
+    const taken = await measureDelivery('note', heard, send);
     if (index % 100 === 99) await call(far, 'POST', `/agents/${bob}/mailbox/poll`, {});
     return taken;
   };
@@ -80,5 +80,5 @@ export async function chat(network: FeltNetwork): Promise<Step> {
   });
   const heard = await EventWatch.open(far, bob, 'chat.received');
   const path = `/agents/${alice}/chat/send`;
-  return (index) => answeredAndHeard('chat', heard, () => call(near, 'POST', path, { peer: bob, text: `t${index}` }));
+  return (index) => measureDelivery('chat', heard, () => call(near, 'POST', path, { peer: bob, text: `t${index}` }));
 }

@@ -9,18 +9,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TestDaemon } from '../../test/support/daemon.ts';
 import { ready } from '../../test/support/network.ts';
 
-/** The program of A2AL, and the folder of another checkout of svcd, beside one of which this one is measured. */
+/**
+ * The program of A2AL, and the folder of another checkout of svcd. At most one of them is compared with this checkout.
+ */
 const { SVCD_BENCH_A2AL: A2AL, SVCD_BENCH_BEFORE: BEFORE } = process.env;
-/** What stands beside svcd; null for nothing. */
+/** The compared product, or null. */
 export const YARDSTICK = BEFORE !== undefined ? 'svcd as it was' : A2AL !== undefined ? 'A2AL' : null;
-/** Milliseconds for the nodes of the other product to find each other, which tell nobody when they have. */
+/** Time for the other product's nodes to find each other, milliseconds. They do not report it. */
 const SETTLE_MS = 8000;
 const START_MS = 20_000;
-/** How many others a node of svcd has to know before it counts. */
+/** Number of nodes that an svcd node must know before the measurement starts. */
 const KNOWN_PEERS = 2;
 
 export interface FeltNode {
-  /** Where its API is. */
+  /** URL of its API. */
   readonly port: number;
   readonly pid: number;
 }
@@ -39,7 +41,7 @@ export function cpuMs(pid: number): number {
   return ns / 1e6;
 }
 
-/** `count` daemons that know each other: of this checkout, or of the one in a folder. */
+/** Starts `count` daemons that know each other, from this checkout or from a folder. */
 export async function svcdNetwork(count: number, folder?: string): Promise<FeltNetwork> {
   const command = folder === undefined ? {} : { command: [process.execPath, join(folder, 'bin/svcd')] as const };
   const options = { ...command, env: { SVCD_LOG_LEVEL: 'warn' } };
@@ -62,7 +64,7 @@ export async function svcdNetwork(count: number, folder?: string): Promise<FeltN
   return { name: 'svcd', nodes, stop };
 }
 
-/** What stands beside svcd; null where nothing does. */
+/** The compared product, or null. */
 export async function otherNetwork(count: number): Promise<FeltNetwork | null> {
   if (BEFORE !== undefined) return await svcdNetwork(count, BEFORE);
   return A2AL === undefined ? null : await a2alNetwork(count, A2AL);

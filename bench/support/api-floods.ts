@@ -16,7 +16,7 @@ function open({ api }: Target, first: string, keep: Set<Socket>): Socket {
   return socket;
 }
 
-/** Holds as many connections as it gets, each of which begins in one way and goes on byte by byte. */
+/** Holds as many connections as it gets, with one first write each, and then sends byte by byte. */
 function slow(first: (target: Target) => string, more: string | null): Flood {
   return async (target) => async (until, sent) => {
     const sockets = new Set<Socket>();
@@ -26,7 +26,7 @@ function slow(first: (target: Target) => string, more: string | null): Flood {
         open(target, first(target), sockets);
         sent(1);
       }
-      // Every connection is heard of about once a second.
+      // Every connection sends about once a second.
       if (more === null || turn++ % CONNECTIONS !== 0) return;
       for (const socket of sockets) if (socket.writable) socket.write(more);
     });
@@ -38,7 +38,7 @@ function hostOf({ api }: Target): string {
   return `Host: ${api.host}:${api.port}\r\n`;
 }
 
-const comeAndGo: Flood = async (target) => async (until, sent) => {
+const churnConnections: Flood = async (target) => async (until, sent) => {
   const sockets = new Set<Socket>();
   await paced(CONNECTS_PER_SECOND, until, () => {
     const socket = open(target, 'GET', sockets);
@@ -47,7 +47,7 @@ const comeAndGo: Flood = async (target) => async (until, sent) => {
   });
 };
 
-/** Requests on standing connections, all of them refused. */
+/** Requests on keep-alive connections, all of them rejected. */
 const refused: Flood = async (target) => {
   const request = `GET /agents HTTP/1.1\r\n${hostOf(target)}Origin: http://elsewhere.example\r\n\r\n`;
   return async (until, sent) => {
@@ -68,7 +68,7 @@ const BODY_HEAD = 'Content-Type: application/json\r\nContent-Length: 100000\r\n\
 export const apiFloods: Readonly<Record<string, Flood>> = {
   'API, slow heads': slow((target) => `GET /health HTTP/1.1\r\n${hostOf(target)}X-Slow: `, 'x'),
   'API, slow bodies': slow((target) => `POST /identity/generate HTTP/1.1\r\n${hostOf(target)}${BODY_HEAD}`, ' '),
-  'API, connections that say nothing': slow(() => '', null),
-  'API, connections come and go': comeAndGo,
+  'API, silent connections': slow(() => '', null),
+  'API, connection churn': churnConnections,
   'API, refused requests': refused,
 };

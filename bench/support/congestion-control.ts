@@ -3,12 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 
 const SETTING = '/proc/sys/net/ipv4/tcp_congestion_control';
 
-/** What the machine uses where nothing else is said. */
+/** The default of the machine. */
 export function standardCongestionControl(): string {
   return readFileSync(SETTING, 'utf8').trim();
 }
 
-/** Without root the kernel offers only what its administrator allows, which is Reno at least. */
+/** Without root, the kernel offers only the algorithms that its administrator permits, at least Reno. */
 export function useCongestionControl(name: string): void {
   writeFileSync(SETTING, name);
 }

@@ -1,4 +1,4 @@
-/** Floods of the record network: one socket, one address, what anybody can send there. */
+/** Floods of the record network from one socket and address, with datagrams that anyone can send. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -28,14 +28,14 @@ const RECORDS = 2000;
 /** Numbers of dht-rpc's own requests. */
 const PING = 0;
 const FIND_NODE = 2;
-/** Where an answer of dht-rpc has its token: behind the tag, a header, and the node's id if it has one. */
+/** Offset of the token in a response of dht-rpc: after the tag, a header, and the node's id if present. */
 const FLAGS_AT = NETWORK_TAG_BYTES + 1;
 const HEADER_END = NETWORK_TAG_BYTES + 10;
 const WORD_BYTES = 32;
 /** The name and the length of a node's key in the CBOR of an answer. */
 const NODE_KEY_MARK = Buffer.from([0x61, 0x6b, 0x58, 0x20]);
 
-/** The token in an answer; null where there is none. */
+/** The token in a response, or null. */
 export function tokenIn(answer: Uint8Array): Uint8Array | null {
   const flags = answer[FLAGS_AT] ?? 0;
   if ((flags & 2) === 0) return null;
@@ -43,8 +43,8 @@ export function tokenIn(answer: Uint8Array): Uint8Array | null {
   return answer.slice(at, at + WORD_BYTES);
 }
 
-/** Asks who is near a key until a token comes. */
-async function askToken(socket: Socket, { dht }: Target): Promise<Uint8Array> {
+/** Sends lookups for a key until a response carries a token. */
+async function requestToken(socket: Socket, { dht }: Target): Promise<Uint8Array> {
   const value = encodeFindRequest({ types: [], wantsRecords: false });
   for (;;) {
     socket.send(
@@ -65,12 +65,12 @@ interface Moment {
   readonly token: Uint8Array;
 }
 
-/** What one datagram is. */
+/** Creates one datagram. */
 type Datagram = (moment: Moment) => Uint8Array;
 
 const TYPES = Object.values(RECORD);
 
-/** The same few types, spelled anew each time. */
+/** The same few types, in different encodings. */
 function someTypes(): RecordType[] {
   return Array.from({ length: randomInt(12) }, () => TYPES[randomInt(TYPES.length)] ?? RECORD.service);
 }
@@ -97,10 +97,10 @@ function makeDatagrams(records: readonly Published[]): Readonly<Record<string, D
   if (any === undefined) throw new RangeError('no records');
   const at = (index: number): Published => records[index % records.length] ?? any;
   return {
-    'pings and who is near': ({ target: { dht }, index }) =>
+    'pings and lookups': ({ target: { dht }, index }) =>
       rawRequest(dht, { command: index % 2 ? PING : FIND_NODE, internal: true, target: randomBytes(WORD_BYTES) }, ''),
     'FIND, 1,000 records, parts': ({ target, key, index }) => find(target, key, [], index),
-    'FIND, 1,000 records, types spelled anew': ({ target, key }) => find(target, key, someTypes()),
+    'FIND, 1,000 records, types in varying encodings': ({ target, key }) => find(target, key, someTypes()),
     'FIND, keys of nothing': ({ target }) => find(target, randomBytes(WORD_BYTES), []),
     'STORE, valid': (moment) => store(moment, at(moment.index)),
     'STORE, forged': (moment) => store(moment, at(moment.index), forged(at(moment.index).record.encoded)),
@@ -132,7 +132,7 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-/** Pours datagrams, one kind after the other, from so many sockets. */
+/** Sends datagrams of alternating kinds from several sockets. */
 function flood(kind: string | null, sockets = 1): Flood {
   return async (target) => {
     const key = serviceKey(target.service);
@@ -142,7 +142,7 @@ function flood(kind: string | null, sockets = 1): Flood {
     const datagrams = makeDatagrams(records);
     const kinds = kind === null ? Object.values(datagrams) : [datagrams[kind] ?? (() => Buffer.alloc(0))];
     const sources = await Promise.all(Array.from({ length: sockets }, open));
-    const tokens = await Promise.all(sources.map((socket) => askToken(socket, target)));
+    const tokens = await Promise.all(sources.map((socket) => requestToken(socket, target)));
     const refresh = encodeFindRequest({ types: [], wantsRecords: false });
     sources.forEach((socket, i) => {
       socket.on('message', (answer: Buffer) => {
@@ -173,10 +173,10 @@ export const datagramFloods: Readonly<Record<string, Flood>> = {
   'all of these, from 20 sources': flood(null, 20),
 };
 
-/** Fills the service with records of so many publishers, as any node would. */
+/** Stores records of many publishers under the service name, as any node could. */
 export async function fill(target: Target, publishers: number): Promise<void> {
   const socket = await open();
-  const token = await askToken(socket, target);
+  const token = await requestToken(socket, target);
   const moment = { target, key: serviceKey(target.service), index: 0, token };
   for (let i = 0; i < publishers; i++) {
     const stored = once(socket, 'message');

@@ -1,4 +1,4 @@
-/** The server process of the event benchmark: a log on disk, its streams over HTTP, and somebody who emits. */
+/** The server process of the event benchmark: an event log on disk, its streams over HTTP, and an emitter. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export interface EventsHello {
   readonly port: number;
 }
 
-/** What the parent asks for: so many events, spread evenly over this time. */
+/** The parent's request: a number of events, spread evenly over a time. */
 export interface EmitOrder {
   readonly events: number;
   readonly ms: number;

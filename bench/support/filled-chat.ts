@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 
-/** What one side keeps of entries: 0 what it was sent, 2 what it sent and has a receipt for. */
+/** The state of stored entries: 0 received, 2 sent and acknowledged. */
 type Side = 'received' | 'sent';
 
-/** Puts entries behind those that are there. */
+/** Appends entries. */
 export function fillChat(dataDir: string, aid: string, peer: string, entries: number, side: Side): void {
   const store = Store.open(join(dataDir, 'svcd.db'), MIGRATIONS);
   try {

@@ -16,10 +16,10 @@ import type { TestDaemon } from '../../test/support/daemon.ts';
 
 /** Entries that are kept together. */
 const BATCH = 1000;
-/** Every so many entries one names the agent. */
+/** Interval of entries that mention the agent. */
 export const MENTION_EVERY = 100;
 
-/** An agent, and what it signs with. */
+/** An agent with its signing key and delegation. */
 export interface KnownAgent {
   readonly aid: Aid;
   readonly keyHex: string;
@@ -38,7 +38,7 @@ export async function knownAgent(daemon: TestDaemon): Promise<KnownAgent> {
   return { aid, keyHex: operational_private_key_hex, proofHex: delegation_proof_hex };
 }
 
-/** Makes a room of so many messages, as the daemon of this directory would; it does not run meanwhile. */
+/** Creates a group with `entries` messages in a data directory, as its daemon would. The daemon must not run. */
 export function fillRoom(dataDir: string, agent: KnownAgent, entries: number): { groupId: string; link: string } {
   const store = Store.open(join(dataDir, 'svcd.db'), MIGRATIONS);
   const key = parsePrivateKey(agent.keyHex);

@@ -1,4 +1,4 @@
-/** A child process of the floods: makes one ready, pours it when told, and says how much it has sent. */
+/** A child process that prepares one flood, runs it on request, and reports how much it sent. */
 import { once } from 'node:events';
 import { apiFloods } from './api-floods.ts';
 import { datagramFloods } from './datagram-floods.ts';
@@ -17,19 +17,19 @@ async function main(send: (message: unknown) => void): Promise<void> {
   const [name = '', target = ''] = process.argv.slice(2);
   const flood = FLOODS[name];
   if (flood === undefined) throw new Error(`there is no flood ${name}`);
-  const pour = await flood(JSON.parse(target) as Target);
+  const runFlood = await flood(JSON.parse(target) as Target);
   const until = new AbortController();
   let sent = 0;
   send('ready');
   await once(process, 'message');
   const started = performance.now();
-  const pouring = pour(until.signal, (count) => {
+  const running = runFlood(until.signal, (count) => {
     sent += count;
   });
   await once(process, 'message');
   until.abort();
   send({ perSecond: (sent * 1000) / (performance.now() - started) });
-  await Promise.race([pouring, once(process, 'disconnect')]);
+  await Promise.race([running, once(process, 'disconnect')]);
   process.exit(0);
 }
 

@@ -1,4 +1,4 @@
-/** What a flood is, and what it is poured over. */
+/** A flood and its target. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Address } from '../../src/foundation/address.ts';
 
@@ -9,22 +9,22 @@ export interface Target {
   readonly api: Address;
   /** The key of its node, in hex. */
   readonly nodeKey: string;
-  /** An agent of its own that lets nobody in without a secret. */
+  /** A separate agent that only accepts callers with a secret. */
   readonly guarded: string;
-  /** A service name under which it holds 1,000 records. */
+  /** A service name with 1,000 records on this node. */
   readonly service: string;
 }
 
 /** Pours until the signal; counts what it has sent. */
-export type Pour = (until: AbortSignal, sent: (count: number) => void) => Promise<void>;
+export type RunFlood = (until: AbortSignal, sent: (count: number) => void) => Promise<void>;
 
-/** Makes ready what costs time, so that it does not slow the flood. */
-export type Flood = (target: Target) => Promise<Pour>;
+/** Expensive preparation, so that it does not slow the flood. */
+export type Flood = (target: Target) => Promise<RunFlood>;
 
 /** Milliseconds between two looks at how many are due. */
 const TICK_MS = 2;
 
-/** Sends so many a second, evenly. */
+/** Sends at a constant rate. */
 export async function paced(perSecond: number, until: AbortSignal, send: (index: number) => void): Promise<void> {
   const started = performance.now();
   for (let sent = 0; !until.aborted; ) {

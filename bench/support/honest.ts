@@ -1,4 +1,4 @@
-/** What honest users and programs get meanwhile: how often they ask, and how often they are served. */
+/** Success of honest users and programs during a flood: number of attempts, and number served. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
@@ -8,12 +8,12 @@ import { serviceKey } from '../../src/foundation/records/keys.ts';
 import { COMMAND, encodeFindRequest } from '../../src/network/dht/messages.ts';
 import { rawRequest } from '../../test/support/hostile-dht.ts';
 
-/** Who waits longer was not served, milliseconds. */
-const PATIENCE_MS = 5000;
+/** A longer wait counts as not served, milliseconds. */
+const ATTEMPT_TIMEOUT_MS = 5000;
 /** The other address of this machine, from which the honest ask. */
 export const HONEST_HOST = '127.0.0.2';
 
-/** Does one thing; true where it was served. */
+/** Makes one attempt. True if it was served. */
 export type Attempt = (signal: AbortSignal) => Promise<boolean>;
 
 export class Served {
@@ -27,14 +27,14 @@ export class Served {
   }
 }
 
-/** Asks every `everyMs`, however long an answer takes, until the signal; ends with the last answer. */
+/** Sends a request every `everyMs`, even if responses are late, until the signal. Resolves with the last response. */
 export async function keepAsking(attempt: Attempt, everyMs: number, until: AbortSignal): Promise<Served> {
   const result = new Served();
   const started = performance.now();
   const running: Promise<void>[] = [];
   const one = async (due: number): Promise<void> => {
     result.asked++;
-    const served = await attempt(AbortSignal.timeout(PATIENCE_MS)).catch(() => false);
+    const served = await attempt(AbortSignal.timeout(ATTEMPT_TIMEOUT_MS)).catch(() => false);
     result.times.push(performance.now() - due);
     if (served) result.served++;
   };
@@ -47,7 +47,7 @@ export async function keepAsking(attempt: Attempt, everyMs: number, until: Abort
   return result;
 }
 
-/** GET with status 200, on a standing connection or on one of its own. */
+/** GET with status 200, on a keep-alive or a new connection. */
 export function httpGet(url: URL, agent: Agent | false): Attempt {
   return (signal) =>
     new Promise((resolve, reject) => {

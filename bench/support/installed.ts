@@ -1,4 +1,4 @@
-/** The package as npm installs it: what is packed, and the packages that it depends on. */
+/** The package as npm installs it: its files and its dependencies. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ export class InstalledPackage {
     return join(this.directory, 'bin', name);
   }
 
-  /** What its files take, without Node, MiB. */
+  /** Size of its files without Node, MiB. */
   sizeMib(): number {
     const files = readdirSync(this.directory, { recursive: true, encoding: 'utf8' });
     return files.reduce((sum, file) => sum + statSync(join(this.directory, file)).size, 0) / MIB;

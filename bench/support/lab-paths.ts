@@ -1,4 +1,4 @@
-/** A lab with a pair of daemons for each kind of path, and what one transfer between a pair costs. */
+/** A lab with a pair of daemons for each kind of path, and the cost of a transfer between them. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -17,13 +17,13 @@ const HELPERS = [10, 11];
 const OPEN = [20, 21];
 const BOOTSTRAP = ['203.0.113.10:4121'];
 const SECOND_PORT = '0.0.0.0:4131';
-/** What a relay carries by default is far below what it could. */
+/** The default limits of a relay are far below its capacity. */
 const UNBOUNDED = 'relay_bytes_per_second = 1000000000\nrelay_bytes_per_day = 1000000000000\n';
-const HELPS_NOBODY = 'help_others = false\n';
+const NO_HELPING = 'help_others = false\n';
 const CLOCK_TICKS_PER_S = 100;
 const PAGE_BYTES = 4096;
 
-/** A daemon, an agent of it with the service of `tcp-service.ts`, and a client beside it. */
+/** A daemon, its agent with the service of `tcp-service.ts`, and a client on the same machine. */
 export interface LabNode {
   readonly machine: Machine;
   readonly daemon: LabDaemon;
@@ -33,7 +33,7 @@ export interface LabNode {
 }
 
 export interface LabPath {
-  /** As the tunnel says it, and as the table does. */
+  /** The path kind that the tunnel reports, and its label in the table. */
   readonly path: string;
   readonly what: string;
   readonly caller: LabNode;
@@ -46,7 +46,7 @@ export interface LabPaths extends AsyncDisposable {
 }
 
 async function nodeOn(machine: Machine, listen?: string, config = ''): Promise<LabNode> {
-  const daemon = await LabDaemon.start(machine, BOOTSTRAP, HELPS_NOBODY + config, listen);
+  const daemon = await LabDaemon.start(machine, BOOTSTRAP, NO_HELPING + config, listen);
   const service = machine.fork(SERVICE);
   const [{ port } = { port: 0 }]: { port: number }[] = await once(service, 'message');
   const aid = await daemon.serve(`127.0.0.1:${port}`);
@@ -92,7 +92,7 @@ export async function startPaths(): Promise<LabPaths> {
   };
 }
 
-/** A lab whose helpers do not relay, so that a TURN server of the caller has to lead to the called node. */
+/** A lab without relays, so that only the caller's TURN server reaches the called node. */
 export async function startTurnPath(): Promise<LabPaths> {
   const internet = await Internet.open();
   startTurnServer(await internet.publicMachine('turn', [TURN_NUMBER]));

@@ -1,7 +1,7 @@
 /**
- * A child process of the benchmarks: a web service. `POST /` answers a small call, `GET /events` begins a stream of
- * events and then says nothing, `GET /bytes` gives as many bytes as its query says, of a known length or in chunks
- * (`/chunks`), and `PUT` swallows its body. Says its port over IPC.
+ * A child process: a web service. `POST /` answers a small call. `GET /events` opens an event stream and stays silent.
+ * `GET /bytes` returns the number of bytes in its query with a known length, `/chunks` in chunks. `PUT` discards its
+ * body. Sends its port over IPC.
  */
 import { createServer, type RequestListener, type ServerResponse } from 'node:http';
 

@@ -30,7 +30,7 @@ export async function pacedLoad(
   return { p50Ms: quantile(samples, 0.5), p95Ms: quantile(samples, 0.95), perSecond: total / elapsed };
 }
 
-/** Requests per second, so many at a time. */
+/** Requests per second with `parallel` at a time. */
 export async function closedLoad(request: () => Promise<void>, parallel: number, total: number): Promise<number> {
   let left = total;
   const started = performance.now();

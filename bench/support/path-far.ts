@@ -1,4 +1,4 @@
-/** The far end of a slow path, in a network namespace of its own: a daemon with a bound TCP service. */
+/** The far end of a slow path, in a separate network namespace: a daemon with a bound TCP service. */
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { TestDaemon } from '../../test/support/daemon.ts';

@@ -1,7 +1,7 @@
 /**
- * The near end of a slow path, started in a network namespace of its own: makes the other one and
- * the path, starts a daemon, and measures a tunnel beside plain TCP. Arguments: the delay each way
- * in milliseconds, the part of the packets that is lost. Sends its rows to its parent.
+ * The near end of a slow path, in a separate network namespace. Creates the far end and the path, starts a daemon, and
+ * compares a tunnel with plain TCP. Arguments: one-way delay in milliseconds, share of lost packets. Sends its rows to
+ * its parent.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,13 +14,13 @@ import { bulk, download, type Transfer, upload } from './tcp-client.ts';
 
 const MIB = 1024 * 1024;
 const BYTES = 64 * MIB;
-/** Long enough that lanes are opened; loss-based TCP takes its time for a part of it. */
-const BYTES_WITH_LOSS = 32 * MIB;
-const BYTES_OF_RENO = 4 * MIB;
-/** Beside TCP where nothing is lost. */
+/** Long enough for lanes to open. Reno would take minutes for the same amount, so it sends less. */
+const LOSSY_BYTES = 32 * MIB;
+const RENO_BYTES = 4 * MIB;
+/** Compared with TCP without loss. */
 const AIM = 0.8;
-/** Where packets are lost, MiB/s: TCP with a congestion control of its own choice is no measure there. */
-const LEAST_WITH_LOSS = 5;
+/** With loss, MiB/s: TCP with its default congestion control is no useful yardstick there. */
+const MIN_SPEED_WITH_LOSS = 5;
 
 const [delayMs = '20', loss = '0'] = process.argv.slice(2);
 const lossy = Number(loss) > 0;
@@ -60,16 +60,16 @@ for (const [name, transfer] of [
 ] as const) {
   let ofOne = 0;
   for (const streams of [1, 8]) {
-    const bytes = lossy ? BYTES_WITH_LOSS : BYTES;
+    const bytes = lossy ? LOSSY_BYTES : BYTES;
     if (!lossy) await bulk(transfer, tunnel, streams, bytes);
     const value = await bulk(transfer, tunnel, streams, bytes);
     if (streams === 1) ofOne = value;
     // More connections together are never slower than one.
-    const least = streams === 1 ? LEAST_WITH_LOSS : Math.max(LEAST_WITH_LOSS, ofOne);
+    const least = streams === 1 ? MIN_SPEED_WITH_LOSS : Math.max(MIN_SPEED_WITH_LOSS, ofOne);
     for (const control of [standard, 'reno']) {
-      const yardstick = await plain(control, transfer, streams, lossy && control === 'reno' ? BYTES_OF_RENO : bytes);
+      const yardstick = await plain(control, transfer, streams, lossy && control === 'reno' ? RENO_BYTES : bytes);
       rows.push({
-        what: `${2 * Number(delayMs)} ms, ${Number(loss) * 100} % loss: ${name}, ${streams} × beside TCP with ${control}`,
+        what: `${2 * Number(delayMs)} ms, ${Number(loss) * 100} % loss: ${name}, ${streams} ×; yardstick: TCP with ${control}`,
         value,
         unit: 'MiB/s',
         yardstick,

@@ -22,7 +22,7 @@ import type { Flood, Target } from './flood.ts';
 const FEW = 16;
 const MANY = 256;
 
-/** Connects and says hello, with a key that nobody has seen. */
+/** Connects and sends the hello with an unknown key. */
 async function connect({ quic, nodeKey }: Target): Promise<{ session: RawSession; stop: () => Promise<void> }> {
   const key = KeyPair.generate();
   const endpoint = new NativeQuicEndpoint({ key, host: '127.0.0.1', port: 0 }, { log: silentLog });
@@ -39,10 +39,10 @@ async function connect({ quic, nodeKey }: Target): Promise<{ session: RawSession
   }
 }
 
-/** What the next stream carries. */
+/** Content of the next stream. */
 type Next = (session: RawSession, index: number) => Uint8Array;
 
-/** Opens streams, so many at a time; another connection where one is cut off. */
+/** Opens streams in batches, and reconnects after a disconnect. */
 function flood(parallel: number, prepare: (target: Target) => Next): Flood {
   return async (target) => {
     const next = prepare(target);
@@ -91,7 +91,7 @@ function guess({ guarded }: Target): Next {
   };
 }
 
-/** Connects, says hello, hangs up, and comes back as somebody else. */
+/** Connects, sends the hello, disconnects, and reconnects with another key. */
 const churn: Flood = async (target) => async (until, sent) => {
   const one = async (): Promise<void> => {
     while (!until.aborted) {

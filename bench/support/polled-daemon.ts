@@ -1,4 +1,4 @@
-/** A daemon that is started and asked as another one's is: svcd, and the Go daemon of A2AL, take the same flags and requests. */
+/** Starts and polls a daemon: svcd, or A2AL's Go daemon. Both take the same flags and requests. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ export interface PolledOptions {
   readonly bootstrap?: readonly string[];
   /** Keeps what an earlier daemon left there. */
   readonly dataDir?: string;
-  /** Ports of its API and of its records, of one that comes back to where it was; left out: any. */
+  /** Fixed ports of its API and its records, for restarts. Any port by default. */
   readonly ports?: readonly [number, number];
   /** More lines for config.toml. */
   readonly config?: string;
@@ -33,7 +33,7 @@ export interface PolledOptions {
 export class PolledDaemon {
   readonly dataDir: string;
   readonly api: string;
-  /** Where its records are served, `host:port`. */
+  /** Address of its record network, `host:port`. */
   readonly dhtAddress: string;
   readonly process: ChildProcess;
   readonly #ownsDir: boolean;
@@ -53,7 +53,7 @@ export class PolledDaemon {
     });
   }
 
-  /** Starts a daemon, and returns as soon as `/health` answers. @throws Error where it ends before */
+  /** Starts a daemon and returns once `/health` responds. @throws Error if it exits before that */
   static async start(command: Command, options: PolledOptions = {}): Promise<PolledDaemon> {
     const daemon = new PolledDaemon(command, options, options.ports ?? (await PolledDaemon.anyPorts()));
     const limit = performance.now() + START_LIMIT_MS;
@@ -113,7 +113,7 @@ export class PolledDaemon {
     return (pages * 4096) / MIB;
   }
 
-  /** Ends the process and waits until it is gone; keeps a data directory that was given. */
+  /** Stops the process. Keeps a data directory that was passed in. */
   async stop(): Promise<void> {
     if (this.process.exitCode === null && this.process.signalCode === null) {
       const exited = once(this.process, 'exit');

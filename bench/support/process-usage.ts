@@ -1,4 +1,4 @@
-/** What a process of the benchmarks has used so far, as the kernel of Linux counts it. */
+/** Resources that a benchmark process has used, as the Linux kernel counts them. */
 import { readFileSync } from 'node:fs';
 
 const PAGE_BYTES = 4096;

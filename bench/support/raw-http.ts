@@ -1,4 +1,4 @@
-/** HTTP by a bare socket, which costs its process next to nothing: one request on a connection of its own. */
+/** HTTP over a bare socket, at almost no cost for its process: one request on a new connection. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -30,14 +30,14 @@ async function answered(socket: Socket, least: number): Promise<void> {
   if (status !== 'HTTP/1.1 200' || received < least) throw new Error(`${status}: ${received} of ${least} bytes came`);
 }
 
-/** Reads so many bytes of an answer, and its end. */
+/** Reads `bytes` bytes of a response, and its end. */
 export async function get(port: number, path: string, bytes: number): Promise<void> {
   const socket = await dial(port);
   socket.write(head('GET', `${path}?${bytes}`));
   await answered(socket, bytes);
 }
 
-/** Sends so many bytes as the body of a request, and reads the answer. */
+/** Sends a request body of `bytes` bytes and reads the response. */
 export async function put(port: number, path: string, bytes: number): Promise<void> {
   const socket = await dial(port);
   const end = answered(socket, 1);

@@ -1,4 +1,4 @@
-/** Clients of the service of tcp-service.ts: one up- or download, or many at once, with their speed. */
+/** Clients of tcp-service.ts: one or many uploads or downloads, with their speed. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -19,7 +19,7 @@ export async function dial({ host, port }: Target): Promise<Socket> {
   return socket;
 }
 
-/** Sends so many bytes and waits until the service has seen their end. */
+/** Sends `bytes` bytes and waits until the service has seen their end. */
 export async function upload(target: Target, bytes: number): Promise<void> {
   const socket = await dial(target);
   socket.write('s');
@@ -29,7 +29,7 @@ export async function upload(target: Target, bytes: number): Promise<void> {
   socket.destroy();
 }
 
-/** What makes the service give so many bytes. */
+/** The request for `bytes` bytes. */
 export function request(bytes: number): Buffer {
   const head = Buffer.alloc(9);
   head.write('g');
@@ -46,7 +46,7 @@ export async function download(target: Target, bytes: number): Promise<void> {
   if (received !== bytes) throw new Error(`${received} of ${bytes} bytes came`);
 }
 
-/** MiB per second of `streams` transfers at once, `bytes` in all. */
+/** MiB per second of `streams` parallel transfers, `bytes` in total. */
 export async function bulk(transfer: Transfer, target: Target, streams: number, bytes: number): Promise<number> {
   const started = performance.now();
   await Promise.all(Array.from({ length: streams }, () => transfer(target, bytes / streams)));

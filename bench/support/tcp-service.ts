@@ -1,7 +1,7 @@
 /**
- * A child process of the benchmarks: a TCP service. The first byte of a connection says what it
- * does: `e` echoes, `s` swallows everything and answers one byte at the end, `g` gives as many bytes
- * as the next eight bytes say, `h` holds. The argument is the address to listen on.
+ * A child process: a TCP service. The first byte of a connection selects the task: `e` echoes, `s` discards everything
+ * and answers one byte at the end, `g` sends as many bytes as the next eight bytes specify, `h` holds the connection.
+ * The argument is the listen address.
  */
 import { createServer, type Socket } from 'node:net';
 

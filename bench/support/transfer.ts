@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 
-/** What an application hands over at a time. */
+/** Write size of an application. */
 const BLOCK_BYTES = 64 * 1024;
 
-/** What the other process shall do with a stream: one byte at its start. */
+/** The task of a stream for the other process: one byte at its start. */
 export const Task = { sink: 1, source: 2, echo: 3, hold: 4 } as const;
 
 /** A task and its argument. */
@@ -31,7 +31,7 @@ export async function count(stream: Duplex): Promise<number> {
   return bytes;
 }
 
-/** Does what the first bytes of a new stream ask for. */
+/** Runs the task that the first bytes of a new stream request. */
 export async function serve(stream: Duplex): Promise<void> {
   stream.on('error', () => {});
   const [head]: Buffer[] = await once(stream, 'data');
@@ -47,7 +47,7 @@ export async function serve(stream: Duplex): Promise<void> {
   } else if (task === Task.echo) stream.pipe(stream);
 }
 
-/** Begins a stream: the task, its argument, and an answer to wait for where there is one. */
+/** Opens a stream with a task and its argument, and waits for its answer if it has one. */
 export function begin(stream: Duplex, task: number, mebibytes = 0): void {
   stream.write(Uint8Array.of(task, mebibytes));
 }
