@@ -1,11 +1,12 @@
 /**
- * Writes docs/limits.md: every limit and timeout of the sources. These are top-level numeric constants that start with
+ * Writes docs/limits.md, the limits that users can reach, and docs/limits.json, every limit and timeout. These are top-level numeric constants that start with
  * `MAX_` or `MIN_` or end with a unit. Format sizes (`KEY_BYTES`) and rates (`NS_PER_S`) count only if they have a
  * docstring. `--check` compares only.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { countText, sizeText, timeText } from '../src/foundation/quantities.ts';
+import { USER_LIMITS } from './user-limits.ts';
 
 /** A top-level numeric constant. */
 interface Constant {
@@ -65,7 +66,7 @@ export function evaluate(source: string, named: ReadonlyMap<string, string>, dep
 /** A number in the largest unit that keeps it whole. */
 export function withUnit(name: string, value: number): string {
   if (name.endsWith('_PER_S')) return `${value} per s`;
-  if (name.endsWith('_BYTES')) return sizeText(value);
+  if (/_BYTES(_PER_\w+)?$/.test(name)) return sizeText(value);
   if (name.endsWith('_MS')) return timeText(value);
   return name.endsWith('_S') ? timeText(value * 1000) : countText(value);
 }
@@ -79,9 +80,22 @@ function sourceFiles(root: string): string[] {
 
 const INTRODUCTION = `# Limits
 
-Every limit and time-out of the sources, written by \`node tools/limits-doc.ts\`. Nothing is cut silently: over a size
-the answer is \`413 too_large\`, over a quota \`413 quota_exceeded\`, over a rate \`429 rate_limited\`, over a time
-\`504 timeout\`.
+The limits that you can reach, by what you do. [Quotas](quotas.md) has the limits for strangers,
+[time limits](time-limits.md) explains the timeouts of a call. Sizes and counts are maximums unless stated otherwise.
+Configurable limits are in [configuration](configuration.md).
+
+| Exceeded | Error |
+|---|---|
+| size | \`413 too_large\` |
+| quota | \`413 quota_exceeded\` |
+| rate or concurrency | \`429 rate_limited\` |
+| time | \`504 timeout\` |
+`;
+
+const END = `## Complete list
+
+[limits.json](limits.json) has every limit and timeout of the sources with its value, unit and file. \`npm run docs\` writes
+both files.
 `;
 
 /** Exported constants by name, without names that have several values. */
@@ -97,37 +111,91 @@ export function unambiguous(constants: readonly Constant[]): Map<string, string>
   return named;
 }
 
-function page(repository: string): string {
-  const files = sourceFiles(join(repository, 'src')).map((file) => ({
-    path: relative(repository, file).replaceAll('\\', '/'),
+/** A limit with its value; the value is null if it is not a sum or product of numbers. */
+interface Limit {
+  readonly name: string;
+  readonly value: number | null;
+  readonly unit: string;
+  /** Path below `src`. */
+  readonly file: string;
+}
+
+function unitOf(name: string): string {
+  if (name.endsWith('_PER_S')) return 'per second';
+  if (/_BYTES(_PER_\w+)?$/.test(name)) return 'bytes';
+  if (name.endsWith('_MS')) return 'ms';
+  if (name.endsWith('_S')) return 's';
+  return name.endsWith('_CHARS') ? 'characters' : 'count';
+}
+
+interface SourceFile {
+  readonly path: string;
+  readonly constants: readonly Constant[];
+  valueOf(constant: Constant): number | undefined;
+}
+
+function readSources(repository: string): SourceFile[] {
+  const root = join(repository, 'src');
+  const files = sourceFiles(root).map((file) => ({
+    path: relative(root, file).replaceAll('\\', '/'),
     constants: constantsIn(readFileSync(file, 'utf8')),
   }));
   const everywhere = unambiguous(files.flatMap(({ constants }) => constants));
-  const sections = new Map<string, string[]>();
-  for (const { path, constants } of files) {
+  return files.map(({ path, constants }) => {
     const named = new Map([...everywhere, ...constants.map(({ name, source }) => [name, source] as const)]);
-    const rows = constants.filter(isLimit).map(({ name, source, meaning }) => {
-      const value = evaluate(source, named);
-      const shown = value === undefined ? `\`${source}\`` : withUnit(name, value);
-      return `| \`${name}\` | ${shown} | ${meaning.replaceAll('|', '\\|')} | [${basename(path)}](../${path}) |`;
-    });
-    const section = dirname(path);
-    if (rows.length > 0) sections.set(section, [...(sections.get(section) ?? []), ...rows]);
-  }
-  const tables = [...sections].map(
-    ([section, rows]) => `## ${section}\n\n| Name | Value | Meaning | File |\n|---|---|---|---|\n${rows.join('\n')}\n`,
+    return { path, constants, valueOf: ({ source }) => evaluate(source, named) };
+  });
+}
+
+function dataFile(sources: readonly SourceFile[]): string {
+  const limits = sources.flatMap(({ path, constants, valueOf }) =>
+    constants.filter(isLimit).map(
+      (constant): Limit => ({
+        name: constant.name,
+        value: valueOf(constant) ?? null,
+        unit: unitOf(constant.name),
+        file: path,
+      }),
+    ),
   );
-  return [INTRODUCTION, ...tables].join('\n');
+  return `[\n${limits.map((limit) => `  ${JSON.stringify(limit)}`).join(',\n')}\n]\n`;
+}
+
+/** The shown value of a constant. @throws Error if the file has no constant of this name */
+function valueText(sources: readonly SourceFile[], file: string, name: string): string {
+  const source = sources.find(({ path }) => path === file);
+  const constant = source?.constants.find((one) => one.name === name);
+  const value = constant === undefined ? undefined : source?.valueOf(constant);
+  if (value === undefined)
+    throw new Error(`tools/user-limits.ts: src/${file} has no number ${name}. Correct the entry.`);
+  return withUnit(name, value);
+}
+
+function page(sources: readonly SourceFile[]): string {
+  const sections = Object.entries(USER_LIMITS).map(([title, limits]) => {
+    const rows = limits.map(([name, file, meaning]) => {
+      const text = meaning.replace(/\{(\w+)\}/g, (_, other: string) => valueText(sources, file, other));
+      return `| ${text} | ${valueText(sources, file, name)} | \`${name}\` |`;
+    });
+    return `## ${title}\n\n| Limit | Value | Constant |\n|---|---|---|\n${rows.join('\n')}\n`;
+  });
+  return [INTRODUCTION, ...sections, END].join('\n');
 }
 
 if (import.meta.main) {
   const repository = join(import.meta.dirname, '..');
-  const file = join(repository, 'docs', 'limits.md');
-  const text = page(repository);
-  if (!process.argv.includes('--check')) {
-    writeFileSync(file, text);
-  } else if (!existsSync(file) || readFileSync(file, 'utf8') !== text) {
-    console.error('docs/limits.md is out of date. Run "npm run docs".');
-    process.exitCode = 1;
+  const sources = readSources(repository);
+  const files = [
+    ['limits.md', page(sources)],
+    ['limits.json', dataFile(sources)],
+  ] as const;
+  for (const [name, text] of files) {
+    const file = join(repository, 'docs', name);
+    if (!process.argv.includes('--check')) {
+      writeFileSync(file, text);
+    } else if (!existsSync(file) || readFileSync(file, 'utf8') !== text) {
+      console.error(`docs/${name} is out of date. Run "npm run docs".`);
+      process.exitCode = 1;
+    }
   }
 }

@@ -207,7 +207,7 @@ function cell(text: string): string {
   return text.replaceAll('|', '\\|');
 }
 
-/** What is inside a member that is an object or a list of objects, with the path to it; nothing for shared shapes. */
+/** The objects inside a member, with their paths. Shared shapes are not included. */
 function inside(member: Schema, path: string): [Schema, string][] {
   return [member, ...variants(member)].flatMap((part): [Schema, string][] => {
     const { items } = part;
@@ -220,7 +220,7 @@ function isPaged(schema: Schema): boolean {
   return members(schema).some(([name]) => name === 'cursor');
 }
 
-/** Says how many entries a page has. */
+/** The size of a page. */
 function pagingText(query: Schema): string {
   const limit = members(query).find(([name]) => name === 'limit')?.[1];
   if (limit === undefined || !isPaged(query)) return '';
@@ -429,7 +429,7 @@ if (import.meta.main) {
     mkdirSync(dirname(PAGE), { recursive: true });
     writeFileSync(PAGE, page);
   } else if (!existsSync(PAGE) || readFileSync(PAGE, 'utf8') !== page) {
-    console.error(`${name} is not what the operations table says: run "npm run docs"`);
+    console.error(`${name} is out of date. Run "npm run docs"`);
     process.exit(1);
   }
 }

@@ -8,7 +8,7 @@ const AID = 'aid1fj66ha4d08alt2auet7vy6wctnfx28k5hzzmtp5lysdwmu99hg5spq62xc';
 const DID = 'did:key:z6MkjchhfUsD6mmvni8mCdXHw216Xrm9bQe2mBH1P5RDjVJG';
 const BASE64 = 'aGVsbG8=';
 
-/** Values of members by name, for members whose schema says no more than "string" or "integer". */
+/** Values of members by name, if their schema is only "string" or "integer". */
 const BY_NAME: Readonly<Record<string, unknown>> = {
   '@context': 'https://www.w3.org/ns/did/v1',
   'fetch.headers': 'text/plain',
@@ -142,7 +142,7 @@ const BY_NAME: Readonly<Record<string, unknown>> = {
   what: 'the clock of this machine is 90 s ahead of 3 nodes',
 };
 
-/** Keys of objects that map any key to a value; an AID for the others. */
+/** Keys of objects that map any key to a value. Default: an AID. */
 const RECORD_KEYS: Readonly<Record<string, string>> = {
   'fetch.headers': 'content-type',
   'results.metadata': 'language',
@@ -172,7 +172,7 @@ function text({ format, pattern, contentEncoding, minLength }: Schema, key: stri
 
 /**
  * A value that matches a schema, with all members, optional ones included.
- * @param isShort says of which schemas only an empty list is shown
+ * @param isShort true if a list of this schema is left empty
  */
 export function exampleOf(schema: Schema, isShort: (schema: Schema) => boolean = () => false, key = ''): unknown {
   const { type, anyOf, items, properties, patternProperties } = schema;

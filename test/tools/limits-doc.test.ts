@@ -53,6 +53,7 @@ test('shows a number in the unit of its name', () => {
   const cases: [string, number, string][] = [
     ['A_BYTES', 65_536, '64 KiB'],
     ['A_BYTES', 1000, '1,000 bytes'],
+    ['A_BYTES_PER_AGENT', 1024, '1 KiB'],
     ['A_MS', 500, '500 ms'],
     ['A_MS', 90_000, '90 s'],
     ['A_S', 3600, '1 h'],
