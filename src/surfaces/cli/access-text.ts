@@ -38,7 +38,7 @@ export function hasSecret({ secret }: NewEntry): boolean {
 }
 
 /**
- * What removing an entry changes.
+ * The effect of removing an entry.
  * @param again the command that adds an AID to the list
  */
 export function removalConfirmation(list: 'allow' | 'deny', id: string, again: string): Confirmation {

@@ -18,7 +18,7 @@ export interface CardDraft {
   readonly tags: readonly string[];
   /** The document that the draft comes from. */
   readonly from: string;
-  /** What was omitted or shortened, and why. */
+  /** Omitted or shortened parts, with the reason. */
   readonly remarks: readonly string[];
 }
 
@@ -31,14 +31,14 @@ function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** One line without control or invisible characters. Undefined if nothing is left. */
+/** One line without control or invisible characters. Undefined if it is empty. */
 function plain(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = value.toWellFormed().replace(UNSAFE, ' ').replace(/\s+/g, ' ').trim();
   return text === '' ? undefined : text;
 }
 
-/** The longest prefix of whole words that fits, with an ellipsis if something was cut. */
+/** As many whole words as fit, with an ellipsis if something was cut. */
 function cut(text: string | undefined, maxBytes: number): string | undefined {
   if (text === undefined || Buffer.byteLength(text) <= maxBytes) return text;
   let short = '';

@@ -1,4 +1,4 @@
-/** Options of the commands that grant access: to whom, and until when. */
+/** Options of the commands that grant access. */
 import { InvalidArgumentError } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliContext } from './context.ts';

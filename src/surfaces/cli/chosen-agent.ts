@@ -1,4 +1,4 @@
-/** The agent in use: the one that `svc use` selected for commands that name none. */
+/** The agent that `svc use` selected for commands that name none. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../../foundation/atomic-file.ts';

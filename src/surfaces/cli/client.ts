@@ -30,7 +30,7 @@ export type AnswerOf<N extends OperationName> = Answers[N];
 type Input = Readonly<Record<string, unknown>>;
 type Method = (input: Input, options?: CallOptions) => Promise<unknown>;
 
-/** Groups of operations that are called as tools, because a tool result also says what is pending. */
+/** Groups of operations that are called as tools, because a tool result also lists pending items. */
 const CALLED_AS_TOOLS: ReadonlySet<string> = new Set(['Chat', 'Groups']);
 
 function isAid(schema: unknown): boolean {

@@ -19,7 +19,7 @@ const CALLS = 'Calls and tunnels:';
 const MESSAGES = 'Messages, events and files:';
 const DAEMON = 'Running the daemon:';
 
-/** All commands except those that describe the others: `completion` and `help`. */
+/** All commands except `completion` and `help`. */
 export const COMMAND_FILES: readonly Part[] = [
   {
     heading: NODE,

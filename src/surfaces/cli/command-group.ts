@@ -1,5 +1,5 @@
 /**
- * Commands as data: what is typed, the operation that is called, and how the response is shown. This file does once
+ * Commands as data: arguments, the operation to call, and output formats. This file does once
  * what all commands have in common: find the acting agent, resolve labels, show progress, and print the response in the
  * requested format.
  */
@@ -34,7 +34,7 @@ interface CommandSpec<T> {
 }
 
 interface Destructive<W> {
-  /** What the command destroys. The user must confirm first, with `-y` if there is no terminal. */
+  /** The destructive effect. The user must confirm it first, with `-y` if there is no terminal. */
   confirmation?(typed: W): Confirmation;
 }
 

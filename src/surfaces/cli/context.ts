@@ -1,4 +1,4 @@
-/** What every command can use: the client, the global options, and helpers for output. */
+/** The context of a command: the client, the global options, and helpers for output. */
 import type { Command } from 'commander';
 import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
 import { SvcError } from '../../foundation/errors.ts';

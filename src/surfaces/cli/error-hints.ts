@@ -1,7 +1,7 @@
-/** Error messages for people: what failed, in terms of what they typed, and what to do next. */
+/** Error messages for people, in terms of the command line, with the next step. */
 import { type ErrorCode, noSuchAgent, type SvcError } from '../../foundation/errors.ts';
 
-/** What to do next, for errors whose message does not say it. */
+/** The next step for errors whose message does not contain it. */
 const NEXT: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'Set SVC_TOKEN to the api_token of the daemon, or pass --token.',
   not_friends: 'Send a chat request first: svc chat request <aid>',
@@ -65,7 +65,7 @@ function typedName(path: string): string {
 /** Request members that an option of the same name sets. */
 const MEMBERS = /\b(?:local_aid|access_token|local_port)\b/g;
 
-/** The message in terms of what was typed. A person does not know the members of the request that a command builds. */
+/** The message in terms of the command line. A person does not know the members of the request that a command builds. */
 export function explainError({ message, details }: SvcError): string {
   const [path, problem] = [details?.['path'], details?.['problem']];
   if (typeof path === 'string' && path !== '' && typeof problem === 'string')
@@ -76,7 +76,7 @@ export function explainError({ message, details }: SvcError): string {
   return message.replace(/^request: /, '').replaceAll(MEMBERS, (member) => `--${member.replace('_', '-')}`);
 }
 
-/** What to do next. Undefined if the message already says it. */
+/** The next step. Undefined if the message contains it. */
 export function nextStepHint(error: SvcError): string | undefined {
   if (error.message === noSuchAgent('').message) return 'List your agents: svc agents';
   return /\bsvcd? \w|"svcd"|--\w/.test(explainError(error)) ? undefined : NEXT[error.code];

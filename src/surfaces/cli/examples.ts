@@ -1,4 +1,4 @@
-/** Examples at the end of a command's help. A test parses each of them. */
+/** Examples at the end of a command's help. A test parses each example. */
 import type { Command } from 'commander';
 
 /** Sample arguments by name. All others are AIDs. */

@@ -9,7 +9,7 @@ const TYPED_ID_CHARS = 4;
 /** IDs of tunnels and of access list entries. */
 export const LISTED_ID = /^[0-9a-f]{16}$/;
 
-/** A kind of ID, and where existing IDs are listed. */
+/** A kind of ID, and the command that lists existing IDs. */
 export interface IdSource {
   /** The kind in words, such as `group`. */
   readonly noun: string;

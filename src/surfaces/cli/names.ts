@@ -61,7 +61,7 @@ export class Names {
     return this.#names.get(aid);
   }
 
-  /** The shortest unique prefix of an AID, or all of it with --full. */
+  /** The shortest unique prefix of an AID, or the complete AID with --full. */
   short(aid: string): string {
     return this.#full || aid.length <= this.#aidChars ? aid : `${aid.slice(0, this.#aidChars)}…`;
   }
@@ -77,7 +77,7 @@ export class Names {
     return name === undefined ? aid : `${aid} (${name})`;
   }
 
-  /** A response with names: instead of AIDs in lists, beside AIDs elsewhere. IDs in lists are shortened. */
+  /** A response with names: instead of AIDs in lists, after AIDs in other places. IDs in lists are shortened. */
   in<A>(answer: A): A {
     const chars = uniquePrefixLength(idsIn(answer));
     const change = (text: string, key: string, listed: boolean): string => {

@@ -11,7 +11,7 @@ import type { CliContext } from './context.ts';
 import { type PasswordOptions, readPassword } from './password.ts';
 import { SIGNALS } from './signals.ts';
 
-/** @throws SvcError `invalid_request`: elsewhere "-" means standard output, so a file of that name would be missed */
+/** @throws SvcError `invalid_request`, because other commands use "-" for standard output */
 export function rejectDash(file: string): void {
   if (file === '-')
     throw new SvcError('invalid_request', { message: '"-" is not a file here. For a file with that name use "./-".' });
@@ -30,7 +30,7 @@ export function rejectExisting(file: string): void {
  * Writes a new file with mode 0600. Under its final name it is complete and on disk. An existing file is never
  * overwritten.
  * @returns its size in bytes
- * @throws SvcError `not_writable`, and what the content throws
+ * @throws SvcError `not_writable`, and errors of the content
  */
 export async function writeNewFile(file: string, content: ByteSource): Promise<number> {
   rejectExisting(file);
@@ -84,7 +84,7 @@ async function isSealed(file: string): Promise<boolean> {
 
 /**
  * Reads a file, and decrypts it with its password if it is encrypted.
- * @throws SvcError `not_found`, and what `readPassword` and `unseal` throw
+ * @throws SvcError `not_found`, and errors of `readPassword` and `unseal`
  */
 export async function openFile(context: CliContext, kind: SealedKind, file: string, options: PasswordOptions) {
   rejectDash(file);

@@ -109,7 +109,7 @@ export const PAGE_OPTIONS = {
   '--cursor <cursor>': 'next_cursor of the previous page',
 };
 
-/** Tells how to get the next page. */
+/** The hint for the next page. */
 export function nextPageHint({ next_cursor }: { readonly next_cursor?: string }): string | false {
   return next_cursor !== undefined && `More: --cursor '${next_cursor}'`;
 }

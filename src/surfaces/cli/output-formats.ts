@@ -23,7 +23,7 @@ export class CommandFailure extends Error {
 export interface OutputFormats<A, W> {
   /** For people. AIDs are replaced by names, unless `aids` says otherwise. */
   text(answer: A, typed: W, names: Names): OutputText;
-  /** `whole`: AIDs are the result and stay as they are. `told`: `text` inserts the names itself. */
+  /** `whole`: AIDs are the result and are not replaced. `told`: `text` inserts the names itself. */
   readonly aids?: 'whole' | 'told';
   /** The essential value, on one or several lines. Default: the text. */
   quiet?(answer: A, typed: W): string;
@@ -113,7 +113,7 @@ export async function showFirstPart<A, W>(
   context.printedPart = { text, made };
 }
 
-/** Completes a response of which only the first part was printed, so that programs can parse it. */
+/** Completes a response after its first part, so that programs can parse it. */
 export function closeFirstPart(context: CliContext): void {
   if (context.printedPart !== undefined && context.options.json === true) context.io.stdout.write(JSON_END);
 }

@@ -55,7 +55,7 @@ function written(stream: Writable, text: string | Uint8Array): Promise<Error | u
 export async function writeOnce(stream: Writable, text: string | Uint8Array): Promise<void> {
   if (isNullDevice(stream))
     throw new SvcError('not_writable', {
-      message: 'The output is closed or the null device, so what is shown only once would be lost.',
+      message: 'The output is closed or the null device, so the secret would be lost.',
     });
   const error = await written(stream, text);
   if (error !== undefined)

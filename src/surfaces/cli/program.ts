@@ -36,7 +36,7 @@ const EXAMPLES = exampleHelp(
 
 /**
  * Builds the program without running anything.
- * @param args the words after `svc`; if they name a command, the others are not loaded
+ * @param args the words after `svc`; if they name a command, only that command is loaded
  */
 export async function buildProgram(io: CliIo, options: ProgramOptions, args: readonly string[] = []): Promise<Command> {
   const program = new Command('svc');
@@ -94,7 +94,7 @@ function pointToHelp(command: Command, path: string): void {
 /** Commands of `svcd` that users type after `svc`. */
 const DAEMON_COMMANDS: ReadonlySet<string> = new Set(['service', 'start', 'run']);
 
-/** A hint beside the message of the parser. */
+/** A hint in addition to the message of the parser. */
 function usageRemark(io: CliIo, { code }: CommanderError, args: readonly string[]): void {
   const command = args.find((arg) => !arg.startsWith('-')) ?? '';
   if (code !== 'commander.unknownCommand' || !DAEMON_COMMANDS.has(command)) return;

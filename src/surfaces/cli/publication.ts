@@ -12,20 +12,20 @@ export interface PublishAttempt {
   readonly publish_error?: string | undefined;
 }
 
-/** Publishes an agent and returns the result. The daemon retries by itself. */
+/** Publishes an agent and returns the result. The daemon retries automatically. */
 export async function tryPublish({ client }: CliContext, aid: string): Promise<PublishAttempt> {
   try {
     const { seq, replicas } = await client.agentPublish({ aid });
-    // 0 replicas: there is no other node, or the others use this node as their storage node.
+    // 0 replicas: there is no other node, or all other nodes use this one as their storage node.
     return { published: replicas > 0 || (await client.agentGet({ aid })).published, seq, replicas };
   } catch (error) {
     return { published: false, publish_error: error instanceof Error ? error.message : 'unknown failure' };
   }
 }
 
-/** Where a record is stored. */
+/** The storage nodes of a record, in words. */
 export function storedText(replicas: number): string {
-  return replicas > 0 ? `stored at ${counted(replicas, 'node')}` : 'stored at this node, which the others use';
+  return replicas > 0 ? `stored at ${counted(replicas, 'node')}` : 'stored at this node for all other nodes';
 }
 
 /** Undefined if unknown. */

@@ -64,7 +64,7 @@ export class ReceivedFile implements AsyncDisposable {
 
   /**
    * Opens the partial file of an offer, or creates it.
-   * @param id ID of the offer, by which the next attempt finds the part
+   * @param id identifies the offer; the next attempt finds the part with it
    * @throws SvcError `not_writable`
    */
   static async open(folder: string, id: string): Promise<ReceivedFile> {

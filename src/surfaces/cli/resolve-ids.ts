@@ -6,7 +6,7 @@ import type { operations } from '../../operations/index.ts';
 import type { Declaration } from '../../operations/operation.ts';
 import { type IdSource, LISTED_ID, resolveId } from './id-prefix.ts';
 
-/** Number of recent group entries among which a prefix is searched. */
+/** Number of recent group entries that are searched for a prefix. */
 const LOOKED_UP_ENTRIES: number = 10 * MAX_ENTRIES_PAGE;
 const MAX_OBJECTS = 1000;
 

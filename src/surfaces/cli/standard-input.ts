@@ -2,7 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import type { CliIo } from './io.ts';
 
-/** All bytes of a source. @throws `tooLarge` once there are more, and what the source throws */
+/** All bytes of a source. @throws `tooLarge` once there are more, and errors of the source */
 export async function readAll(
   source: AsyncIterable<unknown> | Iterable<unknown>,
   maxBytes: number,

@@ -27,7 +27,7 @@ function theScript(): Script {
 
 /** Width of one line in columns: two for most East Asian characters and emoji, zero for invisible characters. */
 export function textWidth(text: string): number {
-  // The ellipsis that shortens IDs is one column wide, and lists contain many of them.
+  // The ellipsis that shortens IDs is one column wide, and lists contain many ellipses.
   if (/^[ -~…]*$/.test(text)) return text.length;
   const { clusters, visible, wide, picture } = theScript();
   let sum = 0;

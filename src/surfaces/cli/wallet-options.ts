@@ -8,13 +8,13 @@ const conflicts = ['ethereum', 'ethKey'];
 const ethKey: ValueOption<string | undefined> = { about, implies: { ethereum: true } };
 const paralismKey: ValueOption<string | undefined> = { about, implies: { paralism: true }, conflicts };
 const paralism: ValueOption<true | undefined> = {
-  about: 'use a Paralism wallet as master: a new one, or that of --paralism-key',
+  about: 'use a Paralism wallet as master: a new one, or the wallet of --paralism-key',
   conflicts,
 };
 
 /** Wallets of all kinds and their keys. */
 export const WALLET_OPTIONS = {
-  '--ethereum': 'use an Ethereum wallet as master: a new one, or that of --eth-key',
+  '--ethereum': 'use an Ethereum wallet as master: a new one, or the wallet of --eth-key',
   '--eth-key <key>': ethKey,
   '--paralism': paralism,
   '--paralism-key <key>': paralismKey,

@@ -4,21 +4,21 @@
 const MIN_WIDTH = 30;
 
 export class WrappedText {
-  readonly #lay: (room: number) => string;
+  readonly #render: (width: number) => string;
 
-  /** @param lay renders the text for a width; infinity if unknown */
-  constructor(lay: (room: number) => string) {
-    this.#lay = lay;
+  /** @param render renders the text for a width; infinity if unknown */
+  constructor(render: (width: number) => string) {
+    this.#render = render;
   }
 
   /** The text for a width, as far as possible. */
   within(room: number): string {
-    return this.#lay(Math.max(MIN_WIDTH, room));
+    return this.#render(Math.max(MIN_WIDTH, room));
   }
 
   /** The text for a pipe, whose width is not limited. */
   toString(): string {
-    return this.#lay(Number.POSITIVE_INFINITY);
+    return this.#render(Number.POSITIVE_INFINITY);
   }
 }
 

@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const [{ aid: one }, { aid: two }] = [newIdentity(), newIdentity()];
 
-/** Two agents here, of which commands can be told to act as one. */
+/** Two local agents. Commands can act as either. */
 function answers(line: string): readonly [number, unknown] {
   if (line === 'GET /agents?limit=2') return [200, { agents: [{ aid: one }, { aid: two }] }];
   if (line === 'GET /node/address-book') return [200, { aliases: { [two]: 'bob' }, favorites: [] }];
@@ -34,7 +34,7 @@ test('commands use the selected agent of the local daemon if they name none', as
   assert.match((await svc('whoami')).stdout, new RegExp(`^aid: +${two}\n[^]*because: +set by "svc use"`));
   await svc('group list');
   assert.deepEqual(bodies.at(-1), { tool: 'group_list', args: { aid: two } });
-  // Tools take no pages.
+  // Tools have no pagination.
   for (const [line, path] of [
     ['group list', `/agents/${two}/groups`],
     ['chat contacts', `/agents/${two}/chat/contacts`],

@@ -37,7 +37,7 @@ async function serve(t: TestContext, listener: RequestListener): Promise<string>
   return `http://127.0.0.1:${address.port}`;
 }
 
-/** A server of documents by path; what else is asked is not there. */
+/** Serves documents by path, and 404 for other paths. */
 function documents(byPath: Readonly<Record<string, unknown>>): RequestListener {
   return ({ url = '' }, response) => {
     if (!Object.hasOwn(byPath, url)) response.statusCode = 404;
@@ -165,7 +165,7 @@ test('follows a limited number of redirects to the same server', async (t) => {
   await refused(draftFromService(`${base}/loop.json`), 'protocol_error', /redirects more than 3 times/);
 });
 
-test('gives up on an endless document and on a silent server', async (t) => {
+test('aborts an endless document and a silent server', async (t) => {
   const base = await serve(t, ({ url }, response) => {
     if (url === '/silent.json') return;
     response.on('error', () => {});

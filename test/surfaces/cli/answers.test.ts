@@ -32,7 +32,7 @@ const AGENT = {
 
 type Answers = Readonly<Record<string, readonly [status: number, body: object]>>;
 
-/** Runs `svc` against a daemon that gives these answers, by method and path. */
+/** Runs `svc` against a daemon with fixed responses, by method and path. */
 async function answered(t: TestContext, answers: Answers, ...args: readonly string[]) {
   const server = createServer((request, response) => {
     const missing = [404, { error: 'not_found', message: 'This agent is not registered here.' }] as const;
@@ -240,7 +240,7 @@ test('recognizes other programs at the address of svcd', async (t) => {
       ['alias', 'list'],
       ['tunnel', 'status'],
     ]) {
-      // Programs get an object as it is: another version may have other members.
+      // Programs receive objects unchanged: another version may have other members.
       if (args.includes('--json') && answer.startsWith('{')) continue;
       const { code, stderr } = await runSvc(args, { env });
       assert.deepEqual([code, stderr.includes('not svcd')], [3, true], `${args.join(' ')}, ${answer}: ${stderr}`);
@@ -300,7 +300,7 @@ test('follows a log across a restart and prints each line once', async (t) => {
   const server = createServer((request, response) => {
     asked++;
     const after = Number(new URL(request.url ?? '', 'http://x').searchParams.get('after_seq') ?? 0);
-    // The old process has three lines, then it is gone, then a new one has four.
+    // The old process has three lines and stops. A new one has four.
     if (asked === 3) return void response.destroy();
     const all = asked < 3 ? old.slice(0, asked + 1) : fresh;
     const lines = all.filter(({ seq }) => seq > after);
@@ -309,7 +309,7 @@ test('follows a log across a restart and prints each line once', async (t) => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   t.after(() => server.close());
   const printed: string[] = [];
-  // Takes seven lines and is gone, as head is.
+  // Accepts seven lines and closes, like head.
   const stdout = new Writable({
     decodeStrings: false,
     write: (chunk: unknown, _encoding, done) => {

@@ -31,7 +31,7 @@ test('sends the timeout in milliseconds, and 0 for none', async (t) => {
   assert.equal((await runSvc(['get', aid, '--timeout', '601'])).code, 2);
 });
 
-/** Runs `svc post … -d -` with these bytes on standard input; gives the bytes that the daemon is asked to send. */
+/** Runs `svc post … -d -` with these bytes on standard input. Returns the bytes in the request to the daemon. */
 async function posted(t: TestContext, input: Buffer): Promise<Buffer> {
   const bodies: Buffer[] = [];
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

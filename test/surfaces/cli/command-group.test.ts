@@ -27,13 +27,13 @@ const AGENT = { text: () => '', examples: [] } as const;
 interface Answer {
   readonly status?: number;
   readonly body: unknown;
-  /** The answer waits for it. */
+  /** Delays the response. */
   readonly when?: () => Promise<unknown>;
 }
 
 interface World {
   readonly svc: CommandGroup;
-  /** What the daemon was asked. */
+  /** Requests to the daemon. */
   readonly asked: { readonly line: string; readonly body: unknown }[];
   readonly run: (
     line: string,
@@ -43,7 +43,7 @@ interface World {
   readonly program: Command;
 }
 
-/** Commands against a daemon that gives these answers, by method and path. */
+/** Commands against a daemon with fixed responses, by method and path. */
 async function world(t: TestContext, answers: Readonly<Record<string, Answer>>): Promise<World> {
   const asked: World['asked'] = [];
   const server = createServer((request, response) => {
@@ -89,7 +89,7 @@ test('passes parsed values by name', async (t) => {
       '--addr <address>': required('where'),
     },
     run: async (_, typed) => {
-      // The types of what was typed, as the compiler sees them.
+      // The compiler checks the types of the parsed values.
       const { first_word, rest, limit, tag, some, access_token, relay, yes, secret, addr } = typed;
       const words: [string, string | undefined, string] = [first_word, access_token, addr];
       const lists: (readonly string[] | undefined)[] = [tag, some];
@@ -252,7 +252,7 @@ test('an empty text prints nothing', async (t) => {
 
 test('shows progress on a terminal during long work', async (t) => {
   const { svc, run } = await world(t, {});
-  // It is over as soon as somebody was told.
+  // Resolves with the first text on stderr.
   const told = (context: CliContext) => once(context.io.stderr, 'data').then(String);
   svc.run('work', 'works', { progress: 'Working', run: told, text: (said) => said });
   assert.match((await run('work', {}, true)).out, /Working …/);

@@ -19,7 +19,7 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
   'POST /mcp/call': { groups: [{ group_id: GROUP, title: 'Plans\u001b[2J' }] },
 };
 
-/** The words that are offered where the last of `words` is being typed. */
+/** The candidates for the last of `words`. */
 async function offered(api: string, ...words: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await runSvc(['complete', '--', ...words], { env: { SVC_API: api } });
   assert.deepEqual([code, stderr], [0, '']);
@@ -65,7 +65,7 @@ test('the scripts need only their shell', () => {
     for (const program of ['svc', 'svcd']) {
       const script = completionScript(shell, program);
       assert.doesNotMatch(script, /NAME|_get_comp_words_by_ref|__ltrim|\\\$/);
-      // Shells that this machine lacks are left to others.
+      // Shells that are not installed are skipped.
       const checked = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' });
       if (checked.error === undefined)
         assert.deepEqual([checked.status, checked.stderr], [0, ''], `${shell} ${program}`);

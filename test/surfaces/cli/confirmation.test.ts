@@ -8,7 +8,7 @@ const { aid } = newIdentity();
 const ID = 'ab'.repeat(32);
 const ENTRY = ID.slice(0, 16);
 
-/** What all of these answer together. */
+/** A response that fits all of these commands. */
 const ANSWER = { ok: true, seq: 1, replicas: 1, entry_id: ID, at: '', messages: [], has_more: false };
 
 const COMMANDS: readonly (readonly [line: string, request: string])[] = [

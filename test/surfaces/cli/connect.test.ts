@@ -115,7 +115,7 @@ test('a signal to svc ssh stops ssh', async (t) => {
     const child = spawn(process.execPath, ['bin/svc', 'ssh', aid], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     await once(child.stdout, 'data');
     child.kill(signal);
-    // The pipe closes once the ssh that holds it has ended too.
+    // The pipe closes after ssh, which holds it, has exited too.
     const [ended] = (await once(child, 'close')) as [number | null];
     assert.equal(ended, code, signal);
   }

@@ -8,10 +8,10 @@ import { runSvc } from '../../support/cli-run.ts';
 import { one } from '../../support/event-world.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** No process has a number as high as this. */
+/** No process has a pid this high. */
 const NOBODY = 2 ** 30;
 
-/** Something that answers like a daemon, and tells what it was asked. */
+/** A server that responds like a daemon and records its requests. */
 async function listener(t: TestContext): Promise<{ address: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -40,7 +40,7 @@ test('a named data directory selects its own daemon or none', async (t) => {
   const absent = await runSvc(DELETE, { dataDir: usual, env });
   assert.equal(absent.code, 3);
   assert.ok(absent.stderr.includes(`No daemon runs on ${named}`), absent.stderr);
-  // Its address may be that of another node by now.
+  // Another node may use its address now.
   announce(named, NOBODY, address);
   const dead = await runSvc(DELETE, { dataDir: usual, env });
   assert.equal(dead.code, 3);

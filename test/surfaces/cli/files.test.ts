@@ -1,4 +1,4 @@
-/** `svc send` and `svc receive` against a daemon of which each answer is known. */
+/** `svc send` and `svc receive` against a daemon with known responses. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -21,11 +21,11 @@ const BYTES = someBytes(300_000);
 interface Sender {
   readonly name?: string;
   readonly bytes?: Buffer;
-  /** Answers the question for the content that comes `turn` times after the first, from a byte on. */
+  /** Responds to the nth content request, counted from 0, from a byte offset. */
   readonly content?: (response: ServerResponse, from: number, turn: number) => void;
 }
 
-/** Answers with the bytes from a place on; breaks off behind so many where that is said. */
+/** Sends the bytes from an offset, and breaks off after `count` bytes. */
 function serve(response: ServerResponse, bytes: Buffer, from: number, count = Number.POSITIVE_INFINITY): void {
   const rest = bytes.subarray(from);
   response.writeHead(from === 0 ? 200 : 206, { 'content-length': rest.length });
@@ -33,7 +33,7 @@ function serve(response: ServerResponse, bytes: Buffer, from: number, count = Nu
   response.write(rest.subarray(0, count), () => setImmediate(() => response.destroy()));
 }
 
-/** A daemon to which one file is offered. */
+/** A daemon with one offered file. */
 async function offering(t: TestContext, { name = 'plan.pdf', bytes = BYTES, content }: Sender) {
   const offer = {
     ...{ id: ID, direction: 'in', peer, object_id: sha256(bytes), name, size: bytes.length, state: 'open' },

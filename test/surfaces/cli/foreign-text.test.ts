@@ -8,15 +8,15 @@ import { HOSTILE, hostileDaemon } from '../../support/hostile-daemon.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** What a terminal obeys, and what nobody sees; line breaks and tabs are none of it. */
+/** Control and invisible characters, except line breaks and tabs. */
 const DANGEROUS = /[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const ESC = '\u001b';
-/** Colours of our own. */
+/** Colors that svc prints. */
 const COLOURS = new RegExp(`${ESC}\\[\\d{1,2}m`, 'g');
-/** How a spinner of our own is taken away. */
+/** How svc clears its spinner. */
 const CLEARED = new RegExp(`\r(?:[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] [^\r]*|${ESC}\\[2K)`, 'g');
 
-/** How a result is shown, and whether to a terminal. */
+/** Output options, with and without a terminal. */
 const WAYS: readonly (readonly [way: readonly string[], terminal: boolean])[] = [
   [[], true],
   [['--quiet'], true],
@@ -31,7 +31,7 @@ test('no command prints control sequences of others', async (t) => {
   const friendly = await hostileDaemon(t, aid, false);
   const refusing = await hostileDaemon(t, aid, true);
   let shown = 0;
-  // Some commands wait for something to happen: others run meanwhile.
+  // Some commands wait for something to happen, so others run meanwhile.
   const running = new Semaphore(16);
   const runs: Promise<void>[] = [];
   for (const { name, line } of await commandLines(aid)) {
@@ -42,7 +42,7 @@ test('no command prints control sequences of others', async (t) => {
         const run = async (): Promise<void> => {
           const { code, stdout, stderr } = await runSvc(args, { terminal, env: { SVC_API: api } });
           const printed = (stdout + stderr).replaceAll(COLOURS, '').replaceAll(CLEARED, '');
-          // A pipe gets the body of a call as it is.
+          // A pipe receives the body of a call unchanged.
           if (!terminal && /^(?:get|post)$/.test(name)) return;
           assert.doesNotMatch(printed, DANGEROUS, `svc ${args.join(' ')}: ${JSON.stringify(printed)}`);
           assert.notEqual(code, 2, `svc ${args.join(' ')}: ${stderr}`);

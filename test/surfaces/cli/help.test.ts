@@ -4,7 +4,7 @@ import { type Command, CommanderError } from 'commander';
 import { clientProgram, examplesIn, helpText, svcdProgram } from '../../../tools/command-tree.ts';
 import { commandsOf } from '../../support/command-tree.ts';
 
-/** What stands behind `svc` (or `svcd`) in a command line, wherever in it: as words of the shell. */
+/** The words after `svc` (or `svcd`) in each command of a shell line. */
 function invocations(line: string, name: string): string[][] {
   const found: string[][] = [];
   for (const start of line.matchAll(new RegExp(`(?<=^|\\s|\\()${name}(?=\\s|$)`, 'g'))) {
@@ -21,7 +21,7 @@ function invocations(line: string, name: string): string[][] {
   return found;
 }
 
-/** Parses a command line without running it; why it is wrong, if it is. */
+/** Parses a command line without running it. Returns the error, if any. */
 async function parse(program: () => Command | Promise<Command>, words: readonly string[]): Promise<string | null> {
   const fresh = await program();
   const quiet = { writeOut: () => {}, writeErr: () => {} };
@@ -30,7 +30,7 @@ async function parse(program: () => Command | Promise<Command>, words: readonly 
       .action(() => {})
       .exitOverride()
       .configureOutput(quiet);
-  // The preparation of a real run asks a daemon.
+  // The preparation of a real run sends a request to a daemon.
   Reflect.set(fresh, '_lifeCycleHooks', {});
   try {
     await fresh.parseAsync([...words], { from: 'user' });

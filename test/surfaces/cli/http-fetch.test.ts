@@ -1,4 +1,4 @@
-/** That the client of the commands fails, ends and gives up as it does over the platform's `fetch`. */
+/** The client of the commands fails, ends and aborts like the platform's `fetch`. */
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -34,7 +34,7 @@ test('sends and reads the same as fetch', async (t) => {
       const { accept, authorization, 'content-type': type, 'content-length': length } = request.headers;
       seen.push([request.method, request.url, { accept, authorization, type, length }, body]);
       response.writeHead(200, { 'content-type': 'application/json' });
-      // In two pieces, between which a character is cut.
+      // Two chunks that split a character.
       const text = Buffer.from('{"aliases":{"Žofie":"x"}}');
       response.write(text.subarray(0, 13));
       setImmediate(() => response.end(text.subarray(13)));

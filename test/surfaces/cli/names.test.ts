@@ -67,7 +67,7 @@ test('accepts what it shows: names and AID prefixes', async (t) => {
     assert.equal(await resolved(`${aid.slice(0, 12)}…`), aid);
     assert.equal(await resolved(aid.slice(0, 30)), aid);
   }
-  // Too little to tell a person from a stranger, and what nobody here knows.
+  // Too short to distinguish a person from a stranger, and an unknown name.
   assert.match(await resolved(stranger.slice(0, 11)), /is neither an AID nor a label/);
   assert.match(await resolved(newIdentity().aid.slice(0, 20)), /is neither an AID nor a label/);
 });

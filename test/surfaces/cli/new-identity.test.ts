@@ -16,7 +16,7 @@ interface Made {
   readonly delegation_proof_hex: string;
 }
 
-/** Nothing listens there: no daemon sees a master key. */
+/** No daemon listens there, so none sees a master key. */
 const NOWHERE = ['--api', 'http://127.0.0.1:9'];
 
 function svc(args: readonly string[], input = '') {

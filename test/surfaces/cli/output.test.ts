@@ -16,7 +16,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const { aid } = newIdentity();
 
-/** An output whose writes fail from one on, counted from 0. */
+/** An output whose writes fail starting with one of them, counted from 0. */
 function failing(code: string, from = 0): Writable & { readonly taken: string[] } {
   const taken: string[] = [];
   const stream = new Writable({
@@ -30,7 +30,7 @@ function failing(code: string, from = 0): Writable & { readonly taken: string[] 
   return Object.assign(stream, { taken });
 }
 
-/** Commands whose output holds what is shown once: a closed pipe is a failure of theirs. */
+/** Commands that print a secret once: for them a closed pipe is a failure. */
 const ONCE =
   /^(?:register|agents new|agents new-\w+|identity new|identity new-\w+|(?:agents acl|admin) allow|agents export)$/;
 
@@ -62,7 +62,7 @@ test('no command loses its output silently', async (t) => {
   assert.ok(failed > 80, `only ${failed} commands printed something`);
 });
 
-/** A daemon that registers and publishes what it is asked to. */
+/** A daemon that registers and publishes on request. */
 async function registering(t: Parameters<typeof AnsweringDaemon.start>[0]): Promise<AnsweringDaemon> {
   return AnsweringDaemon.start(t, (line, body) => {
     if (line.startsWith('GET /node/address-book')) return [200, { aliases: {}, favorites: [] }];
@@ -170,7 +170,7 @@ test('ignores the proxy of the environment for the local daemon', async (t) => {
   writeFileSync(file, '1');
   const proxy = 'http://127.0.0.1:9';
   const env = { ...process.env, SVC_API: daemon.api, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, http_proxy: proxy };
-  // The second one sends a stream.
+  // The second command sends a stream.
   for (const args of [
     ['config', 'get'],
     ['object', 'put', file, '--aid', aid],

@@ -9,7 +9,7 @@ import { CliContext } from '../../../src/surfaces/cli/context.ts';
 import { newPassword, readPassword } from '../../../src/surfaces/cli/password.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** A terminal at which somebody answers each question with the next of these. */
+/** A terminal that answers each prompt with the next text. */
 function atTerminal(...answers: readonly string[]) {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
@@ -18,13 +18,13 @@ function atTerminal(...answers: readonly string[]) {
   stderr.setEncoding('utf8').on('data', (text: string) => {
     shown += text;
     const answer = text.endsWith(': ') ? left.shift() : undefined;
-    // Once the question is open: it stands on the terminal a moment before.
+    // The prompt is printed just before it reads.
     if (answer !== undefined) setImmediate(() => stdin.write(`${answer}\r`));
   });
   return { context: new CliContext({ stdin, stdout, stderr, env: {} }, {}, '/nonexistent'), shown: () => shown };
 }
 
-/** What a file is sealed with and opened with: at the full cost. */
+/** The password of the file, at the full cost. */
 const HORSE = { text: 'correct horse', cost: PASSPHRASE_COST };
 
 function piped(text: string): CliContext {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { prompt, promptYes } from '../../../src/surfaces/cli/prompt.ts';
 
-/** A terminal at which somebody types; without a text the input ends at once. */
+/** A terminal with typed text. Without text the input ends immediately. */
 function person(typed: string) {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   if (typed === '') stdin.end();

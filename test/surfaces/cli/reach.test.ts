@@ -13,7 +13,7 @@ interface Probed {
   readonly rtt_ms: number | null;
 }
 
-/** Runs `svc` against a daemon whose pings come out like that, one after the other, the last one from then on. */
+/** Runs `svc` against a daemon with these ping results in sequence. The last one repeats. */
 async function pinged(t: TestContext, outcomes: readonly Probed[], ...args: readonly string[]) {
   const asked: unknown[] = [];
   const server = createServer((request, response) => {

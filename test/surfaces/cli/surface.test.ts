@@ -18,8 +18,8 @@ interface Surface {
 
 const surface = JSON.parse(readFileSync(new URL('../../vectors/surface.json', import.meta.url), 'utf8')) as Surface;
 
-/** Commands of ours that the surface does not name. */
-const COMMANDS_OF_OUR_OWN: readonly string[] = [
+/** Commands that the contract does not name. */
+const ADDED_COMMANDS: readonly string[] = [
   'agents list',
   'agents new-paralism',
   'agents probe',
@@ -96,13 +96,13 @@ const COMMANDS_OF_OUR_OWN: readonly string[] = [
   'mcp use',
 ];
 
-const DAEMON_COMMANDS_OF_OUR_OWN: readonly string[] = ['service run', 'completion'];
+const DAEMON_ADDED_COMMANDS: readonly string[] = ['service run', 'completion'];
 
-/** Global options of ours. */
-const GLOBALS_OF_OUR_OWN = ['--full', '--via', '--via-as', '--via-password', '--version'];
+/** Global options that the contract does not name. */
+const ADDED_GLOBALS = ['--full', '--via', '--via-as', '--via-password', '--version'];
 const DAEMON_OPTIONS_OF_OUR_OWN = ['--mcp-profile', '--version'];
 
-/** Arguments and options of the commands, as the interface lists them. */
+/** Arguments and options of the commands in the contract. */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   register: '--ethereum --eth-key --service-tcp --save-master --no-publish',
   publish: '<service> --from --name --brief --url --aid --ttl --protocol --tag -y',
@@ -167,17 +167,17 @@ test('every command is in the contract or a known addition', () => {
   const named = (known: readonly string[], name: string): boolean =>
     known.some((one) => name === one || name.startsWith(`${one} `) || one.startsWith(`${name} `));
   const extra = [...commands.keys()].filter((name) => !named(surface.client_commands, name));
-  const own = new Set(COMMANDS_OF_OUR_OWN);
-  const unknown = extra.filter((name) => !own.has(name) && !COMMANDS_OF_OUR_OWN.some((o) => o.startsWith(`${name} `)));
-  assert.deepEqual(unknown, [], 'commands that neither the surface nor the list of our own names');
+  const own = new Set(ADDED_COMMANDS);
+  const unknown = extra.filter((name) => !own.has(name) && !ADDED_COMMANDS.some((o) => o.startsWith(`${name} `)));
+  assert.deepEqual(unknown, [], 'commands that neither the contract nor the list of additions names');
   assert.deepEqual(
-    COMMANDS_OF_OUR_OWN.filter((name) => !commands.has(name)),
+    ADDED_COMMANDS.filter((name) => !commands.has(name)),
     [],
-    'commands of our own that are gone',
+    'added commands that no longer exist',
   );
   const ours = commandsOf(daemon).map(({ name }) => name);
   const extraOfDaemon = ours.filter((name) => !named(surface.daemon.commands, name));
-  assert.deepEqual(extraOfDaemon, DAEMON_COMMANDS_OF_OUR_OWN);
+  assert.deepEqual(extraOfDaemon, DAEMON_ADDED_COMMANDS);
 });
 
 test('every argument and option of the contract exists', () => {
@@ -192,14 +192,14 @@ test('every argument and option of the contract exists', () => {
   assert.deepEqual(missing, []);
 });
 
-test('global and process options are those of the contract and known additions', () => {
+test('has exactly the global and process options of the contract and known additions', () => {
   const long = (command: Command): string[] => command.options.flatMap((one) => one.long ?? []);
-  assert.deepEqual(sorted(long(client)), sorted([...surface.client_options, ...GLOBALS_OF_OUR_OWN]));
+  assert.deepEqual(sorted(long(client)), sorted([...surface.client_options, ...ADDED_GLOBALS]));
   assert.deepEqual(sorted(long(daemon)), sorted([...surface.daemon.options, ...DAEMON_OPTIONS_OF_OUR_OWN]));
 });
 
-/** Kinds of events that the surface does not name. */
-const EVENTS_OF_OUR_OWN = [
+/** Event types that the contract does not name. */
+const ADDED_EVENTS = [
   'path.changed',
   'file.offered',
   'file.answered',
@@ -208,9 +208,9 @@ const EVENTS_OF_OUR_OWN = [
   'mailbox.expired',
 ];
 
-test('events are those of the contract and known additions', () => {
+test('has exactly the events of the contract and known additions', () => {
   const opening = /^event: (\S+)$/m.exec(openingFrame({ aid: {} }).toString())?.[1] ?? '';
-  assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted([...surface.events, ...EVENTS_OF_OUR_OWN]));
+  assert.deepEqual(sorted([opening, ...EVENT_TYPES]), sorted([...surface.events, ...ADDED_EVENTS]));
 });
 
 test('"config set" changes exactly the keys of the contract', () => {

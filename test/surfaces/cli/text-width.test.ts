@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { textWidth } from '../../../src/surfaces/cli/text-width.ts';
 
-/** Texts and the columns that terminals give them. */
+/** Texts and their width in terminal columns. */
 const TEXTS: readonly (readonly [string, number])[] = [
   ['', 0],
   ['plain ~', 7],

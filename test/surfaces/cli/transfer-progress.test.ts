@@ -13,7 +13,7 @@ test('measures recent speed, unknown at first', () => {
   assert.equal(speed.perSecond(), null);
   speed.note(1000, 1000);
   assert.equal(speed.perSecond(), 1000);
-  // What was long ago does not count.
+  // Old progress does not count.
   for (let second = 2; second <= 20; second++) speed.note(1000 + 10 * second, 1000 * second);
   assert.equal(speed.perSecond(), 10);
   speed.note(5, 21_000);

@@ -18,7 +18,7 @@ interface Keys {
   readonly delegation_proof_hex: string;
 }
 
-/** Nothing listens there: what needs no daemon works all the same. */
+/** No daemon listens there, and these commands need none. */
 const NOWHERE = ['--api', 'http://127.0.0.1:9'];
 
 function svc(args: readonly string[], input = '') {

@@ -6,7 +6,7 @@ import { AnsweringDaemon } from '../../support/answering-daemon.ts';
 
 const OPTIONS = { version: '0', dataDir: '/nonexistent' };
 
-/** Runs a command until it has printed `until`, and what it has printed then. */
+/** Runs a command until it has printed `until`. Returns the output. */
 async function watched(api: string, args: readonly string[], until: RegExp, terminal = false): Promise<string> {
   const stop = new AbortController();
   const stdout = Object.assign(new PassThrough(), terminal ? { isTTY: true as const } : {});
@@ -33,7 +33,7 @@ test('refreshes a list until interrupted', async (t) => {
     return [200, { contacts: [{ contact: `node${changed}.example:4121`, joined: true, state: 'met' }] }];
   });
   const printed = await watched(daemon.api, ['contacts'], /node2/);
-  // Looks that find the same add nothing to a pipe.
+  // Unchanged responses add nothing to a pipe.
   assert.deepEqual(printed.match(/node\d/g), ['node0', 'node1', 'node2']);
   looks = 0;
   const shown = await watched(daemon.api, ['contacts'], /node1/, true);

@@ -1,4 +1,4 @@
-/** `svc agents acl`: who may call an agent of this daemon. */
+/** `svc agents acl`: access lists of local agents. */
 import { accessTable, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -6,7 +6,7 @@ import { choice, nextPageHint, PAGE_OPTIONS } from '../options.ts';
 
 /** Adds the commands below `svc agents`. */
 export function aclCommands(agents: CommandGroup): void {
-  const acl = agents.group('acl', 'who may call an agent, tunnel to it and read its objects', [
+  const acl = agents.group('acl', 'access lists for calls, tunnels and objects', [
     'svc agents acl default aid1… deny',
     'svc agents acl allow aid1… --aid bob --expires 7d',
     'svc agents acl allow aid1… --secret   # prompts for it',

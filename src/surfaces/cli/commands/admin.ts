@@ -1,4 +1,4 @@
-/** `svc admin`: who may administer this node remotely, and who did. */
+/** `svc admin`: remote administration of this node. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import { accessTable, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
@@ -52,7 +52,7 @@ async function setPassword(context: CliContext, typed: string | undefined) {
 }
 
 export function adminCommands(svc: CommandGroup): void {
-  const admin = svc.group('admin', 'remote administration: who may administer this node from another machine', [
+  const admin = svc.group('admin', 'remote administration of this node', [
     'svc admin on && svc admin allow aid1… --expires 12h',
     'svc admin password   # prompts for it',
     'svc --via aid1… status   # on the other machine',
@@ -70,7 +70,7 @@ export function adminCommands(svc: CommandGroup): void {
         allow.length === 0 &&
         'No one is allowed yet. Add an agent with svc admin allow <aid>, or set a password with svc admin password.',
     });
-  admin.call('status', 'show whether it is on, who is allowed, and the last access', {
+  admin.call('status', 'show the state, the allowed callers, and the last access', {
     operation: 'remoteAdminGet',
     watch: true,
 
@@ -99,7 +99,7 @@ export function adminCommands(svc: CommandGroup): void {
     ...NEW_ENTRY,
     once: { holds: hasSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
-  admin.call('deny <aid>', 'deny an AID, whatever else allows it, and close its open connections', {
+  admin.call('deny <aid>', 'deny an AID in spite of other entries and close its open connections', {
     operation: 'remoteAdminDeny',
     ...NEW_ENTRY,
   });

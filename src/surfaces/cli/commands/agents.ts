@@ -30,7 +30,7 @@ function describe(agent: Agent): WrappedText {
     status: agent.status,
     service: service_tcp === '' ? 'none bound' : `${service_tcp} (${agent.service_tcp_ok ? 'answers' : 'responds'})`,
     published: published === null ? 'does not respond' : `${published}, ${storedText(agent.replicas)}`,
-    // A renewal whose time has come is due, not in the past.
+    // An overdue renewal is shown as due.
     'next renewal': renewal !== null && Date.parse(renewal) <= now ? 'due now' : renewal && relativeTime(renewal, now),
     heartbeat: relativeTime(new Date(now - agent.heartbeat_seconds_ago * 1000).toISOString(), now),
     services: agent.services.join(', '),

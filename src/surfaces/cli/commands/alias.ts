@@ -1,4 +1,4 @@
-/** `svc alias`: your own labels for agents, valid wherever a command accepts an AID. */
+/** `svc alias`: your own labels for agents. Every command accepts them in place of AIDs. */
 import { SvcError } from '../../../foundation/errors.ts';
 import { changeLabels } from '../../../operations/address-book-client.ts';
 import type { CommandGroup } from '../command-group.ts';

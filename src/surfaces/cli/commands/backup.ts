@@ -25,7 +25,7 @@ const BACKUP = {
 const RESTORE = {
   ...PASSWORD,
   '--data-dir <dir>': 'the data directory to restore to',
-  '--force': 'replace an existing node, which is moved aside',
+  '--force': 'replace an existing node and keep its data in another directory',
 } as const;
 
 const CLEAR_WARNING =
@@ -46,7 +46,7 @@ function refuseRemote({ options }: CliContext): void {
     throw new SvcError('local_only', { message: 'This command works on local files. Run it on that machine.' });
 }
 
-/** The named data directory, that of the named daemon, or the default. */
+/** The named data directory, the directory of the named daemon, or the default. */
 async function dataDirOf(context: CliContext, named: string | undefined): Promise<string> {
   if (named !== undefined) return resolve(named);
   const isNamed = context.options.api !== undefined || context.io.env['SVC_API'] !== undefined;

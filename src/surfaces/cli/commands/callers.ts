@@ -1,4 +1,4 @@
-/** `svc callers`: who called an agent, and who was refused. */
+/** `svc callers`: callers of an agent, and refused callers. */
 import { relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -33,7 +33,7 @@ function callersText({ callers, since }: AnswerOf<'agentCallers'>): WrappedText 
 }
 
 export function callerCommands(svc: CommandGroup): void {
-  svc.acting().call('callers', 'show who called an agent since the daemon started, and who was refused', {
+  svc.acting().call('callers', 'show accepted and refused callers of an agent since the daemon started', {
     examples: ['svc callers', "svc callers --json | jq -r '.callers[] | select(.refused > 0) | .aid'"],
     operation: 'agentCallers',
     watch: true,

@@ -29,7 +29,7 @@ async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | und
   return data === '-' ? readStandardInput(io, MAX_BODY_BYTES) : data === undefined ? undefined : Buffer.from(data);
 }
 
-/** What a service address accepts: see docs/concepts.md, "Service". */
+/** The accepted uses of a service address: see docs/concepts.md, "Service". */
 function waysTo(service: string): string {
   if (service.startsWith('tcp:')) return 'Tunnels';
   if (service.includes(',')) return 'Calls and tunnels';

@@ -35,7 +35,7 @@ function contactsText({ friends, in_pending, out_pending, blocked }: AnswerOf<'c
 function relations(chat: CommandGroup<typeof ACTING_AGENT>): void {
   chat.call('request <peer>', 'send a chat request', {
     examples: ['svc chat request aid1… --note "I maintain the translator"'],
-    options: { '--note <text>': `who you are and why you write, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
+    options: { '--note <text>': `your introduction, at most ${MAX_REQUEST_NOTE_CHARS} characters` },
     operation: 'chatRequest',
     text: ({ state }) =>
       state === 'friends'

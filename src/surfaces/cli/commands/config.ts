@@ -12,7 +12,7 @@ import { formatFields } from '../text.ts';
 
 /** Parses a value: JSON (numbers, booleans, lists), comma-separated lists for list keys, text otherwise. */
 function parseValue(text: string, type: unknown): unknown {
-  // A token of digits is text if the schema says so.
+  // A token of digits is text if the schema requires text.
   if (type === 'string') return text;
   const value = readJson(text);
   if (type !== 'array' || Array.isArray(value)) return value === undefined ? text : value;

@@ -1,4 +1,4 @@
-/** `svc unpublish`, `search`, `info`, `resolve`: which services agents offer, and where the agents are. */
+/** `svc unpublish`, `search`, `info`, `resolve`: services and endpoints of agents. */
 
 import { natLabel } from '../../../foundation/domain/directory.ts';
 import { relativeTime } from '../../../foundation/plain-words.ts';

@@ -4,7 +4,7 @@ import { ACTING_AGENT } from '../options.ts';
 
 function stateText({ aid, enabled }: { readonly aid: string; readonly enabled: boolean }): string {
   return enabled
-    ? `Calls of ${aid} carry evidence: the called service can prove to others what was requested, and by whom.`
+    ? `Calls of ${aid} carry evidence: the called service can prove the request and its caller to others.`
     : `Calls of ${aid} carry no evidence: only the called node can verify the caller.`;
 }
 

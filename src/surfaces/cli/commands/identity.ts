@@ -22,7 +22,7 @@ export const NO_PUBLISH = {
 
 const REGISTER = {
   '--service-tcp <address>': 'the service that answers its calls: host:port, http://host:port or https://host:port',
-  '--label <label>': 'your label for it, valid wherever a command accepts an AID',
+  '--label <label>': 'your label for it; commands accept it in place of the AID',
   '--save-master <file>': 'save the master key to a new file with mode 0600 instead of printing it',
   ...NO_PUBLISH,
 } as const;
@@ -33,7 +33,7 @@ type RegisterOptions = IdentityOptions & Omit<Typeable, 'label'> & Partial<Pick<
 
 type Credentials = Pick<NewIdentity, 'operational_private_key_hex' | 'delegation_proof_hex'>;
 
-/** What is known about a new agent before it is registered. */
+/** A new agent before its registration. */
 export interface CreatedAgent {
   readonly aid: string;
   readonly label?: string | undefined;
@@ -47,7 +47,7 @@ interface Registered extends CreatedAgent, Partial<PublishAttempt> {
 export const MASTER_WARNING =
   'The master key is shown once and svcd does not store it. Keep it offline: it is the only way to restore this identity.';
 
-/** Where the master key of a new identity is. */
+/** The location of the master key of a new identity. */
 export function masterKeyText({
   master_private_key_hex: key,
   master_file: file,
@@ -86,7 +86,7 @@ async function labelled(context: CliContext, aid: string, label: string): Promis
 export type ShowKey = (agent: CreatedAgent, made: string) => Promise<void>;
 
 /**
- * Creates an identity, saves or prints its master key, and only then registers and publishes it.
+ * Creates an identity, saves or prints its master key, then registers and publishes it.
  * @throws SvcError `not_writable` if the key can be neither saved nor printed. Nothing is registered in that case
  */
 export async function register(context: CliContext, options: RegisterOptions, showKey: ShowKey, kind?: WalletKind) {

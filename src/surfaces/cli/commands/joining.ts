@@ -6,10 +6,10 @@ import type { CommandGroup } from '../command-group.ts';
 import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
 import { formatTable } from '../text.ts';
 
-/** Who can use an invitation, and what to do if not everyone can. */
+/** The reach of an invitation, with advice if it is limited. */
 const REACH: Readonly<Record<InvitationReach, string>> = {
   anywhere: 'Anyone can use it: this node is reachable from the Internet.',
-  helped: 'Anyone can use it: other nodes that it names let the new node in.',
+  helped: 'Anyone can use it: it names other nodes that are reachable.',
   unproven:
     'No node has reached this node from outside yet. If others cannot join, open the UDP ports of listen_addr and quic_listen_addr.',
   lan: 'Only machines in your own network can use it: this node knows no public address. Open the UDP ports of listen_addr and quic_listen_addr in your router and set fallback_host to its public address, or run svcd on a machine with a public address and invite from there.',
@@ -54,7 +54,7 @@ export function joiningCommands(svc: CommandGroup): void {
   });
   const contacts = svc.group(
     'contacts',
-    'nodes through which this node joins its network',
+    'nodes that this node contacts to join its network',
     ['svc contacts', 'svc contacts forget node.example.org:4121'],
     {
       options: PAGE_OPTIONS,

@@ -31,12 +31,12 @@ const IMPORT = {
 const CLEAR_WARNING =
   'The file contains the operational key unencrypted. Anyone who can read it can act as the agent. Use --password to encrypt it.';
 const MOVED_HINT =
-  'Now stop the old daemon, or delete the agent there: the file does not include what the agent receives from now on.';
+  'Now stop the old daemon, or delete the agent there: the file does not include data that arrives later.';
 
 /** Largest file that is read, bytes: a document with whitespace, or an encrypted one. */
 const MAX_FILE_BYTES: number = 2 * MAX_AGENT_DOCUMENT_BYTES;
 
-/** What the user should know about the written file. */
+/** Notes about the written file. */
 function exportRemarks(sealed: boolean, left: AgentDocument['left_out']): string {
   const { objects, chat_entries: entries, room_copies } = left;
   const rooms = room_copies.length;
@@ -118,7 +118,7 @@ function importedText(r: Imported): WrappedText {
 function importRemarks({ ports_taken }: Imported): string {
   return [
     ...ports_taken.map((port) => `The agent has no listener on port ${port}: another program uses it.`),
-    'This node now publishes for the agent. If it still runs elsewhere, that node stops renewing its records.',
+    'This node now publishes for the agent. If it still runs on another node, that node stops renewing its records.',
   ].join('\n');
 }
 

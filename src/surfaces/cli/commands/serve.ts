@@ -113,7 +113,7 @@ async function stop(context: CliContext, options: Serving): Promise<Served> {
   const aid = await serviceAgent(context, options);
   if (aid === undefined)
     throw new SvcError('not_found', {
-      message: 'No agent with this name serves anything. "svc serve" lists those that do.',
+      message: 'No agent with this name serves anything. "svc serve" lists the served agents.',
     });
   return servedOf(await context.client.agentPatch({ aid, service_tcp: '', temporary: true }));
 }

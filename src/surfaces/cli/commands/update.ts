@@ -38,7 +38,7 @@ export function updateCommands(svc: CommandGroup): void {
         ? context.progress('Updating', updateAndFollow(context.client))
         : context.progress('Looking', context.client.updateStatus({ check: true })),
     text: updateText,
-    // The version that a script needs: the one that can be installed, or the one that runs.
+    // The version for scripts: the available release, or the running one.
     quiet: (u) => u.latest_version ?? u.current_version,
     fails: ({ state, update_available }, typed) => {
       // An update that is still available after an attempt was not installed.

@@ -1,5 +1,5 @@
 /**
- * `svc wallet`: agents of a wallet whose key stays elsewhere, such as in a hardware wallet. The wallet only signs a
+ * `svc wallet`: agents of a wallet that keeps its own key, such as a hardware wallet. The wallet only signs a
  * text.
  */
 import { readFileSync } from 'node:fs';

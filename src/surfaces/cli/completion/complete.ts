@@ -32,7 +32,7 @@ async function inTime<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
 }
 
 /**
- * Lines of `word`, tab, description, or a single line that asks for file names.
+ * Lines of `word`, tab, description, or a single line that requests file names.
  * @param known further candidates for a place
  */
 export async function completions(

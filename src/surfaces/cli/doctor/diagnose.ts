@@ -1,4 +1,4 @@
-/** The findings of the daemon about itself, and those that only a client can make. */
+/** The findings of the daemon about itself, and findings that need a client. */
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { examineMcp } from '../../../foundation/examination/mcp-greeting.ts';

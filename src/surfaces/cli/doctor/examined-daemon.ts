@@ -1,4 +1,4 @@
-/** What `svc doctor` examines. */
+/** The target of `svc doctor`. */
 import type { ClientOptions } from '../../../operations/client.ts';
 import type { SvcClient } from '../client.ts';
 

@@ -71,7 +71,7 @@ export async function examineMissingDaemon(error: SvcError, patient: ExaminedDae
   return here ? [gone, ...(await examineRemains(api, dataDir))] : [gone];
 }
 
-/** What a stopped daemon left behind. */
+/** Traces of a stopped daemon. */
 async function examineRemains(api: string, dataDir: string): Promise<Finding[]> {
   const trace = examineTraces(api, dataDir);
   if (!existsSync(dataDir)) return [trace];
