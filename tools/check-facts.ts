@@ -96,7 +96,7 @@ function filesOf(items: readonly { readonly path: string }[]): readonly string[]
 }
 
 const OWNER =
-  'Define it in one file and import it in the others. Facts that declarations and capabilities share belong to src/foundation/domain/.';
+  'Define it in one file and import it there. Facts that declarations and capabilities share belong to src/foundation/domain/.';
 
 function numbersTwice(constants: readonly Constant[]): string[] {
   return [...grouped(constants, (constant) => `${meaningOf(constant)} ${constant.value}`).values()]

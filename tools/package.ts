@@ -8,7 +8,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { writeImage } from './package/image.ts';
-import { allLicences } from './package/licences.ts';
+import { allLicenses } from './package/licenses.ts';
 import { writeSingleFile } from './package/single-file.ts';
 
 const MIB = 1024 * 1024;
@@ -36,13 +36,13 @@ const singleFile = join(out, process.platform === 'win32' ? 'svc.exe' : 'svc');
 let since = performance.now();
 await writeSingleFile(singleFile);
 say(singleFile, since);
-const licences = allLicences();
-writeFileSync(join(out, 'licences.txt'), licences);
+const licenses = allLicenses();
+writeFileSync(join(out, 'licenses.txt'), licenses);
 if (values.only === undefined && process.platform === 'linux') {
   since = performance.now();
   const image = join(out, 'svcd-image.tar');
   const epoch = process.env['SOURCE_DATE_EPOCH'];
   const time = epoch === undefined ? new Date() : new Date(Number(epoch) * 1000);
-  writeImage(image, { singleFile, licences, version, time, compression: Number(values.compression) });
+  writeImage(image, { singleFile, licenses, version, time, compression: Number(values.compression) });
   say(image, since);
 }

@@ -15,7 +15,7 @@ const COLUMNS = 92;
 const CHARACTER_WIDTH = 8.43;
 const LINE_HEIGHT = 19;
 const MARGIN = 22;
-/** From one command to the next, seconds. */
+/** Delay between commands, seconds. */
 const PAUSE_S = 1.6;
 
 interface Shot {
@@ -28,7 +28,7 @@ const execute = promisify(execFile);
 const checkout = join(import.meta.dirname, '..');
 const root = mkdtempSync(join(tmpdir(), 'svcd-tour-'));
 
-/** Runs a command as it would be typed in the home of a machine, and keeps what it shows. */
+/** Runs a command as typed in a user's home, and stores its output. */
 class Terminal {
   readonly shots: Shot[] = [];
 
@@ -50,7 +50,7 @@ function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-/** The shots as one picture: commands come one after the other, where the reader has nothing against motion. */
+/** The shots as one picture. Commands appear one at a time, unless the reader prefers reduced motion. */
 function draw(shots: readonly Shot[]): string {
   let line = 0;
   const groups = shots.map(({ prompt, command, output }, i) => {
@@ -91,10 +91,10 @@ try {
   await terminal.type(laptop, 'laptop $', ['register', '--save-master', 'laptop.key']);
   const bound = ['--service-tcp', 'http://127.0.0.1:8080'];
   await terminal.type(server, 'server $', ['register', '--save-master', 'server.key', ...bound]);
-  await terminal.type(server, 'server $', ['publish', 'demo.hello', '--brief', 'Says hello to whoever calls', '-y']);
+  await terminal.type(server, 'server $', ['publish', 'demo.hello', '--brief', 'Greets its callers', '-y']);
   const found = await terminal.type(laptop, 'laptop $', ['search', 'demo.hello']);
   const aid = /aid1\w+/.exec(found)?.[0];
-  if (aid === undefined) throw new Error('the search found nobody');
+  if (aid === undefined) throw new Error('The search found no agent.');
   await terminal.type(laptop, 'laptop $', ['alias', 'add', 'hello', aid]);
   await terminal.type(laptop, 'laptop $', ['get', 'hello', '/']);
   await terminal.type(laptop, 'laptop $', ['ping', 'hello', '-c', '2', '--interval', '0.1']);

@@ -7,7 +7,7 @@ import { type InputOptions, type OutputOptions, type Plugin, rolldown } from 'ro
 import { buildPanel } from '../build-panel.ts';
 import { writeClientTypes } from './client-types.ts';
 import { declarationsAsData } from './declarations.ts';
-import { licencesOf } from './licences.ts';
+import { licensesOf } from './licenses.ts';
 import { nodeModules } from './node-modules.ts';
 import { INSTALLED, udxBinding } from './udx-binding.ts';
 
@@ -126,7 +126,7 @@ export async function writeBundle(directory: string): Promise<void> {
   for (const name of SWAGGER) write(directory, `swagger/${name}`, readFileSync(new URL(name, pages), 'utf8'));
   modules.push(fileURLToPath(pages));
   modules.push(...(await buildPanel(join(directory, 'panel'))));
-  write(directory, 'licences.txt', licencesOf(modules));
+  write(directory, 'licenses.txt', licensesOf(modules));
   // npm packs no lock under its own name, and updates install by it.
   copyFileSync('package-lock.json', join(directory, 'package-lock.json'));
 }

@@ -41,7 +41,7 @@ function pathOf({ digest }: Blob): string {
   return `blobs/${digest.replace(':', '/')}`;
 }
 
-function svcdEntries(singleFile: string, licences: string): readonly Entry[] {
+function svcdEntries(singleFile: string, licenses: string): readonly Entry[] {
   return [
     { path: 'usr', directory: true },
     { path: 'usr/bin', directory: true },
@@ -51,7 +51,7 @@ function svcdEntries(singleFile: string, licences: string): readonly Entry[] {
     { path: 'usr/share/doc', directory: true },
     { path: 'usr/share/doc/svcd', directory: true },
     { path: 'usr/share/doc/svcd/LICENSE', content: readFileSync('LICENSE') },
-    { path: 'usr/share/doc/svcd/licences.txt', content: Buffer.from(licences) },
+    { path: 'usr/share/doc/svcd/licenses.txt', content: Buffer.from(licenses) },
   ];
 }
 
@@ -86,7 +86,7 @@ export interface ImageOptions {
   /** Path of the existing single file. */
   readonly singleFile: string;
   /** Licenses of its content. */
-  readonly licences: string;
+  readonly licenses: string;
   readonly version: string;
   /** Timestamp of all files in the image. */
   readonly time: Date;
@@ -95,14 +95,14 @@ export interface ImageOptions {
 }
 
 /** Writes the image for this machine's processor. Run it in a checkout with a built dist/. */
-export function writeImage(file: string, { singleFile, licences, version, time, compression }: ImageOptions): void {
+export function writeImage(file: string, { singleFile, licenses, version, time, compression }: ImageOptions): void {
   const architecture = ARCHITECTURES[process.arch];
   if (process.platform !== 'linux' || architecture === undefined)
     throw new Error(`Images are built on Linux for amd64 or arm64. This is ${process.platform}-${process.arch}.`);
   const created = time.toISOString();
   const contents = [
     { by: 'the libraries that Node needs', entries: baseEntries() },
-    { by: 'svcd', entries: svcdEntries(singleFile, licences) },
+    { by: 'svcd', entries: svcdEntries(singleFile, licenses) },
   ].map(({ by, entries }) => ({ by, plain: archive(entries, time) }));
   const layers = contents.map(({ plain }) => blob('layer.v1.tar+gzip', gzipSync(plain, { level: compression })));
   const config = json('config.v1+json', {

@@ -12,7 +12,7 @@ const READ_FOLDERS = ['dist/panel', 'dist/swagger'];
 /** Assets, by the path that `readPackageFile` uses. */
 function assets(): Record<string, string> {
   const files = READ_FOLDERS.flatMap((folder) => readdirSync(folder).map((name) => `${folder}/${name}`));
-  const read = ['package.json', 'dist/licences.txt', ...files].map((path) => [path, resolve(path)]);
+  const read = ['package.json', 'dist/licenses.txt', ...files].map((path) => [path, resolve(path)]);
   const native = Object.entries(nativeParts()).map(([name, file]) => [`native/${name}.node`, file]);
   return Object.fromEntries([...read, ...native]);
 }

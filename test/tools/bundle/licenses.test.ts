@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { licencesOf } from '../../../tools/bundle/licences.ts';
+import { licensesOf } from '../../../tools/bundle/licenses.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 /** A module of a package that says this of itself. */
@@ -19,7 +19,7 @@ function moduleOf(
 }
 
 test('each package with its text, or with its author where it brings none; ours and what is made are left out', (t) => {
-  const text = licencesOf([
+  const text = licensesOf([
     moduleOf(t, { name: '@some/one', license: 'MIT' }, { LICENSE: 'Do what you like.\n' }),
     moduleOf(t, { name: 'other', license: 'ISC', author: { name: 'Ann' } }),
     '/svcd/src/daemon/main.ts',
@@ -29,7 +29,7 @@ test('each package with its text, or with its author where it brings none; ours 
   assert.doesNotMatch(text, /main\.ts|made-by/);
 });
 
-test('a package that names no licence is not bundled', (t) => {
+test('a package that names no license is not bundled', (t) => {
   const module = moduleOf(t, { name: 'secret' });
-  assert.throws(() => licencesOf([module]), /secret names no license/);
+  assert.throws(() => licensesOf([module]), /secret names no license/);
 });

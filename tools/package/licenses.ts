@@ -1,11 +1,11 @@
 /** The licenses of the single file's content: Node, the packages in dist/, and the native addons. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { licencesOf } from '../bundle/licences.ts';
+import { licensesOf } from '../bundle/licenses.ts';
 import { nativeParts } from '../bundle/single.ts';
 
 /** The license of the running Node, from the locations that Node releases, npm packages of Node and Debian use. */
-function nodeLicence(): string {
+function nodeLicense(): string {
   const folder = join(dirname(process.execPath), '..');
   const places = [
     join(folder, 'LICENSE'),
@@ -19,12 +19,12 @@ function nodeLicence(): string {
 }
 
 /** All licenses as one text. Run it in a checkout with a built dist/. */
-export function allLicences(): string {
+export function allLicenses(): string {
   return [
     `This program holds Node.js ${process.versions.node}, svcd and the packages named below.`,
-    nodeLicence(),
-    readFileSync('dist/licences.txt', 'utf8').trim(),
-    licencesOf(Object.values(nativeParts()), 'It holds the native parts of these packages.').trim(),
+    nodeLicense(),
+    readFileSync('dist/licenses.txt', 'utf8').trim(),
+    licensesOf(Object.values(nativeParts()), 'It holds the native parts of these packages.').trim(),
     '',
   ].join(`\n\n${'='.repeat(80)}\n\n`);
 }

@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 
 const FOLDER = `node_modules${sep}`;
-const LICENCE_FILE = /^(licen[cs]e|copying|notice)/i;
-/** The page of the API comes from a package that packs another one's files, and not its licence. */
+const LICENSE_FILE = /^(licen[cs]e|copying|notice)/i;
+/** Packages that include another package's files without its license. */
 const PACKED_BY: Readonly<Record<string, string>> = {
   '@fastify/swagger-ui':
     'Its folder static/ holds Swagger UI, Copyright 2020-2021 SmartBear Software Inc., under the Apache License 2.0:\nits text is in the LICENSE of svcd.',
@@ -25,7 +25,7 @@ function textOf(folder: string): string {
   );
   const { name, version, license, author } = manifest;
   if (license === undefined) throw new Error(`${name} names no license, so it cannot be bundled`);
-  const files = readdirSync(folder).filter((file) => LICENCE_FILE.test(file));
+  const files = readdirSync(folder).filter((file) => LICENSE_FILE.test(file));
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
   const by = typeof author === 'string' ? author : author?.name;
   if (texts.length === 0 && by !== undefined) texts.push(`By ${by}`);
@@ -36,13 +36,13 @@ function textOf(folder: string): string {
 /**
  * The licenses of all packages in a bundle, as one text.
  * @param modules the files of the bundle
- * @param what first line of the text
+ * @param intro its first line
  * @throws Error if a package names no license
  */
-export function licencesOf(modules: readonly string[], what = 'dist/ holds code of these packages.'): string {
+export function licensesOf(modules: readonly string[], intro = 'dist/ holds code of these packages.'): string {
   // Ids with a leading zero byte belong to the bundler.
   const folders = new Set(modules.map((module) => packageOf(module.replace(/^\0/, ''))));
   const packages = [...folders].filter((folder) => folder !== null && existsSync(join(folder, 'package.json')));
   const texts = packages.map((folder) => textOf(String(folder))).sort();
-  return `${what}\n\n${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
+  return `${intro}\n\n${texts.join(`\n\n${'-'.repeat(80)}\n\n`)}\n`;
 }
