@@ -36,7 +36,7 @@ test('refuses what is no JSON, or would harm who walks it, and quotes nothing of
     () => parseJson('{"secret": hunter2}'),
     (error) => !String(error).includes('hunter2'),
   );
-  assert.throws(() => parseJson(nested(65)), /more than 64 deep/);
+  assert.throws(() => parseJson(nested(65)), /more than 64 levels deep/);
   assert.throws(() => parseJson('{"__proto__":1}'), /"__proto__"/);
 });
 
