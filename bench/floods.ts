@@ -153,14 +153,14 @@ function rowsOf(
   ];
 }
 
-async function targetOf(daemon: TestDaemon): Promise<Target> {
+async function targetOf(daemon: TestDaemon, open: string): Promise<Target> {
   const dht = addressOf(daemon.dhtAddress);
   const guarded = await daemon.newAgent();
   await daemon.call('PATCH', `/agents/${guarded}/acl`, { default: 'deny' });
   await daemon.call('POST', `/agents/${guarded}/acl/allow`, { secret: 'correct horse battery' });
   const nodeKey = toHex(await nodeKeyOf(dht));
   const [quic, api] = [addressOf(daemon.quicAddress), addressOf(daemon.api.slice('http://'.length))];
-  return { dht, quic, api, nodeKey, guarded, service: SERVICE };
+  return { dht, quic, api, nodeKey, guarded, open, service: SERVICE };
 }
 
 export async function run(): Promise<BenchTable> {
@@ -173,8 +173,8 @@ export async function run(): Promise<BenchTable> {
   const args = ['--listen', `${HONEST_HOST}:0`];
   await using honest = await TestDaemon.start({ bootstrap: [daemon.dhtAddress], env, args });
   await ready(honest);
-  const target = await targetOf(daemon);
   const called = await daemon.newAgent(`127.0.0.1:${plainPort}`);
+  const target = await targetOf(daemon, called);
   await daemon.call('POST', `/agents/${called}/publish`);
   await honest.newAgent();
   await fill(target, RECORDS);

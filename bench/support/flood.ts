@@ -11,6 +11,8 @@ export interface Target {
   readonly nodeKey: string;
   /** A separate agent that only accepts callers with a secret. */
   readonly guarded: string;
+  /** An agent whose plain web service everyone may call. */
+  readonly open: string;
   /** A service name with 1,000 records on this node. */
   readonly service: string;
 }

@@ -1,5 +1,6 @@
 /** Floods over QUIC by one peer, with one node key at a time. */
 import { randomBytes, randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { fromHex } from '../../src/foundation/bytes.ts';
 import { detach } from '../../src/foundation/detached.ts';
 import { parseAid } from '../../src/foundation/identity/aid.ts';
@@ -91,6 +92,43 @@ function guess({ guarded }: Target): Next {
   };
 }
 
+/** Node keys that leave answers unread, each on a connection of its own. */
+const UNREAD_NODES = 4;
+const UNREAD_REQUEST = Buffer.from('GET /1MB HTTP/1.1\r\nHost: flood.test\r\n\r\n'.repeat(8));
+
+/** Asks for 1 MiB eight times, each from an agent that was made for it, and reads nothing; asks again if it is cut off. */
+function unread(purpose: 'http' | 'tcp'): Flood {
+  return async (target) => {
+    const called = parseAid(target.open);
+    const over = async (until: AbortSignal, sent: (count: number) => void): Promise<void> => {
+      const { session, stop } = await connect(target);
+      const cutOff = new AbortController();
+      detach(session.connection.closed.then(() => cutOff.abort()));
+      const ended = AbortSignal.any([until, cutOff.signal]);
+      const one = async (): Promise<void> => {
+        while (!ended.aborted) {
+          const agent = newIdentity();
+          const proof = makeProof('caller', localIdentity(agent), session.here, session.there);
+          const header = { caller: agent.aid, called, purpose, accessToken: '', proof, wantsProof: false };
+          const stream = await session.send(linkBytes(header), UNREAD_REQUEST);
+          guard(stream);
+          sent(1);
+          await once(stream, 'close', { signal: ended }).catch(() => {});
+          stream.destroy();
+        }
+      };
+      await Promise.allSettled(Array.from({ length: MANY }, one));
+      await stop();
+    };
+    return async (until, sent) => {
+      const lane = async (): Promise<void> => {
+        while (!until.aborted) await over(until, sent).catch(() => {});
+      };
+      await Promise.all(Array.from({ length: UNREAD_NODES }, lane));
+    };
+  };
+}
+
 /** Connects, sends the hello, disconnects, and reconnects with another key. */
 const churn: Flood = async (target) => async (until, sent) => {
   const one = async (): Promise<void> => {
@@ -110,4 +148,6 @@ export const peerFloods: Readonly<Record<string, Flood>> = {
   'over QUIC, streams of noise': flood(MANY, () => () => randomBytes(randomInt(1, 100))),
   'over QUIC, guesses of a secret': flood(MANY, guess),
   'over QUIC, connections come and go': churn,
+  'over QUIC, calls whose answers nobody reads': unread('http'),
+  'over QUIC, tunnels that nobody reads': unread('tcp'),
 };
