@@ -4,6 +4,8 @@ import { parseExact } from './exact-json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 
 const LINE_FEED = 0x0a;
+/** How a line that is a message begins: `{`, or blanks. Also `[`, which is refused as JSON of another kind. */
+const BEGINNINGS = new Set([0x7b, 0x5b, 0x20, 0x09]);
 
 export class ExactLines {
   #chunks: Buffer[] = [];
@@ -14,7 +16,9 @@ export class ExactLines {
   append(chunk: Buffer): void {
     let from = 0;
     for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, from)) {
-      this.#lines.push(Buffer.concat([...this.#chunks, chunk.subarray(from, at)]));
+      const first = this.#chunks[0]?.[0] ?? chunk[from] ?? LINE_FEED;
+      // A server that writes a flood of other lines, such as empty ones, must not hold up the servers of other callers.
+      if (BEGINNINGS.has(first)) this.#lines.push(Buffer.concat([...this.#chunks, chunk.subarray(from, at)]));
       this.#chunks = [];
       this.#length = 0;
       from = at + 1;
