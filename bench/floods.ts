@@ -26,6 +26,7 @@ const SAMPLE_MS = 20;
 const CALL_MS = 250;
 const RECORDS = 1000;
 const SERVICE = 'flood.test';
+const PLAIN = new URL('support/plain-http.ts', import.meta.url);
 const P99_AIM_MS = 100;
 const MEMORY_AIM_MIB = 64;
 
@@ -52,6 +53,10 @@ async function peakMib(daemon: TestDaemon, until: AbortSignal): Promise<number> 
 async function nextMessage(child: ChildProcess): Promise<unknown> {
   const [message]: unknown[] = await once(child, 'message');
   return message;
+}
+
+async function portOf(child: ChildProcess): Promise<number> {
+  return ((await nextMessage(child)) as { readonly port: number }).port;
 }
 
 interface World {
@@ -153,9 +158,10 @@ function rowsOf(
   ];
 }
 
-async function targetOf(daemon: TestDaemon, open: string): Promise<Target> {
+async function targetOf(daemon: TestDaemon, floodedPort: number): Promise<Target> {
   const dht = addressOf(daemon.dhtAddress);
   const guarded = await daemon.newAgent();
+  const open = await daemon.newAgent(`127.0.0.1:${floodedPort}`);
   await daemon.call('PATCH', `/agents/${guarded}/acl`, { default: 'deny' });
   await daemon.call('POST', `/agents/${guarded}/acl/allow`, { secret: 'correct horse battery' });
   const nodeKey = toHex(await nodeKeyOf(dht));
@@ -164,8 +170,9 @@ async function targetOf(daemon: TestDaemon, open: string): Promise<Target> {
 }
 
 export async function run(): Promise<BenchTable> {
-  const plain = fork(new URL('support/plain-http.ts', import.meta.url));
-  const { port: plainPort } = (await nextMessage(plain)) as { readonly port: number };
+  // The floods call a separate service: the yardstick must stay without a flood.
+  const [plain, flooded] = [fork(PLAIN), fork(PLAIN)];
+  const [plainPort, floodedPort] = await Promise.all([portOf(plain), portOf(flooded)]);
   const env = { SVCD_LOG_LEVEL: 'warn' };
   const directory = process.env['FLOODS_PROFILE'];
   const profile = directory === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${directory}`];
@@ -173,8 +180,8 @@ export async function run(): Promise<BenchTable> {
   const args = ['--listen', `${HONEST_HOST}:0`];
   await using honest = await TestDaemon.start({ bootstrap: [daemon.dhtAddress], env, args });
   await ready(honest);
+  const target = await targetOf(daemon, floodedPort);
   const called = await daemon.newAgent(`127.0.0.1:${plainPort}`);
-  const target = await targetOf(daemon, called);
   await daemon.call('POST', `/agents/${called}/publish`);
   await honest.newAgent();
   await fill(target, RECORDS);
@@ -188,5 +195,6 @@ export async function run(): Promise<BenchTable> {
     if (only === undefined || only.some((part) => name.includes(part)))
       rows.push(...rowsOf(name, await measure(world, name)));
   plain.disconnect();
+  flooded.disconnect();
   return { title: 'Floods by one source; yardstick: a plain Node server without a flood', rows };
 }

@@ -8,9 +8,9 @@ import { decodeDelegation } from '../../src/foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { parsePrivateKey } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { RoomEntryStore } from '../../src/foundation/store/room-entries.ts';
 import { RoomStore } from '../../src/foundation/store/rooms.ts';
+import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { TestDaemon } from '../../test/support/daemon.ts';
 
