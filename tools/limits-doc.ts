@@ -131,7 +131,7 @@ function unitOf(name: string): string {
 interface SourceFile {
   readonly path: string;
   readonly constants: readonly Constant[];
-  valueOf(constant: Constant): number | undefined;
+  readonly valueOf: (constant: Constant) => number | undefined;
 }
 
 function readSources(repository: string): SourceFile[] {
