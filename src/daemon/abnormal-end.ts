@@ -1,7 +1,7 @@
 /**
  * What local clients see when this process ends in another way than by a stop. The system ends their connections as if
  * everything had been sent, so half a response would look whole: they are reset instead. Nothing runs at SIGKILL; what
- * shows then is in docs/origins.md.
+ * shows then is in docs/local-addresses.md.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** Rooms: signed logs that their members share. See docs/rooms.md. */
+/** Rooms: signed logs that their members share. See docs/groups.md. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';

@@ -1,4 +1,4 @@
-/** Rooms (groups, as users know them). Rules: docs/rooms.md, format: docs/protocol-groups.md. */
+/** Rooms (groups, as users know them). Rules: docs/groups.md, format: docs/protocol-groups.md. */
 
 /** What a member may do. */
 export const ROLES = ['creator', 'admin', 'member'] as const;

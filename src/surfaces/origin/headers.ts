@@ -1,7 +1,7 @@
 /**
  * Which headers cross between a program at a local address and the agent that it is. Nearly all do, credentials too: the
  * address is the agent's, and nothing else of this machine is behind it. Kept back is what speaks of more than this
- * address: a browser knows 127.0.0.1 as one host, whatever the port. See docs/origins.md.
+ * address: a browser knows 127.0.0.1 as one host, whatever the port. See docs/local-addresses.md.
  */
 import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import { type AnswerPlace, rewriteLocation } from '../rest/remote-headers.ts';
