@@ -5,9 +5,9 @@
 import { toHex } from '../../foundation/bytes.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import { SourceTally } from '../../foundation/source-tally.ts';
 import { integerOf, textOf } from '../../foundation/store/row.ts';
 import type { Store } from '../../foundation/store/store.ts';
-import { Tally } from '../../foundation/tally.ts';
 
 /** Keys whose shares are kept in memory. */
 const MAX_CACHED_KEYS = 64;
@@ -18,18 +18,18 @@ function nameOf(key: Uint8Array, type: RecordType): string {
 
 export class KeyShares {
   readonly #store: () => Store;
-  readonly #cached = new LruCache<string, Tally>({ maxEntries: MAX_CACHED_KEYS });
+  readonly #cached = new LruCache<string, SourceTally>({ maxEntries: MAX_CACHED_KEYS });
 
   constructor(store: () => Store) {
     this.#store = store;
   }
 
   /** Records of one type under a key, by their publishers. */
-  of(key: Uint8Array, type: RecordType): Tally {
+  of(key: Uint8Array, type: RecordType): SourceTally {
     const name = nameOf(key, type);
     const known = this.#cached.get(name);
     if (known !== undefined) return known;
-    const tally = new Tally();
+    const tally = new SourceTally();
     const rows = this.#store().all(
       'SELECT publisher, COUNT(*) AS n FROM records WHERE key = ? AND +type = ? GROUP BY publisher',
       key,
@@ -49,11 +49,4 @@ export class KeyShares {
   clear(): void {
     this.#cached.clear();
   }
-}
-
-/** Who has most, and how many; null where nobody has any. */
-export function largestShare(tally: Tally): { readonly publisher: string; readonly count: number } | null {
-  let largest: { readonly publisher: string; readonly count: number } | null = null;
-  for (const [publisher, count] of tally) if (count > (largest?.count ?? 0)) largest = { publisher, count };
-  return largest;
 }

@@ -2,6 +2,7 @@
 import { isIPv4 } from 'node:net';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { IP_SCOPE, type IpScope, ipScope, ipv4Scope, ipv4Text, subscriberOf } from '../../foundation/ip.ts';
+import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { Path } from '../path.ts';
 
 /** Bytes of a packed address. */
@@ -20,6 +21,15 @@ export function hostKeyOf(address: Address): string {
 /** The same of a node that asks over a connection. */
 export function sourceKeyOf({ source, remote }: Path): string {
   return ipScope(source) === IP_SCOPE.loopback ? formatAddress(remote) : subscriberOf(source);
+}
+
+/** Host keys of the nodes on this machine: a loopback address and a port. */
+const HERE = /^(?:127\.[\d.]+|\[::1\]):\d+$/;
+const LOOPBACK = '127.0.0.1';
+
+/** The holder of a quota that a host key stands for, as `hostKeyOf` or `sourceKeyOf`. Nodes of the record network are all strangers. */
+export function hostHolder(hostKey: string): QuotaHolder {
+  return { node: hostKey, source: HERE.test(hostKey) ? LOOPBACK : hostKey, named: false };
 }
 
 /** The bytes of addresses, one after the other. */

@@ -8,7 +8,7 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
 import { belongsUnder } from '../../foundation/records/keys.ts';
 import { decodeRecord, isInForce, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
@@ -34,28 +34,31 @@ import {
   type Summary,
   VERSION_BYTES,
 } from './messages.ts';
+import { hostHolder } from './node-address.ts';
 import { decodeNodeRequest, encodePage, PAGE_BYTES } from './node-messages.ts';
 import type { Offer, RecordStore } from './record-store.ts';
 import { MAX_SEVERAL } from './several-messages.ts';
 import type { StoredRecord } from './stored-record.ts';
 import type { NoteRemoval } from './types.ts';
 
-/** Records that one address may hand us per second, and at once. */
-const STORES_PER_SECOND = 50;
-const STORE_BURST = 1500;
-/** Pages that one address may fetch per second, and at once. */
-const PAGES_PER_SECOND = 20;
-const PAGE_BURST = 200;
-/** Rows that one address may have read from the database per second, and at once: those in memory cost nothing. */
-const ROWS_PER_SECOND = 10_000;
-const ROW_BURST = 20_000;
-/** The same of all addresses together: they are easily forged. */
-const ALL_ROWS_PER_SECOND = 40_000;
-const ALL_ROWS_BURST = 80_000;
+/** Records that one address may hand us, and the addresses of one network together. */
+const STORE_RATES: RateQuotaLimits = {
+  perKey: { perSecond: 50, burst: 1500 },
+  perNetwork: { perSecond: 150, burst: 4500 },
+};
+/** Pages that one address may fetch, and the addresses of one network together. */
+const PAGE_RATES: RateQuotaLimits = {
+  perKey: { perSecond: 20, burst: 200 },
+  perNetwork: { perSecond: 60, burst: 600 },
+};
+/** Rows that may be read from the database for one address, for one network, and for all: those in memory cost nothing. */
+const ROW_RATES: RateQuotaLimits = {
+  perKey: { perSecond: 10_000, burst: 20_000 },
+  perNetwork: { perSecond: 20_000, burst: 40_000 },
+  strangers: { perSecond: 40_000, burst: 80_000 },
+};
 /** What a look into the database costs beside the rows that it finds, in rows. */
 const LOOK_ROWS = 10;
-/** Addresses whose rates are remembered. */
-const MAX_RATE_KEYS = 4096;
 /** Records that are verified at once; more are refused, so that a flood costs no memory. */
 const MAX_VERIFYING = 256;
 /** Records of many publishers of which an answer carries the first that fit. */
@@ -91,10 +94,9 @@ interface RecordHostDependencies {
 export class RecordHost {
   readonly #options: RecordHostOptions;
   readonly #deps: RecordHostDependencies;
-  readonly #storeRate: RateLimiter;
-  readonly #pageRate: RateLimiter;
-  readonly #rowRate: RateLimiter;
-  readonly #allRowRate: RateLimiter;
+  readonly #storeRate: RateQuota;
+  readonly #pageRate: RateQuota;
+  readonly #rowRate: RateQuota;
   /** Pages that are put together: one at a time, with a turn of the event loop for others between them. */
   readonly #pages = new Semaphore(1);
   /** Records that are put into the database: those that come together in one step, so many that others have a turn. */
@@ -106,12 +108,9 @@ export class RecordHost {
     this.#options = options;
     this.#deps = dependencies;
     this.#offers = new GroupCommit((work) => dependencies.store.transaction(work), { maxWrites: MAX_SEVERAL });
-    const perAddress = (perSecond: number, burst: number): RateLimiter =>
-      new RateLimiter({ perSecond, burst, maxKeys: MAX_RATE_KEYS }, dependencies);
-    this.#storeRate = perAddress(STORES_PER_SECOND, STORE_BURST);
-    this.#pageRate = perAddress(PAGES_PER_SECOND, PAGE_BURST);
-    this.#rowRate = perAddress(ROWS_PER_SECOND, ROW_BURST);
-    this.#allRowRate = perAddress(ALL_ROWS_PER_SECOND, ALL_ROWS_BURST);
+    this.#storeRate = new RateQuota(STORE_RATES, dependencies);
+    this.#pageRate = new RateQuota(PAGE_RATES, dependencies);
+    this.#rowRate = new RateQuota(ROW_RATES, dependencies);
   }
 
   /**
@@ -154,10 +153,9 @@ export class RecordHost {
   #mayRead(key: Uint8Array, reader: string): boolean {
     const { store } = this.#deps;
     if (store.isAtHand(key)) return true;
-    if (!this.#rowRate.take(reader, LOOK_ROWS) || !this.#allRowRate.take('', LOOK_ROWS)) return false;
-    const rows = store.readAhead(key);
-    this.#rowRate.spend(reader, rows);
-    this.#allRowRate.spend('', rows);
+    const holder = hostHolder(reader);
+    if (!this.#rowRate.take(holder, LOOK_ROWS)) return false;
+    this.#rowRate.spend(holder, store.readAhead(key));
     return true;
   }
 
@@ -184,7 +182,7 @@ export class RecordHost {
   async #offer(key: Uint8Array, encoded: Uint8Array, publisher: string): Promise<StoreReply> {
     // protocol-dht.md, step 6
     const { clock, log, store, verifier, engine } = this.#deps;
-    if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(publisher)) return { code: 'limited' };
+    if (this.#verifying >= MAX_VERIFYING || !this.#storeRate.take(hostHolder(publisher))) return { code: 'limited' };
     if (engine.ownAddress !== null && engine.closerThanSelf(key) >= MAX_CLOSER_NODES) return { code: 'misplaced' };
     this.#verifying++;
     const now = unixSeconds(clock);
@@ -226,7 +224,7 @@ export class RecordHost {
     const request = decodeNodeRequest(body);
     if (request === null || !equalBytes(request.tag, this.#options.tag)) return nothing;
     if (request.kind === 'store') return await this.store(request.key, request.record, from, MAX_RECORD_BYTES);
-    if (!this.#pageRate.take(from)) return nothing;
+    if (!this.#pageRate.take(hostHolder(from))) return nothing;
     const selection = { types: request.types, known: knownDigests(request.known) };
     return await this.#pages.run(async () => {
       await turn();
@@ -238,7 +236,7 @@ export class RecordHost {
   /** Drops the notes whose tokens are shown; how many there were, or null for who asks too often. */
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[], from: string): number | null {
     const { store } = this.#deps;
-    return this.#storeRate.take(from, removals.length) ? store.removeNotes(key, removals) : null;
+    return this.#storeRate.take(hostHolder(from), removals.length) ? store.removeNotes(key, removals) : null;
   }
 }
 

@@ -11,15 +11,15 @@ import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeNotePayload, removalHash } from '../../foundation/records/notes.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
+import { SourceTally } from '../../foundation/source-tally.ts';
 import { Journal } from '../../foundation/store/journal.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
 import type { Row, Store } from '../../foundation/store/store.ts';
 import { KeyRows } from './key-rows.ts';
-import { KeyShares, largestShare } from './key-shares.ts';
+import { KeyShares } from './key-shares.ts';
 import { openRecords } from './record-store-file.ts';
 import { ReplicationQueue } from './replication-queue.ts';
 import { isKept, type KeyRow, type RecordSummary, type Selection } from './row-table.ts';
-import { StorageUsage } from './storage-usage.ts';
 import { isOfMany, partOf, type StoredRecord, sizeOf, slotOf } from './stored-record.ts';
 import { Tombstones } from './tombstones.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
@@ -75,7 +75,9 @@ export class RecordStore {
   readonly #journal: Journal | null;
   readonly #clock: Clock;
   readonly #maxBytes: number;
-  readonly #usage = new StorageUsage();
+  /** Bytes of each publisher, and the number of records. */
+  readonly #bytes = new SourceTally();
+  #records = 0;
   readonly #removed: Tombstones;
   /** What is to be looked after. */
   readonly replicationQueue: ReplicationQueue;
@@ -99,7 +101,10 @@ export class RecordStore {
     this.#maxBytes = options.maxBytes;
     this.#removed = new Tombstones(() => this.#store);
     this.replicationQueue = new ReplicationQueue(() => this.#store);
-    for (const row of shares) this.#usage.add(textOf(row, 'publisher'), integerOf(row, 'bytes'), integerOf(row, 'n'));
+    for (const row of shares) {
+      this.#bytes.add(textOf(row, 'publisher'), integerOf(row, 'bytes'));
+      this.#records += integerOf(row, 'n');
+    }
   }
 
   /** @throws SvcError `cancelled` once it is closed: work that was under way then ends here */
@@ -200,7 +205,8 @@ export class RecordStore {
       ...version,
       ...held,
     );
-    this.#usage.add(publisher, size, 1);
+    this.#bytes.add(publisher, size);
+    this.#records++;
     this.#rows.forget(key);
     this.#shares.add(key, record.type, publisher, 1);
   }
@@ -208,12 +214,13 @@ export class RecordStore {
   #remove(row: Row): void {
     if (this.#store.run('DELETE FROM records WHERE id = ?', integerOf(row, 'id')) === 0) return;
     const [key, publisher] = [blobOf(row, 'key'), textOf(row, 'publisher')];
-    this.#usage.add(publisher, -integerOf(row, 'size'), -1);
+    this.#bytes.add(publisher, -integerOf(row, 'size'));
+    this.#records--;
     this.#rows.forget(key);
     this.#shares.add(key, integerOf(row, 'type'), publisher, -1);
   }
 
-  /** Room among the many publishers of one key: who has most of them there gives way to who has fewer. */
+  /** Room among the many publishers of one key: the largest holder there loses a record to a smaller one. */
   #makeRoomUnderKey(key: Uint8Array, record: SignedRecord, publisher: string): boolean {
     // protocol-dht.md, step 7
     const { type } = record;
@@ -222,25 +229,25 @@ export class RecordStore {
     const own = shares.of(publisher);
     if (type === RECORD.note && own >= MAX_NOTES_PER_SENDER) return false;
     if (shares.total < MAX_RECORDS_PER_KEY) return true;
-    const largest = largestShare(shares);
-    if (largest === null || largest.count <= own + 1) return false;
+    const largest = shares.largest(publisher, 1);
+    if (largest === publisher) return false;
     const victim = this.#store.one(
       `SELECT ${REMOVABLE} FROM records WHERE key = ? AND type = ? AND publisher = ? ORDER BY expires_at LIMIT 1`,
       key,
       type,
-      largest.publisher,
+      largest,
     );
     if (victim !== undefined) this.#remove(victim);
     return true;
   }
 
-  /** Room in all: the largest publisher's soonest to expire go first, the newcomer's own included. */
+  /** Room in all: the largest holder loses the records that expire first. That may be the newcomer. */
   #makeRoom(size: number, publisher: string, expires: number): boolean {
     // protocol-dht.md, step 8
     if (size > this.#maxBytes) return false;
-    for (let i = 0; this.#usage.bytes + size > this.#maxBytes; i++) {
+    for (let i = 0; this.#bytes.total + size > this.#maxBytes; i++) {
       if (i >= MAX_EVICTIONS) return false;
-      const largest = this.#usage.largest(publisher, size);
+      const largest = this.#bytes.largest(publisher, size);
       const soonest = `SELECT ${REMOVABLE}, expires_at FROM records WHERE publisher = ? ORDER BY expires_at LIMIT 1`;
       const victim = this.#store.one(soonest, largest);
       if (victim === undefined) return false;
@@ -334,7 +341,7 @@ export class RecordStore {
   }
 
   usage(): StoreUsage {
-    return { records: this.#usage.records, bytes: this.#usage.bytes, maxBytes: this.#maxBytes };
+    return { records: this.#records, bytes: this.#bytes.total, maxBytes: this.#maxBytes };
   }
 
   /** The nodes that were known when it was last saved. */

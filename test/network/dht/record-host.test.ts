@@ -92,6 +92,15 @@ test('one address hands over so many records, and then as many as flow back', as
   assert.equal(await world.offer(key, junk, source(1)), 'limited');
 });
 
+test('the addresses of one network hand over so many records together, and leave others their own', async () => {
+  const world = new World();
+  const offer = (from: string) => world.offer(new Uint8Array(32), new Uint8Array(10), from);
+  for (let i = 0; i < 4500; i++) assert.equal(await offer(source(i % 200)), 'bad');
+  assert.equal(await offer(source(201)), 'limited');
+  assert.equal(await offer('198.53.100.1'), 'bad');
+  assert.equal(await offer('127.0.0.1:4121'), 'bad');
+});
+
 test('a flood of records from everywhere is verified only so fast', async () => {
   const world = new World();
   const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
@@ -314,26 +323,27 @@ test('who has more read from the database than his share gets no answer until th
   assert.equal(ask(1, key(answered + 2)), null);
 });
 
-test('the rows that were found are charged, to all addresses together too', () => {
+test('the rows that were found are charged to the address, to its network and to all', () => {
   const world = new World();
   const key = fill(world, 'lang.translate', 500);
   const owner = newIdentity();
   let seq = 0;
   let reads = 0;
-  const readBy = (n: number): boolean => {
+  const readBy = (from: string): boolean => {
     // Whatever changes under a key has it read anew.
     const { record } = serviceRecord('lang.translate', owner, { timestamp: world.now, seq: ++seq });
     assert.equal(world.store.offer(key, record, 'owner').code, 'kept');
-    const asking = { from: source(n), bytes: 400, proven: true };
+    const asking = { from, bytes: 400, proven: true };
     const isAnswered = world.host.find(key, { types: [], wantsRecords: true }, asking) !== null;
     if (isAnswered) reads++;
     return isAnswered;
   };
-  const counts = Array.from({ length: 5 }, (_, n) => {
+  const others = ['198.53.100.1', '198.54.100.1', '198.55.100.1'];
+  const counts = [source(1), source(2), source(3), ...others].map((from) => {
     reads = 0;
-    while (readBy(n)) assert.ok(reads < 1000);
+    while (readBy(from)) assert.ok(reads < 1000);
     return reads;
   });
-  // 511 each: 20,000 for one address, 80,000 for all.
-  assert.deepEqual(counts, [40, 40, 40, 37, 0]);
+  // 511 each: 20,000 for one address, 40,000 for one network, 80,000 for all.
+  assert.deepEqual(counts, [40, 39, 0, 40, 38, 0]);
 });

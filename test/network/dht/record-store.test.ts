@@ -137,6 +137,27 @@ test('a thousand records per service, shared between those who publish them', ()
   assert.equal(store.summarize(key, ALL).count, MAX_RECORDS_PER_KEY);
 });
 
+test('many addresses of one network keep no more of a key, or of the store, than one of another network may take', () => {
+  const clock = new TestClock();
+  const store = memory(clock, MIB);
+  const timestamp = unixSeconds(clock);
+  const key = serviceKey('lang.translate');
+  const offer = (publisher: string) =>
+    store.offer(key, serviceRecord('lang.translate', newIdentity(), { timestamp }).record, publisher).code;
+  for (let i = 0; i < MAX_RECORDS_PER_KEY; i++) assert.equal(offer(`192.0.2.${i % 200}`), 'kept');
+  // Each of those has five, so it takes more of them than five if only sources count.
+  for (let i = 0; i < MAX_RECORDS_PER_KEY / 2; i++) assert.equal(offer('198.51.100.1'), 'kept', `${i}`);
+  assert.equal(offer('198.51.100.1'), 'full');
+  const small = memory(clock, 20_000);
+  const put = (publisher: string, ttl = 1000) => {
+    const { key: at, record } = endpointRecord(newIdentity(), { timestamp, ttl });
+    return small.offer(at, record, publisher).code;
+  };
+  for (let i = 0; i < 60; i++) put(`192.0.2.${i}`);
+  const { records } = small.usage();
+  for (let i = 0; i < Math.floor(records / 2) - 1; i++) assert.equal(put('198.51.100.1', 10), 'kept', `${i}`);
+});
+
 test('whose share of a key is how large is counted once, and anew after a change that failed', (t) => {
   const clock = new TestClock();
   const store = memory(clock, 64 * MIB);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { requestLimit } from '../../../src/network/dht/request-limit.ts';
+import { REQUEST_RATE_PER_BLOCK, REQUEST_RATE_PER_HOST, requestLimit } from '../../../src/network/dht/request-limit.ts';
 import { nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -17,4 +17,17 @@ test('an address has so many requests answered at once, then as many as flow bac
   assert.equal(burst(2), 5000);
   clock.advance(1000);
   assert.equal(burst(1), 500);
+});
+
+test('the addresses of one network share a rate, so that they leave time for others', () => {
+  const admits = requestLimit({ clock: new TestClock() });
+  const burst = (host: string): number => {
+    let count = 0;
+    while (admits({ host, port: 4121 })) count++;
+    return count;
+  };
+  const hosts = REQUEST_RATE_PER_BLOCK.burst / REQUEST_RATE_PER_HOST.burst;
+  for (let i = 0; i < hosts; i++) assert.equal(burst(`192.0.2.${i}`), REQUEST_RATE_PER_HOST.burst);
+  assert.equal(burst(`192.0.2.${hosts}`), 0);
+  assert.equal(burst('198.51.100.1'), REQUEST_RATE_PER_HOST.burst);
 });
