@@ -6,25 +6,26 @@
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { Tally } from '../../foundation/tally.ts';
+import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
 
 export interface LanesOptions {
   readonly backoff: JitteredBackoff;
-  /** Lanes that are worked on at one time. */
-  readonly maxAtOnce: number;
-  /** Of those, lanes of one group. */
-  readonly maxPerGroup: number;
+  /** Lanes that are worked on at one time, by who holds them. */
+  readonly atOnce: QuotaLimits;
 }
 
 export interface LanesDependencies {
   readonly clock: Clock;
   /** From 0 to below 1. */
   readonly random: () => number;
+  /** Who holds a lane. Left out: its group, which the limits treat as named. */
+  readonly holderOf?: (lane: string) => QuotaHolder;
   /** Does the next thing of a lane; false where there is none. What it throws is tried again. */
   readonly work: (lane: string, signal: AbortSignal) => Promise<boolean>;
 }
 
 interface Lane {
+  readonly holder: QuotaHolder;
   /** Failures in a row. */
   failures: number;
   /** The wait after a failure; null while it is worked on or waits for its turn. */
@@ -43,12 +44,13 @@ export class Lanes {
   /** Those whose turn it is, in the order in which they came. */
   readonly #ready = new Set<string>();
   readonly #running = new Set<Promise<void>>();
-  /** Lanes that are worked on, by group. */
-  readonly #busy = new Tally();
+  /** Lanes that are worked on. */
+  readonly #busy: Quota;
   readonly #stop = new AbortController();
 
   constructor(options: LanesOptions, dependencies: LanesDependencies) {
     this.#options = options;
+    this.#busy = new Quota(options.atOnce);
     this.#deps = dependencies;
   }
 
@@ -81,30 +83,37 @@ export class Lanes {
   }
 
   #enqueue(name: string): void {
-    if (!this.#lanes.has(name))
-      this.#lanes.set(name, { failures: 0, timer: null, isRunning: false, again: false, isHurried: false });
+    if (!this.#lanes.has(name)) {
+      const holder = this.#deps.holderOf?.(name) ?? { node: groupOf(name), source: null, named: true };
+      this.#lanes.set(name, { holder, failures: 0, timer: null, isRunning: false, again: false, isHurried: false });
+    }
     this.#ready.add(name);
     this.#fill();
   }
 
   #fill(): void {
-    while (this.#running.size < this.#options.maxAtOnce) {
-      const name = this.#ready.values().find((one) => this.#busy.of(groupOf(one)) < this.#options.maxPerGroup);
+    while (this.#running.size < this.#options.atOnce.total) {
+      const name = this.#ready.values().find((one) => this.#hasRoom(one));
       const lane = name === undefined ? undefined : this.#lanes.get(name);
-      if (name === undefined || lane === undefined) return;
+      const share = lane === undefined ? null : this.#busy.take(lane.holder);
+      if (name === undefined || lane === undefined || share === null) return;
       this.#ready.delete(name);
       lane.isRunning = true;
-      this.#busy.add(groupOf(name));
       const run = this.#run(name, lane);
       this.#running.add(run);
       detach(
         run.finally(() => {
           this.#running.delete(run);
-          this.#busy.add(groupOf(name), -1);
+          share.release();
           this.#fill();
         }),
       );
     }
+  }
+
+  #hasRoom(name: string): boolean {
+    const lane = this.#lanes.get(name);
+    return lane !== undefined && this.#busy.lacking(lane.holder) === null;
   }
 
   /** One thing of a lane: those that wait have their turn before its next one. */

@@ -10,6 +10,8 @@ import type { AccessDecision } from '../../foundation/domain/access.ts';
 import {
   MAX_PUSH_BOXES,
   MAX_PUSH_BOXES_OF_STRANGERS,
+  MAX_PUSH_BOXES_PER_NETWORK,
+  MAX_PUSH_BOXES_PER_SOURCE,
   NOTIFICATION_ID_BYTES,
   NOTIFICATION_LIFE_MS,
   PUSH_BOX_TOKEN_BYTES,
@@ -18,18 +20,21 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { Quota, type QuotaHolder, type QuotaLimits, sourceGroupOf } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { every, type Repeating } from '../../foundation/repeat.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import { patience } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
+import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 import type { PushBoxRow, PushBoxStore } from '../../foundation/store/push-boxes.ts';
+import { pairHolder } from '../../network/links/holder.ts';
 import { letGo } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';
 import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_ANSWER_MS, PUSH_TIDY_MS } from './limits.ts';
-import { mayWait } from './room.ts';
+import { mayWait, mayWaitForStranger } from './room.ts';
 import type { BoxListener, LeaveNotification, Left, ServeBoxes } from './types.ts';
 import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offerNotification } from './wire.ts';
 
@@ -37,9 +42,14 @@ import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offe
 const PORT_KEY = 'push_port';
 /** Between attempts to hand a notification over. */
 const RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 300_000, jitter: 0.2 };
-/** Webhooks for which notifications are handed over at one time, and those of one caller: it may be one that nobody reaches. */
-const AT_ONCE = 8;
-const AT_ONCE_PER_BOX = 2;
+/** Webhooks for which notifications are handed over at one time: a caller may be one that cannot be reached. */
+const AT_ONCE: QuotaLimits = { perKey: 2, perSource: 2, perNetwork: 3, total: 8, reserved: 4 };
+const BOXES: QuotaLimits = {
+  perSource: MAX_PUSH_BOXES_PER_SOURCE,
+  perNetwork: MAX_PUSH_BOXES_PER_NETWORK,
+  total: MAX_PUSH_BOXES,
+  reserved: MAX_PUSH_BOXES - MAX_PUSH_BOXES_OF_STRANGERS,
+};
 /** Milliseconds to reach the caller's node. */
 const OPEN_TIMEOUT_MS = 10_000;
 /** Milliseconds between two looks at a port that was not to be had. */
@@ -65,7 +75,7 @@ export interface MailboxesDependencies {
 }
 
 /** A mailbox as it is shown: without its address. */
-export type MailboxInfo = Omit<PushBoxRow, 'token'> & { readonly waiting: number };
+export type MailboxInfo = Omit<PushBoxRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
 
 export class Mailboxes implements Component {
   readonly #deps: MailboxesDependencies;
@@ -81,8 +91,15 @@ export class Mailboxes implements Component {
   constructor(dependencies: MailboxesDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('mailboxes') };
     const { clock, random, links, isServedHere } = dependencies;
-    const options = { backoff: RETRY, maxAtOnce: AT_ONCE, maxPerGroup: AT_ONCE_PER_BOX };
-    this.#lanes = new Lanes(options, { clock, random, work: (lane, signal) => this.#handOver(lane, signal) });
+    this.#lanes = new Lanes(
+      { backoff: RETRY, atOnce: AT_ONCE },
+      {
+        clock,
+        random,
+        holderOf: (lane) => this.#laneHolder(lane),
+        work: (lane, signal) => this.#handOver(lane, signal),
+      },
+    );
     this.#rate = new RateLimiter(
       { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_PUSH_BOXES },
       dependencies,
@@ -125,7 +142,9 @@ export class Mailboxes implements Component {
   }
 
   list(): MailboxInfo[] {
-    return this.#deps.store.list().map(({ box: { token: _secret, ...box }, waiting }) => ({ ...box, waiting }));
+    return this.#deps.store
+      .list()
+      .map(({ box: { token: _secret, node: _node, source: _source, ...box }, waiting }) => ({ ...box, waiting }));
   }
 
   /** Ends a mailbox, and all that waits in it. @throws SvcError `not_found` */
@@ -163,33 +182,53 @@ export class Mailboxes implements Component {
     }
   }
 
-  async #answerFor({ called, caller }: LinkStream): Promise<BoxAnswer> {
+  async #answerFor(link: LinkStream): Promise<BoxAnswer> {
     // protocol-push.md, step 2
     const { isServedHere, store } = this.#deps;
-    if (isServedHere(called) !== true) return 'elsewhere';
+    if (isServedHere(link.called) !== true) return 'elsewhere';
     const { port } = await this.#listen();
-    const box = this.#open(called, caller);
+    const box = this.#open(link);
     if (box === null) return 'full';
     // Who asks is there.
     for (const { webhook } of store.busy(box.id)) this.#lanes.hurry(laneOf(box.id, webhook));
     return { url: `http://127.0.0.1:${port}/${box.token}` };
   }
 
-  /** The mailbox of a caller; null where there is no room for one more. */
-  #open(called: Aid, caller: Aid): PushBoxRow | null {
+  /** The mailbox of a caller; null if there is no room for one more. */
+  #open(link: LinkStream): PushBoxRow | null {
     const { store, clock, isNamed, randomBytes, newId } = this.#deps;
+    const { called, caller } = link;
     const standing = store.of(called, caller);
     if (standing !== null) {
       store.renew(standing.id, clock.now());
       return standing;
     }
-    const all = store.list().map(({ box }) => box);
-    const strangers = all.filter((box) => !isNamed(box.called, box.caller)).length;
-    const isFull = !isNamed(called, caller) && strangers >= MAX_PUSH_BOXES_OF_STRANGERS;
-    if (isFull || all.length >= MAX_PUSH_BOXES) return null;
+    const holder = pairHolder(link, isNamed(called, caller));
+    if (!this.#makeRoom(holder)) return null;
     const token = Buffer.from(randomBytes(PUSH_BOX_TOKEN_BYTES)).toString('base64url');
-    store.open({ id: newId(), called, caller, token, openedAt: clock.now() });
+    store.open({ id: newId(), called, caller, token, openedAt: clock.now(), node: holder.node, source: holder.source });
     return store.of(called, caller);
+  }
+
+  /** True if there is room for one more mailbox; ends one of a stranger if that makes room. */
+  #makeRoom(holder: QuotaHolder): boolean {
+    const { store } = this.#deps;
+    const quota = new Quota(BOXES);
+    const boxes = store.list().map(({ box }) => box);
+    // The one that was not asked for longest goes first.
+    for (const box of boxes.sort((one, other) => one.renewedAt - other.renewedAt))
+      quota.take(this.#holderOf(box), { onEvict: () => void store.delete(box.id) });
+    return quota.take(holder) !== null;
+  }
+
+  #holderOf({ id, called, caller, node, source }: PushBoxRow): QuotaHolder {
+    return { key: id, node, source, named: this.#deps.isNamed(called, caller) };
+  }
+
+  #laneHolder(lane: string): QuotaHolder {
+    const [id = ''] = lane.split(' ');
+    const box = this.#deps.store.get(id);
+    return box === null ? { node: id, source: null, named: true } : this.#holderOf(box);
   }
 
   /** Keeps what a server here has for a webhook elsewhere. */
@@ -198,7 +237,7 @@ export class Mailboxes implements Component {
     const box = isWebhookName(webhook) ? store.byToken(token) : null;
     if (box === null || !this.#mayStand(box)) return 'unknown';
     if (!this.#rate.take(box.id)) return 'limited';
-    if (!this.#hasRoom(box.id, webhook, body.length)) return 'full';
+    if (!this.#hasRoom(box, webhook, body.length)) return 'full';
     const id = toHex(randomBytes(NOTIFICATION_ID_BYTES));
     store.leave(box.id, { webhook, id, headers, body }, clock.now());
     this.#lanes.wake(laneOf(box.id, webhook));
@@ -212,11 +251,22 @@ export class Mailboxes implements Component {
     return false;
   }
 
-  #hasRoom(box: string, webhook: string, bytes: number): boolean {
-    // protocol-push.md, step 3
+  #hasRoom(box: PushBoxRow, webhook: string, bytes: number): boolean {
     const { store } = this.#deps;
-    const [own, peer, all] = [store.waitingFor(box, webhook), store.waitingIn(box), store.waitingInAll()];
-    return mayWait({ webhook: own, peer, all }, bytes);
+    const [own, peer, all] = [store.waitingFor(box.id, webhook), store.waitingIn(box.id), store.waitingInAll()];
+    return mayWait({ webhook: own, peer, all }, bytes) && this.#strangersHaveRoom(box, bytes);
+  }
+
+  #strangersHaveRoom(box: PushBoxRow, bytes: number): boolean {
+    const holder = this.#holderOf(box);
+    if (holder.named || holder.source === null) return true;
+    const { source: own } = sourceGroupOf(holder.source);
+    const strangers = this.#deps.store
+      .waitingByBox()
+      .map(({ box: other, sum }) => ({ ...this.#holderOf(other), sum }))
+      .filter(({ named }) => !named);
+    const ofSource = strangers.filter(({ source }) => source !== null && sourceGroupOf(source).source === own);
+    return mayWaitForStranger({ source: sumOf(ofSource), strangers: sumOf(strangers) }, bytes);
   }
 
   /** Hands the next notification for a webhook over; false where none waits. What it throws is tried again. */
@@ -260,6 +310,13 @@ export class Mailboxes implements Component {
       throw error;
     }
   }
+}
+
+function sumOf(holders: readonly { readonly sum: WaitingSum }[]): WaitingSum {
+  return holders.reduce((total, { sum }) => ({ count: total.count + sum.count, bytes: total.bytes + sum.bytes }), {
+    count: 0,
+    bytes: 0,
+  });
 }
 
 function laneOf(box: string, webhook: string): string {

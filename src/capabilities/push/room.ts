@@ -5,6 +5,8 @@ import {
   MAX_WAITING_NOTIFICATIONS,
   MAX_WAITING_PER_PEER,
   MAX_WAITING_PER_WEBHOOK,
+  SOURCE_WAITING_PART,
+  STRANGERS_WAITING_PART,
 } from '../../foundation/domain/push.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 
@@ -13,6 +15,19 @@ export interface WaitingSums {
   readonly webhook: WaitingSum;
   readonly peer: WaitingSum;
   readonly all: WaitingSum;
+}
+
+/** What waits for strangers: of one source, and of all. */
+export interface StrangersSums {
+  readonly source: WaitingSum;
+  readonly strangers: WaitingSum;
+}
+
+/** True if one more notification may wait for a caller that the owner did not name. */
+export function mayWaitForStranger({ source, strangers }: StrangersSums, bytes: number): boolean {
+  const fitsPart = (sum: WaitingSum, part: number): boolean =>
+    fits(sum, bytes, part * MAX_WAITING_NOTIFICATIONS, part * MAX_WAITING_BYTES);
+  return fitsPart(source, SOURCE_WAITING_PART) && fitsPart(strangers, STRANGERS_WAITING_PART);
 }
 
 /** True where one of so many bytes may wait too. */

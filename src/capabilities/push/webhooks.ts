@@ -94,11 +94,11 @@ export class Webhooks implements Component {
     this.#deps = { ...dependencies, log: log.child('webhooks') };
     const { clock, random } = dependencies;
     this.#posts = new Lanes(
-      { backoff: POST_RETRY, maxAtOnce: POSTS_AT_ONCE, maxPerGroup: POSTS_AT_ONCE_PER_PROGRAM },
+      { backoff: POST_RETRY, atOnce: { total: POSTS_AT_ONCE, perKey: POSTS_AT_ONCE_PER_PROGRAM } },
       { clock, random, work: (lane, signal) => this.#postNext(lane, signal) },
     );
     this.#renewals = new Lanes(
-      { backoff: RENEW_RETRY, maxAtOnce: RENEWALS_AT_ONCE, maxPerGroup: 1 },
+      { backoff: RENEW_RETRY, atOnce: { total: RENEWALS_AT_ONCE, perKey: 1 } },
       { clock, random, work: (originId, signal) => this.#renew(originId, signal) },
     );
     this.#rate = new RateLimiter(

@@ -13,6 +13,10 @@ export const WEBHOOK_NAME_BYTES = 8;
 export const MAX_PUSH_BOXES = 1024;
 /** Of those, of callers whom the agent's owner has not let in by name. */
 export const MAX_PUSH_BOXES_OF_STRANGERS = 512;
+/** Of those, of the strangers at one IPv4 address or IPv6 /64. */
+export const MAX_PUSH_BOXES_PER_SOURCE = 64;
+/** The same in one IPv4 /24 or IPv6 /48. */
+export const MAX_PUSH_BOXES_PER_NETWORK = 128;
 /** How long a mailbox stands after its caller last asked for it, milliseconds. */
 export const PUSH_BOX_LIFE_MS: number = 14 * 24 * 3600 * 1000;
 /** How often a caller with webhooks asks anew for the mailbox, milliseconds. */
@@ -43,6 +47,9 @@ export const MAX_WAITING_BYTES_PER_PEER: number = 16 * 1024 * 1024;
 export const MAX_WAITING_NOTIFICATIONS = 16_384;
 /** Their bytes. */
 export const MAX_WAITING_BYTES: number = 128 * 1024 * 1024;
+/** The part of both that the strangers of one source may use, and all strangers together. */
+export const SOURCE_WAITING_PART: number = 1 / 8;
+export const STRANGERS_WAITING_PART: number = 1 / 2;
 /** Names of notifications that are remembered for one local address once they were taken. */
 export const MAX_TAKEN_NAMES = 8192;
 /** Webhooks that are shown, those used last. */

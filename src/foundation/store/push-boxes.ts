@@ -2,7 +2,7 @@
 import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
-import { aidFromRow, integerOf, textOf } from './row.ts';
+import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 import type { NewNotification } from './webhooks.ts';
 
@@ -20,6 +20,10 @@ function boxOf(row: Row) {
     openedAt: integerOf(row, 'opened_at'),
     /** When its caller asked for it the last time. */
     renewedAt: integerOf(row, 'renewed_at'),
+    /** Node of its caller when it was opened, as text. */
+    node: textOf(row, 'node'),
+    /** Address of that node; null for a caller on this machine. */
+    source: orNull(textOf, row, 'source'),
   };
 }
 
@@ -30,10 +34,10 @@ export class PushBoxStore {
     this.#store = store;
   }
 
-  open({ id, called, caller, token, openedAt }: Omit<PushBoxRow, 'renewedAt'>): void {
+  open({ id, called, caller, token, openedAt, node, source }: Omit<PushBoxRow, 'renewedAt'>): void {
     this.#store.run`
-      INSERT INTO push_boxes (id, called, caller, token, opened_at, renewed_at)
-      VALUES (${id}, ${called}, ${caller}, ${token}, ${openedAt}, ${openedAt})`;
+      INSERT INTO push_boxes (id, called, caller, token, opened_at, renewed_at, node, source)
+      VALUES (${id}, ${called}, ${caller}, ${token}, ${openedAt}, ${openedAt}, ${node}, ${source})`;
   }
 
   renew(id: string, now: number): void {
@@ -115,6 +119,16 @@ export class PushBoxStore {
     return waitingOf(
       this.#store.one`SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM push_mail WHERE box = ${box}`,
     );
+  }
+
+  /** What waits in each mailbox in which something does. */
+  waitingByBox(): { readonly box: PushBoxRow; readonly sum: WaitingSum }[] {
+    return this.#store.all`
+      SELECT b.*, count(*) AS n, coalesce(sum(m.size), 0) AS bytes
+      FROM push_mail AS m JOIN push_boxes AS b ON b.id = m.box GROUP BY b.id`.map((row) => ({
+      box: boxOf(row),
+      sum: waitingOf(row),
+    }));
   }
 
   waitingInAll(): WaitingSum {

@@ -643,6 +643,9 @@ const PUSH = `
     token TEXT NOT NULL UNIQUE,
     opened_at INTEGER NOT NULL,
     renewed_at INTEGER NOT NULL,
+    -- Where the caller came from when it was opened: mailboxes are counted by source.
+    node TEXT NOT NULL,
+    source TEXT,
     UNIQUE (called, caller)
   ) STRICT;
   CREATE INDEX push_boxes_by_time ON push_boxes (renewed_at);

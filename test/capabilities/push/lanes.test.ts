@@ -22,7 +22,7 @@ class World {
   /** What an attempt waits for. */
   gate: Promise<void> = Promise.resolve();
   readonly lanes = new Lanes(
-    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, maxAtOnce: 2, maxPerGroup: 2 },
+    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, atOnce: { total: 2, perKey: 2 } },
     { clock: this.clock, random: () => 0, work: (lane) => this.#work(lane) },
   );
 
@@ -106,7 +106,7 @@ test('a group whose lanes all hang leaves room for others', async () => {
   const done: string[] = [];
   const hanging = Promise.withResolvers<boolean>();
   const lanes = new Lanes(
-    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, maxAtOnce: 3, maxPerGroup: 2 },
+    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 3, perKey: 2 } },
     {
       clock: new TestClock(),
       random: () => 0,
@@ -125,4 +125,27 @@ test('a group whose lanes all hang leaves room for others', async () => {
   await turns(50);
   assert.deepEqual(done.slice(4), ['hangs 3', 'hangs 4'], 'those that waited for their group have their turn');
   await lanes.stop();
+});
+
+test('lanes of strangers that hang leave a part to named holders', async () => {
+  const done: string[] = [];
+  const lanes = new Lanes(
+    { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 4, perKey: 2, reserved: 2 } },
+    {
+      clock: new TestClock(),
+      random: () => 0,
+      holderOf: (lane) => {
+        const [node = ''] = lane.split(' ');
+        return { node, source: `10.0.${node.length}.1`, named: node === 'friend' };
+      },
+      work: async (lane) => {
+        done.push(lane);
+        return lane.startsWith('friend') ? false : await new Promise<boolean>(() => {});
+      },
+    },
+  );
+  for (let n = 1; n < 20; n++) lanes.wake(`${'s'.repeat(n)} 1`);
+  lanes.wake('friend 1');
+  await turns(50);
+  assert.deepEqual(done, ['s 1', 'ss 1', 'friend 1']);
 });

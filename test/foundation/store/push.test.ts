@@ -109,9 +109,11 @@ test('a mailbox holds what waits in its order, and goes with its agent and by it
   const boxes = new PushBoxStore(store);
   const [called, other] = aids;
   assert.ok(called !== undefined && other !== undefined);
-  boxes.open({ id: 'b1', called, caller: THERE, token: 't1', openedAt: 1 });
-  boxes.open({ id: 'b2', called: other, caller: THERE, token: 't2', openedAt: 1 });
-  assert.throws(() => boxes.open({ id: 'b3', called, caller: THERE, token: 't3', openedAt: 1 }));
+  boxes.open({ id: 'b1', called, caller: THERE, token: 't1', openedAt: 1, node: 'n', source: '192.0.2.1' });
+  boxes.open({ id: 'b2', called: other, caller: THERE, token: 't2', openedAt: 1, node: 'n', source: '192.0.2.1' });
+  assert.throws(() =>
+    boxes.open({ id: 'b3', called, caller: THERE, token: 't3', openedAt: 1, node: 'n', source: '192.0.2.1' }),
+  );
   assert.equal(boxes.byToken('t1')?.id, 'b1');
   assert.equal(boxes.of(called, THERE)?.token, 't1');
   const leave = (box: string, name: string, id: string) =>

@@ -1,0 +1,110 @@
+/** Mailboxes of strangers leave room for those of callers that the owner let in by name. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Mailboxes } from '../../../src/capabilities/push/mailboxes.ts';
+import type { LeaveNotification } from '../../../src/capabilities/push/types.ts';
+import { askForBox } from '../../../src/capabilities/push/wire.ts';
+import {
+  MAX_NOTIFICATION_BYTES,
+  MAX_PUSH_BOXES_OF_STRANGERS,
+  MAX_PUSH_BOXES_PER_SOURCE,
+  MAX_WAITING_BYTES,
+  SOURCE_WAITING_PART,
+  STRANGERS_WAITING_PART,
+} from '../../../src/foundation/domain/push.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { PushBoxStore } from '../../../src/foundation/store/push-boxes.ts';
+import { localPair } from '../../../src/network/links/local.ts';
+import { asLink } from '../../../src/network/links/stream.ts';
+import type { LinkStream } from '../../../src/network/links/types.ts';
+import { plainPath } from '../../../src/network/path.ts';
+import { storeWithAgents } from '../../foundation/store/agents-here.ts';
+import { testAid } from '../../support/agents.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const FRIEND = testAid(2);
+const STRANGER = 10;
+
+function setUp() {
+  const { store, aids } = storeWithAgents(1);
+  const [called] = aids;
+  assert.ok(called !== undefined);
+  const boxes = new PushBoxStore(store);
+  let serve: (link: LinkStream) => void = () => {};
+  let leaveAt: LeaveNotification = () => 'unknown';
+  let ids = 0;
+  const mailboxes = new Mailboxes({
+    store: boxes,
+    links: {
+      open: async () => await new Promise<never>(() => {}),
+      accept: (_purpose, handler) => void (serve = handler),
+    },
+    memory: { get: () => undefined, set: () => {} },
+    serve: async (_port, leave) => {
+      leaveAt = leave;
+      return { port: 4500, close: async () => {} };
+    },
+    clock: new TestClock(),
+    log: silentLog,
+    randomBytes: (length) => Buffer.alloc(length, `${ids++}.`),
+    random: () => 0,
+    newId: () => `box-${ids++}`,
+    decide: () => 'allow',
+    isNamed: (_called, caller) => caller === FRIEND,
+    isServedHere: () => true,
+  });
+  assert.ok(mailboxes);
+  /** What an agent gets that asks for a mailbox from an address. */
+  const ask = async (caller: number, host: string) => {
+    const [near, far] = localPair();
+    const nodeKey = new Uint8Array(32).fill(caller % 251);
+    const names = { caller: testAid(caller), called, purpose: 'push-box', accessToken: undefined, nodeKey } as const;
+    const path = () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 });
+    serve(asLink(far, names, path));
+    return await askForBox(asLink(near, names, path), AbortSignal.timeout(60_000));
+  };
+  const countOf = (host: string): number => boxes.list().filter(({ box }) => box.source === host).length;
+  /** Leaves notifications for a caller until there is no room; returns their bytes. */
+  const fill = (caller: number): number => {
+    const token = boxes.of(called, testAid(caller))?.token ?? '';
+    const body = Buffer.alloc(MAX_NOTIFICATION_BYTES);
+    for (let bytes = 0; ; bytes += body.length)
+      if (leaveAt(token, { webhook: '00'.repeat(8), headers: [], body }) !== 'kept') return bytes;
+  };
+  return { boxes, ask, countOf, fill };
+}
+
+const isOpen = (answer: unknown): boolean => typeof answer === 'object' && answer !== null;
+
+test('the strangers of one source open a few mailboxes, and a caller let in by name and one elsewhere get theirs', async () => {
+  const { boxes, ask, countOf } = setUp();
+  let caller = STRANGER;
+  for (let i = 0; i < 2 * MAX_PUSH_BOXES_PER_SOURCE; i++) await ask(caller++, '192.0.2.1');
+  assert.equal(countOf('192.0.2.1'), MAX_PUSH_BOXES_PER_SOURCE);
+  for (let i = 0; i < MAX_PUSH_BOXES_OF_STRANGERS; i++) await ask(caller++, `10.${i >> 4}.0.${i & 15}`);
+  assert.equal(boxes.list().length, MAX_PUSH_BOXES_OF_STRANGERS);
+  assert.equal(isOpen(await ask(2, '192.0.2.1')), true);
+  assert.equal(isOpen(await ask(caller, '198.51.100.1')), true, 'the largest source makes room');
+  assert.ok(countOf('192.0.2.1') < MAX_PUSH_BOXES_PER_SOURCE);
+});
+
+test('what waits for strangers leaves room for what waits for a caller let in by name', async () => {
+  const { ask, fill } = setUp();
+  await ask(2, '192.0.2.1');
+  const sums: number[] = [];
+  for (let source = 1; source <= 6; source++) {
+    let sum = 0;
+    for (let i = 0; i < 3; i++) {
+      const caller = STRANGER + 3 * source + i;
+      await ask(caller, `10.${source}.0.1`);
+      sum += fill(caller);
+    }
+    sums.push(sum);
+  }
+  assert.equal(sums[0], SOURCE_WAITING_PART * MAX_WAITING_BYTES);
+  assert.equal(
+    sums.reduce((all, sum) => all + sum, 0),
+    STRANGERS_WAITING_PART * MAX_WAITING_BYTES,
+  );
+  assert.ok(fill(2) > 0);
+});
