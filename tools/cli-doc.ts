@@ -22,37 +22,74 @@ Shell completion: \`source <(svc completion bash)\`, also for \`zsh\` and \`fish
 \`man svc\` and \`man svcd\`.
 `;
 
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+/** Options of at least this many commands are explained once. */
+const MIN_COMMON = 4;
+
+function allOf(command: CommandText): CommandText[] {
+  return [command, ...command.commands.flatMap(allOf)];
 }
 
+type Word = CommandText['options'][number];
+
+function wordKey({ typed, meaning }: Word): string {
+  return `${typed}\n${meaning}`;
+}
+
+/** Options with the same text in many commands. If an option has several texts, the most frequent one. */
+function commonOptions(commands: readonly CommandText[]): Word[] {
+  const counts = new Map<string, { readonly word: Word; readonly count: number }>();
+  for (const word of commands.flatMap(allOf).flatMap(({ options }) => options)) {
+    const count = (counts.get(wordKey(word))?.count ?? 0) + 1;
+    counts.set(wordKey(word), { word, count });
+  }
+  const frequent = [...counts.values()].filter(({ count }) => count >= MIN_COMMON);
+  const isMostFrequent = ({ word, count }: { readonly word: Word; readonly count: number }): boolean =>
+    frequent.every((other) => other.word.typed !== word.typed || other.count <= count);
+  return frequent.filter(isMostFrequent).map(({ word }) => word);
+}
+
+function lines(words: readonly Word[]): string[] {
+  return words.map(({ typed, meaning }) => `- \`${typed}\`: ${meaning.replaceAll('\n', ' ')}`);
+}
+
+const programs = [describeCommand(svcdProgram(), 'svcd'), describeCommand(await clientProgram(), 'svc')];
+const common = commonOptions(programs);
+const commonKeys = new Set(common.map(wordKey));
+const shownExamples = new Set<string>();
+
+/** A command, without the examples of its subcommands. */
 function section(
   { usage, about, arguments: words, options, examples, commands }: CommandText,
   level: number,
 ): string[] {
-  const rows = [...words, ...options];
-  const table = [
-    '| Argument or option | Meaning |',
-    '|---|---|',
-    ...rows.map((w) => `| \`${cell(w.typed)}\` | ${cell(w.meaning)} |`),
-    '',
-  ];
+  const inner = commands.flatMap((one) => section(one, Math.min(level + 1, 4)));
+  const own = options.filter((one) => !commonKeys.has(wordKey(one)));
+  const shared = options.filter((one) => commonKeys.has(wordKey(one))).map(({ typed }) => `\`${typed}\``);
+  const left = examples.filter((one) => !shownExamples.has(one));
+  for (const example of left) shownExamples.add(example);
+  const list = [...lines([...words, ...own]), ...(shared.length === 0 ? [] : [`- ${shared.join(', ')}`])];
   return [
     `${'#'.repeat(level)} ${usage}`,
     '',
     about,
     '',
-    ...(rows.length === 0 ? [] : table),
-    ...(examples.length === 0 ? [] : ['```sh', ...examples, '```', '']),
-    ...commands.flatMap((one) => section(one, Math.min(level + 1, 4))),
+    ...list,
+    '',
+    ...(left.length === 0 ? [] : ['```sh', ...left, '```', '']),
+    ...inner,
   ];
 }
 
-const page = [
-  HEAD,
-  ...section(describeCommand(svcdProgram(), 'svcd'), 2),
-  ...section(describeCommand(await clientProgram(), 'svc'), 2),
-]
+const COMMON = [
+  '## Common options',
+  '',
+  'Many commands have these options. The commands list them without an explanation.',
+  '',
+  ...lines(common),
+  '',
+];
+
+const page = [HEAD, ...COMMON, ...programs.flatMap((program) => section(program, 2))]
   .join('\n')
   .replace(/\n{3,}/g, '\n\n')
   .trimEnd();
