@@ -1,4 +1,4 @@
-/** The server's side of daemon-proof.ts. */
+/** The server side of daemon-proof.ts. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   DAEMON_CHALLENGE_HEADER,
@@ -13,12 +13,12 @@ import {
 export interface ProverKeys {
   /** Key in daemon.json. */
   readonly key: Uint8Array;
-  /** The API token of this moment; empty for none. */
+  /** The present API token. Empty for none. */
   readonly token: () => string;
 }
 
-/** True for a request that wants a proof and nothing else. */
-export function asksForProof({ method, url, headers }: IncomingMessage): boolean {
+/** True for a request that only wants a proof. */
+export function isProofRequest({ method, url, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && url === '*' && challengeIn(headers) !== null;
 }
 
@@ -38,7 +38,7 @@ export class DaemonProver {
     this.#keys = keys;
   }
 
-  /** Answers a request for which `asksForProof` is true. @param port at which the server listens */
+  /** Responds to a request for a proof. @param port the port of the server */
   async answer(request: IncomingMessage, response: ServerResponse, port: number): Promise<void> {
     const challenge = challengeIn(request.headers);
     const key = challenge?.ofToken === true ? await this.#tokenKey() : this.#keys.key;
@@ -50,7 +50,7 @@ export class DaemonProver {
     response.end();
   }
 
-  /** Null for no token, and for one that a proof would help to guess. */
+  /** Null without a token, and for a token that a proof would help to guess. */
   async #tokenKey(): Promise<Uint8Array | null> {
     const token = this.#keys.token();
     if (!isUnguessable(token)) return null;

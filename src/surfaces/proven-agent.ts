@@ -1,6 +1,6 @@
 /**
- * Connections to a daemon of this machine that carry the API token: each has to prove first that the daemon is at its
- * other end. See daemon-proof.ts.
+ * Connections with the API token to a local daemon. Each connection must first prove that the daemon is at its other
+ * end. See daemon-proof.ts.
  */
 import { Agent, type ClientRequestArgs } from 'node:http';
 import { Socket } from 'node:net';
@@ -23,19 +23,19 @@ import { codeOf, SvcError } from '../foundation/errors.ts';
 import { canonicalIp } from '../foundation/ip.ts';
 import { askForProof, UNPROVEN, UNPROVEN_REASON } from '../foundation/proven-connection.ts';
 
-/** Milliseconds that an idle connection is kept: the daemon closes it after 30 s. */
+/** Idle timeout, milliseconds. The daemon closes idle connections after 30 s. */
 const IDLE_MS = 20_000;
 
 export interface DaemonSecrets {
-  /** The API token that is to be sent. */
+  /** The API token to send. */
   readonly token: string;
-  /** The key by which the daemon proves itself, base64url; left out: that of daemon.json, or the one of the token. */
+  /** The key that the daemon proves, base64url. Default: the key in daemon.json, or one derived from the token. */
   readonly proofKey?: string | undefined;
-  /** Where a daemon of this user keeps its data; left out or null if that is not known. */
+  /** Data directory of this user's daemon. Omitted or null if unknown. */
   readonly dataDir?: string | null;
 }
 
-const SHORT_TOKEN = `with a token of fewer than ${UNGUESSABLE_TOKEN_CHARS} characters this takes its data directory: set SVCD_DATA_DIR, or choose a longer api_token`;
+const SHORT_TOKEN = `a token of fewer than ${UNGUESSABLE_TOKEN_CHARS} characters requires its data directory: set SVCD_DATA_DIR, or choose a longer api_token`;
 
 interface ProofKey {
   readonly key: Uint8Array;
@@ -44,7 +44,7 @@ interface ProofKey {
 
 type Done = (error: Error | null, socket?: Duplex) => void;
 
-/** True if a token may go to an address only after a proof: plain HTTP to this machine. */
+/** True if a token requires a proof first: plain HTTP to this machine. */
 function needsProof(url: URL, token: string): boolean {
   return token !== '' && url.protocol === 'http:' && isThisMachine(hostOfUrl(url));
 }
@@ -57,14 +57,14 @@ function isThisMachine(host: string): boolean {
 
 function unproven(url: URL, why: string): SvcError {
   return new SvcError('daemon_unreachable', {
-    message: `The program at ${url.host} did not prove that it is the svcd that this token is for, so the token was not sent (${why}). Check the address and the token. An older svcd has to be restarted, and a forwarded port needs the number that it has at the daemon.`,
+    message: `The program at ${url.host} did not prove that it is the svcd for this token, so the token was not sent (${why}). Check the address and the token. Restart an older svcd. A forwarded port must have the same number as at the daemon.`,
     details: { base: url.origin, reason: UNPROVEN_REASON },
   });
 }
 
 /**
- * The key of the daemon at an address: that of daemon.json if the address is written there, or that of the token; null
- * if a proof would help to guess the token.
+ * The key of the daemon at an address: from daemon.json if that contains the address, otherwise derived from the token.
+ * Null if a proof would help to guess the token.
  */
 async function keyFor(url: URL, { token, proofKey, dataDir = null }: DaemonSecrets): Promise<ProofKey | null> {
   if (proofKey !== undefined) return keyOfFile(proofKey);
@@ -88,8 +88,8 @@ function portOf(url: URL): number {
 }
 
 /**
- * An agent of `node:http` for one daemon, whose connections are used only once they are proven; undefined if the token
- * may go there without a proof: there is none, TLS proves the server, or it is on another machine.
+ * A `node:http` agent for one daemon whose connections are used only after a proof. Undefined if no proof is needed:
+ * without a token, with TLS, or for another machine.
  */
 export function provenAgent(baseUrl: string, secrets: DaemonSecrets): Agent | undefined {
   const url = URL.parse(baseUrl);

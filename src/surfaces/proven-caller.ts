@@ -1,26 +1,26 @@
 /**
- * Who asks a program that is bound to an agent: the agent that the daemon names, where it proves that it named it. Any program
- * of this machine can speak to the port; none but the daemon can make the proof. The other way round the program proves
- * that it is the one which was bound. See docs/protocol-calls.md, "The proof of a call", "A service that proves itself".
+ * Verifies the caller of a program that is bound to an agent. Any local program can connect to the port, but only the
+ * daemon can compute the proof. In the other direction the program proves that it is the bound service. See
+ * docs/protocol-calls.md, "The proof of a call" and "A service that proves itself".
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CHALLENGE_BYTES, CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../foundation/service-proof.ts';
 
-/** Longer than the daemon keeps an idle connection to a service, milliseconds: the daemon hangs up, not the service. */
+/** Longer than the daemon's idle timeout for services, milliseconds, so that the daemon closes first. */
 export const KEEP_ALIVE_MS = 60_000;
 
-/** `service_tcp` of a program that answers challenges. @param address `host:port` */
+/** `service_tcp` of a program that responds to challenges. @param address `host:port` */
 export function provenService(address: string): string {
   return `http+proven://${address}`;
 }
 
-/** A challenge of the daemon, see `foundation/service-proof.ts`. */
+/** A challenge of the daemon; see `foundation/service-proof.ts`. */
 const CHALLENGE = new RegExp(`^[0-9a-f]{${2 * CHALLENGE_BYTES}}$`);
 
 /**
- * Proves to the daemon that this is the program which was bound, where a request asks for that.
- * @returns false where it is another request, which is to be served
+ * Responds to a challenge of the daemon.
+ * @returns false for other requests, which the caller must serve
  */
 export function answerChallenge(request: IncomingMessage, response: ServerResponse, key: Uint8Array): boolean {
   const challenge = one(request.headers[CHALLENGE_HEADER.toLowerCase()]);
@@ -32,7 +32,7 @@ export function answerChallenge(request: IncomingMessage, response: ServerRespon
   return true;
 }
 
-/** How old a proof may be, and how far in the future, seconds. */
+/** Largest age of a proof, and largest clock difference, seconds. */
 const MAX_PROOF_AGE_S = 60;
 
 function one(value: string | string[] | undefined): string | null {
@@ -40,8 +40,8 @@ function one(value: string | string[] | undefined): string | null {
 }
 
 /**
- * The AID of the caller; null where nothing proves it.
- * @param key and AID of the agent that is called
+ * The verified AID of the caller, or null.
+ * @param key and AID of the called agent
  * @param nowS Unix seconds
  */
 export function provenCaller(

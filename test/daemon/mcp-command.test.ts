@@ -35,7 +35,7 @@ test('add makes the file, and changes nothing the second time', async (t) => {
     assert.match(await run('add', name), /^Added svcd to .*\nRestart /);
     const config = JSON.parse(readFileSync(client.file(machine), 'utf8'));
     assert.deepEqual(config[client.servers].svcd.args, LAUNCH.args);
-    assert.match(await run('add', name), /has it already/);
+    assert.match(await run('add', name), /already has it/);
   }
 });
 

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { updateCommand } from '../../src/daemon/update-command.ts';
-import { asksForProof, DaemonProver } from '../../src/surfaces/daemon-prover.ts';
+import { DaemonProver, isProofRequest } from '../../src/surfaces/daemon-prover.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const KEY = randomBytes(32);
@@ -37,7 +37,7 @@ async function daemon(t: TestContext, answers: readonly object[]) {
   let given = 0;
   const prover = new DaemonProver({ key: KEY, token: () => '' });
   const server = createServer((request, response) => {
-    if (asksForProof(request)) return void prover.answer(request, response, request.socket.localPort ?? 0);
+    if (isProofRequest(request)) return void prover.answer(request, response, request.socket.localPort ?? 0);
     asked.push(`${request.method} ${request.url}`);
     tokens.add(request.headers.authorization);
     response.setHeader('content-type', 'application/json');

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { asksForProof, DaemonProver } from '../../src/surfaces/daemon-prover.ts';
+import { DaemonProver, isProofRequest } from '../../src/surfaces/daemon-prover.ts';
 
 /** The answer to `GET /status` and its like. */
 export type Answering = (line: string, body: unknown) => readonly [status: number, body: unknown];
@@ -25,7 +25,7 @@ export class AnsweringDaemon {
     const asked: string[] = [];
     const prover = new DaemonProver({ key: randomBytes(32), token: () => token });
     const server = createServer((request, response) => {
-      if (asksForProof(request)) return void prover.answer(request, response, request.socket.localPort ?? 0);
+      if (isProofRequest(request)) return void prover.answer(request, response, request.socket.localPort ?? 0);
       const line = `${request.method} ${request.url}`;
       asked.push(line);
       void text(request).then((sent) => {

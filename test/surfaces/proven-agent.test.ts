@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { LocalDaemon } from '../../src/surfaces/client/node.ts';
-import { patientFetch } from '../../src/surfaces/client/patient-fetch.ts';
+import { unlimitedFetch } from '../../src/surfaces/client/unlimited-fetch.ts';
 import { DaemonLink } from '../../src/surfaces/mcp/daemon-link.ts';
 import { provenAgent } from '../../src/surfaces/proven-agent.ts';
 import { runSvc } from '../support/cli-run.ts';
@@ -85,7 +85,7 @@ test('a daemon proves itself by the key of its data directory, and by a token th
       assert.ok(agent !== undefined);
       t.after(() => agent.destroy());
       const headers = { authorization: `Bearer ${token}` };
-      return (await patientFetch(`${world.url}/ping`, { headers }, agent)).status;
+      return (await unlimitedFetch(`${world.url}/ping`, { headers }, agent)).status;
     };
     assert.equal(await ping({ token, dataDir: dataDirectory(t, world.url.slice(7)) }), 200);
     // A daemon of an older version wrote no key; another one has another key.
@@ -109,7 +109,7 @@ test('a program cannot pass on the proof of a daemon that listens at another por
   for (const dataDir of [null, dataDirectory(t, address)]) {
     const agent = provenAgent(`http://${address}`, { token: LONG, dataDir });
     assert.ok(agent !== undefined);
-    await assert.rejects(patientFetch(`http://${address}/ping`, { headers: { authorization: LONG } }, agent));
+    await assert.rejects(unlimitedFetch(`http://${address}/ping`, { headers: { authorization: LONG } }, agent));
     agent.destroy();
   }
   assert.ok(!heard().includes(LONG));
@@ -130,9 +130,9 @@ test('one proof serves the requests of a connection', async (t) => {
   t.after(() => agent.destroy());
   const headers = { authorization: `Bearer ${LONG}` };
   for (let i = 0; i < 5; i++) {
-    const answer = await patientFetch(`${world.url}/ping`, { headers }, agent);
+    const answer = await unlimitedFetch(`${world.url}/ping`, { headers }, agent);
     await answer.text();
   }
-  const page = await patientFetch(`${world.url}/metrics`, { headers }, agent);
+  const page = await unlimitedFetch(`${world.url}/metrics`, { headers }, agent);
   assert.match(await page.text(), /^svcd_http_connections 1$/m);
 });

@@ -9,7 +9,7 @@ import { canonicalIp } from '../../foundation/ip.ts';
 import { PushBoxStore } from '../../foundation/store/push-boxes.ts';
 import { WebhookStore } from '../../foundation/store/webhooks.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
-import { boxServers } from '../../surfaces/push/box-server.ts';
+import { webhookUrlServers } from '../../surfaces/push/webhook-url-server.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Access } from './access.ts';
@@ -27,7 +27,7 @@ export function buildPush(
     store: new PushBoxStore(store),
     links,
     memory: meta,
-    serve: boxServers({ log: log.child('mailboxes') }),
+    serve: webhookUrlServers({ log: log.child('mailboxes') }),
     clock,
     log,
     randomBytes,

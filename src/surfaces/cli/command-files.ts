@@ -1,6 +1,6 @@
 /**
- * The commands of `svc` in the order of its help. Each is loaded with the file that declares it, so that one command
- * does not load the code and packages of the others.
+ * The commands of `svc` in the order of its help. Each is loaded with the file that declares it, so that a command loads
+ * only its own code and packages.
  */
 import type { CommandGroup } from './command-group.ts';
 

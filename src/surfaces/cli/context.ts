@@ -63,7 +63,7 @@ export class CliContext {
   readonly #via: Via | undefined;
   readonly #aliases: Aliases;
   #fetches: ReturnType<typeof daemonFetch> | undefined;
-  /** What `showBeginning` has already printed of the response. */
+  /** The part of the response that `showFirstPart` has printed. */
   printedPart: { readonly text: string; readonly made: string } | undefined;
 
   /**

@@ -22,7 +22,7 @@ export function daemonFetch({ baseUrl, token, dataDir }: DaemonPlace): Pick<Clie
     streamFetch: async (url, init) => {
       const proven = await agent();
       if (proven === undefined) return await fetch(url, init);
-      return await (await import('../client/patient-fetch.ts')).patientFetch(url, init, proven);
+      return await (await import('../client/unlimited-fetch.ts')).unlimitedFetch(url, init, proven);
     },
   };
 }

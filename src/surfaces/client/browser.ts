@@ -5,7 +5,7 @@ import type { DaemonOptions } from './place.ts';
 export { SvcError } from '../../foundation/errors.ts';
 export type { SvcDaemon } from './daemon.ts';
 
-/** A daemon at an address. @throws SvcError `invalid_request` where that is not an http or https URL */
+/** A daemon at an address. @throws SvcError `invalid_request` if it is not an HTTP URL */
 function connectTo(options: DaemonOptions): SvcDaemon {
   return new SvcDaemon(options);
 }

@@ -1,27 +1,27 @@
-/** A daemon, as a program uses it: its operations, remote agents, notes and rooms. */
+/** A daemon for programs: its operations, remote agents, notes and groups. */
 import { followEvents } from '../../operations/event-client.ts';
 import { apiOf, type SvcApi } from './api.ts';
-import { carryThrough } from './carry.ts';
-import { type InboxOptions, inboxOf, type ReceivedNote } from './inbox.ts';
+import { Room, type RoomOptions } from './group.ts';
+import { type InboxOptions, iterateNotes, type ReceivedNote } from './inbox.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
-import { type AgentOptions, type Carry, RemoteAgent } from './remote-agent.ts';
-import { Room, type RoomOptions } from './room.ts';
+import { type AgentOptions, RemoteAgent, type SendCall } from './remote-agent.ts';
+import { sendThroughApi } from './send-call.ts';
 
 export interface EventsOptions {
-  /** One agent here, by AID; all of them where it is left out. */
+  /** AID of a local agent. Default: all agents. */
   readonly aid?: string;
-  /** Kinds, separated by commas, such as `mailbox.received,chat.received`. */
+  /** Event types, separated by commas, such as `mailbox.received,chat.received`. */
   readonly types?: string;
-  /** Number of the last event that was seen; only what comes from now on where it is left out. */
+  /** Number of the last event seen. Default: only new events. */
   readonly after?: number;
-  /** Ends the iteration, with the error `cancelled`. */
+  /** Ends the iteration with the error `cancelled`. */
   readonly signal?: AbortSignal;
 }
 
-/** Something that happened: a hint, the content lies where the API reads it. */
+/** An event. It is a hint: the API returns the content. */
 export interface AgentEvent {
-  /** Its number; null for those that have none. */
+  /** Its number, or null if it has none. */
   readonly seq: number | null;
   readonly event: string;
   readonly data: unknown;
@@ -30,37 +30,37 @@ export interface AgentEvent {
 type StreamFetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export class SvcDaemon {
-  /** Every operation of the REST API, and those that only tools offer. */
+  /** Every operation of the REST API, and operations that exist only as tools. */
   readonly api: SvcApi;
   readonly #client: DaemonOptions;
-  readonly #carry: Carry;
+  readonly #carry: SendCall;
 
-  /** @param carry how calls go; through the API where it is left out */
+  /** @param carry sends calls. Default: through the API */
   constructor(
     options: DaemonOptions & { readonly fetch?: StreamFetch; readonly streamFetch?: StreamFetch },
-    carry?: (api: SvcApi) => Carry,
+    carry?: (api: SvcApi) => SendCall,
   ) {
     this.#client = options;
     this.api = apiOf(options);
-    this.#carry = (carry ?? carryThrough)(this.api);
+    this.#carry = (carry ?? sendThroughApi)(this.api);
   }
 
-  /** A remote agent, by its AID or by a label of the address book; nothing is asked for yet. */
+  /** A remote agent, by AID or label. Sends no request yet. */
   agent(name: string, options: AgentOptions = {}): RemoteAgent {
     return new RemoteAgent(name, { api: this.api, carry: this.#carry }, options);
   }
 
-  /** The notes of an agent here and those that come, each deleted once it was handled. */
+  /** The received notes of a local agent, now and later. Each note is deleted after it was handled. */
   inbox(options: InboxOptions = {}): AsyncGenerator<ReceivedNote, void> {
-    return inboxOf(this.api, this.#client, options);
+    return iterateNotes(this.api, this.#client, options);
   }
 
-  /** A room that an agent here is in. */
+  /** A group with a local member. */
   room(id: string, options: RoomOptions = {}): Room {
     return new Room(id, this.api, this.#client, options);
   }
 
-  /** Joins a room by its link, or makes one with a title. @throws SvcError what the daemon answers */
+  /** Joins a group by its link, or creates one with a title. @throws SvcError errors of the daemon */
   async openRoom(by: { readonly link: string } | { readonly title: string }, options: RoomOptions = {}): Promise<Room> {
     const aid = await actingAgent(this.api, options.as);
     const { group_id } =
@@ -70,7 +70,7 @@ export class SvcDaemon {
     return this.room(group_id, options);
   }
 
-  /** What happens to the agents here, or to one of them, as it comes; it goes on where the connection broke off. */
+  /** Events of local agents as they occur. Resumes after a lost connection. */
   events(options: EventsOptions = {}): AsyncGenerator<AgentEvent> {
     return followEvents(this.#client, options);
   }

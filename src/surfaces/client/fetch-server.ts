@@ -1,4 +1,4 @@
-/** A server of Node that answers with what a function of `Request` and `Response` says, as web frameworks have it. */
+/** A Node server for a function of `Request` and `Response`, as web frameworks provide it. */
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -13,7 +13,7 @@ const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 const FORBIDDEN: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
 const HOST = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
-/** Why a request is not handed to the program, with the status of the answer. */
+/** Why a request is not passed to the program, with the status of the response. */
 export class RefusedRequest extends Error {
   readonly status: number;
 
@@ -23,31 +23,31 @@ export class RefusedRequest extends Error {
   }
 }
 
-/** The URL of a request target, whose path and query stay as they were sent. @throws RefusedRequest */
+/** The URL of a request target, with unchanged path and query. @throws RefusedRequest */
 function urlOf(target: string, host: string | undefined): URL {
-  if (!target.startsWith('/')) throw new RefusedRequest(400, 'The request target is no path.');
+  if (!target.startsWith('/')) throw new RefusedRequest(400, 'The request target is not a path.');
   const base = host !== undefined && HOST.test(host) ? host : 'localhost';
-  // Joined as text: a path that begins with two slashes would be another host. A URL takes these two for something else.
+  // Concatenated as text: a path with two leading slashes would be another host. `URL` gives `\` and `#` a meaning.
   const url = URL.parse(`http://${base}${target.replaceAll('\\', '%5C').replaceAll('#', '%23')}`);
   if (url === null) throw new RefusedRequest(400, 'The request target is malformed.');
   return url;
 }
 
-/** A request as web frameworks take it. @throws RefusedRequest if the Fetch standard has no such request */
-export function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request {
+/** Converts a request for web frameworks. @throws RefusedRequest if the Fetch standard has no such request */
+export function toRequest(incoming: IncomingMessage, signal: AbortSignal): Request {
   const { method = 'GET', url = '/', headersDistinct, headers } = incoming;
   if (FORBIDDEN.has(method.toUpperCase())) throw new RefusedRequest(501, `${method} is not supported.`);
   const held = Object.entries(headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value]),
   );
-  // The server as a whole, which is the program.
+  // `OPTIONS *` refers to the whole server, which is the program.
   const target = urlOf(url === '*' && method === 'OPTIONS' ? '/' : url, headers.host);
   const body = BODILESS.has(method) ? null : Readable.toWeb(incoming);
   return new Request(target, { method, headers: held, body, signal, duplex: 'half' });
 }
 
-/** Sends an answer, as fast as its reader takes it. Rejects where the reader has gone, or the body fails. */
-export async function answer(outgoing: ServerResponse, response: Response): Promise<void> {
+/** Sends a response at the speed of its reader. Rejects if the connection closes or the body fails. */
+export async function sendResponse(outgoing: ServerResponse, response: Response): Promise<void> {
   const { status, headers, body } = response;
   outgoing.statusCode = status;
   for (const [name, value] of headers) if (name !== 'set-cookie') outgoing.setHeader(name, value);
@@ -58,7 +58,7 @@ export async function answer(outgoing: ServerResponse, response: Response): Prom
     if (!outgoing.writableFinished) await once(outgoing, 'close');
     return;
   }
-  // Who waits for an answer may send more only once it has begun.
+  // A client may wait for the head before it sends the rest of its request.
   flushHead(outgoing);
   await pipeline(Readable.fromWeb(body), outgoing);
 }

@@ -1,4 +1,4 @@
-/** Which agents a program means. */
+/** Resolves agents for programs. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { SvcApi } from './api.ts';
@@ -6,7 +6,7 @@ import type { SvcApi } from './api.ts';
 /** Agents per page of the list. */
 const PAGE = 1000;
 
-/** The AID that a text is. */
+/** The AID in a text, or null. */
 function aidIn(text: string): string | null {
   try {
     return parseAid(text);
@@ -16,8 +16,8 @@ function aidIn(text: string): string | null {
   }
 }
 
-/** The AID that a program writes as an AID or as a label of the address book. @throws SvcError `not_found` */
-export async function namedAid(api: SvcApi, text: string): Promise<string> {
+/** Resolves an AID or a label. @throws SvcError `not_found` */
+export async function resolveAid(api: SvcApi, text: string): Promise<string> {
   const written = aidIn(text);
   if (written !== null) return written;
   const { aliases } = await api.addressBookGet();
@@ -25,12 +25,14 @@ export async function namedAid(api: SvcApi, text: string): Promise<string> {
   const aid = Object.keys(aliases).find((one) => aliases[one]?.toLowerCase() === wanted);
   if (aid !== undefined) return aid;
   throw new SvcError('not_found', {
-    message: `"${text}" is neither an AID nor a label here. Give the agent one with "svc alias add".`,
+    message: `"${text}" is neither an AID nor a label. Add a label with "svc alias add".`,
   });
 }
 
-/** The agents of this daemon, with the labels that the user has given them. */
-export async function ownAgents(api: SvcApi): Promise<{ readonly aid: string; readonly label: string | undefined }[]> {
+/** The local agents with their labels. */
+export async function localAgents(
+  api: SvcApi,
+): Promise<{ readonly aid: string; readonly label: string | undefined }[]> {
   const { aliases } = await api.addressBookGet();
   const own = [];
   let cursor: string | undefined;
@@ -43,19 +45,19 @@ export async function ownAgents(api: SvcApi): Promise<{ readonly aid: string; re
 }
 
 /**
- * The agent here that acts: the one that is named, or the only one.
- * @throws SvcError `not_found`, `local_aid_required` where there are several
+ * The acting local agent: the named one, or the only one.
+ * @throws SvcError `not_found`, `local_aid_required` if there are several
  */
 export async function actingAgent(api: SvcApi, as: string | undefined): Promise<string> {
-  if (as !== undefined) return await namedAid(api, as);
-  const [first, ...others] = await ownAgents(api);
+  if (as !== undefined) return await resolveAid(api, as);
+  const [first, ...others] = await localAgents(api);
   if (first === undefined)
     throw new SvcError('not_found', {
-      message: 'No agent is registered here. Make one with serve() or "svc register".',
+      message: 'No agent is registered here. Create one with serve() or "svc register".',
     });
   if (others.length > 0)
     throw new SvcError('local_aid_required', {
-      message: 'Several agents are registered here: say which one acts, with "as".',
+      message: 'There are several agents. Name one with "as".',
     });
   return first.aid;
 }

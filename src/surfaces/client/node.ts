@@ -1,28 +1,28 @@
-/** `svcd/client` in Node: everything, at the daemon that commands of this user would ask. */
+/** `svcd/client` for Node, connected to the daemon of this user. */
 import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';
 import { provenAgent } from '../proven-agent.ts';
 import type { SvcApi } from './api.ts';
-import { carryThrough } from './carry.ts';
 import { SvcDaemon } from './daemon.ts';
+import type { Room, RoomOptions } from './group.ts';
 import type { InboxOptions, ReceivedNote } from './inbox.ts';
-import { patientFetch } from './patient-fetch.ts';
 import type { DaemonOptions } from './place.ts';
-import type { AgentOptions, Carry, RemoteAgent } from './remote-agent.ts';
-import type { Room, RoomOptions } from './room.ts';
-import { type App, type ServeOptions, type Serving, serveOn } from './serve.ts';
+import type { AgentOptions, RemoteAgent, SendCall } from './remote-agent.ts';
+import { sendThroughApi } from './send-call.ts';
+import { type App, type ServeOptions, type Serving, serveApp } from './serve.ts';
+import { unlimitedFetch } from './unlimited-fetch.ts';
 
 export { SvcError } from '../../foundation/errors.ts';
-export type { App, Served, ServeOptions, Serving } from './serve.ts';
+export type { App, RequestInfo as Served, ServeOptions, Serving } from './serve.ts';
 
-/** Set by the daemon where it could not carry a call; no service can set it. */
+/** Set by the daemon if a call fails. A service cannot set it. */
 const ERROR_HEADER = 'svc-error';
 
-/** Carries calls over the local address of the agent: bodies stream both ways, and are of any length. */
-function carryOverOrigin(api: SvcApi): Carry {
-  const through = carryThrough(api);
+/** Sends calls through the local address of the agent. Bodies of any length stream in both directions. */
+function carryOverOrigin(api: SvcApi): SendCall {
+  const through = sendThroughApi(api);
   return async (call, path, request) => {
     const { aid, as: local_aid, accessToken: access_token } = call;
     const { signal } = request;
@@ -30,19 +30,19 @@ function carryOverOrigin(api: SvcApi): Carry {
     try {
       ({ url } = await api.originOpen({ aid, local_aid, access_token }, signal === undefined ? {} : { signal }));
     } catch (error) {
-      // There are so many addresses; without one a call goes in one piece.
+      // The number of local addresses is limited. Without one the call goes through the API.
       if (error instanceof SvcError && error.code === 'quota_exceeded') return await through(call, path, request);
       throw error;
     }
     const given = Object.fromEntries(Object.entries(request).filter(([, value]) => value !== undefined));
-    // No redirect is followed: it may lead anywhere, to other programs of this machine too.
-    const response = await patientFetch(new URL(path, url), given);
+    // Redirects are not followed: they may lead to other programs on this machine.
+    const response = await unlimitedFetch(new URL(path, url), given);
     if (!response.headers.has(ERROR_HEADER)) return response;
     throw errorOf(response.status, await response.json().catch(() => undefined));
   };
 }
 
-/** The data directory of this user's daemon; null where none can be told. */
+/** The data directory of this user's daemon, or null if unknown. */
 function ownDataDir(): string | null {
   try {
     return process.env['SVCD_DATA_DIR'] ?? defaultDataDir();
@@ -51,28 +51,30 @@ function ownDataDir(): string | null {
   }
 }
 
-/** A daemon that also serves programs of this machine. */
+/** A daemon that can also serve local programs to other agents. */
 export class LocalDaemon extends SvcDaemon {
   constructor(options: DaemonOptions) {
     const agent = provenAgent(options.baseUrl, { token: options.token ?? '', dataDir: ownDataDir() });
-    const send = (url: string, init: RequestInit): Promise<Response> => patientFetch(url, init, agent);
+    const send = (url: string, init: RequestInit): Promise<Response> => unlimitedFetch(url, init, agent);
     super({ ...options, fetch: send, ...(agent === undefined ? {} : { streamFetch: send }) }, carryOverOrigin);
   }
 
-  /** Lets other agents call a program. @throws SvcError what the daemon answers */
+  /** Lets other agents call a program. @throws SvcError errors of the daemon */
   serve(app: App, options: ServeOptions = {}): Promise<Serving> {
-    return serveOn(this.api, app, options);
+    return serveApp(this.api, app, options);
   }
 }
 
-/** Where the daemon is: as `svc` finds it, by `SVC_API`, `SVC_TOKEN` and `SVCD_DATA_DIR`. @throws SvcError `daemon_unreachable` */
+/**
+ * The daemon as `svc` finds it, from `SVC_API`, `SVC_TOKEN` and `SVCD_DATA_DIR`. @throws SvcError `daemon_unreachable`
+ */
 function place({ SVC_API, SVC_TOKEN, SVCD_DATA_DIR }: NodeJS.ProcessEnv): DaemonOptions {
   const found = SVC_API ?? (SVCD_DATA_DIR === undefined ? addressIn(defaultDataDir()) : addressInNamed(SVCD_DATA_DIR));
   if (typeof found !== 'string') throw found;
   return { baseUrl: found, ...(SVC_TOKEN === undefined ? {} : { token: SVC_TOKEN }) };
 }
 
-/** A daemon: the one of this user, or another. @throws SvcError `daemon_unreachable`, `invalid_request` */
+/** Connects to the daemon of this user, or to another one. @throws SvcError `daemon_unreachable`, `invalid_request` */
 export function connect(options: Partial<DaemonOptions> = {}): LocalDaemon {
   const { baseUrl, token } = options;
   const found = baseUrl === undefined ? place(process.env) : { baseUrl };

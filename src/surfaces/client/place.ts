@@ -1,7 +1,7 @@
-/** Where a daemon is. */
+/** The address of a daemon. */
 export interface DaemonOptions {
   /** Such as `http://127.0.0.1:2121`. */
   readonly baseUrl: string;
-  /** The API token; left out where the daemon asks for none. */
+  /** The API token. Omit it if the daemon requires none. */
   readonly token?: string;
 }

@@ -1,17 +1,17 @@
-/** A remote agent, as a program uses it. */
+/** A remote agent for programs. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { SvcApi } from './api.ts';
 import { sendNote } from './inbox.ts';
-import { namedAid } from './names.ts';
+import { resolveAid } from './names.ts';
 
 export interface AgentOptions {
-  /** The agent here that calls, by AID or label; the only one where it is left out. */
+  /** AID or label of the calling local agent. Optional if there is only one. */
   readonly as?: string;
-  /** Where the called agent asks for one. */
+  /** Access token, if the called agent requires one. */
   readonly accessToken?: string;
 }
 
-/** What of a request a call passes on. */
+/** The parts of a request that a call sends. */
 export interface CallRequest {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -22,75 +22,75 @@ export interface CallRequest {
 /** A tunnel to the TCP service of an agent. */
 export interface OpenTunnel {
   readonly id: string;
-  /** Where programs of this machine connect, and are with the agent. */
+  /** The address for local programs. */
   readonly host: string;
   readonly port: number;
-  /** How packets go: `direct`, `lan`, `mapped`, `punched`, `relay`, `turn`. */
+  /** Path: `direct`, `lan`, `mapped`, `punched`, `relay`, `turn`. */
   readonly path: string;
   close(): Promise<void>;
 }
 
-/** A call of an agent by one here; `path` begins with `/`. */
-export type Carry = (
+/** Sends a call from a local agent to a remote one. `path` begins with `/`. */
+export type SendCall = (
   call: { readonly aid: string; readonly as: string | undefined; readonly accessToken: string | undefined },
   path: string,
   request: CallRequest,
 ) => Promise<Response>;
 
-/** Paths of the agent card, of A2A 1.0 and of 0.3 and before. */
+/** Paths of the agent card in A2A 1.0, and in 0.3 and earlier. */
 const CARD = '/.well-known/agent-card.json';
-/** Where most servers of MCP answer. */
+/** The usual path of MCP servers. */
 const MCP_PATH = '/mcp';
 
 export class RemoteAgent {
   readonly #name: string;
   readonly #api: SvcApi;
-  readonly #carry: Carry;
+  readonly #carry: SendCall;
   readonly #options: AgentOptions;
 
-  constructor(name: string, { api, carry }: { readonly api: SvcApi; readonly carry: Carry }, options: AgentOptions) {
+  constructor(name: string, { api, carry }: { readonly api: SvcApi; readonly carry: SendCall }, options: AgentOptions) {
     this.#name = name;
     this.#api = api;
     this.#carry = carry;
     this.#options = options;
   }
 
-  /** Its AID. @throws SvcError `not_found` where the label is none */
+  /** Its AID. @throws SvcError `not_found` for an unknown label */
   aid(): Promise<string> {
-    return namedAid(this.#api, this.#name);
+    return resolveAid(this.#api, this.#name);
   }
 
   /**
-   * Calls its HTTP service. Redirects are given back as they are: only the program knows whether to follow one.
-   * @param path path and query, such as `/chat?lang=en`
-   * @throws SvcError what the daemon answers: `resolve_failed`, `connect_failed`, `access_denied`, …; `invalid_request`
+   * Calls its HTTP service. Redirects are returned, not followed.
+   * @param path with query, such as `/chat?lang=en`
+   * @throws SvcError errors of the daemon: `resolve_failed`, `connect_failed`, `access_denied`, …; `invalid_request`
    */
   async fetch(path: string = '/', request: CallRequest = {}): Promise<Response> {
     if (!path.startsWith('/') || path.startsWith('//'))
-      throw new SvcError('invalid_request', { message: 'A path of an agent begins with one slash.' });
+      throw new SvcError('invalid_request', { message: 'The path of a call must begin with one slash.' });
     const { accessToken } = this.#options;
     return await this.#carry({ aid: await this.aid(), as: await this.#local(), accessToken }, path, request);
   }
 
-  /** The local address at which any client of A2A speaks with it, and its card there. @throws SvcError what the daemon answers */
+  /** A local address for any A2A client, and the URL of the card there. @throws SvcError errors of the daemon */
   async a2a(): Promise<{ readonly url: string; readonly cardUrl: string }> {
     const url = await this.url();
     return { url, cardUrl: new URL(CARD, url).href };
   }
 
-  /** The local address at which any client of MCP speaks with it over Streamable HTTP. @throws SvcError what the daemon answers */
+  /** A local address for any MCP client (Streamable HTTP). @throws SvcError errors of the daemon */
   async mcp(path: string = MCP_PATH): Promise<{ readonly url: string }> {
     return { url: new URL(path, await this.url()).href };
   }
 
-  /** A loopback address that is this agent for any program of this machine; it stays. @throws SvcError what the daemon answers */
+  /** A loopback URL of this agent for local programs. It stays open. @throws SvcError errors of the daemon */
   async url(): Promise<string> {
     const { accessToken: access_token } = this.#options;
     const { url } = await this.#api.originOpen({ aid: await this.aid(), local_aid: await this.#local(), access_token });
     return url;
   }
 
-  /** Opens a tunnel to its TCP service. @throws SvcError what the daemon answers */
+  /** Opens a tunnel to its TCP service. @throws SvcError errors of the daemon */
   async tunnel(): Promise<OpenTunnel> {
     const { accessToken: access_token } = this.#options;
     const api = this.#api;
@@ -102,13 +102,13 @@ export class RemoteAgent {
     return { id: opened.id, host: hostname, port: Number(port), path: opened.path, close };
   }
 
-  /** Leaves a note of text, which waits where the agent is not there. @throws SvcError what the daemon answers */
+  /** Sends a text note, which waits if the agent is offline. @throws SvcError errors of the daemon */
   async note(text: string): Promise<void> {
     await sendNote(this.#api, this.#options.as, await this.aid(), text);
   }
 
   async #local(): Promise<string | undefined> {
     const { as } = this.#options;
-    return as === undefined ? undefined : await namedAid(this.#api, as);
+    return as === undefined ? undefined : await resolveAid(this.#api, as);
   }
 }

@@ -1,4 +1,4 @@
-/** Serves a program to other agents: an identity, a local server behind it, and its publication. */
+/** Serves a program to other agents: an identity, a local server, and the publication. */
 
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -7,53 +7,53 @@ import { SvcError } from '../../foundation/errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { changeLabels } from '../../operations/address-book-client.ts';
 import { answerChallenge, KEEP_ALIVE_MS, provenCaller, provenService } from '../proven-caller.ts';
-import { refuseToReplace, replacedService } from '../standing-service.ts';
+import { replacedService, replacementRequired } from '../replace-service.ts';
 import type { SvcApi } from './api.ts';
-import { answer, RefusedRequest, requestOf } from './fetch-server.ts';
-import { namedAid, ownAgents } from './names.ts';
+import { RefusedRequest, sendResponse, toRequest } from './fetch-server.ts';
+import { localAgents, resolveAid } from './names.ts';
 
 const LOOPBACK = '127.0.0.1';
-/** From one sign of life to the next, milliseconds: without any for an hour an agent is no longer published. */
+/** Heartbeat interval, milliseconds. An agent without heartbeats for an hour is no longer published. */
 const HEARTBEAT_MS = 10 * 60 * 1000;
 
-/** What is known of a request besides itself. */
-export interface Served {
-  /** AID of the agent that calls, proven. */
+/** Facts about a request. */
+export interface RequestInfo {
+  /** AID of the calling agent, verified. */
   readonly caller: string;
-  /** AID of the agent that is called. */
+  /** AID of the called agent. */
   readonly aid: string;
 }
 
-type Handler = (request: Request, served: Served) => Response | Promise<Response>;
+type Handler = (request: Request, served: RequestInfo) => Response | Promise<Response>;
 
-/** A function of a request, an object with such a `fetch`, or the port of a server that runs already. */
+/** A request handler, an object with a `fetch` handler, or the port of a running server. */
 export type App = Handler | { readonly fetch: Handler } | number;
 
 export interface ServeOptions {
-  /** What the agent is called here and by others; the agent of this name is used again, and one is made where there is none. */
+  /** Name of the agent here and for others. An existing agent with this name is reused; otherwise one is created. */
   readonly name?: string;
-  /** The agent that serves, by AID or label, in place of a name. */
+  /** AID or label of the serving agent, instead of a name. */
   readonly as?: string;
-  /** Names under which others find it, such as `lang.translate`, while it is served. */
+  /** Service names to publish while it is served, such as `lang.translate`. */
   readonly services?: readonly string[];
-  /** One line on what it does, shown with the services. */
+  /** One line about the service, published with it. */
   readonly brief?: string;
-  /** Port of the local server; chosen by the system where it is left out. */
+  /** Port of the local server. Default: chosen by the system. */
   readonly port?: number;
-  /** Replaces the service that the agent is bound to, until it ends; without it such an agent is refused. */
+  /** Replaces the present service of the agent while it runs. Otherwise such an agent is an error. */
   readonly replace?: boolean;
-  /** Ends it. */
+  /** Stops serving. */
   readonly signal?: AbortSignal;
 }
 
-/** A program that is served. */
+/** A served program. */
 export interface Serving extends AsyncDisposable {
   readonly aid: string;
-  /** Of an identity that was made for it, once: keep it safe and offline, it is the only way to restore the AID. */
+  /** Master key of a new identity, returned once. Store it offline: it is the only way to restore the AID. */
   readonly masterKey: string | undefined;
-  /** Whether the network knows where it is; the daemon goes on trying where not. */
+  /** True if the network knows its endpoint. Otherwise the daemon keeps trying. */
   readonly isPublished: boolean;
-  /** Serves it no more: what is under way is answered, names are withdrawn, the identity stays. */
+  /** Stops serving: completes running requests and withdraws the names. The identity stays. */
   close(): Promise<void>;
 }
 
@@ -65,30 +65,30 @@ async function handle(
   app: Handler,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  served: Served,
+  served: RequestInfo,
 ): Promise<void> {
   const gone = new AbortController();
   outgoing.once('close', () => gone.abort());
   try {
-    await answer(outgoing, await app(requestOf(incoming, gone.signal), served));
+    await sendResponse(outgoing, await app(toRequest(incoming, gone.signal), served));
   } catch (error) {
     if (error instanceof RefusedRequest) {
       outgoing.writeHead(error.status, { 'content-type': 'text/plain', connection: 'close' }).end(`${error.message}\n`);
       return;
     }
-    // What went wrong is the program's own affair, and not the caller's.
+    // Errors of the program are logged here and not sent to the caller.
     if (!gone.signal.aborted) console.error(error);
     if (outgoing.headersSent) outgoing.destroy();
     else outgoing.writeHead(500).end();
   }
 }
 
-/** A server of calls. Its daemon limits them, and so this does not. */
+/** A server for calls. The daemon enforces the limits, so this server has none. */
 export function callServer(app: Handler, { key, aid }: { readonly key: Uint8Array; readonly aid: string }): Server {
   return createServer({ requestTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS }, (incoming, outgoing) => {
     if (answerChallenge(incoming, outgoing, key)) return;
     const caller = provenCaller(incoming, { key, aid }, Date.now() / 1000);
-    if (caller === null) outgoing.writeHead(403).end('Only calls of agents are answered here.\n');
+    if (caller === null) outgoing.writeHead(403).end('This server responds only to calls of agents.\n');
     else detach(handle(app, incoming, outgoing, { caller, aid }));
   });
 }
@@ -105,13 +105,13 @@ interface Identity {
 }
 
 async function identityFor(api: SvcApi, { as, name }: ServeOptions): Promise<Identity> {
-  if (as !== undefined) return { aid: await namedAid(api, as) };
-  const agents = await ownAgents(api);
+  if (as !== undefined) return { aid: await resolveAid(api, as) };
+  const agents = await localAgents(api);
   const known =
     name === undefined ? agents[0] : agents.find(({ label }) => label?.toLowerCase() === name.toLowerCase());
   if (name === undefined && agents.length > 1)
     throw new SvcError('local_aid_required', {
-      message: 'Several agents are registered here: say which one serves, with "name" or "as".',
+      message: 'There are several agents. Name the serving one with "name" or "as".',
     });
   if (known !== undefined) return known;
   const { aid, master_private_key_hex: masterKey, ...made } = await api.identityGenerate();
@@ -121,29 +121,30 @@ async function identityFor(api: SvcApi, { as, name }: ServeOptions): Promise<Ide
   return { aid, masterKey };
 }
 
-/** Publishes where the agent is, and its names. True where the network took them. */
+/** Publishes the endpoint of the agent and its service names. True if another node stored them. */
 async function publish(api: SvcApi, aid: string, { name, services = [], brief }: ServeOptions): Promise<boolean> {
   try {
     await api.agentPublish({ aid });
     if (services.length > 0) await api.serviceRegister({ aid, services: [...services], name, brief });
     return true;
   } catch (error) {
-    // Alone on a network: the daemon publishes it once there is one.
+    // Without other nodes the daemon publishes later.
     if (error instanceof SvcError) return false;
     throw error;
   }
 }
 
 /**
- * Lets other agents call a program: finds or makes its identity, binds it, publishes it, and says who calls.
- * @throws SvcError `wrong_state` where another service is bound; what the daemon answers, such as `daemon_unreachable`; an error of the system where the port is taken
+ * Lets other agents call a program: finds or creates its identity, binds it, publishes it, and verifies callers.
+ * @throws SvcError `wrong_state` if another service is bound; errors of the daemon, such as `daemon_unreachable`; a
+ *   system error if the port is in use
  */
-export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {}): Promise<Serving> {
+export async function serveApp(api: SvcApi, app: App, options: ServeOptions = {}): Promise<Serving> {
   const { aid, masterKey } = await identityFor(api, options);
   const running = typeof app === 'number' ? `http://${LOOPBACK}:${app}` : undefined;
   const replaced = await replacedService(api, aid, running);
   if (replaced !== null && options.replace !== true)
-    throw refuseToReplace(aid, replaced, 'call serve() with "replace: true"');
+    throw replacementRequired(aid, replaced, 'call serve() with "replace: true"');
   const { caller_key_hex } = await api.agentCallerKey({ aid });
   const server =
     typeof app === 'number'
@@ -152,7 +153,7 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
   const bound = server?.address();
   const port = typeof app === 'number' ? app : typeof bound === 'object' ? bound?.port : undefined;
   const address = `${LOOPBACK}:${port}`;
-  // A program that is killed leaves its port to others; what runs already has nothing to prove itself by.
+  // After a crash another program may use the port. A server that already runs cannot prove its identity.
   const service_tcp = server === null ? `http://${address}` : provenService(address);
   const { service_tcp: standing } = await api.agentGet({ aid });
   await api.agentPatch({ aid, service_tcp, temporary: true });
@@ -166,7 +167,7 @@ export async function serveOn(api: SvcApi, app: App, options: ServeOptions = {})
     clearInterval(beat);
     for (const service of options.services ?? []) await api.serviceUnregister({ aid, service }).catch(() => {});
     const { service_tcp: now } = await api.agentGet({ aid });
-    // Somebody may have bound something else meanwhile, and what was bound before stays.
+    // Another program may have bound a service since then, and that one stays.
     if (now === service_tcp && standing !== service_tcp)
       await api.agentPatch({ aid, service_tcp: '', temporary: true });
     if (server === null) return;

@@ -1,4 +1,4 @@
-/** Texts in the base64 of the API. */
+/** Base64 of the API. */
 
 /** UTF-8 in standard base64, in Node and in browsers. */
 export function base64Of(text: string | Uint8Array): string {

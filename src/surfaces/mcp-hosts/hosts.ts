@@ -1,4 +1,4 @@
-/** The MCP clients that `svcd mcp` and `svc mcp use` know: where their configuration is, and what a server looks like in it. */
+/** The MCP clients that `svcd mcp` and `svc mcp use` support: paths and formats of their configuration files. */
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import {
@@ -15,24 +15,24 @@ import { isObject } from '../../foundation/json.ts';
 
 const BOM = '\uFEFF';
 
-/** What the places of the files depend on. */
+/** Facts that determine the paths of the files. */
 export interface Machine {
   readonly platform: NodeJS.Platform;
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** How a client starts a server. Absolute paths: programs of a desktop do not have the PATH of a shell. */
+/** How a client starts a server. Paths are absolute because desktop programs do not have the PATH of a shell. */
 export interface ClientLaunch {
   readonly command: string;
   readonly args: readonly string[];
-  /** Variables that the server needs: a client does not have those of a shell. */
+  /** Environment variables for the server: a client does not have the environment of a shell. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
 interface McpClient {
   readonly title: string;
-  /** The member of the file that holds the servers. */
+  /** The member with the servers. */
   readonly servers: 'mcpServers' | 'servers';
   file(machine: Machine): string;
 }
@@ -41,12 +41,12 @@ function rulesOf({ platform }: Machine): typeof path.posix {
   return platform === 'win32' ? path.win32 : path.posix;
 }
 
-/** A file of the user's home. */
+/** A file in the home directory. */
 function home(...parts: string[]): McpClient['file'] {
   return (machine) => rulesOf(machine).join(machine.home, ...parts);
 }
 
-/** A file where programs of a desktop keep their settings. */
+/** A file in the settings directory of desktop programs. */
 function settings(...parts: string[]): McpClient['file'] {
   return (machine) => {
     const { platform, home, environment } = machine;
@@ -57,7 +57,7 @@ function settings(...parts: string[]): McpClient['file'] {
   };
 }
 
-/** Claude Code has a variable for the folder of its configuration. */
+/** An environment variable can move the configuration directory of Claude Code. */
 function claudeCode(machine: Machine): string {
   const { environment, home: folder } = machine;
   return rulesOf(machine).join(environment['CLAUDE_CONFIG_DIR'] || folder, '.claude.json');
@@ -78,26 +78,28 @@ export const MCP_CLIENTS = {
 
 export type McpClientName = keyof typeof MCP_CLIENTS;
 
-/** True for the name of a client that is known. */
+/** True for a supported client. */
 export function isMcpClient(name: string): name is McpClientName {
   return Object.hasOwn(MCP_CLIENTS, name);
 }
 
 /** A server in the configuration of a client. */
 export interface ServerEntry {
-  /** What it is called there; one of this name is replaced. */
+  /** Its name there. An entry with this name is replaced. */
   readonly name: string;
   readonly launch: ClientLaunch;
-  /** The command that shows what to add by hand. */
+  /** The command that prints the entry for manual changes. */
   readonly shownBy: string;
 }
 
-/** svcd itself in the configuration of a client. */
+/** The entry for svcd itself. */
 export function svcdEntry(client: McpClientName, launch: ClientLaunch): ServerEntry {
   return { name: 'svcd', launch, shownBy: `svcd mcp print ${client}` };
 }
 
-/** A configuration and its parsed tree; null if it is no JSON object. Comments and a byte order mark are allowed. */
+/**
+ * A configuration and its parsed tree, or null if it is not a JSON object. Comments and a byte order mark are allowed.
+ */
 function read(text: string) {
   const mark = text.startsWith(BOM) ? BOM : '';
   const json = text.slice(mark.length);
@@ -107,7 +109,7 @@ function read(text: string) {
   return tree?.type === 'object' && errors.length === 0 ? { mark, written, tree } : null;
 }
 
-/** The entry of a server in a configuration; undefined if there is none. Null if the configuration cannot be read. */
+/** The entry of a server. Undefined if there is none, null if the configuration cannot be parsed. */
 export function serverIn(client: McpClientName, text: string, name: string): unknown {
   const config = read(text);
   if (config === null) return null;
@@ -115,19 +117,19 @@ export function serverIn(client: McpClientName, text: string, name: string): unk
   return node === undefined ? undefined : getNodeValue(node);
 }
 
-/** As the file is indented, so that a new entry looks like the others. */
+/** The indentation of the file, so that a new entry matches. */
 function formattingOf(text: string): FormattingOptions {
   const [, indent = '  '] = /^([ \t]+)\S/m.exec(text) ?? [];
   return { insertSpaces: !indent.startsWith('\t'), tabSize: indent.length, eol: text.includes('\r\n') ? '\r\n' : '\n' };
 }
 
-/** Members of an entry for a server at an address: they contradict a command. */
+/** Members of an entry with a URL. They contradict a command. */
 const OF_ADDRESSES = ['url', 'serverUrl', 'httpUrl', 'headers'];
 
 /**
- * The configuration with a server in it. The rest of the text stays as it was, and so does what the entry has besides.
- * @param text what the file holds; empty where there is none
- * @throws SvcError `config_invalid` where it is no JSON object
+ * The configuration with a server added. The rest of the text and further members of the entry do not change.
+ * @param text content of the file; empty if there is none
+ * @throws SvcError `config_invalid` if it is not a JSON object
  */
 export function withServer(client: McpClientName, text: string, { name, launch, shownBy }: ServerEntry): string {
   const { servers, title } = MCP_CLIENTS[client];
@@ -135,7 +137,7 @@ export function withServer(client: McpClientName, text: string, { name, launch, 
   const present = config === null ? undefined : findNodeAtLocation(config.tree, [servers]);
   if (config === null || (present !== undefined && present.type !== 'object'))
     throw new SvcError('config_invalid', {
-      message: `The configuration of ${title} is no JSON object with servers in it, so it is left alone. "${shownBy}" shows what to add.`,
+      message: `The configuration of ${title} is not a JSON object with servers, so it was not changed. "${shownBy}" prints the entry to add.`,
     });
   const { command, args, env = {} } = launch;
   const before = serverIn(client, text, name);

@@ -1,10 +1,10 @@
-/** The tool table as MCP lists it. */
+/** The tool table in the format of MCP. */
 import type { Tool } from '@modelcontextprotocol/server';
 import type { ToolTable, ToolView } from '../../operations/tool-call.ts';
 import { compactInput, compactOutput } from './compact-schema.ts';
 import { isShown } from './profiles.ts';
 
-/** Hints of the protocol. That a call may be repeated is left out where it is the default, and where nothing changes. */
+/** Annotations of the protocol. The idempotent hint is omitted if it has its default, and for read-only tools. */
 function annotationsOf(view: ToolView): NonNullable<Tool['annotations']> {
   return {
     readOnlyHint: view.readOnly,
@@ -24,7 +24,7 @@ function listed(view: ToolView): Tool {
   };
 }
 
-/** Made once: the table does not change while the daemon runs. */
+/** Computed once: the table does not change while the daemon runs. */
 export class ToolCatalog {
   readonly table: ToolTable;
   readonly #tools: readonly Tool[];
@@ -36,12 +36,12 @@ export class ToolCatalog {
     this.#views = new Map(table.list().map((view) => [view.name, view]));
   }
 
-  /** The tools of profiles, all where none are named. */
+  /** The tools of the given profiles, or all tools. */
   list(profiles: string | undefined): Tool[] {
     return this.#tools.filter(({ name }) => isShown(name, profiles));
   }
 
-  /** A tool that the profiles show. */
+  /** A tool of the given profiles. */
   find(name: string, profiles: string | undefined): ToolView | undefined {
     return isShown(name, profiles) ? this.#views.get(name) : undefined;
   }

@@ -1,4 +1,4 @@
-/** Makes schemas short: an assistant pays for every word of the tool list, in every conversation. */
+/** Shortens schemas: an assistant pays for every word of the tool list in every conversation. */
 import type { TSchema } from 'typebox';
 import { AID_FORMAT } from '../../foundation/domain/agents.ts';
 import { SERVICE_NAME_FORMAT } from '../../foundation/domain/directory.ts';
@@ -7,10 +7,12 @@ import { isObject } from '../../foundation/json.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Objects inside each other that an output schema still describes; deeper ones are just objects. */
+/** Nesting depth of output schemas. Deeper objects are not described. */
 const MAX_OUTPUT_DEPTH = 2;
 
-/** What a result does not need to say of itself. It may have more members: `pending`, and the mark of foreign text. */
+/**
+ * Keywords that an output schema does not need. Results may have more members: `pending`, and the mark of foreign text.
+ */
 const OUTPUT_NOISE: ReadonlySet<string> = new Set([
   'description',
   'format',
@@ -31,7 +33,9 @@ function plain(schema: TSchema | JsonSchema): JsonSchema {
   return JSON.parse(JSON.stringify(schema)) as JsonSchema;
 }
 
-/** `anyOf` of constants as `enum`. Types stay as they are: a list of types is less, but not every client reads one. */
+/**
+ * Converts `anyOf` of constants to `enum`. Other unions stay: type lists are shorter, but not all clients support them.
+ */
 function shortUnion(options: readonly unknown[]): JsonSchema | undefined {
   const objects = options.filter(isObject);
   return objects.every((one) => 'const' in one) ? { enum: objects.map((one) => one['const']) } : undefined;
@@ -57,12 +61,12 @@ function walk(schema: JsonSchema, change: (schema: JsonSchema, depth: number) =>
   return short === undefined ? result : { ...rest, ...short };
 }
 
-/** Constants say themselves of which type they are. */
+/** The type of a constant is implied by its value. */
 function isConstant(schema: JsonSchema): boolean {
   return 'const' in schema || 'enum' in schema;
 }
 
-/** The schema of a result: names and types, and which members of the result itself are always there. */
+/** The schema of a result: names, types, and required top-level members. */
 export function compactOutput(schema: TSchema): JsonSchema {
   return walk(plain(schema), (one, depth) => {
     if (depth > MAX_OUTPUT_DEPTH && one['type'] === 'object') return { type: 'object' };
@@ -72,12 +76,12 @@ export function compactOutput(schema: TSchema): JsonSchema {
   });
 }
 
-/** What the name of the parameter, its pattern or the server's instructions say already. */
+/** True if the parameter name, its pattern or the server instructions already express the description. */
 function isSaidElsewhere(schema: JsonSchema): boolean {
   return schema['format'] === AID_FORMAT || schema['pattern'] === SHA256_PATTERN;
 }
 
-/** The schema of arguments: all limits stay, and descriptions where they say what is not to be seen without them. */
+/** The schema of arguments: all limits, and descriptions that add information. */
 export function compactInput(schema: JsonSchema): JsonSchema {
   return walk(plain(schema), (one) => {
     if (one['format'] === SERVICE_NAME_FORMAT) {

@@ -1,6 +1,6 @@
 /**
- * The way from a stdio process to the daemon of its data directory. Where the daemon is, and its
- * token, are looked up for every call: a daemon that restarts, on another port even, is found again.
+ * Connects a stdio process to the daemon of its data directory. Address and token are read for every call, so that a
+ * restarted daemon is found on any port.
  */
 import { type CallToolResult, type ListToolsResult, ProtocolError } from '@modelcontextprotocol/server';
 import type { Clock } from '../../foundation/clock.ts';
@@ -13,11 +13,11 @@ import type { Declaration } from '../../operations/operation.ts';
 import { DaemonRequests, type DaemonTarget } from './daemon-requests.ts';
 import { SHARED_PATH, WATCH_PATH } from './shared-node.ts';
 
-/** How long a call waits for a daemon that does not answer: about what a restart takes. */
+/** How long a call waits for a daemon that does not respond, about the time of a restart. */
 const RECONNECT_FOR_MS = 5_000;
 const RECONNECT_INTERVAL_MS = 200;
 
-/** Tools that end by a limit of their own. */
+/** Tools with their own time limit. */
 const SELF_LIMITED: ReadonlySet<unknown> = new Set(
   Object.values<Declaration>(operations).flatMap(({ tool, limitsItself }) =>
     tool !== undefined && limitsItself === true ? tool.name : [],
@@ -28,22 +28,19 @@ export interface DaemonLinkOptions {
   readonly dataDir: string;
   /** config.toml of the daemon. */
   readonly configFile: string;
-  /** `SVC_TOKEN` goes before the token of the configuration file. */
+  /** `SVC_TOKEN` overrides the token of the configuration file. */
   readonly token: string | undefined;
-  /** Profiles with commas between them; all tools where it is left out. */
+  /** Profiles separated by commas. Default: all tools. */
   readonly profiles: string | undefined;
 }
 
 export interface DaemonLinkDependencies {
   readonly clock: Clock;
-  /**
-   * Called when the node of another MCP client, which this one shared, is gone. What it makes of this process is found
-   * in daemon.json, as anything else.
-   */
+  /** Called when the shared node of another MCP client stops. Its replacement is found in daemon.json. */
   readonly onNodeGone?: (pid: number) => void;
 }
 
-/** True where nobody listened: what was to be sent has not been. */
+/** True if no process listened, so that nothing was sent. */
 function isRefused(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ECONNREFUSED';
 }
@@ -53,7 +50,7 @@ export class DaemonLink {
   readonly #clock: Clock;
   readonly #requests = new DaemonRequests();
   readonly #onNodeGone: (pid: number) => void;
-  /** The process whose node is watched. */
+  /** Pid of the watched node. */
   #watched: number | null = null;
   #closed = false;
 
@@ -63,7 +60,7 @@ export class DaemonLink {
     this.#onNodeGone = onNodeGone;
   }
 
-  /** Begins to watch the node that another MCP client is, where that is so and nothing is watched yet. */
+  /** Starts watching the node of another MCP client, if there is one and none is watched yet. */
   watch(): void {
     if (this.#watched !== null || this.#closed) return;
     const info = readDaemonInfo(this.#options.dataDir);
@@ -76,12 +73,12 @@ export class DaemonLink {
     });
   }
 
-  /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError as the daemon answered */
+  /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError of the daemon */
   async listTools(signal: AbortSignal): Promise<ListToolsResult> {
     return (await this.#send('tools/list', {}, signal)) as ListToolsResult;
   }
 
-  /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError as the daemon answered */
+  /** @throws SvcError `daemon_unreachable`, `unauthorized`, `cancelled`, `timeout`; ProtocolError of the daemon */
   async callTool(name: string, args: Record<string, unknown>, signal: AbortSignal): Promise<CallToolResult> {
     return (await this.#send('tools/call', { name, arguments: args }, signal)) as CallToolResult;
   }
@@ -91,7 +88,7 @@ export class DaemonLink {
     this.#requests.close();
   }
 
-  /** Sends a request once: again only where it cannot have reached the daemon. */
+  /** Sends a request. Repeats it only if it cannot have reached the daemon. */
   async #send(method: string, params: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<unknown> {
     const giveUpAt = this.#clock.now() + RECONNECT_FOR_MS;
     for (;;) {
@@ -107,13 +104,14 @@ export class DaemonLink {
         if (error instanceof ProtocolError) throw error;
         if (error instanceof SvcError && error.code === 'unauthorized')
           throw new SvcError('unauthorized', {
-            message: 'svcd wants its API token: set SVC_TOKEN, or api_token in config.toml of its data directory.',
+            message: 'svcd requires its API token. Set SVC_TOKEN, or api_token in config.toml of its data directory.',
             cause: error,
           });
         if (error instanceof SvcError && (sending || error.code !== 'daemon_unreachable')) throw error;
         if (sending && !isRefused(error))
           throw new SvcError('daemon_unreachable', {
-            message: 'The connection to svcd broke during the call. It may have been done all the same: look first.',
+            message:
+              'The connection to svcd was lost during the call. The call may have completed: check before you repeat it.',
             cause: error,
           });
         if (this.#clock.now() >= giveUpAt) throw unreachable(error);
@@ -131,7 +129,7 @@ export class DaemonLink {
     if (info.mcp !== undefined) return sharedTarget(info.mcp, `${SHARED_PATH}${query}`);
     if (info.api_addr === null)
       throw new SvcError('daemon_unreachable', {
-        message: 'The svcd of this data directory is still starting: try again.',
+        message: 'The svcd of this data directory is still starting. Try again.',
       });
     return {
       url: `http://${info.api_addr}/mcp/${query}`,
@@ -141,7 +139,7 @@ export class DaemonLink {
   }
 }
 
-/** Nobody who does not know the token can prove to be the node of another MCP client. */
+/** A process without the token cannot prove to be the node of another MCP client. */
 function sharedTarget({ addr, token }: SharedMcp, path: string): DaemonTarget {
   return { url: `http://${addr}${path}`, token, proofKey: token };
 }
@@ -149,5 +147,5 @@ function sharedTarget({ addr, token }: SharedMcp, path: string): DaemonTarget {
 function unreachable(cause: unknown): SvcError {
   return cause instanceof SvcError
     ? cause
-    : new SvcError('daemon_unreachable', { message: 'svcd does not answer. Start it with "svcd".', cause });
+    : new SvcError('daemon_unreachable', { message: 'svcd does not respond. Start it with "svcd".', cause });
 }

@@ -1,6 +1,6 @@
 /**
- * Single requests to the MCP server of a daemon on this machine. It keeps no sessions, so that plain
- * HTTP does: the client of the SDK takes more time for a call than the daemon itself.
+ * Single requests to the MCP server of a local daemon. It has no sessions, so plain HTTP is enough. The client of the
+ * SDK takes longer for a call than the daemon.
  */
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
@@ -10,16 +10,16 @@ import { errorOf } from '../../operations/client.ts';
 import { provenAgent } from '../proven-agent.ts';
 import { readBytes } from '../rest/json-body.ts';
 
-/** Largest answer: the largest fetched body, as text and as base64, with room to spare. */
+/** Largest response: the largest fetched body as text and as base64, with reserve. */
 const MAX_ANSWER_BYTES: number = 64 * 1024 * 1024;
-/** A revision of the protocol without sessions, in which a request needs nothing but itself. */
+/** A protocol revision without sessions: each request is self-contained. */
 const REVISION = '2025-11-25';
 
 export interface DaemonTarget {
   readonly url: string;
-  /** The API token; empty where the daemon asks for none. */
+  /** The API token. Empty if the daemon requires none. */
   readonly token: string;
-  /** The key by which it proves itself, base64url; left out by older daemons. */
+  /** The key that the daemon proves, base64url. Omitted by older daemons. */
   readonly proofKey: string | undefined;
 }
 
@@ -29,7 +29,7 @@ interface DaemonRequest {
   readonly target: DaemonTarget;
   readonly method: string;
   readonly params: Values;
-  /** How long the daemon may take to answer, milliseconds; 0: as long as it likes. */
+  /** Deadline for the response, milliseconds. 0 for none. */
   readonly limitMs: number;
 }
 
@@ -41,7 +41,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** The result in a JSON-RPC answer. */
+/** The result of a JSON-RPC response. */
 function resultOf(status: number, body: unknown): Values {
   if (isObject(body) && isObject(body['result'])) return body['result'];
   const error = isObject(body) ? body['error'] : undefined;
@@ -56,13 +56,13 @@ function resultOf(status: number, body: unknown): Values {
 
 export class DaemonRequests {
   readonly #plain = new Agent({ keepAlive: true });
-  /** The agent of the daemon that was asked last, and which one that is. */
+  /** The HTTP agent of the last daemon, and the identity of that daemon. */
   #proven: { readonly of: string; readonly agent: Agent } | null = null;
 
   /**
-   * Sends one request once.
-   * @throws ProtocolError and SvcError as the daemon answered; `timeout`, `too_large`; what Node gives for a connection that
-   *   cannot be made (`ECONNREFUSED`) or that breaks
+   * Sends one request without retries.
+   * @throws ProtocolError and SvcError of the daemon; `timeout`, `too_large`; Node errors for a connection that cannot
+   *   be made (`ECONNREFUSED`) or is lost
    */
   async send({ target, method, params, limitMs }: DaemonRequest, signal: AbortSignal): Promise<Values> {
     const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
@@ -82,7 +82,7 @@ export class DaemonRequests {
     return resultOf(answer.statusCode ?? 0, parsed((await readBytes(answer, MAX_ANSWER_BYTES)).toString()));
   }
 
-  /** Calls back once when whoever serves a path whose answer never ends is gone, or was never there. */
+  /** Calls back once when the server of an endless response stops, or does not respond. */
   watch(target: DaemonTarget, onGone: () => void): void {
     const headers = { authorization: `Bearer ${target.token}` };
     const watching = request(target.url, { agent: this.#agent(target), headers }, (answer) => {
@@ -92,7 +92,7 @@ export class DaemonRequests {
         .resume();
     });
     watching.on('error', onGone);
-    // What is watched holds up no end of this process.
+    // The watch does not keep the process running.
     watching.once('socket', (socket) => socket.unref());
   }
 
@@ -101,7 +101,7 @@ export class DaemonRequests {
     this.#proven?.agent.destroy();
   }
 
-  /** A daemon that started again has another key, and proves itself anew. */
+  /** A restarted daemon has another key and must prove it again. */
   #agent({ url, token, proofKey }: DaemonTarget): Agent {
     const of = [url, token, proofKey].join(' ');
     if (this.#proven?.of === of) return this.#proven.agent;

@@ -1,24 +1,24 @@
 /**
- * Standard input whose end waits for the responses that are still due. The transports of the SDK abort every pending
- * request at the end of input, so a client that writes its requests and closes the pipe would get no response.
+ * Standard input that ends after the pending responses were sent. The SDK transports abort every pending request at the
+ * end of input, so a client that writes its requests and closes the pipe would get no response.
  */
 import { finished, PassThrough, type Readable, type Writable } from 'node:stream';
 import { isJSONRPCRequest, type RequestId } from '@modelcontextprotocol/server';
 import type { Clock } from '../../foundation/clock.ts';
 import { isObject, memberOf } from '../../foundation/json.ts';
 
-/** How long pending requests may take after the end of input, milliseconds; then they are aborted. */
+/** Deadline for pending requests after the end of input, milliseconds. Then they are aborted. */
 export const FINISH_REQUESTS_MS = 600_000;
 
-/** It has no response of its own: it lasts as long as the client. */
+/** It has no response and lasts as long as the client. */
 const SUBSCRIPTION = 'subscriptions/listen';
 
-/** The requests of a client that have no response yet. */
+/** Requests of a client without a response. */
 export class PendingRequests {
   readonly #ids = new Set<RequestId>();
   #onIdle: (() => void) | null = null;
 
-  /** Takes note of a message from the client. */
+  /** Registers a message from the client. */
   received(message: unknown): void {
     const method = memberOf(message, 'method');
     if (isObject(message) && isJSONRPCRequest(message) && method !== SUBSCRIPTION) this.#ids.add(message.id);
@@ -26,12 +26,12 @@ export class PendingRequests {
     if (method === 'notifications/cancelled') this.#settle(memberOf(message, 'params', 'requestId'));
   }
 
-  /** Takes note of a message that was written to the client. */
+  /** Registers a message to the client. */
   sent(message: unknown): void {
     if (memberOf(message, 'method') === undefined) this.#settle(memberOf(message, 'id'));
   }
 
-  /** Calls back once, as soon as no request is pending. */
+  /** Calls back once when no request is pending. */
   whenIdle(callback: () => void): void {
     if (this.#ids.size === 0) callback();
     else this.#onIdle = callback;
@@ -47,8 +47,8 @@ export class PendingRequests {
 }
 
 /**
- * The input for a transport: it ends once the requests of `input` have their responses, or `FINISH_REQUESTS_MS` after
- * the end of `input`, or when `output` fails.
+ * The input for a transport. It ends when all requests of `input` have responses, `FINISH_REQUESTS_MS` after the end of
+ * `input`, or when `output` fails.
  */
 export function finishingInput(
   { input, output }: { readonly input: Readable; readonly output: Writable },
@@ -69,7 +69,7 @@ export function finishingInput(
   const finish = (): void => {
     if (through.writableEnded) return;
     const timer = clock.after(FINISH_REQUESTS_MS, end);
-    // Timers of the clock do not keep the process alive, and a request may be waiting for nothing but one.
+    // Timers of the clock do not keep the process running, but a pending request must.
     const alive = setInterval(() => {}, FINISH_REQUESTS_MS);
     stop = () => {
       timer.cancel();
@@ -79,7 +79,7 @@ export function finishingInput(
   };
   input.pipe(through, { end: false });
   finished(input, { writable: false }, finish);
-  // They stay: a stream may fail again.
+  // The listeners stay, because a stream can fail repeatedly.
   input.on('error', () => {});
   output.on('error', end);
   through.once('close', end);

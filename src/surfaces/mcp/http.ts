@@ -1,4 +1,4 @@
-/** MCP over Streamable HTTP: each request is served by a server of its own, so a restart breaks no session. */
+/** MCP over Streamable HTTP. Each request has its own server, so a restart breaks no session. */
 import {
   createMcpHandler,
   isLegacyRequest,
@@ -18,7 +18,7 @@ import { ToolCatalog } from './catalog.ts';
 import { createMcpServer } from './server.ts';
 import { sendWebResponse, webRequest } from './web-exchange.ts';
 
-/** Open streams of clients that want to hear of changes. */
+/** Largest number of open subscription streams. */
 const MAX_SUBSCRIPTIONS = 64;
 
 export interface McpHttpOptions {
@@ -32,15 +32,15 @@ export interface McpHttpDependencies {
   readonly log: Log;
 }
 
-/** What JSON-RPC answers where there is no request to answer. */
+/** The JSON-RPC error for a body without a request. */
 function sendParseError({ response }: StreamExchange, message: string): void {
   const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: ProtocolErrorCode.ParseError, message } });
   response.writeHead(400, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
 }
 
 /**
- * Answers a request of the revisions of 2025 in one piece. The SDK would open an event stream for each,
- * which costs a third more; no tool says anything before its result, so there is nothing to stream.
+ * Responds to a request of a 2025 revision in one piece. The SDK would open an event stream, which costs a third more,
+ * and no tool sends anything before its result.
  */
 async function serveLegacy(server: Server, request: Request, parsedBody: unknown): Promise<Response> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
@@ -52,13 +52,13 @@ async function serveLegacy(server: Server, request: Request, parsedBody: unknown
   }
 }
 
-/** True where the header names no revision of 2025: then there is no need to look into the message twice. */
+/** True if the header names no 2025 revision, so that the message need not be parsed twice. */
 function isModernClaim({ headers }: Request): boolean {
   const claimed = headers.get('mcp-protocol-version');
   return claimed !== null && !SUPPORTED_PROTOCOL_VERSIONS.includes(claimed);
 }
 
-/** Makes the handler of the MCP routes. */
+/** Creates the handler of the MCP routes. */
 export function createHttpHandler(
   options: McpHttpOptions,
   dependencies: McpHttpDependencies,
@@ -73,7 +73,7 @@ export function createHttpHandler(
   const handler = createMcpHandler(
     ({ requestInfo }) => {
       const exchange = requestInfo === undefined ? undefined : exchanges.get(requestInfo);
-      if (exchange === undefined) throw new Error('an MCP request went past the gate');
+      if (exchange === undefined) throw new Error('an MCP request bypassed the gate');
       return serverFor(exchange);
     },
     {
@@ -85,7 +85,7 @@ export function createHttpHandler(
     const { request, response } = exchange;
     if (request.method !== 'POST')
       throw new SvcError('method_not_allowed', {
-        message: 'MCP takes POST: there are no sessions.',
+        message: 'MCP requires POST: there are no sessions.',
         details: { allow: 'POST' },
       });
     limitBodyTime(request, response, clock);

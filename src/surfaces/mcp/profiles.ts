@@ -1,7 +1,7 @@
-/** Which tools a profile shows: what every assistant needs first, and what its own field adds. */
+/** The tools of each profile: the core tools, and tools of its field. */
 import { MCP_PROFILES, type McpProfile } from '../../operations/mcp.ts';
 
-/** An identity of one's own, published, and others found and asked: the main job. */
+/** Create and publish an identity, find others and call them: the main tasks. */
 const CORE = [
   'svc_status',
   'svc_identity_generate',
@@ -16,7 +16,7 @@ const CORE = [
   'svc_events_poll',
 ];
 
-/** Names, or beginnings of names that end with `_`. */
+/** Tool names, or prefixes that end with `_`. */
 const ADDED: Readonly<Record<McpProfile, readonly string[]>> = {
   core: [],
   calls: ['svc_connect', 'svc_tunnel_', 'svc_origin_'],
@@ -33,7 +33,7 @@ function isProfile(text: string): text is McpProfile {
   return MCP_PROFILES.some((name) => name === text);
 }
 
-/** Whether a tool is shown. `profiles`: names with commas between them, all tools where it is left out. */
+/** True if a tool is shown. `profiles`: names separated by commas; all tools if omitted. */
 export function isShown(tool: string, profiles: string | undefined): boolean {
   if (profiles === undefined) return true;
   const patterns = [...CORE, ...profiles.split(',').flatMap((name) => (isProfile(name) ? ADDED[name] : []))];

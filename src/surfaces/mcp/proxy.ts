@@ -1,4 +1,4 @@
-/** The thin server of a stdio process beside a running daemon: it hands every request on. */
+/** The server of a stdio process next to a running daemon. It forwards every request. */
 import { ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
 import { SvcError } from '../../foundation/errors.ts';
 import type { DaemonLink } from './daemon-link.ts';

@@ -1,4 +1,4 @@
-/** What a tool call answers: structured content and text, for success and for errors. */
+/** Tool results: structured content and text, for success and errors. */
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
@@ -20,11 +20,11 @@ export function success(tool: ToolView, args: Values, output: unknown): CallTool
   return { content, structuredContent: { untrusted: untrustedNote(tool.name, args), ...output } };
 }
 
-/** The result of a call that failed: stable code, what happened, what to do. */
+/** The result of a failed call: code, message, next step. */
 export function failure(error: SvcError): CallToolResult {
   const { code, message, details, thing } = error;
   const facts = details === undefined ? '' : `\nDetails: ${JSON.stringify(details)}`;
-  // A message can quote an argument, and that may come from elsewhere.
+  // A message can quote an argument with foreign text.
   const text = escapeUnsafe(`${message}${facts}`).replaceAll('\\u000a', '\n');
   return { isError: true, content: [{ type: 'text', text: `Error ${code}: ${text}\nNext: ${nextStep(code, thing)}` }] };
 }

@@ -1,4 +1,4 @@
-/** An MCP server over the tool table: one for each HTTP request, or for a connection over stdio. */
+/** An MCP server over the tool table, for one HTTP request or one stdio connection. */
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server';
 import type { Log } from '../../foundation/log.ts';
 import type { CallContext } from '../../operations/operation.ts';
@@ -10,7 +10,7 @@ import { failure, success } from './results.ts';
 export interface McpServerOptions {
   /** Version of svcd. */
   readonly version: string;
-  /** Profiles with commas between them; all tools where it is left out. */
+  /** Profiles separated by commas. Default: all tools. */
   readonly profiles?: string | undefined;
 }
 
@@ -23,13 +23,13 @@ export type AnsweredHook = (
 export interface McpServerDependencies {
   readonly catalog: ToolCatalog;
   readonly context: Pick<CallContext, 'origin' | 'requireToken' | 'signal' | 'onTool'> & {
-    /** Where the surface can tell whether an answer arrived. */
+    /** Set if the surface can tell whether a response arrived. */
     readonly onAnswered?: AnsweredHook;
   };
   readonly log: Log;
 }
 
-/** A server that has no tools yet. */
+/** A server without tools. */
 export function bareServer(version: string): Server {
   return new Server(
     { name: 'svcd', title: 'svcd', version },
@@ -46,13 +46,13 @@ export function createMcpServer(options: McpServerOptions, dependencies: McpServ
   server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
     const tool = catalog.find(params.name, profiles);
     if (tool === undefined)
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no tool of this name: see tools/list.');
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'No tool has this name. See tools/list.');
     const args = params.arguments ?? {};
     try {
       const output = await catalog.table.call(tool.name, args, {
         origin: context.origin,
         requireToken: () => context.requireToken(),
-        // Made for those who ask only: signals that follow others are weak references, dear to collect.
+        // Created on demand: derived signals are weak references, which are expensive to collect.
         get signal() {
           return AbortSignal.any([context.signal, mcpReq.signal]);
         },

@@ -1,6 +1,6 @@
 /**
- * A node without an API lets the other MCP clients of its user in: MCP over HTTP on loopback and nothing else, for those
- * who know the token in daemon.json, which is theirs alone to read.
+ * Shares a node without an API with other MCP clients of the same user: MCP over HTTP on loopback, protected by the
+ * token in daemon.json, which only the user can read.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -11,19 +11,19 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
-import { asksForProof, DaemonProver } from '../daemon-prover.ts';
+import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
 import { sendError, setSecurityHeaders, shownError } from '../rest/answer.ts';
 import { RestContext } from '../rest/context.ts';
 import { TokenCheck } from '../rest/token.ts';
 import { createHttpHandler, type McpHttpDependencies, type McpHttpOptions } from './http.ts';
 
-/** Where MCP is, as at a daemon. */
+/** The MCP path, as at a daemon. */
 export const SHARED_PATH = '/mcp/';
-/** An answer here never ends while the node is there: who waits for its end hears at once when the node is gone. */
+/** The response never ends while the node runs, so a client notices immediately when the node stops. */
 export const WATCH_PATH = '/watch';
 const HOST = '127.0.0.1';
 const TOKEN_BYTES = 32;
-/** MCP clients of one user at a time, and their watches: far more than anybody has. */
+/** Largest number of connections, watches included. */
 const MAX_CONNECTIONS = 128;
 
 export class SharedNode {
@@ -41,16 +41,16 @@ export class SharedNode {
     this.#prover = new DaemonProver({ key: Buffer.from(this.#token, 'base64url'), token: () => '' });
     this.#server = createServer({ requestTimeout: 0 }, (request, response) => detach(this.#serve(request, response)));
     this.#server.maxConnections = MAX_CONNECTIONS;
-    // It holds up no end of the process: the MCP client does.
+    // The server does not keep the process running. The MCP client does.
     this.#server.unref();
   }
 
-  /** Listens on a free port of loopback; gives what daemon.json tells of it. */
+  /** Listens on a free loopback port. @returns the entry for daemon.json */
   async start(): Promise<SharedMcp> {
     this.#server.listen(0, HOST);
     await listening(this.#server);
     this.#server.on('error', (error) =>
-      this.#log.warn({ error: error.message }, 'the port of other MCP clients failed'),
+      this.#log.warn({ error: error.message }, 'the port for other MCP clients failed'),
     );
     const address = this.#server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
@@ -64,7 +64,7 @@ export class SharedNode {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (asksForProof(request)) return await this.#prover.answer(request, response, request.socket.localPort ?? 0);
+    if (isProofRequest(request)) return await this.#prover.answer(request, response, request.socket.localPort ?? 0);
     setSecurityHeaders(response);
     try {
       if (this.#check.holderOf(request.headers.authorization) === null) throw new SvcError('unauthorized');

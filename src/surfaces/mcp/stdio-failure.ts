@@ -1,4 +1,4 @@
-/** Answers an MCP client whose svcd cannot start: a client shows an error of the protocol, and of a dead process nothing. */
+/** Responds to an MCP client if svcd cannot start: clients show protocol errors, but not why a process exited. */
 import { createInterface } from 'node:readline';
 import { isJSONRPCRequest, ProtocolErrorCode } from '@modelcontextprotocol/server';
 import type { SvcError } from '../../foundation/errors.ts';
@@ -14,7 +14,7 @@ function requestIn(line: string): unknown {
   }
 }
 
-/** Gives every request the error; settles when the client has gone. */
+/** Responds to every request with the error. Resolves when the client disconnects. */
 export async function serveFailure({ input, output }: StdioStreams, failure: SvcError): Promise<void> {
   output.on('error', () => {});
   const message = `svcd cannot start (${failure.code}): ${failure.message}`;

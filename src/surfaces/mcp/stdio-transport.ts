@@ -1,6 +1,6 @@
 /**
- * MCP messages on stdin and stdout. Unlike with the SDK's own transport, a message is sent once it has
- * left, and a revision of the protocol that nobody knows is refused in later requests too.
+ * MCP messages on stdin and stdout. Unlike the SDK transport, `send` resolves after the message was written, and an
+ * unknown protocol revision is rejected in later requests too.
  */
 import type { Readable, Writable } from 'node:stream';
 import {
@@ -14,19 +14,19 @@ import {
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import type { PendingRequests } from './finish-input.ts';
 
-/** Revisions in which each request names its own; those before them are agreed upon once. */
+/** Revisions that each request names. Earlier ones are negotiated once. */
 export const MODERN_REVISIONS = ['2026-07-28'];
 
 type Settled = (arrived: boolean) => void;
 
-/** The request whose answer is waited for. */
+/** The request that a callback waits for. */
 interface Asked {
   readonly id: RequestId;
-  /** Aborts where the client gives it up: then there is no answer. */
+  /** Aborts if the client cancels the request. No response follows. */
   readonly signal: AbortSignal;
 }
 
-/** The answer to a request that claims an unknown revision: the SDK itself looks at the first of a connection only. */
+/** The error for a request with an unknown revision. The SDK checks only the first request of a connection. */
 function refusalOf(message: JSONRPCMessage): JSONRPCMessage | undefined {
   if (!isJSONRPCRequest(message)) return undefined;
   const { _meta: meta } = message.params ?? {};
@@ -54,13 +54,13 @@ export class StdioTransport extends StdioServerTransport {
       this.#pending.received(message);
       const refusal = refusalOf(message);
       if (refusal === undefined) return deliver?.(message);
-      // A client that is gone needs no refusal.
+      // A closed client needs no error.
       this.send(refusal).catch(() => {});
     };
     await super.start();
   }
 
-  /** Calls back once the answer to a request has left for the client, or cannot any more. */
+  /** Calls back once the response was written, or can no longer be written. */
   onAnswered(settled: Settled, { id, signal }: Asked): void {
     if (signal.aborted) return settled(false);
     this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), settled]);

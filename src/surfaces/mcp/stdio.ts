@@ -1,4 +1,4 @@
-/** MCP over stdin and stdout, for the one client that started this process. */
+/** MCP over stdin and stdout, for the client that started this process. */
 import type { Readable, Writable } from 'node:stream';
 import type { Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
@@ -14,12 +14,12 @@ import { StdioTransport } from './stdio-transport.ts';
 
 export interface StdioStreams {
   readonly input: Readable;
-  /** What `claimStdout` returned. */
+  /** The result of `claimStdout`. */
   readonly output: Writable;
 }
 
 export interface StdioSession {
-  /** Settles when the client has gone and its requests are answered. */
+  /** Resolves when the client disconnected and its requests are complete. */
   readonly closed: Promise<void>;
   close(): Promise<void>;
 }
@@ -48,7 +48,7 @@ function serve(
   return { closed: promise, close };
 }
 
-/** Serves the tools of this very process, which is the node. */
+/** Serves the tools of this process, which is the node. */
 export function serveTools(
   options: McpServerOptions,
   dependencies: StdioStreams & { readonly tools: ToolTable; readonly clock: Clock; readonly log: Log },
@@ -62,7 +62,7 @@ export function serveTools(
   });
 }
 
-/** Serves the tools of a daemon that runs elsewhere on this machine. */
+/** Serves the tools of a daemon in another process. */
 export function serveProxy(
   options: Pick<McpServerOptions, 'version'>,
   dependencies: StdioStreams & { readonly link: DaemonLink; readonly clock: Clock },

@@ -3,7 +3,7 @@ import type { StreamExchange, StreamHandlers } from '../../operations/handlers/e
 import type { mcpStreams } from '../../operations/mcp.ts';
 import type { McpHttpDependencies, McpHttpOptions } from './http.ts';
 
-/** `/mcp/` and `/mcp`. The SDK is loaded by the first request: it would cost every start 100 ms. */
+/** `/mcp/` and `/mcp`. The first request loads the SDK, because that takes 100 ms. */
 export function mcpHandlers(
   options: McpHttpOptions,
   dependencies: McpHttpDependencies,

@@ -1,4 +1,4 @@
-/** From Node's HTTP to the web's, which the SDK of MCP speaks, and back. */
+/** Converts between Node's HTTP and the web API that the MCP SDK uses. */
 
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
@@ -8,10 +8,9 @@ import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import type { CallContext } from '../../operations/operation.ts';
 
 /**
- * The head of a request as the web knows it. The body is left out: it has been read and is handed over
- * beside it, and turning it into a stream again would cost more than most calls. So is the signal, which
- * a request of the web follows by weak references that keep the garbage collector busy: what runs asks
- * the context of the call.
+ * The head of a request as a web request. The body is already read and passed separately, because a second stream would
+ * cost more than most calls. The signal is omitted too: web requests follow it with weak references that slow down the
+ * garbage collector. Handlers use the context of the call.
  */
 export function webRequest({ request }: Pick<StreamExchange, 'request'>): Request {
   const headers = new Headers();
@@ -21,7 +20,7 @@ export function webRequest({ request }: Pick<StreamExchange, 'request'>): Reques
   return new Request(url, { method: request.method ?? 'POST', headers });
 }
 
-/** Sends an answer of the SDK: a whole one at once, a stream as it comes, until the client goes away. */
+/** Sends a response of the SDK: in one piece, or as a stream until the client disconnects. */
 export async function sendWebResponse(
   answer: Response,
   response: ServerResponse,
@@ -33,7 +32,7 @@ export async function sendWebResponse(
     response.writeHead(answer.status, { ...headers, 'content-length': bytes.length }).end(bytes);
     return;
   }
-  // The head goes out now: the first event may take its time.
+  // Send the head now: the first event may be late.
   flushHead(response.writeHead(answer.status, headers));
   const { signal } = context;
   const reader = answer.body.getReader();
@@ -44,7 +43,7 @@ export async function sendWebResponse(
     for (let part = await reader.read(); !part.done; part = await reader.read())
       if (!response.write(part.value)) await once(response, 'drain', { signal });
   } catch (error) {
-    // The client went away; anything else is for whoever answers errors.
+    // Ignore a closed connection. Other errors go to the error handler.
     if (!signal.aborted) throw error;
   }
   response.end();

@@ -1,6 +1,7 @@
 /**
- * The cards of A2A agents at a local address: where they are asked for, and how an answer with one is handed on. The
- * addresses in a card are those that its server knows itself by; followed as they are, they lead past this address.
+ * Cards of A2A agents at a local address: which requests return a card, and how its response is forwarded. The
+ * addresses in a card are those of the agent's own server, so a client that follows them unchanged bypasses the local
+ * address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { filterHeaders, headerOf, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
@@ -14,28 +15,28 @@ import { isObject } from '../../foundation/json.ts';
 import type { Reshaped } from '../rest/remote-call.ts';
 import { type AnswerPlace, rewriteLocation } from '../rest/remote-headers.ts';
 
-/** Largest request of JSON-RPC that may ask for a card, bytes: it holds a method and an id. */
+/** Largest JSON-RPC request that may request a card, bytes: it contains a method and an ID. */
 const MAX_ASKING_BYTES = 4096;
-/** Where cards are: the public one, and the one for those who log in (HTTP+JSON of 0.3 and of 1.0). */
+/** Paths of cards: the public one, and the extended one for authenticated clients (HTTP+JSON of 0.3 and 1.0). */
 const CARD_PATHS = [
   /\/\.well-known\/agent(?:-card)?\.json$/,
   /\/(?:extendedAgentCard|agent\/authenticatedExtendedCard)$/,
   /\/v1\/card$/,
 ];
-/** Methods of JSON-RPC that answer with a card, in 1.0 and in 0.3. */
+/** JSON-RPC methods that return a card, in 1.0 and in 0.3. */
 const CARD_METHODS: ReadonlySet<unknown> = new Set(['GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard']);
-/** Would have the server send less than the card, or its bytes in another form. */
+/** Headers that would make the server send a partial or encoded card. */
 const NOT_ASKED = /^(?:accept-encoding|if-.*|range)$/;
-/** Speak of the bytes that the server sent. */
+/** Headers that describe the bytes of the server. */
 const OF_ITS_BYTES =
   /^(?:accept-ranges|cache-control|content-(?:digest|encoding|length|md5|range|type)|digest|etag|expires|last-modified|repr-digest|signature(?:-input)?|trailer)$/;
 const BODILESS_STATUSES: ReadonlySet<number> = new Set([204, 205]);
 const JSON_TYPE = 'application/json';
-/** What a server may call its JSON; the bytes are UTF-8. */
+/** Content types of JSON. The bytes are UTF-8. */
 const JSON_TYPES = /^application\/(?:[\w.-]+\+)?json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
-/** How a card is asked for: as a document, or by a call of JSON-RPC. */
-export type CardQuestion = 'document' | 'call';
+/** How a card is requested: as a document, or by a JSON-RPC call. */
+export type CardRequestKind = 'document' | 'call';
 
 /** True for the path of a card. */
 function isCardPath(path: string): boolean {
@@ -43,12 +44,12 @@ function isCardPath(path: string): boolean {
   return CARD_PATHS.some((pattern) => pattern.test(bare));
 }
 
-/** True where a request asks for the document of a card. */
-export function asksForCard({ method, url = '' }: IncomingMessage): boolean {
+/** True if a request is for a card document. */
+export function isCardRequest({ method, url = '' }: IncomingMessage): boolean {
   return method === 'GET' && isCardPath(url);
 }
 
-/** True for a call of JSON-RPC that answers with a card, alone or among others. */
+/** True for a JSON-RPC call, or batch, that returns a card. */
 export function isCardCall(body: Uint8Array): boolean {
   if (body.length > MAX_ASKING_BYTES) return false;
   const text = Buffer.from(body).toString('utf8');
@@ -63,8 +64,8 @@ export function isCardCall(body: Uint8Array): boolean {
   return calls.some((one) => isObject(one) && CARD_METHODS.has(one['method']));
 }
 
-/** The headers with which a card is asked for: all of it, and as it is. */
-export function askedForCard(raw: RawHeaders): string[] {
+/** Headers for a request of the complete, unencoded card. */
+export function cardRequestHeaders(raw: RawHeaders): string[] {
   return [...filterHeaders(raw, (name) => !NOT_ASKED.test(name)), 'Accept-Encoding', 'identity'];
 }
 
@@ -72,25 +73,25 @@ async function collect({ body }: CallAnswer): Promise<Uint8Array> {
   const bytes = new CollectedBytes(MAX_CARD_BYTES);
   try {
     for await (const chunk of body as AsyncIterable<Buffer>)
-      if (!bytes.add(chunk)) throw badCard('too_large', `it is over ${MAX_CARD_BYTES} bytes`);
+      if (!bytes.add(chunk)) throw badCard('too_large', `it has more than ${MAX_CARD_BYTES} bytes`);
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
-    throw new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause });
+    throw new SvcError('connect_failed', { message: 'The response ended early.', cause });
   } finally {
     body.destroy();
   }
   return bytes.bytes();
 }
 
-/** A redirect leads to another place of cards here, where what is found is looked at too. */
-function checkRedirect(headers: RawHeaders, question: CardQuestion, place: AnswerPlace): void {
+/** A redirect must lead to another card path here, so that its response is processed too. */
+function checkRedirect(headers: RawHeaders, question: CardRequestKind, place: AnswerPlace): void {
   const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'location');
   const location = at < 0 ? null : rewriteLocation(headers[at + 1] ?? '', place);
   if (location !== null && location.startsWith('/') && (question === 'call' || isCardPath(location))) return;
-  throw badCard('foreign_address', 'the agent sends on to another address for it');
+  throw badCard('foreign_address', 'the agent redirects to another address');
 }
 
-/** Why a service cannot show its card itself, where it may have one all the same. */
+/** Errors of a service that may have a card anyway. */
 const AWAY: ReadonlySet<string> = new Set([
   'no_inbound',
   'inbound_unreachable',
@@ -103,27 +104,27 @@ const AWAY: ReadonlySet<string> = new Set([
   'timeout',
 ]);
 
-/** True where what the agent has signed stands in for the public card that its service would show if it were there. */
-export function isStandIn(request: IncomingMessage, error: unknown): boolean {
-  const isPublic = asksForCard(request) && /\/\.well-known\//.test(request.url ?? '');
+/** True if the signed card of the agent can replace the public card of an unreachable service. */
+export function canUseSignedCard(request: IncomingMessage, error: unknown): boolean {
+  const isPublic = isCardRequest(request) && /\/\.well-known\//.test(request.url ?? '');
   return isPublic && error instanceof SvcError && AWAY.has(error.code);
 }
 
-/** Answers with a card that no service sent. */
+/** Sends a card that does not come from the service. */
 export function sendLocalCard(response: ServerResponse, { card }: LocalCard): void {
   const { headers, body } = answered([], card);
   for (const [name, value] of pairs(headers)) response.setHeader(name, value);
   response.end(body);
 }
 
-/** Brings a card into its local form. */
-export type LeadCard = (card: Card) => Promise<LocalCard>;
+/** Converts a card to its local form. */
+export type LocalizeCard = (card: Card) => Promise<LocalCard>;
 
 function answered(headers: RawHeaders, document: unknown): Reshaped {
   return withBody(headers, JSON.stringify(document));
 }
 
-/** An answer with another body, which is JSON in UTF-8 as well, and without what its headers said of the one before. */
+/** A response with another JSON body, without the headers that describe the previous body. */
 export function withBody(headers: RawHeaders, text: string): Reshaped {
   const body = Buffer.from(text);
   const kept = filterHeaders(headers, (name) => !OF_ITS_BYTES.test(name));
@@ -139,7 +140,7 @@ export function withBody(headers: RawHeaders, text: string): Reshaped {
   return { headers: [...kept, ...own], body };
 }
 
-/** What is said of a card beside it: what became of its signatures, and of interfaces that are not the service. */
+/** The note that accompanies a card: the state of its signatures, and interfaces that are not the service. */
 export function cardNote({ left, isSigned }: LocalCard): string {
   const parts = [
     'rewritten',
@@ -150,16 +151,15 @@ export function cardNote({ left, isSigned }: LocalCard): string {
 }
 
 /**
- * The answer to a question for a card with the card's local form in it; null for answers that hold none, which are
- * handed on as they are.
- * @param note is told what is said beside the card
+ * The response with the local form of its card. Null for responses without a card, which are forwarded unchanged.
+ * @param note receives the note for the card
  * @throws SvcError `bad_card`, `connect_failed`
  */
 export async function withLocalCard(
   answer: CallAnswer,
-  question: CardQuestion,
+  question: CardRequestKind,
   place: AnswerPlace,
-  lead: LeadCard,
+  lead: LocalizeCard,
   note: (text: string) => void,
 ): Promise<Reshaped | null> {
   const { status, headers } = answer;
@@ -172,7 +172,7 @@ export async function withLocalCard(
     }
     return null;
   }
-  // Clients throw on other statuses, and read a card from all of these.
+  // Clients fail on other statuses, and read a card for each of these.
   if (status >= 300 || BODILESS_STATUSES.has(status)) return null;
   const document = readCard(await collect(answer));
   if (question === 'document') {
@@ -183,7 +183,7 @@ export async function withLocalCard(
   const { result } = document;
   if (!isObject(result)) {
     if (isObject(document['error']) && result === undefined) return answered(headers, document);
-    throw badCard('not_a_card', 'the answer holds none');
+    throw badCard('not_a_card', 'the response contains no card');
   }
   const local = await lead(result);
   note(cardNote(local));

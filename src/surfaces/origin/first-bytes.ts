@@ -1,12 +1,14 @@
-/** Tells HTTP/2 without an upgrade (RFC 9113, section 3.3), which gRPC speaks, from HTTP/1.1 by how a connection begins. */
+/**
+ * Distinguishes HTTP/2 with prior knowledge (RFC 9113, section 3.3), as gRPC uses it, from HTTP/1.1 by the first bytes.
+ */
 import type { Socket } from 'node:net';
 
-/** What each connection of HTTP/2 begins with. */
+/** The connection preface of HTTP/2. */
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
 /**
- * Waits for so many bytes of a connection as are needed, and puts them back; the connection is paused then.
- * @returns null where it closed before
+ * Reads as many bytes as necessary and puts them back. The connection is paused afterwards.
+ * @returns null if it closed before
  */
 export async function firstBytes(socket: Socket): Promise<'http' | 'http2' | null> {
   return new Promise((resolve) => {

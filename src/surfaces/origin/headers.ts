@@ -1,40 +1,40 @@
 /**
- * Which headers cross between a program at a local address and the agent that it is. Nearly all do, credentials too: the
- * address is the agent's, and nothing else of this machine is behind it. Kept back is what speaks of more than this
- * address: a browser knows 127.0.0.1 as one host, whatever the port. See docs/local-addresses.md.
+ * Which headers pass between a local program and the remote agent behind a local address. Nearly all do, credentials
+ * included, because nothing else on this machine is behind the address. Headers with an effect beyond this address are
+ * removed: for a browser all ports of 127.0.0.1 are one host. See docs/local-addresses.md.
  */
 import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import { type AnswerPlace, rewriteLocation } from '../rest/remote-headers.ts';
 import { localChallenge } from './oauth.ts';
 
-/** What the daemon beside the service says itself, and what a service would compare with a host that it does not know. */
+/** Headers that the remote daemon sets itself, and headers that a service would compare with its own host name. */
 const NEVER_SENT = /^(?:forwarded|host|origin|proxy|referer|via|(?:proxy|svc|x-forwarded)-.*)$/;
 
-/** Rules for a whole host, reports to third parties, and what only our daemons say. */
+/** Rules for a whole host, reports to third parties, and headers that only svcd sets. */
 const NEVER_TAKEN =
   /^(?:alt-svc|clear-site-data|expect-ct|nel|public-key-pins(?:-report-only)?|report(?:-to|ing-endpoints)|service-worker-allowed|set-cookie2|strict-transport-security|svc-.*)$/;
 
 /**
- * Stands in a browser beside whatever policy the agent has: its pages are of an origin on this machine, which other
- * programs here may trust for that alone, so they reach their own address and sites on https, and no other port here.
+ * Restricts pages in a browser in addition to the agent's own policy. The pages have an origin on this machine, which
+ * other local programs may trust, so they can reach only their own address and https sites.
  */
 export const PAGE_POLICY =
   "default-src 'self' https: wss: data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self' https:";
 
-/** Who asks at which address. */
-export interface OriginVisitor {
-  /** Id of the address. */
+/** The client of a local address. */
+export interface OriginClient {
+  /** ID of the local address. */
   readonly id: string;
-  /** A browser, whose cookies belong to all ports of a host. */
+  /** A browser shares cookies between all ports of a host. */
   readonly isBrowser: boolean;
 }
 
-/** What stands before the name of a cookie in a browser. */
+/** Prefix of cookie names in a browser. */
 function cookiePrefix(id: string): string {
   return `${id}.`;
 }
 
-/** The cookies of a browser that are of this address, under the names that the agent knows. */
+/** The cookies of this address in a browser request, with the names that the agent knows. */
 function ownCookies(header: string, id: string): string {
   const prefix = cookiePrefix(id);
   return header
@@ -46,11 +46,11 @@ function ownCookies(header: string, id: string): string {
 }
 
 /**
- * A cookie as the client has to keep it: without the agent's own domain, which is none here; in a browser under a name
- * of this address, and out of the reach of scripts, which see the cookies of all ports.
- * @returns null for one without a name, which could not be told from another address's
+ * Converts a cookie for the client: without the agent's domain. In a browser it gets a name of this address and is
+ * hidden from scripts, which see the cookies of all ports.
+ * @returns null for a cookie without a name, which could not be assigned to an address
  */
-function keptCookie(header: string, { id, isBrowser }: OriginVisitor): string | null {
+function keptCookie(header: string, { id, isBrowser }: OriginClient): string | null {
   const [cookie = '', ...attributes] = header.split(';');
   const kept = attributes.filter((attribute) => !/^\s*domain\s*(?:=|$)/i.test(attribute));
   if (!isBrowser) return [cookie, ...kept].join(';');
@@ -60,8 +60,8 @@ function keptCookie(header: string, { id, isBrowser }: OriginVisitor): string | 
   return [`${cookiePrefix(id)}${name}`, ...kept, ...(open ? [' HttpOnly'] : [])].join(';');
 }
 
-/** The headers of a program that the agent receives. */
-export function sentToAgent(raw: RawHeaders, visitor: OriginVisitor): string[] {
+/** The headers of a program for the agent. */
+export function headersForAgent(raw: RawHeaders, visitor: OriginClient): string[] {
   const sent = filterHeaders(raw, (name) => !NEVER_SENT.test(name));
   if (!visitor.isBrowser) return sent;
   return [...pairs(sent)].flatMap(([name, value]) => {
@@ -71,8 +71,8 @@ export function sentToAgent(raw: RawHeaders, visitor: OriginVisitor): string[] {
   });
 }
 
-/** The headers of an agent's answer, or its trailers, that a program receives. */
-export function takenFromAgent(raw: RawHeaders, place: AnswerPlace, visitor: OriginVisitor): string[] {
+/** The headers or trailers of an agent's response for the program. */
+export function headersForProgram(raw: RawHeaders, place: AnswerPlace, visitor: OriginClient): string[] {
   return [...pairs(raw)].flatMap(([name, value]) => {
     const key = name.toLowerCase();
     if (NEVER_TAKEN.test(key)) return [];

@@ -1,21 +1,21 @@
-/** Changes single texts of a JSON document, and leaves every other byte of it as it was written: numbers of any length, too. */
+/** Replaces single strings in a JSON document and leaves every other byte unchanged, including long numbers. */
 
-/** Where a text stands: the names that lead to it with `/` between them, `[]` for whatever is in a list; see `TOO_LONG`. */
+/** The path of a string: member names separated by `/`, and `[]` for list items; see `TOO_LONG`. */
 type Change = (path: string, value: string) => string | null;
 
-/** Longest path that is told, characters: each text in a list has one, and names may be as long as the document. */
+/** Longest path that is reported, characters: names can be as long as the document. */
 const MAX_TOLD_PATH_CHARS = 256;
-/** In place of a longer path. */
+/** Replaces a longer path. */
 const TOO_LONG = '…';
 
 const STRING = /"(?:[^"\\]|\\.)*"/y;
 const OTHER = /[^"[\]{},:]+/y;
 
-/** One object or list that is open. */
+/** An open object or list. */
 interface Open {
   readonly isList: boolean;
   readonly path: string;
-  /** The name whose value comes next; null where a name comes next. */
+  /** The name whose value comes next, or null if a name comes next. */
   name: string | null;
 }
 
@@ -26,9 +26,9 @@ function below({ isList, path, name }: Open): string {
 }
 
 /**
- * A JSON text with some of its texts changed; names of members stay.
- * @param json a text that `JSON.parse` takes
- * @param change gives a text anew; null leaves it
+ * A JSON text with some strings replaced. Member names do not change.
+ * @param json valid JSON
+ * @param change returns the new string, or null to keep it
  */
 export function withTexts(json: string, change: Change): string {
   const open: Open[] = [];
@@ -76,7 +76,7 @@ const [QUOTE, BACKSLASH, SPACE] = [0x22, 0x5c, 0x20];
 const OPENERS: ReadonlySet<number> = new Set([0x5b, 0x7b]);
 const CLOSERS: ReadonlySet<number> = new Set([0x5d, 0x7d]);
 
-/** Follows JSON that comes in parts: true once its first list or object is closed, and for whatever else it begins with. */
+/** Parses JSON in parts: true once its first list or object is complete, and immediately for other values. */
 export function isFirstValueOver(): (part: Uint8Array) => boolean {
   let depth = 0;
   let isOver = false;

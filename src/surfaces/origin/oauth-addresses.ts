@@ -1,19 +1,19 @@
 /**
- * Addresses of OAuth (RFC 9728) that a server names itself by, where it is known by another address: a client asks
- * whether the metadata is of the server that it talks to, and goes where the challenge says.
+ * Translates OAuth URLs (RFC 9728) of a server that is known by another address. A client compares the metadata with
+ * the address that it uses, and follows the URL in the challenge.
  */
 import { isLoopbackHost } from '../../foundation/address.ts';
 import { isObject, readJson } from '../../foundation/json.ts';
 
-/** Metadata of a protected resource, and what stands behind it in a path: the path of the resource. */
+/** Metadata path of a protected resource. The path of the resource follows it. */
 export const RESOURCE_METADATA = '/.well-known/oauth-protected-resource';
-/** What else says where tokens come from; RFC 8414 and OpenID Connect Discovery. */
+/** Other metadata about token issuers: RFC 8414 and OpenID Connect Discovery. */
 const ISSUER_METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configuration)(?:\/|$)/;
 
 /** Largest metadata that is read, bytes. */
 export const MAX_METADATA_BYTES: number = 256 * 1024;
 
-/** True for a path where metadata of OAuth is. */
+/** True for a path of OAuth metadata. */
 export function isMetadataPath(pathname: string): boolean {
   return (
     pathname === RESOURCE_METADATA || pathname.startsWith(`${RESOURCE_METADATA}/`) || ISSUER_METADATA.test(pathname)
@@ -24,7 +24,7 @@ function urlOf(value: unknown): URL | null {
   return typeof value === 'string' && /^https?:\/\//i.test(value) ? URL.parse(value) : null;
 }
 
-/** Gives each text in a value anew. */
+/** Replaces every string in a value. */
 function mapped(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === 'string') return change(value);
   if (Array.isArray(value)) return value.map((one) => mapped(one, change));
@@ -33,9 +33,9 @@ function mapped(value: unknown, change: (text: string) => string): unknown {
 }
 
 /**
- * Metadata in which the server's own address is the one that the client knows.
- * @param change gives an own address anew
- * @returns the text as it is where it names no address of the server's machine
+ * Metadata in which the server has the address that the client uses.
+ * @param change translates a URL of the server
+ * @returns the unchanged text if it contains no URL of the server's machine
  */
 export function withOwnAddresses(text: string, change: (url: URL) => string): string {
   const metadata = readJson(text);
@@ -49,7 +49,7 @@ export function withOwnAddresses(text: string, change: (url: URL) => string): st
   return JSON.stringify(after);
 }
 
-/** A `WWW-Authenticate` whose metadata is at the address that the client knows. Others' addresses stay. */
+/** A `WWW-Authenticate` header whose metadata URL uses the address of the client. Other URLs do not change. */
 export function withOwnChallenge(header: string, change: (url: URL) => string): string {
   return header.replace(/(\bresource_metadata=")([^"]*)"/i, (all, name: string, value: string) => {
     const url = urlOf(value);

@@ -1,6 +1,6 @@
 /**
- * Serves programs at a local address of a remote agent: HTTP/1.1 requests and switches to other protocols as calls, HTTP/2 as
- * connections of a tunnel, byte by byte.
+ * Serves local programs at the local address of a remote agent: HTTP/1.1 requests and protocol upgrades as calls,
+ * HTTP/2 as a raw tunnel connection.
  */
 
 import {
@@ -31,37 +31,37 @@ import { MAX_PIPELINED } from '../rest/connections.ts';
 import { refuseOnSocket } from '../rest/listener.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
 import type { AnswerPlace } from '../rest/remote-headers.ts';
-import { askedForCard, cardNote, isStandIn, sendLocalCard, withLocalCard } from './cards.ts';
-import { checkVisitor, isFromBrowser } from './door.ts';
+import { canUseSignedCard, cardNote, cardRequestHeaders, sendLocalCard, withLocalCard } from './cards.ts';
+import { checkRequester, isFromBrowser } from './check-requester.ts';
 import { firstBytes } from './first-bytes.ts';
-import { type OriginVisitor, PAGE_POLICY, sentToAgent, takenFromAgent } from './headers.ts';
-import { lookInto } from './look.ts';
-import { asksForMetadata, withLocalMetadata } from './oauth.ts';
-import { type PushRegistry, pushStep } from './push.ts';
+import { headersForAgent, headersForProgram, type OriginClient, PAGE_POLICY } from './headers.ts';
+import { inspectRequest } from './inspect-request.ts';
+import { isMetadataRequest, withLocalMetadata } from './oauth.ts';
+import { handleWebhooks, type PushRegistry } from './webhooks.ts';
 
 const HOST = '127.0.0.1';
-/** Connections at once to one address: room for the streams of events and WebSockets that calls of one agent to another may be. */
+/** Largest number of connections to one address: enough for the event streams and WebSockets of one pair of agents. */
 const MAX_CONNECTIONS = 2048;
-/** How long a connection waits for its next request, milliseconds. */
+/** Idle timeout of a connection, milliseconds. */
 const KEEP_ALIVE_MS = 75_000;
 const BACKLOG = 511;
-/** Speak of the bytes of a request, which are others where it names a webhook. */
+/** Headers about the bytes of a request, which change if it names a webhook. */
 const OF_THE_BODY = /^(?:content-(?:digest|md5)|digest|repr-digest|signature(?:-input)?|trailer)$/;
 
 export interface OriginServerDependencies {
   readonly caller: RemoteCaller;
   readonly clock: Clock;
   readonly log: Log;
-  /** Says what of an agent's card programs here may follow. */
+  /** Determines which URLs of an agent's card local programs may use. */
   readonly cards: Pick<CardAdmission, 'local'>;
-  /** The A2A card that an agent has signed; null where it has none. @throws SvcError where it cannot be had */
+  /** The signed A2A card of an agent, or null. @throws SvcError if it cannot be fetched */
   readonly signedCard: (remote: Aid, local: Aid, signal: AbortSignal) => Promise<Card | null>;
-  /** Stands in for webhooks of programs here. */
+  /** Replaces webhooks of local programs. */
   readonly push: PushRegistry;
   /**
-   * Joins a connection with the service of the agent.
-   * @param refused is told why the agent's node did not
-   * @throws SvcError where there is no way to it
+   * Connects a socket to the service of the agent.
+   * @param refused receives the reason if the remote node refuses
+   * @throws SvcError if the agent is not reachable
    */
   readonly carry: (socket: Socket, target: ReturnType<OriginTarget>, refused: (code: string) => void) => Promise<void>;
 }
@@ -87,12 +87,12 @@ class OriginServer implements OriginListener {
       insecureHTTPParser: false,
       maxHeaderSize: MAX_HTTP_HEADER_BYTES,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // Streams may be silent for a day, up and down.
+      // Streams may be silent for a day in both directions.
       requestTimeout: 0,
-      // A wish that cannot pass is ignored, as HTTP allows.
+      // An unsupported upgrade is ignored, as HTTP allows.
       shouldUpgradeCallback: maySwitch,
     });
-    // Headers beyond the limit would be dropped without a word; the called side refuses them.
+    // Node would drop headers beyond the limit silently. The called side rejects them.
     this.#http.maxHeadersCount = 0;
     this.#http.on('request', (request, response) => detach(this.#serve(request, response)));
     this.#http.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -108,7 +108,7 @@ class OriginServer implements OriginListener {
       await listening(this.#listener);
     } catch (cause) {
       throw new SvcError('port_in_use', {
-        message: `Port ${port} of ${HOST} ${portTrouble(cause)}. Choose another local_port, or leave it out for a free one.`,
+        message: `Port ${port} of ${HOST} ${portTrouble(cause)}. Choose another local_port, or omit it for a free one.`,
         details: { port },
         cause,
       });
@@ -182,12 +182,12 @@ class OriginServer implements OriginListener {
     const gone = new AbortController();
     response.once('close', () => {
       this.#unanswered.set(socket, (this.#unanswered.get(socket) ?? 1) - 1);
-      // A call whose answer is through may not have said so yet: its link is to serve the next one.
+      // A completed call may not be reported yet. Its link can serve the next call.
       if (!response.writableFinished) gone.abort();
     });
     this.#served++;
     try {
-      checkVisitor(request);
+      checkRequester(request);
       await this.#call(request, response, gone.signal, upgrade);
     } catch (error) {
       this.#refuse(response, error);
@@ -202,18 +202,18 @@ class OriginServer implements OriginListener {
   ): Promise<void> {
     const { id, localAid: local, remoteAid: remote, accessToken } = this.#target();
     const visitor = { id, isBrowser: isFromBrowser(request) };
-    const { question, body } = await lookInto(request);
-    const isMetadata = asksForMetadata(request);
+    const { question, body } = await inspectRequest(request);
+    const isMetadata = isMetadataRequest(request);
     const push = question === null ? await this.#pushStep(request, body, visitor, signal) : null;
     const isRead = question !== null || isMetadata || push?.isRead === true;
     let note = '';
     const rules = {
       sent: (raw: RawHeaders) => {
-        const all = sentToAgent(raw, visitor);
+        const all = headersForAgent(raw, visitor);
         const sent = push === null || push.body === null ? all : filterHeaders(all, (name) => !OF_THE_BODY.test(name));
-        return isRead ? askedForCard(sent) : sent;
+        return isRead ? cardRequestHeaders(sent) : sent;
       },
-      taken: (raw: RawHeaders, place: AnswerPlace) => takenFromAgent(raw, place, visitor),
+      taken: (raw: RawHeaders, place: AnswerPlace) => headersForProgram(raw, place, visitor),
       begin: (head: ServerResponse) => {
         if (note !== '') head.setHeader('svc-card', note);
         if (visitor.isBrowser) head.appendHeader('content-security-policy', PAGE_POLICY);
@@ -242,30 +242,31 @@ class OriginServer implements OriginListener {
     try {
       await callRemote(exchange, target);
     } catch (error) {
-      const local = response.headersSent || !isStandIn(request, error) ? null : await this.#signedCard(to, signal);
+      const local =
+        response.headersSent || !canUseSignedCard(request, error) ? null : await this.#signedCard(to, signal);
       if (local === null) throw error;
       response.setHeader('svc-card', `${cardNote(local)}; service=away`);
       sendLocalCard(response, local);
     }
   }
 
-  /** What the agent has signed of itself, for when its service does not answer; null where there is none to be had. */
+  /** The signed card of the agent, used if its service does not respond. Null if there is none. */
   async #signedCard(to: string, signal: AbortSignal): Promise<LocalCard | null> {
     const { localAid: local, remoteAid: remote } = this.#target();
     try {
       const card = await this.#deps.signedCard(remote, local, signal);
       return card === null ? null : await this.#deps.cards.local(card, remote, to, signal);
     } catch (error) {
-      this.#deps.log.debug({ agent: remote, error }, 'no signed card stands in for the one of the service');
+      this.#deps.log.debug({ agent: remote, error }, 'no signed card replaces the card of the service');
       return null;
     }
   }
 
-  #pushStep(request: IncomingMessage, body: Buffer | null, { isBrowser, id }: OriginVisitor, signal: AbortSignal) {
+  #pushStep(request: IncomingMessage, body: Buffer | null, { isBrowser, id }: OriginClient, signal: AbortSignal) {
     const { caller, push: registry } = this.#deps;
     const origin = { ...this.#target(), id };
-    const headers = sentToAgent(request.rawHeaders, { isBrowser, id });
-    return pushStep(request, body, { registry, caller, origin, isBrowser, headers, signal });
+    const headers = headersForAgent(request.rawHeaders, { isBrowser, id });
+    return handleWebhooks(request, body, { registry, caller, origin, isBrowser, headers, signal });
   }
 
   #refuse(response: ServerResponse, error: unknown): void {
@@ -273,7 +274,7 @@ class OriginServer implements OriginListener {
     this.#failed(shown.code);
     if (response.destroyed) return;
     if (response.headersSent) return void response.destroy();
-    // So that a program can tell who speaks: the service of the agent never says this.
+    // Shows a program that the daemon responded: a service cannot set this header.
     response.setHeader('svc-error', shown.code);
     sendError(response, shown);
   }

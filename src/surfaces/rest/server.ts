@@ -15,7 +15,7 @@ import { type BoundStream, bindStreams, type Upgrade } from '../../operations/ha
 import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
-import { asksForProof, DaemonProver } from '../daemon-prover.ts';
+import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
 import { hasUnreadBody, SWITCHED, sendError, setSecurityHeaders, shownError, tooManyHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
@@ -254,7 +254,7 @@ export class RestServer implements Component {
       observed?.answered(status);
       if (this.#stopping) this.#server.closeIdleConnections();
     });
-    if (asksForProof(request) && !this.#adminStreams.has(request.socket)) {
+    if (isProofRequest(request) && !this.#adminStreams.has(request.socket)) {
       detach(this.#prover.answer(request, response, this.#address.port));
       return;
     }

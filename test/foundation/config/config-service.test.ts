@@ -308,7 +308,10 @@ test('a redacted secret cannot be sent on to another server', (t) => {
     { ...b, credential_url: 'https://evil.example/?***' },
     { ...b, credential_url: 'https://evil.example/' },
   ]) {
-    assert.throws(() => service.patch({ turn_servers: [entry] }), refusal(/turn_servers at 0 contains a redacted secret/));
+    assert.throws(
+      () => service.patch({ turn_servers: [entry] }),
+      refusal(/turn_servers at 0 contains a redacted secret/),
+    );
   }
 });
 

@@ -11,7 +11,11 @@ test('the page has every key, in order, with what the code does', () => {
   const rows = [...page.matchAll(/^\| `([a-z_]+)` \|.*\| (immediately|restart) \| (yes|no) \| (.+) \|$/gm)];
   assert.deepEqual(
     rows.map((row) => row.slice(1, 4)),
-    CONFIG_KEYS.map((key) => [key, LIVE_KEYS.has(key) ? 'immediately' : 'restart', PATCHABLE_KEYS.has(key) ? 'yes' : 'no']),
+    CONFIG_KEYS.map((key) => [
+      key,
+      LIVE_KEYS.has(key) ? 'immediately' : 'restart',
+      PATCHABLE_KEYS.has(key) ? 'yes' : 'no',
+    ]),
   );
 });
 

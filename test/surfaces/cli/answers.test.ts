@@ -112,7 +112,7 @@ test('a record that no other node stores is not published', async (t) => {
   const said = async (...given: Parameters<typeof answers>) =>
     /^published: +(.*)$/m.exec((await answered(t, answers(...given), 'serve', '80', '--aid', aid)).stdout)?.[1];
   assert.match((await said(false, 0)) ?? '', /^not yet: no other node stores it/);
-  assert.equal(await said(true, 0), 'yes, stored at this node, which the others use');
+  assert.equal(await said(true, 0), 'yes, stored at this node for all other nodes');
   assert.equal(await said(true, 2), 'yes, stored at 2 nodes');
   const { stdout } = await answered(t, answers(false, 0), 'publish', 'lang.translate', '--aid', aid);
   assert.match(stdout, /^Stored lang\.translate on this node/);

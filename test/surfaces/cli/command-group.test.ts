@@ -82,7 +82,7 @@ test('passes parsed values by name', async (t) => {
       '--limit <n>': integer('a number'),
       '--tag <name>': repeatable('a tag'),
       '--some <word...>': 'words',
-      '--access-token <secret>': accessToken('what is asked for'),
+      '--access-token <secret>': accessToken('a value'),
       '--no-relay': 'directly',
       '-y, --yes': 'do not ask',
       '--secret [secret]': 'given or asked for',

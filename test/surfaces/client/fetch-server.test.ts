@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { callerProof } from '../../../src/capabilities/calls/caller-proof.ts';
-import { answer, requestOf } from '../../../src/surfaces/client/fetch-server.ts';
+import { sendResponse, toRequest } from '../../../src/surfaces/client/fetch-server.ts';
 import { callServer } from '../../../src/surfaces/client/serve.ts';
 import { newIdentity } from '../../support/identities.ts';
 
@@ -18,8 +18,8 @@ async function serve(t: TestContext, app: (request: Request) => Response | Promi
   const server = createServer((incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.once('close', () => gone.abort());
-    Promise.resolve(app(requestOf(incoming, gone.signal)))
-      .then((response) => answer(outgoing, response))
+    Promise.resolve(app(toRequest(incoming, gone.signal)))
+      .then((response) => sendResponse(outgoing, response))
       .catch((error: unknown) => void failures.push(error))
       .finally(ended.resolve);
   });

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { connect } from '../../../src/surfaces/client/node.ts';
-import { patientFetch } from '../../../src/surfaces/client/patient-fetch.ts';
+import { unlimitedFetch } from '../../../src/surfaces/client/unlimited-fetch.ts';
 import { newIdentity } from '../../support/identities.ts';
 
 async function served(t: TestContext, listener: RequestListener): Promise<string> {
@@ -43,16 +43,16 @@ test('requests and responses are those of fetch', async (t) => {
       response.writeHead(201, 'Made').end(`${request.method} ${request.headers['content-length']} ${body}`);
     });
   });
-  const made = await patientFetch(url, { method: 'POST', body: 'text' });
+  const made = await unlimitedFetch(url, { method: 'POST', body: 'text' });
   assert.deepEqual([made.status, made.statusText, made.headers.getSetCookie()], [201, 'Made', ['a=1', 'b=2']]);
   assert.equal(await made.text(), 'POST 4 text');
-  const bytes = await patientFetch(url, { method: 'PUT', body: new Uint8Array([0x41, 0x42]) });
+  const bytes = await unlimitedFetch(url, { method: 'PUT', body: new Uint8Array([0x41, 0x42]) });
   assert.equal(await bytes.text(), 'PUT 2 AB');
   const stream = new Response('streamed').body;
-  assert.match(await (await patientFetch(url, { method: 'POST', body: stream })).text(), /^POST undefined streamed$/);
-  for (const path of ['/gzip', '/br']) assert.equal(await (await patientFetch(url + path, {})).text(), 'coded');
-  assert.equal((await patientFetch(`${url}/empty`, {})).body, null);
-  assert.equal((await patientFetch(`${url}/moved`, {})).status, 302);
+  assert.match(await (await unlimitedFetch(url, { method: 'POST', body: stream })).text(), /^POST undefined streamed$/);
+  for (const path of ['/gzip', '/br']) assert.equal(await (await unlimitedFetch(url + path, {})).text(), 'coded');
+  assert.equal((await unlimitedFetch(`${url}/empty`, {})).body, null);
+  assert.equal((await unlimitedFetch(`${url}/moved`, {})).status, 302);
 });
 
 test('a signal ends a request, and its response', async (t) => {
@@ -60,12 +60,12 @@ test('a signal ends a request, and its response', async (t) => {
     if (request.url === '/begun') response.write('first');
   });
   const waiting = new AbortController();
-  const waited = patientFetch(url, { signal: waiting.signal });
+  const waited = unlimitedFetch(url, { signal: waiting.signal });
   const reason = new Error('enough');
   waiting.abort(reason);
   await assert.rejects(waited, reason);
   const reading = new AbortController();
-  const { body } = await patientFetch(`${url}/begun`, { signal: reading.signal });
+  const { body } = await unlimitedFetch(`${url}/begun`, { signal: reading.signal });
   const reader = body?.getReader();
   assert.equal(Buffer.from((await reader?.read())?.value ?? []).toString(), 'first');
   const rest = reader?.read();
@@ -74,7 +74,7 @@ test('a signal ends a request, and its response', async (t) => {
 });
 
 test('where nobody answers, the error says so as that of fetch does', async () => {
-  await assert.rejects(patientFetch('http://127.0.0.1:1', {}), (error: unknown) => {
+  await assert.rejects(unlimitedFetch('http://127.0.0.1:1', {}), (error: unknown) => {
     assert.ok(error instanceof TypeError && error.cause instanceof Error);
     return Reflect.get(error.cause, 'code') === 'ECONNREFUSED';
   });

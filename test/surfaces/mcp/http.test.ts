@@ -121,7 +121,7 @@ test('text of others is fenced, attributed and marked; its hidden characters are
   const client = await connectClient(t, 'modern', `${world.url}/mcp/`);
   const found = await client.callTool({ name: 'svc_discover', arguments: { services: ['a.b'] } });
   assert.deepEqual(Object.keys(found.structuredContent ?? {}), ['untrusted', 'entries', 'pending']);
-  const shown = /who signed it\. It is data.*\n<(untrusted-[0-9a-f]{16})>\n(.*)\n<\/\1>\n\{"pending"/s.exec(
+  const shown = /which signed it\. It is data.*\n<(untrusted-[0-9a-f]{16})>\n(.*)\n<\/\1>\n\{"pending"/s.exec(
     textOf(found),
   );
   assert.deepEqual(JSON.parse(shown?.[2] ?? ''), { entries });

@@ -43,7 +43,7 @@ test('what assistants are told to call is there', () => {
 
 test('every error has a next step, also one of which nothing is said', () => {
   for (const code of Object.keys(ERRORS).filter(isErrorCode)) assert.match(nextStep(code), /^[A-Z].*\.$/s, code);
-  assert.equal(nextStep('cancelled'), 'Tell the user what happened.');
+  assert.equal(nextStep('cancelled'), 'Report the error to the user.');
 });
 
 test('a result stands in text and in structured content, and what waits beside foreign text outside of its fence', () => {
@@ -87,6 +87,6 @@ test('what is not found is said to be where such things are listed', () => {
   assert.match(told(noSuchAgent('aid1x')), /Next: svc_agents_list/);
   assert.match(told(new ClosedTunnels().missing('x')), /Next: svc_tunnel_list/);
   assert.match(told(new SvcError('not_found', { thing: 'group' })), /Next: group_list/);
-  assert.match(told(new SvcError('not_found')), /Next: List what there is first/);
+  assert.match(told(new SvcError('not_found')), /Next: List the existing items first/);
   assert.equal(new Set(THINGS.map((thing) => nextStep('not_found', thing))).size, THINGS.length);
 });

@@ -4,7 +4,11 @@ import { once } from 'node:events';
 import { type ClientRequest, createServer, type IncomingMessage, request as requestHttp } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { codeOf } from '../../../src/foundation/errors.ts';
-import { type Looked, lookInto, MAX_LOOKED_INTO_BYTES } from '../../../src/surfaces/origin/look.ts';
+import {
+  type InspectedRequest,
+  inspectRequest,
+  MAX_INSPECTED_BYTES,
+} from '../../../src/surfaces/origin/inspect-request.ts';
 
 const CHUNKED = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
 const NAMES = JSON.stringify({
@@ -14,7 +18,7 @@ const NAMES = JSON.stringify({
 const CARD = '{"jsonrpc":"2.0","id":1,"method":"GetExtendedAgentCard"}';
 const OTHER = '{"method":"SendMessage","params":[{}]}';
 
-interface Seen extends Looked {
+interface Seen extends InspectedRequest {
   readonly request: IncomingMessage;
 }
 
@@ -23,7 +27,7 @@ async function looking(t: TestContext) {
   const waiting: ((seen: Seen | Error) => void)[] = [];
   const server = createServer((request, response) => {
     response.on('error', () => {});
-    lookInto(request).then(
+    inspectRequest(request).then(
       (looked) => waiting.shift()?.({ ...looked, request }),
       (error: unknown) => waiting.shift()?.(error instanceof Error ? error : new Error('none')),
     );
@@ -97,14 +101,14 @@ test('what is something else goes on before its end, and as it came', async (t) 
 
 test('what is too long goes on, and as it came', async (t) => {
   const begin = await looking(t);
-  const long = `{"pushNotification":"${'x'.repeat(MAX_LOOKED_INTO_BYTES)}`;
+  const long = `{"pushNotification":"${'x'.repeat(MAX_INSPECTED_BYTES)}`;
   const { client, seen } = begin(CHUNKED);
   client.write(long);
   const { body, request } = await seen();
   assert.equal(body, null);
   client.end('"}');
   assert.equal(await textOf(request), `${long}"}`);
-  const known = begin({ 'content-type': 'application/json', 'content-length': String(MAX_LOOKED_INTO_BYTES + 1) });
+  const known = begin({ 'content-type': 'application/json', 'content-length': String(MAX_INSPECTED_BYTES + 1) });
   known.client.flushHeaders();
   assert.equal((await known.seen()).body, null);
   for (const type of ['application/x-ndjson', 'application/grpc', 'text/plain']) {

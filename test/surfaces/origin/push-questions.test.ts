@@ -7,12 +7,12 @@ import { SendMessageRequest, TaskPushNotificationConfig } from '@a2a-js/sdk';
 import { JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client';
 import { LegacyJsonRpcTransport, LegacyRestTransport } from '@a2a-js/sdk/compat/v0_3/client';
 import {
-  bodilessQuestion,
   isPushPath,
-  mayBePushQuestion,
-  pushQuestion,
+  mayBeWebhookCall,
+  parseWebhookRequest,
+  webhookRequestByPath,
   withWebhooks,
-} from '../../../src/surfaces/origin/push-questions.ts';
+} from '../../../src/surfaces/origin/webhook-requests.ts';
 
 const HOOK = 'http://127.0.0.1:3000/hook';
 
@@ -83,10 +83,10 @@ test('a webhook is found where a message names one, and nowhere else', async () 
   for (const [dialect, client] of Object.entries(await clients(fetchImpl))) {
     for (const taskId of ['', 'task-1']) {
       await client.sendMessage(sending(taskId)).catch(() => {});
-      const question = pushQuestion(last().request, last().body);
+      const question = parseWebhookRequest(last().request, last().body);
       const purpose = taskId === '' ? null : JSON.stringify(['task-1', 'c1']);
       assert.deepEqual(question, { kind: 'names', isAnswered: false, purpose }, dialect);
-      assert.ok(isPushPath(last().request) || mayBePushQuestion(last().body), dialect);
+      assert.ok(isPushPath(last().request) || mayBeWebhookCall(last().body), dialect);
       const { found, after } = changed(last());
       assert.deepEqual(found, [HOOK], dialect);
       assert.ok(after.includes(`my webhook is ${HOOK}`), dialect);
@@ -101,14 +101,14 @@ test('configurations are found when they are made, shown and taken back', async 
   for (const [dialect, client] of Object.entries(await clients(fetchImpl))) {
     const config = TaskPushNotificationConfig.fromJSON({ ...CONFIG, taskId: 'task-1' });
     await client.createTaskPushNotificationConfig(config).catch(() => {});
-    const made = pushQuestion(last().request, last().body);
+    const made = parseWebhookRequest(last().request, last().body);
     assert.equal(made?.kind, 'names', dialect);
     assert.deepEqual(made, { kind: 'names', isAnswered: true, purpose: JSON.stringify(['task-1', 'c1']) }, dialect);
     assert.deepEqual(changed(last()).found, [HOOK], dialect);
 
     const question = () => {
       const { request, body } = last();
-      return body === '' ? bodilessQuestion(request) : pushQuestion(request, body);
+      return body === '' ? webhookRequestByPath(request) : parseWebhookRequest(request, body);
     };
     await client.getTaskPushNotificationConfig(asked).catch(() => {});
     const shows = last();
@@ -132,18 +132,18 @@ test('configurations are found when they are made, shown and taken back', async 
 test('others are not looked at', () => {
   const json = { 'content-type': 'application/json', 'content-length': '10' };
   assert.ok(!isPushPath(requestOf('POST', '/rpc', json)));
-  assert.ok(!mayBePushQuestion('{"method":"SendMessage","params":{"configuration":{}}}'));
+  assert.ok(!mayBeWebhookCall('{"method":"SendMessage","params":{"configuration":{}}}'));
   const call = (method: string) => JSON.stringify({ method, params: { pushNotificationConfig: { url: HOOK } } });
   const request = requestOf('POST', '/mcp', json);
-  assert.equal(pushQuestion(request, call('tools/call')), null);
-  assert.equal(pushQuestion(request, '{"pushNotification": nothing'), null);
+  assert.equal(parseWebhookRequest(request, call('tools/call')), null);
+  assert.equal(parseWebhookRequest(request, '{"pushNotification": nothing'), null);
   for (const url of ['/v1/message:send', '/v1/tasks/1/pushNotificationConfigs'])
-    assert.equal(pushQuestion(requestOf('POST', url, json), `"${'\\"'.repeat(9)}`), null, 'no JSON');
-  assert.equal(bodilessQuestion(requestOf('GET', '/tasks/1', {})), null);
+    assert.equal(parseWebhookRequest(requestOf('POST', url, json), `"${'\\"'.repeat(9)}`), null, 'no JSON');
+  assert.equal(webhookRequestByPath(requestOf('GET', '/tasks/1', {})), null);
   const batch = `[${call('tasks/pushNotificationConfig/set')},${call('tools/call')}]`;
-  assert.equal(pushQuestion(request, batch)?.kind, 'names');
+  assert.equal(parseWebhookRequest(request, batch)?.kind, 'names');
   const escaped = call('message/send').replace('push', '\\u0070ush');
-  assert.equal(pushQuestion(request, escaped)?.kind, 'names');
+  assert.equal(parseWebhookRequest(request, escaped)?.kind, 'names');
   assert.equal(
     withWebhooks(escaped, () => 'x'),
     escaped.replace(HOOK, 'x'),
@@ -153,7 +153,7 @@ test('others are not looked at', () => {
 test('a purpose is as long as two ids', () => {
   const purposeOf = (taskId: string) => {
     const body = JSON.stringify({ method: 'CreateTaskPushNotificationConfig', params: { taskId, id: 'c', url: HOOK } });
-    const question = pushQuestion(requestOf('POST', '/rpc', {}), body);
+    const question = parseWebhookRequest(requestOf('POST', '/rpc', {}), body);
     assert.ok(question?.kind === 'names');
     return question.purpose;
   };

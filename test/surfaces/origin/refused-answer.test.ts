@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
-import { whenRefused } from '../../../src/surfaces/origin/refused-answer.ts';
+import { onRefused } from '../../../src/surfaces/origin/refusals.ts';
 
 const ERROR = '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"é no such task"}}';
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"error":"none"}}';
@@ -14,7 +14,7 @@ const STREAM_TYPE = 'text/event-stream; charset=utf-8';
 async function found(type: string, text: string, { status = 200, size = text.length } = {}) {
   const body = new IncomingMessage(new Socket());
   let refused = 0;
-  whenRefused({ status, statusText: '', headers: ['Content-Type', type], body, release: () => {} }, () => refused++);
+  onRefused({ status, statusText: '', headers: ['Content-Type', type], body, release: () => {} }, () => refused++);
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += size) body.push(bytes.subarray(at, at + size));
   body.push(null);

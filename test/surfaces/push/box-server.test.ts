@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { Server } from 'node:net';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { boxServers } from '../../../src/surfaces/push/box-server.ts';
+import { webhookUrlServers } from '../../../src/surfaces/push/webhook-url-server.ts';
 
 test('a connection that cannot be taken, as where files run out, ends no daemon', async (t) => {
   const listening = t.mock.method(Server.prototype, 'listen');
-  const listener = await boxServers({ log: silentLog })(0, () => 'unknown');
+  const listener = await webhookUrlServers({ log: silentLog })(0, () => 'unknown');
   t.after(() => listener.close());
   const server = listening.mock.calls[0]?.this;
   assert.ok(server instanceof Server);

@@ -1,6 +1,6 @@
 /** `svc serve`: makes a local service reachable in one step: creates an agent, binds the service, and publishes it. */
 import { SvcError } from '../../../foundation/errors.ts';
-import { refuseToReplace, replacedService } from '../../standing-service.ts';
+import { replacedService, replacementRequired } from '../../replace-service.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -81,7 +81,7 @@ export async function confirmReplacement(
   if (bound === null || agreed) return bound;
   const question = `${aid} is bound to ${bound}. Replace it while the new service is served?`;
   if (context.interactive && (await promptYes(context.io, safeText(question)))) return bound;
-  throw refuseToReplace(aid, bound, 'say --replace');
+  throw replacementRequired(aid, bound, 'say --replace');
 }
 
 async function start(context: CliContext, where: string, options: Serving): Promise<Started> {

@@ -1,22 +1,22 @@
 /**
- * Which requests of A2A speak of webhooks, in 1.0 and in 0.3, over JSON-RPC and HTTP+JSON: those that name one, those that
- * are answered with one, and those that take one back.
+ * Recognizes A2A requests about webhooks, in 1.0 and in 0.3, over JSON-RPC and HTTP+JSON: requests that register a
+ * webhook, requests whose response contains one, and requests that delete one.
  */
 import type { IncomingMessage } from 'node:http';
 import { isObject, memberOf, readJson } from '../../foundation/json.ts';
 import { withTexts } from './json-texts.ts';
 
-/** Longest purpose that is remembered, characters: two ids. */
+/** Longest stored purpose, characters: two IDs. */
 const MAX_PURPOSE_CHARS = 512;
 
-/** Methods of JSON-RPC that send a message, with which a webhook may go. */
+/** JSON-RPC methods that send a message, which may register a webhook. */
 const SENDING: ReadonlySet<unknown> = new Set([
   'SendMessage',
   'SendStreamingMessage',
   'message/send',
   'message/stream',
 ]);
-/** Methods that are about the configuration with a webhook in it. */
+/** Methods for configurations with a webhook. */
 const CONFIGURING: ReadonlySet<unknown> = new Set([
   'CreateTaskPushNotificationConfig',
   'GetTaskPushNotificationConfig',
@@ -25,7 +25,7 @@ const CONFIGURING: ReadonlySet<unknown> = new Set([
   'tasks/pushNotificationConfig/get',
   'tasks/pushNotificationConfig/list',
 ]);
-/** Methods that take a configuration back, and those that show it before. */
+/** Methods that delete a configuration, and the methods that show it first. */
 const DELETING: ReadonlyMap<unknown, string> = new Map([
   ['DeleteTaskPushNotificationConfig', 'GetTaskPushNotificationConfig'],
   ['tasks/pushNotificationConfig/delete', 'tasks/pushNotificationConfig/get'],
@@ -33,49 +33,52 @@ const DELETING: ReadonlyMap<unknown, string> = new Map([
 
 const SENDING_PATH = /\/message(?::|%3A)(?:send|stream)$/i;
 const CONFIG_PATH = /\/tasks\/([^/]+)\/pushNotificationConfigs(?:\/[^/]+)?$/;
-/** What leads to the address of a webhook, below the parameters of a call or in the body of HTTP+JSON. */
+/** Member names on the path to a webhook URL, in the parameters of a call or in the body of HTTP+JSON. */
 const STEP = /^(?:config|configuration|(?:task_?)?push_?notification(?:_?config)?)$/i;
 const ADDRESS = /^(?:(?:config|configuration|(?:task_?)?push_?notification(?:_?config)?)\/)*url$/i;
-/** Stands in every request that speaks of webhooks and does not say so by its path; letters may be escaped. */
+/** Occurs in every request about webhooks that its path does not identify. Letters may be escaped. */
 const HINT = /otification|\\u00[4-7]/i;
 
-/** What a request is about. */
-export type PushQuestion =
-  /** It may name webhooks. `isAnswered`: the answer names them too. `purpose`: of which task and configuration, if that is known. */
+/** The subject of a request. */
+export type WebhookRequest =
+  /**
+   * It may register webhooks. `isAnswered`: the response contains them too. `purpose`: task and configuration, if
+   * known.
+   */
   | { readonly kind: 'names'; readonly isAnswered: boolean; readonly purpose: string | null }
   | { readonly kind: 'asks' }
-  /** `before`: the body of the same request that shows what is taken back; null where it has none. */
+  /** `before`: the body of the same request that shows the webhook first; null if it has no body. */
   | { readonly kind: 'takesBack'; readonly before: string | null };
 
 function barePath({ url = '' }: IncomingMessage): string {
   return url.split('?', 1)[0] ?? '';
 }
 
-/** True for the paths of HTTP+JSON whose bodies may name a webhook, whatever stands in them. */
+/** True for HTTP+JSON paths whose bodies always may contain a webhook. */
 export function isPushPath(request: IncomingMessage): boolean {
   const path = barePath(request);
   return SENDING_PATH.test(path) || CONFIG_PATH.test(path);
 }
 
-/** True for what may be a call of JSON-RPC about webhooks, and for little else. */
-export function mayBePushQuestion(text: string): boolean {
+/** True for possible JSON-RPC calls about webhooks, with few false positives. */
+export function mayBeWebhookCall(text: string): boolean {
   return HINT.test(text);
 }
 
-/** What a request without a body to look into is about; null for nothing of this. */
-export function bodilessQuestion(request: IncomingMessage): PushQuestion | null {
+/** The subject of a request without a body. Null if it is not about webhooks. */
+export function webhookRequestByPath(request: IncomingMessage): WebhookRequest | null {
   if (!CONFIG_PATH.test(barePath(request))) return null;
   if (request.method === 'GET') return { kind: 'asks' };
   return request.method === 'DELETE' ? { kind: 'takesBack', before: null } : null;
 }
 
-/** What a request with a body is about; null for nothing of this. */
-export function pushQuestion(request: IncomingMessage, text: string): PushQuestion | null {
+/** The subject of a request with a body. Null if it is not about webhooks. */
+export function parseWebhookRequest(request: IncomingMessage, text: string): WebhookRequest | null {
   const path = barePath(request);
   const [, task] = CONFIG_PATH.exec(path) ?? [];
-  if (task === undefined && !mayBePushQuestion(text)) return null;
+  if (task === undefined && !mayBeWebhookCall(text)) return null;
   const document = readJson(text);
-  // What is no JSON names nothing, and has no end of texts that could be looked through in time.
+  // Text that is not JSON contains no webhook, and searching it could take long.
   if (document === undefined) return null;
   if (SENDING_PATH.test(path)) return { kind: 'names', isAnswered: false, purpose: purposeOf(document) };
   if (task !== undefined) return { kind: 'names', isAnswered: true, purpose: purposeOf(document, task) };
@@ -89,7 +92,7 @@ export function pushQuestion(request: IncomingMessage, text: string): PushQuesti
   return { kind: 'names', isAnswered, purpose: known.length === 1 ? purposeOf(known[0]?.['params']) : null };
 }
 
-/** Which task and configuration parameters are about, as one text; null for a task that begins, and for overlong ids. */
+/** Task and configuration of parameters as one text. Null for a new task, and if the IDs are too long. */
 function purposeOf(params: unknown, task = taskOf(params)): string | null {
   if (task === null) return null;
   const purpose = JSON.stringify([task, memberOf(configOf(params), 'id') ?? null]);
@@ -101,14 +104,14 @@ function taskOf(params: unknown): string | null {
   return ids.find((id) => typeof id === 'string' && id !== '')?.toString() ?? null;
 }
 
-/** The configuration in parameters: the innermost of those that stand in one another. */
+/** The innermost configuration in parameters. */
 function configOf(params: unknown): unknown {
   const [, inner] =
     Object.entries(isObject(params) ? params : {}).find(([name, value]) => STEP.test(name) && isObject(value)) ?? [];
   return inner === undefined ? params : configOf(inner);
 }
 
-/** Changes the addresses of webhooks that a request names. @param change null leaves one */
+/** Replaces the webhook URLs in a request. @param change returns null to keep a URL */
 export function withWebhooks(text: string, change: (address: string) => string | null): string {
   return withTexts(text, (path, value) => {
     const place = path.replace(/^\[\]\//, '').replace(/^params\//, '');

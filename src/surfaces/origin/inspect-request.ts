@@ -1,43 +1,43 @@
 /**
- * What a request at a local address asks, as far as this daemon has a part in it. Bodies that may say so are read first;
- * those that turn out to be something else go on as they come.
+ * Finds out what a request at a local address needs from this daemon. Bodies that may be relevant are buffered. Other
+ * bodies are streamed.
  */
 
 import type { IncomingMessage } from 'node:http';
 import { isJsonType } from '../../capabilities/calls/headers.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
-import { asksForCard, type CardQuestion, isCardCall } from './cards.ts';
+import { type CardRequestKind, isCardCall, isCardRequest } from './cards.ts';
 import { isFirstValueOver } from './json-texts.ts';
-import { isPushPath, mayBePushQuestion } from './push-questions.ts';
+import { isPushPath, mayBeWebhookCall } from './webhook-requests.ts';
 
-/** Largest request that is looked into, bytes: a larger one goes on as it comes. */
-export const MAX_LOOKED_INTO_BYTES: number = 4 * 1024 * 1024;
+/** Largest body that is inspected, bytes. Larger ones are streamed. */
+export const MAX_INSPECTED_BYTES: number = 4 * 1024 * 1024;
 
-export interface Looked {
-  /** How a card is asked for; null where none is. */
-  readonly question: CardQuestion | null;
-  /** The body where it has been read; null where it goes on as it comes. */
+export interface InspectedRequest {
+  /** How a card is requested, or null. */
+  readonly question: CardRequestKind | null;
+  /** The buffered body. Null if it is streamed. */
   readonly body: Buffer | null;
 }
 
-/** @throws SvcError `cancelled` where the request breaks off */
-export async function lookInto(request: IncomingMessage): Promise<Looked> {
-  if (asksForCard(request)) return { question: 'document', body: null };
+/** @throws SvcError `cancelled` if the request is aborted */
+export async function inspectRequest(request: IncomingMessage): Promise<InspectedRequest> {
+  if (isCardRequest(request)) return { question: 'document', body: null };
   const body = mayAsk(request) ? await collect(request) : null;
   return { question: body !== null && isCardCall(body) ? 'call' : null, body };
 }
 
-/** True where only the body can say what a request asks. */
+/** True if only the body identifies the request. */
 function mayAsk({ method, headers }: IncomingMessage): boolean {
   const { 'content-type': type, 'content-length': length = '0', 'transfer-encoding': chunked } = headers;
   if (method !== 'POST' || !isJsonType(type)) return false;
-  return chunked !== undefined || (Number(length) > 0 && Number(length) <= MAX_LOOKED_INTO_BYTES);
+  return chunked !== undefined || (Number(length) > 0 && Number(length) <= MAX_INSPECTED_BYTES);
 }
 
 /**
- * The whole body; null, and the request as if nobody had read of it, where it is too long, or where nobody knows how long
- * it is and its first value is nothing of this: more may come when the other side has answered that one.
+ * The complete body. Null if it is too long, or if its length is unknown and its first value is irrelevant; then the
+ * read bytes are put back, because the client may send more only after a response.
  */
 function collect(request: IncomingMessage): Promise<Buffer | null> {
   let isWanted = request.headers['transfer-encoding'] === undefined || isPushPath(request);
@@ -50,7 +50,7 @@ function collect(request: IncomingMessage): Promise<Buffer | null> {
     bytes += chunk.length;
     const isDecided = !isWanted && isOver(chunk);
     if (isDecided) isWanted = mayBeQuestion(Buffer.concat(chunks));
-    if ((isWanted || !isDecided) && bytes <= MAX_LOOKED_INTO_BYTES) return;
+    if ((isWanted || !isDecided) && bytes <= MAX_INSPECTED_BYTES) return;
     leave();
     request.pause();
     for (const one of chunks.toReversed()) request.unshift(one);
@@ -69,5 +69,5 @@ function collect(request: IncomingMessage): Promise<Buffer | null> {
 }
 
 function mayBeQuestion(body: Buffer): boolean {
-  return isCardCall(body) || mayBePushQuestion(body.toString('utf8'));
+  return isCardCall(body) || mayBeWebhookCall(body.toString('utf8'));
 }

@@ -1,4 +1,4 @@
-/** Whether a program may take the place of the service that an agent is bound to. */
+/** Decides whether a program may replace the present service of an agent. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
@@ -8,17 +8,17 @@ import { provenService } from './proven-caller.ts';
 
 type Bound = Promise<{ readonly service_tcp: string }>;
 
-/** What this needs of a client of the daemon. */
+/** The required operations of the daemon. */
 interface Agents {
   agentGet(input: { readonly aid: string }): Bound;
   agentCallerKey(input: { readonly aid: string }): Promise<{ readonly caller_key_hex: string }>;
   agentPatch(input: { readonly aid: string; readonly service_tcp: string; readonly temporary: boolean }): Bound;
 }
 
-/** How long a program of this machine may take to prove itself, milliseconds. */
+/** Deadline for the proof of a local program, milliseconds. */
 const PROOF_MS = 2_000;
 
-/** True if a program answers there and proves that it is the one that was bound; also if it does not answer in time. */
+/** True if the bound program responds with a valid proof, or does not respond in time. */
 async function isRunning({ hostname, port }: URL, key: Uint8Array): Promise<boolean> {
   const challenge = randomBytes(CHALLENGE_BYTES).toString('hex');
   const signal = AbortSignal.timeout(PROOF_MS);
@@ -42,7 +42,7 @@ async function isRunning({ hostname, port }: URL, key: Uint8Array): Promise<bool
   }
 }
 
-/** True where it belongs to a program that proved itself and is gone: it was killed before it could unbind itself. */
+/** True if the binding is of a proven program that was killed before it could unbind itself. */
 async function isLeftOver(api: Agents, aid: string, service: string): Promise<boolean> {
   const prefix = provenService('');
   const url = service.startsWith(prefix) ? URL.parse(`http://${service.slice(prefix.length)}`) : null;
@@ -52,9 +52,8 @@ async function isLeftOver(api: Agents, aid: string, service: string): Promise<bo
 }
 
 /**
- * The service that a new one would replace; null where there is none. What a killed program has left behind is unbound
- * first.
- * @param service what is to be bound; undefined where it is not known yet
+ * The service that a new one would replace, or null. A binding of a killed program is removed first.
+ * @param service the new service; undefined if not known yet
  */
 export async function replacedService(api: Agents, aid: string, service?: string): Promise<string | null> {
   const { service_tcp: bound } = await api.agentGet({ aid });
@@ -64,10 +63,10 @@ export async function replacedService(api: Agents, aid: string, service?: string
   return before === '' || before === service ? null : before;
 }
 
-/** @param how what to do to replace it: `--replace` */
-export function refuseToReplace(aid: string, bound: string, how: string): SvcError {
+/** @param how instruction for a replacement, such as `--replace` */
+export function replacementRequired(aid: string, bound: string, how: string): SvcError {
   return new SvcError('wrong_state', {
-    message: `${aid} is bound to ${bound}. To replace it until the new service ends, ${how}.`,
+    message: `${aid} is bound to ${bound}. To replace it while the new service runs, ${how}.`,
     details: { service_tcp: bound },
   });
 }

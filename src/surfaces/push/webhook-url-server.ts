@@ -1,6 +1,6 @@
 /**
- * Takes the notifications that servers of this machine post for webhooks elsewhere: on a port of 127.0.0.1, at addresses
- * that nobody guesses. Answered with 202 once a notification is durable.
+ * Receives notifications that local servers post for remote webhooks, on a port of 127.0.0.1 at unguessable URLs.
+ * Responds with 202 once a notification is on disk.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -19,14 +19,14 @@ import { hostOf } from '../rest/host.ts';
 import { readBytes } from '../rest/json-body.ts';
 
 const HOST = '127.0.0.1';
-/** Connections at once. */
+/** Largest number of connections. */
 const MAX_CONNECTIONS = 256;
-/** Milliseconds for a request to be whole. */
+/** Deadline for a complete request, milliseconds. */
 const REQUEST_MS = 30_000;
-/** Seconds after which a server may try again. */
+/** Retry-After for a server, seconds. */
 const RETRY_AFTER_S = 5;
 
-/** @throws SvcError `forbidden_host`, `forbidden_origin`: pages of browsers leave nothing here */
+/** @throws SvcError `forbidden_host`, `forbidden_origin`: pages in browsers cannot post here */
 function checkSender({ headers }: IncomingMessage): void {
   const host = hostOf(headers.host ?? '');
   if (host === null || !isLoopbackHost(host)) throw new SvcError('forbidden_host');
@@ -35,8 +35,8 @@ function checkSender({ headers }: IncomingMessage): void {
 
 const STATUS: Readonly<Record<Left, number>> = { kept: 202, unknown: 404, limited: 429, full: 503 };
 
-/** Serves mailboxes. */
-export function boxServers({ log }: { readonly log: Log }): ServeBoxes {
+/** Serves webhook URLs. */
+export function webhookUrlServers({ log }: { readonly log: Log }): ServeBoxes {
   return async (port, leave) => {
     const server = createServer({
       insecureHTTPParser: false,
@@ -47,8 +47,8 @@ export function boxServers({ log }: { readonly log: Log }): ServeBoxes {
     server.maxConnections = MAX_CONNECTIONS;
     server.on('request', (request, response) => detach(answer(request, response, leave, log)));
     await listen(server, port);
-    // Where files run out, connections cannot be taken for a while.
-    server.on('error', (error) => log.warn({ error: error.message }, 'the port of mailboxes failed'));
+    // Without free file descriptors no connection can be accepted.
+    server.on('error', (error) => log.warn({ error: error.message }, 'the port for notifications failed'));
     return listenerOf(server);
   };
 }
@@ -59,7 +59,7 @@ async function listen(server: Server, port: number): Promise<void> {
     await listening(server);
   } catch (cause) {
     throw new SvcError('port_in_use', {
-      message: `Port ${port} of ${HOST} ${portTrouble(cause)}: servers leave notifications there.`,
+      message: `Port ${port} of ${HOST} ${portTrouble(cause)}. It receives notifications of local servers.`,
       details: { port },
       cause,
     });
@@ -99,8 +99,8 @@ async function answer(
     response.end();
   } catch (error) {
     if (response.destroyed || request.destroyed) return void response.destroy();
-    const { status, code } = shownError(error, (err) => log.error({ err }, 'a notification could not be kept'));
-    // What is left of the body is not read.
+    const { status, code } = shownError(error, (err) => log.error({ err }, 'a notification could not be stored'));
+    // The rest of the body is not read.
     response.shouldKeepAlive = false;
     response.statusCode = status;
     response.setHeader('content-type', 'application/json');

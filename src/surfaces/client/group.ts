@@ -1,35 +1,35 @@
-/** A room of many: what is said in it, and what comes. */
+/** A group for programs: write entries and read new ones. */
 import { fromBase64 } from '../../foundation/bytes.ts';
 import type { CallOptions } from '../../operations/client.ts';
 import type { SvcApi } from './api.ts';
-import { lookAgain } from './hints.ts';
+import { rerunAfterEvents } from './event-loop.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
 import { base64Of } from './text.ts';
 
 export interface RoomOptions {
-  /** The agent here that is in the room, by AID or label; the only one where it is left out. */
+  /** AID or label of the local member. Optional if there is only one. */
   readonly as?: string;
 }
 
-/** What somebody said in a room. */
-export interface SaidEntry {
+/** An entry of a group. */
+export interface GroupMessage {
   readonly id: string;
-  /** Its place in the copy of this node. */
+  /** Its position in the copy of this node. */
   readonly seq: number;
-  /** AID of who said it, proven by its signature. */
+  /** AID of the author, verified by its signature. */
   readonly author: string;
-  /** `msg`, `file`, or a kind of somebody's own. */
+  /** `msg`, `file`, or a custom kind. */
   readonly kind: string;
-  /** The body as text; as it came, from somebody else. */
+  /** The body as text, written by the author. */
   readonly text: string;
   readonly at: Date;
-  /** Says something in answer to it. */
+  /** Writes an answer to this entry. */
   reply(text: string): Promise<void>;
 }
 
 export interface EntriesOptions {
-  /** Only entries behind this place; where it is left out, those that were not read yet. */
+  /** Only entries after this position. Default: unread entries. */
   readonly after?: number;
   /** Ends the iteration. */
   readonly signal?: AbortSignal;
@@ -48,38 +48,38 @@ export class Room {
     this.#as = as;
   }
 
-  /** Says something. @throws SvcError what the daemon answers, such as `not_member` */
+  /** Writes a message. @throws SvcError errors of the daemon, such as `not_member` */
   async say(text: string): Promise<void> {
     await this.#append(text);
   }
 
-  /** Who is in the room. @throws SvcError what the daemon answers */
+  /** The members of the group. @throws SvcError errors of the daemon */
   async members(): Promise<readonly { readonly aid: string; readonly role: string }[]> {
     const { members } = await this.#api.groupMembers(await this.#names());
     return members;
   }
 
-  /** Invites an agent, by its AID. @throws SvcError what the daemon answers */
+  /** Invites an agent by AID. @throws SvcError errors of the daemon */
   async invite(aid: string): Promise<void> {
     await this.#api.groupInvite({ ...(await this.#names()), target_aid: aid });
   }
 
-  /** A line that lets in who has it. @throws SvcError what the daemon answers */
+  /** The invitation link. Anyone with the link can join. @throws SvcError errors of the daemon */
   async link(): Promise<string> {
     const { link } = await this.#api.groupGetLink(await this.#names());
     return link;
   }
 
   /**
-   * What others say, oldest first, and then what comes. An entry counts as read when the next one is asked for; one whose
-   * handling threw, or during which the program ended, comes again.
-   * @throws SvcError what the daemon answers
+   * Entries of other members, oldest first, then new ones. An entry is marked as read when the next one is requested.
+   * If the handler throws or the program ends, the entry is delivered again.
+   * @throws SvcError errors of the daemon
    */
-  async *entries({ after, signal }: EntriesOptions = {}): AsyncGenerator<SaidEntry, void> {
+  async *entries({ after, signal }: EntriesOptions = {}): AsyncGenerator<GroupMessage, void> {
     const api = this.#api;
     const { aid, group_id } = await this.#names();
     let seen = after ?? (await api.groupHead({ aid, group_id })).read_cursor;
-    const read = async function* (room: Room, call: CallOptions): AsyncGenerator<SaidEntry, void> {
+    const read = async function* (room: Room, call: CallOptions): AsyncGenerator<GroupMessage, void> {
       for (;;) {
         const page = await api.groupRead({ aid, group_id, after_seq: seen }, call);
         for (const { seq, entry_id: id, author, kind, at, body = '', retracted } of page.entries) {
@@ -95,7 +95,7 @@ export class Room {
         if (!page.has_more) return;
       }
     };
-    yield* lookAgain({ api, client: this.#client, aid, types: 'group.unread,group.mentioned', signal }, (call) =>
+    yield* rerunAfterEvents({ api, client: this.#client, aid, types: 'group.unread,group.mentioned', signal }, (call) =>
       read(this, call),
     );
   }

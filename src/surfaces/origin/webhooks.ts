@@ -1,6 +1,6 @@
 /**
- * Webhooks at a local address: in what a program sends, the address of its webhook becomes one that the agent's server can
- * call; in what it gets back, that becomes its own again. See docs/push.md.
+ * Webhooks at a local address: requests get a URL that the agent's server can call in place of the local webhook URL,
+ * and responses get the local one back. See docs/push.md.
  */
 import type { IncomingMessage } from 'node:http';
 import { headerOf, isJsonType, type RawHeaders } from '../../capabilities/calls/headers.ts';
@@ -12,21 +12,21 @@ import { SvcError } from '../../foundation/errors.ts';
 import { readJson } from '../../foundation/json.ts';
 import { readBytes } from '../rest/json-body.ts';
 import type { RemoteCaller, Reshaped } from '../rest/remote-call.ts';
-import { askedForCard, withBody } from './cards.ts';
+import { cardRequestHeaders, withBody } from './cards.ts';
 import { withTexts } from './json-texts.ts';
-import { bodilessQuestion, type PushQuestion, pushQuestion, withWebhooks } from './push-questions.ts';
-import { isErrorAnswer, whenRefused } from './refused-answer.ts';
+import { isErrorAnswer, onRefused } from './refusals.ts';
+import { parseWebhookRequest, type WebhookRequest, webhookRequestByPath, withWebhooks } from './webhook-requests.ts';
 
-/** Largest answer with configurations in it, bytes. */
+/** Largest response with configurations, bytes. */
 const MAX_CONFIG_ANSWER_BYTES: number = 2 * 1024 * 1024;
 
 export type PushRegistry = Pick<Webhooks, 'register' | 'behind' | 'end'>;
 
-/** A request as the agent gets it, and what becomes of its answer. */
-export interface PushStep {
-  /** The body in place of the one that came; null where that one, or none, is sent. */
+/** A request for the agent, and the handling of its response. */
+export interface WebhookHandling {
+  /** The replacement body. Null to send the original one, or none. */
   readonly body: Buffer | null;
-  /** The answer is looked into, so it has to come as it is. */
+  /** The response is inspected, so it must not be encoded. */
   readonly isRead: boolean;
   readonly reshape: (answer: CallAnswer) => Promise<Reshaped | null>;
 }
@@ -36,25 +36,25 @@ export interface PushParts {
   readonly caller: RemoteCaller;
   readonly origin: PushOrigin;
   readonly isBrowser: boolean;
-  /** The headers that go to the agent. */
+  /** The headers for the agent. */
   readonly headers: RawHeaders;
   readonly signal: AbortSignal;
 }
 
 /**
- * What webhooks ask of a request; null where it has nothing to do with them.
- * @param body what was read of it; null where nothing was
- * @throws SvcError as `Webhooks.register`; `forbidden_origin` for pages of browsers
+ * The webhook handling of a request. Null if it is not about webhooks.
+ * @param body the buffered body, or null
+ * @throws SvcError as `Webhooks.register`; `forbidden_origin` for pages in browsers
  */
-export async function pushStep(
+export async function handleWebhooks(
   request: IncomingMessage,
   body: Buffer | null,
   parts: PushParts,
-): Promise<PushStep | null> {
+): Promise<WebhookHandling | null> {
   const text = body?.toString('utf8') ?? '';
-  const question = body === null ? bodilessQuestion(request) : pushQuestion(request, text);
+  const question = body === null ? webhookRequestByPath(request) : parseWebhookRequest(request, text);
   if (question?.kind === 'names') return await naming(text, question, parts);
-  // Nor does a page learn where webhooks of programs here are, which no agent is told, or end them.
+  // Pages must not read the URLs of local webhooks, or delete them.
   if (parts.isBrowser) return null;
   switch (question?.kind) {
     case 'asks':
@@ -68,16 +68,16 @@ export async function pushStep(
 
 async function naming(
   text: string,
-  { isAnswered, purpose }: PushQuestion & { readonly kind: 'names' },
+  { isAnswered, purpose }: WebhookRequest & { readonly kind: 'names' },
   parts: PushParts,
-): Promise<PushStep> {
+): Promise<WebhookHandling> {
   const { registry, origin, isBrowser, signal } = parts;
   const named = new Set<string>();
   withWebhooks(text, (address) => {
     if (ownWebhook(address) !== null) named.add(address);
     return null;
   });
-  // A page of the agent would have this machine post what the agent likes to whatever listens here.
+  // A page of the agent could otherwise make this machine post to any local port.
   if (isBrowser && named.size > 0) throw new SvcError('forbidden_origin');
   const places = new Map<string, string>();
   const fresh: string[] = [];
@@ -95,19 +95,19 @@ async function naming(
   const reshape = async (answer: CallAnswer): Promise<Reshaped | null> => {
     const reshaped = isShown ? await withOwnWebhooks(answer, parts) : null;
     if (reshaped === null) {
-      if (fresh.length > 0) whenRefused(answer, withdraw);
+      if (fresh.length > 0) onRefused(answer, withdraw);
     } else if (isRefused(answer, reshaped)) withdraw();
     return reshaped;
   };
   return { body, isRead: isShown || fresh.length > 0, reshape };
 }
 
-/** True where a server did not take what it was told. */
+/** True if a server rejected a request. */
 function isRefused({ status }: CallAnswer, reshaped: Reshaped | null): boolean {
   return status >= 400 || (reshaped !== null && isErrorAnswer(reshaped.body.toString('utf8')));
 }
 
-/** It may have ended meanwhile: with the local address, or by hand. */
+/** The webhook may have been deleted since then. */
 function endIfThere(registry: PushRegistry, name: string): void {
   try {
     registry.end(name);
@@ -116,14 +116,14 @@ function endIfThere(registry: PushRegistry, name: string): void {
   }
 }
 
-/** The text of an answer that holds JSON; null for any other, which is untouched then. */
+/** The JSON text of a response. Null for other responses, which stay unread. */
 async function jsonOf({ status, headers, body }: CallAnswer): Promise<string | null> {
   const type = headerOf(headers, 'content-type');
   if (!isJsonType(type) || status === 204 || status === 205 || status >= 300) return null;
   return (await readBytes(body, MAX_CONFIG_ANSWER_BYTES)).toString('utf8');
 }
 
-/** An answer in which the webhooks have their own addresses; null where it holds none. */
+/** A response with the local webhook URLs. Null if it contains none. */
 async function withOwnWebhooks(answer: CallAnswer, { registry, origin }: PushParts): Promise<Reshaped | null> {
   const text = await jsonOf(answer);
   if (text === null) return null;
@@ -132,8 +132,8 @@ async function withOwnWebhooks(answer: CallAnswer, { registry, origin }: PushPar
   return withBody(answer.headers, own);
 }
 
-/** Asks which webhook it is that a program takes back, and ends it once the server has let go of it. */
-async function takingBack(request: IncomingMessage, before: string | null, parts: PushParts): Promise<PushStep> {
+/** Finds the webhook that a program deletes, and ends it after the server deleted it. */
+async function takingBack(request: IncomingMessage, before: string | null, parts: PushParts): Promise<WebhookHandling> {
   const { registry } = parts;
   const names = await namesIn(request, before, parts);
   const reshape = async (answer: CallAnswer): Promise<Reshaped | null> => {
@@ -149,7 +149,7 @@ async function namesIn({ url = '/' }: IncomingMessage, before: string | null, pa
   const { registry, caller, origin, headers, signal } = parts;
   const { localAid, remoteAid, accessToken } = origin;
   const body = before === null ? null : Buffer.from(before);
-  const asked = { method: before === null ? 'GET' : 'POST', path: url, headers: askedForCard(headers), body };
+  const asked = { method: before === null ? 'GET' : 'POST', path: url, headers: cardRequestHeaders(headers), body };
   const answer = await caller.request(localAid, remoteAid, { ...asked, accessToken, signal });
   const json = await jsonOf(answer);
   answer.body.destroy();

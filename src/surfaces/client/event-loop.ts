@@ -1,15 +1,15 @@
-/** Events of an agent as a bell: somebody looks again whenever it rings. */
+/** Runs a query again after each event. */
 import type { CallOptions } from '../../operations/client.ts';
 import { followEvents } from '../../operations/event-client.ts';
 import type { SvcApi } from './api.ts';
 import type { DaemonOptions } from './place.ts';
 
 /**
- * Runs `look` now and after each event of the given kinds, and gives what it finds. Nothing that comes between a look
- * and the wait for the next event is missed: the wait begins where the log of events stood before the look.
- * @throws SvcError what the daemon answers; ends without one where the signal says so
+ * Runs `look` now and after each event of the given types, and yields its results. Events between a run and the next
+ * wait are not missed: the wait starts at the position of the event log before the run.
+ * @throws SvcError errors of the daemon. Ends without an error if the signal aborts
  */
-export async function* lookAgain<T>(
+export async function* rerunAfterEvents<T>(
   {
     api,
     client,

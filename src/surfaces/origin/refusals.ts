@@ -1,26 +1,26 @@
 /**
- * Whether a server did not take what it was told. HTTP says so by its status, JSON-RPC in an answer with status 200, which
- * may be long, or a stream of events: it is looked at while it goes by.
+ * Detects whether a server rejected a request. HTTP has a status for that. JSON-RPC has status 200, possibly with a
+ * long response or an event stream, which is inspected while it passes.
  */
 import { createParser } from 'eventsource-parser';
 import { headerOf, isEventStream, isJsonType } from '../../capabilities/calls/headers.ts';
 import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
 import { isObject, readJson } from '../../foundation/json.ts';
 
-/** Longest error that is looked at, bytes, and characters of an event: a longer answer is a result. */
+/** Longest error, bytes, or characters of an event. A longer response is a result. */
 const MAX_REFUSAL_BYTES: number = 64 * 1024;
 
-/** True for an answer of JSON-RPC that is an error. */
+/** True for a JSON-RPC error response. */
 export function isErrorAnswer(text: string): boolean {
   const answer = readJson(text);
   return isObject(answer) && answer['error'] !== undefined && answer['result'] === undefined;
 }
 
 /**
- * Calls `refused` where an answer turns out to be an error, which for a stream its first event says; it goes by as it is.
- * Whoever hands it on has to resume it.
+ * Calls `refused` if a response is an error; for a stream its first event decides. The response passes unchanged, and
+ * its consumer must resume it.
  */
-export function whenRefused({ status, headers, body }: CallAnswer, refused: () => void): void {
+export function onRefused({ status, headers, body }: CallAnswer, refused: () => void): void {
   if (status >= 400) return refused();
   const type = headerOf(headers, 'content-type');
   const isStream = isEventStream(type);
@@ -48,6 +48,6 @@ export function whenRefused({ status, headers, body }: CallAnswer, refused: () =
     text += part;
     if (text.length > MAX_REFUSAL_BYTES) leave();
   };
-  // Before anybody else reads it, so that no chunk is missed.
+  // Attached before any other reader, so that no chunk is missed.
   body.pause().on('data', take).once('end', ended);
 }

@@ -1,6 +1,6 @@
 /**
- * `fetch` without the time limits of Node's own, which ends a request that has no response within 300 seconds and a
- * response that is silent for as long. Only the signal ends a request here; see docs/time-limits.md.
+ * `fetch` without Node's time limits, which end a request after 300 seconds without a response and a response after 300
+ * seconds of silence. Here only the signal ends a request; see docs/time-limits.md.
  */
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request as plainRequest } from 'node:http';
@@ -21,12 +21,12 @@ const DECODERS: Readonly<Record<string, () => Duplex>> = {
   zstd: createZstdDecompress,
 };
 
-/** Connections that are kept do not keep the program alive. */
+/** Pooled connections do not keep the program running. */
 const AGENT = new Agent({ keepAlive: true });
 
 type Init = NonNullable<ConstructorParameters<typeof Request>[1]>;
 
-/** The body as `fetch` gives it: without its content codings. One that is not known leaves the bytes as they are. */
+/** Decodes the content codings of a body, as `fetch` does. An unknown coding leaves the bytes unchanged. */
 function bodyOf(incoming: IncomingMessage): Readable {
   const codings = (incoming.headers['content-encoding'] ?? '').split(',').map((one) => one.trim().toLowerCase());
   const known = codings.filter((one) => one !== '' && one !== 'identity').map((one) => DECODERS[one]);
@@ -35,7 +35,7 @@ function bodyOf(incoming: IncomingMessage): Readable {
     if (make === undefined) return incoming;
     const decoder = make();
     const source = body;
-    // A failure destroys the decoder, whose reader hears of it.
+    // A failure destroys the decoder, and its reader receives the error.
     detach(pipeline(source, decoder).catch(() => {}));
     body = decoder;
   }
@@ -53,10 +53,10 @@ function responseOf(incoming: IncomingMessage, method: string): Response {
 }
 
 /**
- * Redirects are not followed. Rejects as `fetch` does: with the reason of the signal, or a TypeError with the cause.
- * @param through makes the connections of plain HTTP
+ * Does not follow redirects. Rejects like `fetch`: with the reason of the signal, or a TypeError with a cause.
+ * @param through makes plain HTTP connections
  */
-export async function patientFetch(url: string | URL, init: Init, through: Agent = AGENT): Promise<Response> {
+export async function unlimitedFetch(url: string | URL, init: Init, through: Agent = AGENT): Promise<Response> {
   const request = new Request(url, { ...init, duplex: 'half' });
   const { signal, method } = request;
   const { protocol } = new URL(request.url);
@@ -74,7 +74,7 @@ export async function patientFetch(url: string | URL, init: Init, through: Agent
     signal.addEventListener('abort', stop, { once: true });
     outgoing.once('close', () => signal.removeEventListener('abort', stop));
     const answered = once(outgoing, 'response');
-    // What fails after the response has begun is the affair of its reader.
+    // Errors after the head are reported to the reader of the body.
     outgoing.on('error', () => {});
     if (whole !== null || request.body === null) outgoing.end(whole ?? undefined);
     else detach(pipeline(Readable.fromWeb(request.body), outgoing).catch(() => {}));
