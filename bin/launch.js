@@ -1,12 +1,11 @@
-// Runs on any Node, so that an old one gets a clear word instead of a syntax error: CommonJS, and no
-// syntax younger than import(). It starts the program from dist/, which a package brings along and a
-// checkout builds where its sources are newer.
+// Starts a program from dist/. A package contains dist/, and a checkout builds it if the sources are newer. This file
+// is CommonJS without syntax newer than import(), so that an old Node prints a clear message instead of a syntax error.
 var fs = require('fs');
 var path = require('path');
 var url = require('url');
 
 var root = path.join(__dirname, '..');
-/** The oldest version that the package names: major and minor. */
+/** The oldest supported version: major and minor. */
 var needed = require('../package.json').engines.node.replace('>=', '');
 
 function isOld(version) {
@@ -15,8 +14,8 @@ function isOld(version) {
   return given[0] < wanted[0] || (given[0] === wanted[0] && given[1] < wanted[1]);
 }
 
-/** Node 24 calls its SQLite experimental at every start: a word for whoever chose it, not for users of svcd. */
-function keepQuietAboutSqlite() {
+/** Node 24 warns at every start that its SQLite is experimental. svcd's users did not choose it. */
+function silenceSqliteWarning() {
   var emit = process.emitWarning;
   process.emitWarning = function (warning, type) {
     if (type !== 'ExperimentalWarning' || String(warning).indexOf('SQLite') === -1) emit.apply(process, arguments);
@@ -34,10 +33,10 @@ function cacheBelowHome() {
 }
 
 /**
- * Keeps compiled code from one start to the next: beside the program, or where that may not be written, with what else
- * programs of this user keep. Where neither may be, each start compiles.
+ * Caches compiled code between starts: beside the program, or in the user's cache directory if that is not writable. If
+ * neither is writable, each start compiles.
  */
-function keepCompiled() {
+function enableCompileCache() {
   var nodeModule = require('module');
   var kept = nodeModule.enableCompileCache(path.join(root, 'dist', '.compiled'));
   if (kept.status !== nodeModule.constants.compileCacheStatus.FAILED) return;
@@ -45,12 +44,12 @@ function keepCompiled() {
   if (home !== null) nodeModule.enableCompileCache(path.join(home, 'svcd'));
 }
 
-/** SIGUSR1 would open Node's debugger on a local port, to every user of this machine. */
-function keepDebuggerClosed() {
+/** SIGUSR1 would open Node's debugger on a local port, for every user of this machine. */
+function disableDebuggerSignal() {
   process.on('SIGUSR1', function () {});
 }
 
-/** When a file, or something in a folder, was last changed: milliseconds since 1970, and 0 where it is not there. */
+/** The last change of a file or of anything in a folder, milliseconds since 1970. 0 if it does not exist. */
 function changedAt(name) {
   var stat = fs.statSync(name, { throwIfNoEntry: false });
   if (stat === undefined) return 0;
@@ -60,7 +59,7 @@ function changedAt(name) {
   }, stat.mtimeMs);
 }
 
-/** Whether a checkout has changed since dist/ was built. */
+/** True if a checkout has changed since dist/ was built. */
 function isStale() {
   var built = changedAt(path.join(root, 'dist', 'built'));
   return [
@@ -75,17 +74,20 @@ function isStale() {
   });
 }
 
-/** Builds dist/ of a checkout, and returns whether it could. Standard output may belong to a protocol. */
+/**
+ * Builds dist/ of a checkout. Returns false on failure. Prints to standard error, because standard output may carry a
+ * protocol.
+ */
 function build() {
   var started = Date.now();
-  process.stderr.write('svcd: building, as the sources have changed …');
+  process.stderr.write('svcd: the sources have changed, building …');
   var done = require('child_process').spawnSync(
     process.execPath,
     [path.join(root, 'tools', 'build.ts'), '--checkout'],
     { cwd: root, encoding: 'utf8' },
   );
   if (done.status === 0) process.stderr.write(' done in ' + ((Date.now() - started) / 1000).toFixed(1) + ' s\n');
-  else process.stderr.write(' that failed, so the sources run as they are, which starts slower\n' + done.stderr);
+  else process.stderr.write(' failed. Running the sources directly, which starts slower.\n' + done.stderr);
   return done.status === 0;
 }
 
@@ -99,16 +101,16 @@ module.exports = function launch(source, compiled) {
     process.stderr.write(
       'svcd needs Node ' +
         needed +
-        ' or newer; this is Node ' +
+        ' or newer. This is Node ' +
         process.versions.node +
         '.\n' +
-        'Install a current Node, or use a checkout: "npm ci && npm start" brings its own.\n',
+        'Install a current Node, or use a checkout: "npm ci && npm start" installs one.\n',
     );
     process.exit(1);
   }
-  keepDebuggerClosed();
-  keepQuietAboutSqlite();
-  keepCompiled();
+  disableDebuggerSignal();
+  silenceSqliteWarning();
+  enableCompileCache();
   var isCheckout = fs.existsSync(path.join(root, 'src'));
   var runs =
     isCheckout && isStale() && !build() ? path.join('src', source + '.ts') : path.join('dist', compiled + '.js');

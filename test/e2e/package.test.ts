@@ -77,7 +77,7 @@ test('the package installs globally from its tarball, and works with the oldest 
     assert.equal(said.code, 1, version);
     assert.match(
       said.stderr,
-      new RegExp(`^svcd needs Node 24\\.11 or newer; this is Node ${version.replaceAll('.', '\\.')}\\.\n`),
+      new RegExp(`^svcd needs Node 24\\.11 or newer\\. This is Node ${version.replaceAll('.', '\\.')}\\.\n`),
     );
     assert.equal(said.stderr.split('\n').length, 3, 'two lines, no stack');
   }

@@ -38,7 +38,7 @@ test('a package that is not allowed and a missing root are found', () => {
   assert.equal(inBrowser({}).length, 1);
 });
 
-test('a global of Node is found in code, and not in comments and strings', () => {
+test('Node globals are found in code, but not in comments and strings', () => {
   const used = [
     'export const a = Buffer.from(x);',
     'const env = process.env;',
@@ -70,7 +70,7 @@ test('imports that break the layers or do not resolve, and cycles, are found', (
   assert.deepEqual(cycles(graph), ['cycle: src/foundation/x.ts → src/network/y.ts → src/foundation/x.ts']);
 });
 
-test('a promise that a function gives up is found, a call that gives none is not', () => {
+test('a discarded promise is found, a discarded synchronous call is not', () => {
   const found = (text: string) => discardedPromises(moduleGraph({ 'src/a.ts': text }));
   for (const text of [
     'server.on("x", (request) => void this.#serve(request));\n',
@@ -87,7 +87,7 @@ test('a promise that a function gives up is found, a call that gives none is not
     assert.deepEqual(found(text), [], text);
 });
 
-test('code that may take the last error listener of a stream away is found', () => {
+test('code that may remove the last error listener of a stream is found', () => {
   const found = (text: string, file = 'src/a.ts') => lostErrorListeners(moduleGraph({ [file]: text }));
   for (const text of [
     "source.off('end', ended).off('error', broken);\n",

@@ -7,7 +7,7 @@ function source(path: string, text: string) {
   return { path: `src/${path}`, text };
 }
 
-/** What is found in made-up files, each a name and its text. */
+/** Findings in made-up files, given by name and text. */
 function found(files: Readonly<Record<string, string>>, page = ''): string[] {
   const sources = Object.entries(files).map(([path, text]) => source(path, text));
   return findings(sources, [{ path: 'docs/page.md', text: page }]);
@@ -19,7 +19,7 @@ function onlyFinding(files: Readonly<Record<string, string>>, page = ''): string
   return one;
 }
 
-test('finds a number that two files state under similar names', () => {
+test('finds a number that two files define under similar names', () => {
   const owner = '/** Longest label, characters. */\nexport const MAX_LABEL_CHARS = 64;\n';
   for (const copy of [
     'const MAX_LABEL_CHARS = 64;\n',
@@ -45,13 +45,13 @@ test('allows other values, units and bounds, and computed constants', () => {
     assert.deepEqual(found({ 'a.ts': `${owner}const VERSION = 1;\n`, 'b.ts': other }), [], other);
 });
 
-test('finds a pattern that two files state, as a literal or as text', () => {
+test('finds a pattern that two files define, as a literal or as text', () => {
   const files = { 'a.ts': 'const ID = /^[0-9a-f]{64}$/;\n', 'b.ts': "const NAME_PATTERN = '^[0-9a-f]{64}$';\n" };
   assert.match(onlyFinding(files), /ID \(src\/a\.ts\), NAME_PATTERN \(src\/b\.ts\)/);
   assert.deepEqual(found({ 'a.ts': files['a.ts'], 'b.ts': 'const ID = /^[0-9a-f]{32}$/;\n' }), []);
 });
 
-test('finds a list that two files state, as a list or as a type, in any order', () => {
+test('finds a list that two files define, as a list or as a type, in any order', () => {
   const owner = "export const STATES = ['idle', 'busy', 'gone'] as const;\n";
   for (const copy of ["type State = 'busy' | 'idle' | 'gone';\n", "x(['gone', 'busy', 'idle'])"])
     assert.match(onlyFinding({ 'a.ts': owner, 'b.ts': copy }), /^one list .*src\/a\.ts and src\/b\.ts/);
@@ -59,7 +59,7 @@ test('finds a list that two files state, as a list or as a type, in any order', 
     assert.deepEqual(found({ 'a.ts': owner, 'b.ts': other }), [], other);
 });
 
-test('finds bounds of schemas without a name', () => {
+test('finds schema bounds that are bare numbers', () => {
   for (const bound of ['maxLength: 64', 'maximum: 2 * 1024', 'maxItems: 0x10', 'minimum: -7'])
     assert.match(onlyFinding({ 'a.ts': `Type.String({ ${bound} });\n` }), new RegExp(`^a limit .*src/a\\.ts`), bound);
   for (const bound of ['minLength: 1', 'minimum: -1', 'maximum: MAX_PORT', 'maximum: 2 * MAX_PARTS'])

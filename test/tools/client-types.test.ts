@@ -4,7 +4,7 @@ import { Type } from 'typebox';
 import { operations } from '../../src/operations/index.ts';
 import { apiText, typeText } from '../../tools/bundle/client-types.ts';
 
-test('schemas as TypeScript says them', () => {
+test('converts schemas to TypeScript', () => {
   for (const [schema, text] of [
     [Type.String({ pattern: 'x' }), 'string'],
     [Type.Integer(), 'number'],

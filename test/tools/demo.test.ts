@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('a reader of the demonstration that has seen enough leaves no daemons and no keys behind', async (t) => {
+test('the demo cleans up if its reader closes the pipe', async (t) => {
   const TMPDIR = temporaryDirectory(t);
   const child = spawn(process.execPath, [join(import.meta.dirname, '../../tools/demo.ts')], {
     stdio: ['ignore', 'pipe', 'inherit'],

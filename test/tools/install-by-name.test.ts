@@ -8,7 +8,7 @@ test('no page, command or hint installs svcd from a registry by its name while t
   if (RELEASE_KEYS.length > 0) return;
   const byName =
     /\b(?:npm (?:install|i|add|exec)|npx|bunx|pnpm (?:add|dlx)|yarn (?:global )?add)(?: -\S+)* svcd(?![\w-])/;
-  // Records of decisions tell of other programs' ways.
+  // Decisions mention commands of other programs.
   const files = globSync([
     'README.md',
     'CONTRIBUTING.md',

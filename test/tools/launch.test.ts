@@ -12,7 +12,7 @@ writeFileSync('dist/cli/main.js', readFileSync('src/cli/main.ts', 'utf8').replac
 writeFileSync('dist/built', '');
 `;
 
-/** A checkout with a program that says what of it runs. */
+/** A checkout with a program that prints whether its sources or its bundle run. */
 class Checkout {
   readonly #root: string;
 
@@ -34,13 +34,13 @@ class Checkout {
     rmSync(join(this.#root, name), { recursive: true });
   }
 
-  /** Dates what was built back: a file that is written in the same millisecond is not newer. */
+  /** Backdates a file, because a file written in the same millisecond is not newer. */
   age(name: string): void {
     const before = new Date(Date.now() - 10_000);
     utimesSync(join(this.#root, name), before, before);
   }
 
-  /** What the program prints, and what is said before it. */
+  /** Runs the program. Returns its output, and the first message of the launcher. */
   run(): readonly [string, string] {
     const code = "require('./bin/launch.js')('cli/main', 'cli/main')";
     const { stdout, stderr } = spawnSync(process.execPath, ['-e', code], { cwd: this.#root, encoding: 'utf8' });
@@ -48,9 +48,9 @@ class Checkout {
   }
 }
 
-const DONE = 'svcd: building, as the sources have changed … done in n s';
+const DONE = 'svcd: the sources have changed, building … done in n s';
 
-test('a checkout builds what its sources are newer than, once', (t) => {
+test('a checkout builds once if its sources are newer', (t) => {
   const checkout = new Checkout(t);
   assert.deepEqual(checkout.run(), ['bundle', DONE]);
   assert.deepEqual(checkout.run(), ['bundle', '']);
@@ -60,7 +60,7 @@ test('a checkout builds what its sources are newer than, once', (t) => {
   assert.deepEqual(checkout.run(), ['newer bundle', '']);
 });
 
-test('what was taken out of the sources counts as a change of them', (t) => {
+test('removing a source file triggers a build', (t) => {
   const checkout = new Checkout(t);
   checkout.write('src/other.ts', '');
   checkout.run();
@@ -70,15 +70,15 @@ test('what was taken out of the sources counts as a change of them', (t) => {
   assert.deepEqual(checkout.run(), ['bundle', DONE]);
 });
 
-test('a checkout that cannot build runs its sources, and says why that is slower', (t) => {
+test('a checkout that cannot build runs its sources and reports that', (t) => {
   const checkout = new Checkout(t);
   checkout.write('tools/build.ts', "throw new Error('no bundler here')");
-  const [printed, said] = checkout.run();
+  const [printed, reported] = checkout.run();
   assert.equal(printed, 'sources');
-  assert.match(said, /building, .* that failed, so the sources run as they are, which starts slower/);
+  assert.match(reported, /building … failed. Running the sources directly/);
 });
 
-test('a package has no sources, and builds nothing', (t) => {
+test('a package without sources builds nothing', (t) => {
   const checkout = new Checkout(t);
   checkout.run();
   checkout.age('dist/built');

@@ -21,7 +21,7 @@ const WAIT_MS =
 const OTHER = 5;
 `;
 
-test('finds top-level numbers whose name says that they are limits', () => {
+test('finds top-level numbers with names of limits', () => {
   assert.deepEqual(constantsIn(SOURCE).filter(isLimit), [
     { name: 'MAX_MUTE', source: '3', meaning: '', isExported: false },
     { name: 'MAX_THING_BYTES', source: '64 * 1024', meaning: 'Longest thing, over two lines.', isExported: true },
@@ -68,7 +68,7 @@ test('shows a number in the unit of its name', () => {
   for (const [name, value, text] of cases) assert.equal(withUnit(name, value), text, `${name} ${value}`);
 });
 
-test('docs/limits.md is what the sources say', () => {
+test('docs/limits.md is up to date', () => {
   const { status, stderr } = spawnSync(process.execPath, ['tools/limits-doc.ts', '--check'], { encoding: 'utf8' });
   assert.equal(status, 0, stderr);
 });

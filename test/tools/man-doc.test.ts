@@ -5,13 +5,13 @@ import { clientProgram, svcdProgram } from '../../tools/command-tree.ts';
 import { manPage, PAGES, roff } from '../../tools/man-doc.ts';
 import { commandsOf } from '../support/command-tree.ts';
 
-test('text is no instruction to the formatter', () => {
+test('text is escaped for roff', () => {
   assert.equal(roff('a\\b --c'), 'a\\eb \\-\\-c');
   assert.equal(roff(".x\n'y"), "\\&.x\n\\&'y");
   assert.equal(roff('aid1…'), 'aid1\\[u2026]');
 });
 
-test('the pages have every command and every option of it, and npm installs them', async () => {
+test('the pages contain every command and option, and npm installs them', async () => {
   const { man } = JSON.parse(readFileSync('package.json', 'utf8')) as { man: string[] };
   assert.deepEqual(
     man,

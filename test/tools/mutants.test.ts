@@ -7,12 +7,12 @@ import { applyMutant, type Mutant, mutantsOf } from '../../tools/mutation/genera
 import { Judge } from '../../tools/mutation/judge.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** What each mutant of a line would be. */
+/** The mutants of a line. */
 function planted(source: string): string[] {
   return mutantsOf('x.ts', source).map((mutant) => `${mutant.kind}: ${applyMutant(source, mutant)}`);
 }
 
-test('turns operators, but not those that join texts', () => {
+test('inverts operators, but not string concatenation', () => {
   assert.deepEqual(planted('x = a === b'), ['operator: x = a !== b']);
   assert.deepEqual(planted('x = (a) <= b'), ['operator: x = (a) < b']);
   assert.deepEqual(planted('x = a + b'), ['operator: x = a - b']);
@@ -21,18 +21,18 @@ test('turns operators, but not those that join texts', () => {
   assert.deepEqual(planted("x = 'a' + b + `c`"), []);
 });
 
-test('takes conditions out', () => {
+test('removes conditions', () => {
   assert.deepEqual(planted('if (a) b = c;'), ['condition: if (true) b = c;', 'condition: if (false) b = c;']);
   assert.deepEqual(planted('x = a ? b : c'), ['condition: x = true ? b : c', 'condition: x = false ? b : c']);
 });
 
-test('takes calls out that stand alone, with what waits for them', () => {
+test('removes call statements, with their await', () => {
   assert.deepEqual(planted('f();'), ['call: ;']);
   assert.deepEqual(planted('await f();'), ['call: ;']);
   assert.deepEqual(planted('x = f();'), []);
 });
 
-test('returns what the type allows, and nothing where none is declared', () => {
+test('returns a value of the declared type, or undefined without one', () => {
   const body = (type: string) =>
     planted(`function f()${type} { return g; }`).map((text) => text.slice('return: function f()'.length));
   assert.deepEqual(body(''), [' { return undefined }']);
@@ -48,7 +48,7 @@ test('returns what the type allows, and nothing where none is declared', () => {
   ]);
 });
 
-test('turns booleans and changes limits', () => {
+test('inverts booleans and changes limits', () => {
   assert.deepEqual(planted('x = { a: true }'), ['boolean: x = { a: false }']);
   assert.deepEqual(planted('const MAX_A = 2 * 3;'), ['limit: const MAX_A = 2 * 3 + 1;']);
   assert.deepEqual(planted('x = a < 7'), ['operator: x = a <= 7', 'limit: x = a < 8']);
@@ -60,7 +60,7 @@ test('turns booleans and changes limits', () => {
   assert.deepEqual(planted('const NONE = new Uint8Array(8);'), []);
 });
 
-test('leaves types, log lines, error texts and time constants alone', () => {
+test('does not mutate types, log lines, error texts and time constants', () => {
   assert.deepEqual(planted('interface A { b: true } let c: false | 1 = d as true;'), []);
   assert.deepEqual(planted('this.#deps.log.warn(a ? b : c);'), []);
   assert.deepEqual(planted('x = new TypeError(a ? b : c)'), []);
@@ -68,13 +68,13 @@ test('leaves types, log lines, error texts and time constants alone', () => {
   assert.deepEqual(planted('timer.unref();'), []);
 });
 
-test('says where a mutant is, and refuses what is no TypeScript', () => {
+test('reports the position of a mutant, and rejects invalid TypeScript', () => {
   const [mutant] = mutantsOf('src/a/b.ts', '/** Über */\n\nif (\n  a\n) b();\n');
   assert.deepEqual([mutant?.file, mutant?.line, mutant?.before, mutant?.after], ['src/a/b.ts', 4, 'a', 'true']);
   assert.throws(() => mutantsOf('x.ts', 'if if'), /x\.ts/);
 });
 
-test('a seed chooses the same mutants again, each once', () => {
+test('a seed always selects the same distinct mutants', () => {
   const all = Array.from({ length: 50 }, (_, i) => i);
   const chosen = sample(all, 20, 1);
   assert.deepEqual(sample(all, 20, 1), chosen);
@@ -86,7 +86,7 @@ test('a seed chooses the same mutants again, each once', () => {
   );
 });
 
-test('counts by folder; a mutant that hangs is noticed', () => {
+test('counts by folder, and counts hanging mutants as noticed', () => {
   const [mutant] = mutantsOf('src/a/b.ts', 'f();');
   assert.ok(mutant);
   const results = (['noticed', 'hung', 'unnoticed', 'unnoticed'] as const).map((verdict) => ({ mutant, verdict }));

@@ -8,7 +8,7 @@ import type { Declaration } from '../../src/operations/operation.ts';
 import { responseExample, restPage, sharedExamples, typeText } from '../../tools/rest-doc.ts';
 import { jsonText } from '../../tools/rest-examples.ts';
 
-test('docs/reference/rest.md is what the operations table says', () => {
+test('docs/reference/rest.md is up to date', () => {
   const page = readFileSync(new URL('../../docs/reference/rest.md', import.meta.url), 'utf8');
   assert.ok(page === restPage(), 'run "npm run docs"');
 });
@@ -22,7 +22,7 @@ test('every operation and every error code is on the page', () => {
   assert.ok(!page.includes('[object Object]') && !page.includes('undefined'));
 });
 
-test('a type is told in a few words', () => {
+test('describes types in a few words', () => {
   assert.equal(typeText({ type: 'array', items: { type: 'string', format: 'aid' } }), 'list of AID');
   assert.equal(typeText({ anyOf: [{ type: 'string', format: 'date-time' }, { type: 'null' }] }), 'timestamp or null');
   assert.equal(typeText({ const: 'ok' }), '`ok`');
@@ -40,7 +40,7 @@ test('every example of a response matches the schema of its operation', () => {
   for (const [name, schema, example] of sharedExamples()) assert.deepEqual(Compile(schema).Errors(example), [], name);
 });
 
-test('an example is shown as the JSON that it is', () => {
+test('shows examples as JSON', () => {
   const value = {
     a: [{ b: 'x'.repeat(60), c: ['y'.repeat(60), 1] }],
     d: {},

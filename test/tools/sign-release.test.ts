@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const TOOL = 'tools/sign-release.ts';
 
-test('a release that the tool has signed is taken by a build that pins its key', async (t) => {
+test('a build that pins the key accepts a release signed by the tool', async (t) => {
   const directory = temporaryDirectory(t);
   const keyFile = join(directory, 'release-key.pem');
   const key = (await runOk(process.execPath, [TOOL, '--new', keyFile])).trim();
@@ -29,7 +29,7 @@ test('a release that the tool has signed is taken by a build that pins its key',
   assert.match(releaseProblem(release, svcd, []) ?? '', /not signed with a release key/);
 });
 
-test('every pinned key is one that can verify', () => {
+test('every pinned key is a valid public key', () => {
   for (const key of RELEASE_KEYS) {
     const bytes = fromHex(key);
     assert.ok(bytes !== null && isUsablePublicKey(bytes) && key === key.toLowerCase(), key);

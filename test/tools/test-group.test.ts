@@ -19,13 +19,13 @@ function isAlive(pid: number): boolean {
   }
 }
 
-test('what hangs is killed at the limit with what it started, and what is left behind at the end', {
+test('processes over the time limit are killed with their children, and remaining processes at the end', {
   skip: POSIX,
 }, async (t) => {
   const directory = temporaryDirectory(t);
   const program = join(directory, 'program.mjs');
   const pids = join(directory, 'pids');
-  // One child hangs and has a child of its own, which holds the output; another is only left behind.
+  // One child hangs and has a child that holds the output. Another child outlives the program.
   writeFileSync(
     program,
     `import { spawn } from 'node:child_process';
@@ -49,13 +49,13 @@ test('what hangs is killed at the limit with what it started, and what is left b
     onKilled: (command) => killed.push(command),
   });
   assert.equal(code, 7);
-  assert.ok(killed.length >= 1, 'what was killed is said');
+  assert.ok(killed.length >= 1, 'killed processes are reported');
   for (const pid of readFileSync(pids, 'utf8').split(' ').map(Number)) {
-    await eventually(`${pid} is gone`, () => !isAlive(pid));
+    await eventually(`${pid} has exited`, () => !isAlive(pid));
   }
 });
 
-test('skipped tests are named by what they lack', async () => {
+test('skipped tests are grouped by reason', async () => {
   async function* events() {
     yield { type: 'test:pass', data: { name: 'one', skip: 'needs wrk: apt-get install wrk' } };
     yield { type: 'test:pass', data: { name: 'two' } };

@@ -5,7 +5,7 @@ import { operations } from '../../../src/operations/index.ts';
 import { type Declaration, isOpen } from '../../../src/operations/operation.ts';
 import { dataModule } from '../../../tools/bundle/declarations.ts';
 
-test('the table of the bundled commands says of every operation what a client reads of it', async () => {
+test('the table of the bundled commands has everything that a client reads', async () => {
   const url = `data:text/javascript,${encodeURIComponent(dataModule(operations))}`;
   const { operations: data }: { operations: Record<string, Declaration> } = await import(url);
   const table: Readonly<Record<string, Declaration>> = operations;

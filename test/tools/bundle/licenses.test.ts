@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { licensesOf } from '../../../tools/bundle/licenses.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** A module of a package that says this of itself. */
+/** Creates a module of a package with this manifest. */
 function moduleOf(
   t: TestContext,
   manifest: Readonly<Record<string, unknown>> & { readonly name: string },
@@ -18,7 +18,7 @@ function moduleOf(
   return join(folder, 'lib', 'index.js');
 }
 
-test('each package with its text, or with its author where it brings none; ours and what is made are left out', (t) => {
+test('lists each package with its license text or its author, without own and generated modules', (t) => {
   const text = licensesOf([
     moduleOf(t, { name: '@some/one', license: 'MIT' }, { LICENSE: 'Do what you like.\n' }),
     moduleOf(t, { name: 'other', license: 'ISC', author: { name: 'Ann' } }),
