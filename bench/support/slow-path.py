@@ -1,8 +1,8 @@
 """A network path between two network namespaces: `slow-path.py <pid> <one-way ms> <loss>`.
 
-Joins this namespace (10.9.0.1) and that of the process (10.9.0.2) by two tun devices, and holds each
-packet for a fixed time; from a SIGUSR1 on, the given part of all packets (0 to 1) is lost, by a
-seeded choice. Prints "ready" when both ends are up. Needs neither netem nor root, only `unshare -Urn`.
+Connects this namespace (10.9.0.1) and the namespace of the process (10.9.0.2) with two tun devices, and delays each
+packet. After SIGUSR1 it drops the given share of packets (0 to 1), chosen with a fixed seed. Prints "ready" when both
+ends are up. Needs `unshare -Urn`, but neither netem nor root.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ TUNSETIFF = 0x400454CA
 IFF_TUN_NO_PI = 0x1001
 CLONE_NEWNET = 0x40000000
 MTU = 1500
-# Long enough that only the given loss happens.
+# Large enough that queues drop nothing.
 QUEUE_PACKETS = 100_000
 BURST = 64
 
