@@ -25,10 +25,10 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
     await panel.go(`agents/${called}`, 'anna');
     await page.getByRole('button', { name: 'Allow… zoe' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Allow zoe' }).click();
-    await page.getByRole('button', { name: 'Keep out zoe' }).waitFor();
+    await page.getByRole('button', { name: 'Deny zoe' }).waitFor();
     assert.match(JSON.stringify(await code()), /no_inbound/);
     await panel.check('a caller is let in');
-    await page.getByRole('button', { name: 'Keep out zoe' }).click();
+    await page.getByRole('button', { name: 'Deny zoe' }).click();
     await page.getByRole('button', { name: 'Allow… zoe' }).waitFor();
     assert.match(JSON.stringify(await code()), /access_denied/);
   });
@@ -52,12 +52,12 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
     await page.keyboard.press('Escape');
     await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor();
     await page.keyboard.press('?');
-    await page.getByLabel('Single letters act as keys').uncheck();
+    await page.getByLabel('Single-letter shortcuts').uncheck();
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
     await page.keyboard.press('n');
     assert.match(page.url(), /#\/agents/);
-    await page.getByRole('button', { name: 'Keyboard' }).click();
-    await page.getByLabel('Single letters act as keys').check();
+    await page.getByRole('button', { name: 'Keyboard shortcuts' }).click();
+    await page.getByLabel('Single-letter shortcuts').check();
     await panel.check('the list of keys');
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   });
@@ -65,7 +65,7 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
   await t.test('an agent gets another name, and two writers of the address book lose nothing', async () => {
     await panel.go('node/book', 'Node');
     await page.getByRole('button', { name: 'Change zoe' }).click();
-    await page.getByRole('dialog').getByLabel('What you call it').fill('zara');
+    await page.getByRole('dialog').getByLabel('Label').fill('zara');
     await daemon.call('PUT', '/node/address-book', { aliases: { [caller]: 'zoe', [called]: 'amy' }, favorites: [] });
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
     await page.getByText('zara').first().waitFor();
@@ -93,18 +93,18 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
   await t.test('all that is kept of an agent is saved, and taken in again once it is gone', async () => {
     const tail = called.slice(-5);
     await panel.go(`agents/${called}/keys`, 'amy');
-    await page.getByRole('button', { name: 'Save all of it as a file' }).click();
+    await page.getByRole('button', { name: 'Export everything' }).click();
     await page.getByRole('dialog').getByRole('textbox').fill(tail);
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('dialog').getByRole('button', { name: 'Save all of it as a file' }).click(),
+      page.getByRole('dialog').getByRole('button', { name: 'Export everything' }).click(),
     ]);
     // Gone while nobody looks at it: a page that asks for it is told so, and the browser writes that down.
     await panel.go('new', 'New agent');
     await daemon.call('DELETE', `/agents/${called}`);
-    await page.getByText('Take in one that was saved as a file').click();
-    await page.getByLabel('File of the agent').setInputFiles(await download.path());
-    await page.getByText('The agent is here now.').waitFor();
+    await page.getByText('Import from a file').click();
+    await page.getByLabel('Agent file').setInputFiles(await download.path());
+    await page.getByText('The agent is now on this node.').waitFor();
     await eventually('the agent is here again', async () => {
       const { agents } = await daemon.call<{ agents: readonly { aid: string }[] }>('GET', '/agents');
       return agents.some(({ aid }) => aid === called);

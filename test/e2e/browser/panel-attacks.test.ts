@@ -143,7 +143,7 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
     await panel.go(`discover/${agent}`, /./);
     const [popup] = await Promise.all([
       panel.context.waitForEvent('page'),
-      page.getByRole('link', { name: 'Open its pages' }).click(),
+      page.getByRole('link', { name: 'Open its web pages' }).click(),
     ]);
     await popup.waitForLoadState();
     assert.equal(await popup.evaluate('opener'), null);
@@ -225,7 +225,7 @@ test('no other page frames, opens, includes or uses up the panel', { skip: NO_CH
         await page.evaluate(`document.body.innerHTML = '<button>open</button>';
           document.querySelector('button').onclick = () => { globalThis.opened = open('${tap.url}/#/agents') };`);
         const [popup] = await Promise.all([page.context().waitForEvent('page'), page.click('button')]);
-        await popup.getByRole('heading', { level: 1, name: 'Open the panel' }).waitFor();
+        await popup.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
         assert.equal(await popup.evaluate('opener'), null);
         assert.equal(await page.evaluate('opened.closed'), true, 'the opener has no hold of it');
       });
@@ -236,7 +236,7 @@ test('no other page frames, opens, includes or uses up the panel', { skip: NO_CH
     for (let i = 0; i < WRONG_LINKS; i++) {
       const page = await context.newPage();
       await page.goto(`${tap.url}/#login=wrong${i}`);
-      await page.getByRole('heading', { level: 1, name: 'Open the panel' }).waitFor();
+      await page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
       assert.equal(await page.evaluate('location.hash'), '#/');
       await page.close();
     }

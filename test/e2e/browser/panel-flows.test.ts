@@ -41,13 +41,13 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
 
   await t.test('an agent is found by what it offers, starred and named', async () => {
     await page.getByRole('searchbox').fill('flow.echo');
-    await page.getByRole('button', { name: 'Look', exact: true }).click();
+    await page.getByRole('button', { name: 'Search', exact: true }).click();
     await page.getByText('“<i>Ben</i>”').waitFor();
     await page.getByRole('button', { name: '☆' }).click();
     await page.getByRole('button', { name: '★' }).waitFor();
     await panel.check('found');
     await page.getByRole('link', { name: new RegExp(ben.slice(-5)) }).click();
-    await page.getByRole('button', { name: 'Name it' }).click();
+    await page.getByRole('button', { name: 'Add label' }).click();
     await dialog.getByRole('textbox').fill('Benjamin');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('heading', { level: 1, name: 'Benjamin' }).waitFor();
@@ -60,24 +60,24 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await page.getByText('"url": "/hello"').waitFor();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save the answer' }).click(),
+      page.getByRole('button', { name: 'Save response' }).click(),
     ]);
     assert.match(await readFile(await download.path(), 'utf8'), /^\{"method":"GET","url":"\/hello"/);
-    await page.getByText('Called before').click();
+    await page.getByText('Previous calls').click();
     await page.getByRole('button', { name: 'GET /hello' }).waitFor();
     await panel.check('called');
   });
 
   await t.test('a tunnel to it carries bytes', async () => {
-    await page.getByRole('button', { name: 'Open a tunnel' }).click();
+    await page.getByRole('button', { name: 'Open tunnel' }).click();
     const listen = await dialog.locator('code').innerText();
     const answer = await fetch(`http://${listen}/through`);
     assert.match(await answer.text(), /"url":"\/through"/);
     await dialog.getByRole('button', { name: 'Close' }).click();
     await panel.go(`agents/${ann}/tunnels`, ann.slice(-5));
-    await page.getByRole('button', { name: 'Close the tunnel' }).click();
-    await dialog.getByRole('button', { name: 'Close the tunnel' }).click();
-    await page.getByText('No tunnel stands.').waitFor();
+    await page.getByRole('button', { name: 'Close tunnel' }).click();
+    await dialog.getByRole('button', { name: 'Close tunnel' }).click();
+    await page.getByText('No tunnels.').waitFor();
     await panel.check('tunnels');
   });
 
@@ -99,19 +99,19 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     const theirs = other.page.getByRole('row').filter({ hasText: 'Webhooks of this agent' });
     await theirs.waitFor();
     await other.check('mailboxes');
-    await own.getByRole('button', { name: 'Take it away' }).press('Enter');
+    await own.getByRole('button', { name: 'Remove webhook' }).press('Enter');
     await dialog.getByText(hook).waitFor();
-    await dialog.getByRole('button', { name: 'Take it away' }).click();
-    await page.getByText('No program here has named a webhook').waitFor();
-    await theirs.getByRole('button', { name: 'Take it away' }).click();
-    await other.page.getByRole('dialog').getByRole('button', { name: 'Take it away' }).click();
-    await other.page.getByText('No program here has named a webhook').waitFor();
+    await dialog.getByRole('button', { name: 'Remove webhook' }).click();
+    await page.getByText('No webhooks.').waitFor();
+    await theirs.getByRole('button', { name: 'Remove webhook' }).click();
+    await other.page.getByRole('dialog').getByRole('button', { name: 'Remove webhook' }).click();
+    await other.page.getByText('No webhooks.').waitFor();
   });
 
   await t.test('who is not named is refused, and let in once it is named', async () => {
     await using other = await PanelPage.open(browser, far.api, `/#/agents/${ben}/access`);
-    await other.page.getByRole('button', { name: 'Only those named here' }).click();
-    await other.page.getByText('Nobody but those named below.').waitFor();
+    await other.page.getByRole('button', { name: 'Allow listed agents only' }).click();
+    await other.page.getByText('Only the agents listed below.').waitFor();
     await panel.go(`discover/${ben}`, 'Benjamin');
     await call.click();
     await page.locator('.toast.bad').first().waitFor();
@@ -131,7 +131,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
   await t.test('a file is added, saved and deleted', async () => {
     await panel.go(`files/${ann}`, 'Files');
     const buffer = Buffer.from('kept');
-    await page.getByLabel('Add a file').setInputFiles({ name: 'kept.txt', mimeType: 'text/html', buffer });
+    await page.getByLabel('Add file').setInputFiles({ name: 'kept.txt', mimeType: 'text/html', buffer });
     const row = page.getByRole('row').filter({ hasText: 'kept.txt' });
     const [download] = await Promise.all([
       page.waitForEvent('download'),
@@ -140,15 +140,15 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     assert.equal(await readFile(await download.path(), 'utf8'), 'kept');
     await panel.check('files');
     await row.getByRole('button', { name: 'Delete' }).click();
-    await dialog.getByRole('button', { name: 'Delete the file' }).click();
-    await page.getByText('This agent keeps no files.').waitFor();
+    await dialog.getByRole('button', { name: 'Delete file' }).click();
+    await page.getByText('No files.').waitFor();
   });
 
   await t.test('a setting that waits for a restart stands in a bar', async () => {
     await panel.go('node/settings', 'Node');
     await page.getByLabel('disable_upnp').check();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByText(/wait for a restart of the daemon: .*disable_upnp/).waitFor();
+    await page.getByText(/Restart the daemon to apply these settings: .*disable_upnp/).waitFor();
     await panel.check('settings that wait');
   });
 
@@ -157,15 +157,15 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     const [mine, theirs] = [await nodeAid(near), await nodeAid(far)];
     await far.call('POST', '/node/remote-admin/allow', { aid: mine });
     const before = panel.asked.length;
-    await panel.go(`via/${theirs}/agents`, 'A link leads to another node');
+    await panel.go(`via/${theirs}/agents`, 'This link opens another node');
     await panel.check('a link to another node');
     assert.deepEqual(
       panel.asked.slice(before).filter((path) => path.includes('/via/')),
       [],
       'a link alone asks another node nothing',
     );
-    await page.getByRole('button', { name: 'Look at it' }).click();
-    await page.getByText('You look at another node').waitFor();
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByText('You are viewing another node').waitFor();
     await page
       .getByRole('link', { name: new RegExp(ben.slice(-5)) })
       .first()
@@ -178,15 +178,15 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     type Keys = { aid: string; master_private_key_hex: string };
     const { aid, master_private_key_hex: master } = await far.call<Keys>('POST', '/identity/generate');
     await panel.go('new', 'New agent');
-    await page.getByText('Restore one from its master key').click();
+    await page.getByText('Restore from a master key').click();
     const file = { name: 'master.txt', mimeType: 'text/plain', buffer: Buffer.from(`${master}\n`) };
-    await page.getByLabel('File with the master key').setInputFiles(file);
-    await page.getByRole('button', { name: 'Register it here' }).click();
+    await page.getByLabel('Master key file').setInputFiles(file);
+    await page.getByRole('button', { name: 'Register on this node' }).click();
     await page.getByRole('button', { name: 'Skip' }).first().waitFor();
     await panel.keepsToItself(master);
     await panel.go(`agents/${aid}`, aid.slice(-5));
-    await page.getByRole('button', { name: 'Delete the agent' }).click();
-    const sure = dialog.getByRole('button', { name: 'Delete the agent' });
+    await page.getByRole('button', { name: 'Delete agent' }).click();
+    const sure = dialog.getByRole('button', { name: 'Delete agent' });
     assert.equal(await sure.isDisabled(), true);
     await dialog.getByRole('textbox').fill(aid.slice(-5));
     await page.keyboard.press('Enter');

@@ -72,17 +72,17 @@ test('an agent of a wallet is made and renewed: the wallet signs, and no page se
       withWallet(() => chosen),
     );
     const { page } = panel;
-    const sign = page.getByRole('button', { name: 'Sign with the wallet of this browser' });
-    await page.getByText('With a wallet').click();
+    const sign = page.getByRole('button', { name: 'Sign with this browser’s wallet' });
+    await page.getByText('Use a wallet').click();
     await panel.check('a wallet');
     await sign.click();
     await page.getByRole('button', { name: 'Skip' }).first().waitFor();
     const first = await delegation();
     await panel.go(`agents/${mine.aid}/keys`, /./);
-    await page.getByRole('button', { name: 'Renew the delegation' }).click();
+    await page.getByRole('button', { name: 'Renew delegation' }).click();
     chosen = other;
     await sign.click();
-    await page.getByText('That wallet is not the one of this agent.').waitFor();
+    await page.getByText('This is not the wallet of the agent.').waitFor();
     chosen = mine;
     await sign.click();
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
@@ -95,9 +95,9 @@ test('an agent of a wallet is made and renewed: the wallet signs, and no page se
     await using panel = await PanelPage.open(browser, daemon.api, `/#/agents/${mine.aid}/keys`);
     const { page } = panel;
     const dialog = page.getByRole('dialog');
-    await page.getByRole('button', { name: 'Renew the delegation' }).click();
+    await page.getByRole('button', { name: 'Renew delegation' }).click();
     await dialog.getByText('This browser has no wallet.').waitFor();
-    await dialog.getByRole('button', { name: 'Make the text' }).click();
+    await dialog.getByRole('button', { name: 'Create text' }).click();
     const text = await dialog.locator('pre').innerText();
     await dialog
       .getByLabel('Signature')
@@ -132,7 +132,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
 
   await t.test('a service is changed, and keeps what is not in the form', async () => {
     await page.getByRole('button', { name: 'Change panel.edit' }).click();
-    await dialog.getByLabel('In a sentence').fill('new');
+    await dialog.getByLabel('Short description').fill('new');
     await dialog.getByRole('textbox').nth(2).fill('not JSON');
     await dialog.getByRole('alert').waitFor();
     assert.equal(await dialog.getByRole('button', { name: 'Save and publish' }).isDisabled(), true);
@@ -151,7 +151,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
   await t.test('its profile is changed for everybody', async () => {
     await panel.go(`agents/${aid}/profile`, /./);
     await page.getByLabel('Name', { exact: true }).fill('Annabel');
-    await page.getByLabel('Skills, between commas').fill('reading aloud, counting');
+    await page.getByLabel('Skills, separated by commas').fill('reading aloud, counting');
     await page.getByRole('button', { name: 'Save and publish' }).click();
     await page.getByRole('heading', { level: 1, name: 'Annabel' }).waitFor();
     await panel.check('a profile');
@@ -161,13 +161,13 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
 
   await t.test('its delegation is renewed until a day, with the key that it has', async () => {
     await panel.go(`agents/${aid}/keys`, 'Annabel');
-    await page.getByRole('button', { name: 'Renew the delegation' }).click();
-    await dialog.getByLabel('Ends on').fill('2099-12-31');
+    await page.getByRole('button', { name: 'Renew delegation' }).click();
+    await dialog.getByLabel('Expires on').fill('2099-12-31');
     const buffer = Buffer.from(keys.master_private_key_hex);
     await dialog
-      .getByLabel('File with the master key')
+      .getByLabel('Master key file')
       .setInputFiles({ name: 'm.txt', mimeType: 'text/plain', buffer });
-    await page.getByText('The delegation is renewed.').waitFor();
+    await page.getByText('Delegation renewed.').waitFor();
     const { delegation } = await near.call<Agent>('GET', `/agents/${aid}`);
     assert.match(delegation.expires_at ?? '', /^2099-12-31|^2100-01-01/);
     const now = await near.call<Keys>('GET', `/agents/${aid}/export`);
@@ -205,9 +205,9 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     await row('plan.txt').getByText('as promised').waitFor();
     await row('advert.txt').waitFor();
     await panel.check('offered files');
-    await row('plan.txt').getByRole('button', { name: 'Take' }).click();
-    const told = await page.getByText(/^The file is here: /).innerText();
-    assert.equal(readFileSync(told.replace('The file is here: ', ''), 'utf8'), 'the plan');
+    await row('plan.txt').getByRole('button', { name: 'Download' }).click();
+    const told = await page.getByText(/^File saved as /).innerText();
+    assert.equal(readFileSync(told.replace('File saved as ', ''), 'utf8'), 'the plan');
     await row('plan.txt').waitFor({ state: 'hidden' });
     await row('advert.txt').getByRole('button', { name: 'Decline' }).click();
     await dialog.getByRole('button', { name: 'Decline' }).click();
@@ -222,15 +222,15 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
 
   await t.test('an agent elsewhere gets an address here, which is listed and closed', async () => {
     await panel.go(`discover/${ben}`, /./);
-    await page.getByRole('button', { name: 'Local web address' }).click();
+    await page.getByRole('button', { name: 'Local address' }).click();
     const url = await dialog.locator('code').innerText();
     assert.match(await (await fetch(`${url.replace(/\/$/, '')}/there`)).text(), /"url":"\/there"/);
     await dialog.getByRole('button', { name: 'Close' }).click();
     await panel.go(`agents/${aid}/tunnels`, 'Annabel');
     await page.getByRole('link', { name: url }).waitFor();
     await panel.check('local addresses');
-    await page.getByRole('button', { name: 'Close the address' }).click();
-    await dialog.getByRole('button', { name: 'Close the address' }).click();
-    await page.getByText('No agent elsewhere has an address here.').waitFor();
+    await page.getByRole('button', { name: 'Close local address' }).click();
+    await dialog.getByRole('button', { name: 'Close local address' }).click();
+    await page.getByText('No local addresses.').waitFor();
   });
 });

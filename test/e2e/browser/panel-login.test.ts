@@ -7,12 +7,12 @@ import { TestDaemon } from '../../support/daemon.ts';
 
 const TOKEN = 'correct-horse-battery-staple';
 
-const HOME = { level: 1, name: /not on the network|no agent here yet/ };
+const HOME = { level: 1, name: /not on the network|No agents yet/ };
 
 /** Logs in with the token of the API. */
 async function enter(page: Page): Promise<void> {
-  await page.getByLabel('Or the API token').fill(TOKEN);
-  await page.getByRole('button', { name: 'Enter' }).click();
+  await page.getByLabel('Or enter the API token').fill(TOKEN);
+  await page.getByRole('button', { name: 'Log in' }).click();
 }
 
 test('where a token is needed, a code opens the panel once, and the token of the API is exchanged at once', {
@@ -30,10 +30,10 @@ test('where a token is needed, a code opens the panel once, and the token of the
   await byCode.keepsToItself(TOKEN);
 
   await using again = await PanelPage.open(browser, daemon.api, `/#login=${code}`);
-  const door = again.page.getByRole('heading', { level: 1, name: 'Open the panel' });
+  const door = again.page.getByRole('heading', { level: 1, name: 'Log in' });
   await door.waitFor();
-  await again.page.getByLabel('Or the API token').fill('wrong');
-  await again.page.getByRole('button', { name: 'Enter' }).click();
+  await again.page.getByLabel('Or enter the API token').fill('wrong');
+  await again.page.getByRole('button', { name: 'Log in' }).click();
   await again.page.getByRole('alert').waitFor();
   await enter(again.page);
   await again.page.getByRole('heading', HOME).waitFor();
@@ -43,7 +43,7 @@ test('where a token is needed, a code opens the panel once, and the token of the
   await t.test('a master key that is not in use yet outlives the session', async () => {
     const { page } = again;
     await again.go('new', 'New agent');
-    await page.getByRole('button', { name: 'Make keys' }).click();
+    await page.getByRole('button', { name: 'Create keys' }).click();
     const aid = await page.locator('.who code').innerText();
     type Sessions = { sessions: readonly { id: string }[] };
     const headers = { authorization: `Bearer ${TOKEN}` };
@@ -68,7 +68,7 @@ test('where a token is needed, a code opens the panel once, and the token of the
       const followed = page.waitForResponse(`${daemon.api}/events`);
       await enter(page);
       await page.getByRole('heading', HOME).waitFor();
-      await page.getByLabel('Colours').selectOption('dark');
+      await page.getByLabel('Color scheme').selectOption('dark');
       assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark');
       await page.getByLabel('Language').selectOption('de');
       await page.getByLabel('Sprache').waitFor();

@@ -35,12 +35,12 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
 
   await t.test('the doctor says what is wrong first, and looks again', async () => {
     await panel.go('node/doctor', 'Node');
-    await page.getByRole('heading', { level: 2, name: /\d+ things? (is|are) wrong/ }).waitFor();
+    await page.getByRole('heading', { level: 2, name: /\d+ problems?/ }).waitFor();
     const [first = ''] = await page.locator('main .rows li').allInnerTexts();
-    assert.match(first, /^wrong/);
+    assert.match(first, /^problem/);
     await page.getByText('the data directory').first().waitFor();
     chmodSync(join(daemon.dataDir, 'keys'), 0o755);
-    await page.getByRole('button', { name: 'Examine again' }).click();
+    await page.getByRole('button', { name: 'Check again' }).click();
     await page.getByText(/others on this machine can read/).waitFor();
     chmodSync(join(daemon.dataDir, 'keys'), 0o700);
     await panel.check('the doctor');
@@ -50,15 +50,15 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await panel.go('node/log', 'Node');
     await page.getByText('svcd is ready').waitFor();
     await page.getByRole('searchbox').fill('no line says this');
-    await page.getByText('No line of the log is like that.').waitFor();
+    await page.getByText('No matching log entries.').waitFor();
     await page.getByRole('searchbox').fill('is ready');
     await page.getByText('svcd is ready').waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
-    await page.getByRole('button', { name: 'Go on' }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
     await panel.check('the log');
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByLabel('Level').selectOption('error');
-    await page.getByText('No line of the log is like that.').waitFor();
+    await page.getByText('No matching log entries.').waitFor();
     assert.match(page.url(), /level=error/);
   });
 
@@ -80,7 +80,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     panel.forgive();
     await peers.fill('5');
     await save.click();
-    await page.getByText(/wait for a restart of the daemon: .*min_observed_peers/).waitFor();
+    await page.getByText(/Restart the daemon to apply these settings: .*min_observed_peers/).waitFor();
     await page.getByText(/started by hand/).waitFor();
     await panel.check('settings');
   });
@@ -122,10 +122,10 @@ test('a login is ended from another one', { skip: NO_CHROMIUM }, async () => {
   await one.page.getByRole('dialog').getByRole('button', { name: 'Log out' }).click();
   await theirs.getByRole('button').waitFor({ state: 'hidden' });
   await other.page.reload();
-  await other.page.getByRole('heading', { level: 1, name: 'Open the panel' }).waitFor();
+  await other.page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
   await one.page.getByRole('button', { name: 'Log out' }).click();
   await one.page.getByRole('dialog').getByRole('button', { name: 'Log out' }).click();
-  await one.page.getByRole('heading', { level: 1, name: 'Open the panel' }).waitFor();
+  await one.page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
 });
 
 test('the service is started anew by a button, and the page finds it again', { skip: NO_CHROMIUM }, async (t) => {
@@ -160,5 +160,5 @@ test('the service is started anew by a button, and the page finds it again', { s
   panel.forgive();
   await page.reload();
   await page.getByRole('button', { name: 'Restart' }).waitFor();
-  assert.equal(await page.getByText('The daemon does not answer.').count(), 0);
+  assert.equal(await page.getByText('The daemon does not respond.').count(), 0);
 });

@@ -22,7 +22,7 @@ async function say(page: Page, text: string): Promise<void> {
 async function attach(page: Page, name: string): Promise<void> {
   const [chooser] = await Promise.all([
     page.waitForEvent('filechooser'),
-    page.getByRole('button', { name: 'Add a file' }).click(),
+    page.getByRole('button', { name: 'Attach a file' }).click(),
   ]);
   await chooser.setFiles({ name, mimeType: 'text/plain', buffer: Buffer.from(FILE) });
 }
@@ -57,16 +57,16 @@ test('two people talk, meet in a room and send files by the panels of their node
   await t.test('one asks, the other accepts, and both write', async () => {
     await using benPanel = await PanelPage.open(browser, away.api, `/#/messages/${ben}`);
     const other = benPanel.page;
-    await page.getByRole('button', { name: 'Ask to chat' }).click();
+    await page.getByRole('button', { name: 'Send chat request' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('AID').fill(ben);
-    await dialog.getByLabel('Why you ask').fill(HOSTILE);
-    await dialog.getByRole('button', { name: 'Ask to chat' }).click();
-    await other.getByRole('link', { name: /asks to chat/ }).click();
+    await dialog.getByLabel('Message to the agent').fill(HOSTILE);
+    await dialog.getByRole('button', { name: 'Send chat request' }).click();
+    await other.getByRole('link', { name: /sent a chat request/ }).click();
     const note = other.locator('blockquote');
     await note.waitFor();
     assert.match(await note.innerText(), /<b>bold<\/b>\\u202eevil/i);
-    await benPanel.check('asked to chat');
+    await benPanel.check('chat request');
     await other.getByRole('button', { name: 'Accept' }).click();
     await say(other, 'Hello Ann');
     await page.getByRole('link', { name: new RegExp(`${ben.slice(-5)}.*1`) }).click();
@@ -87,7 +87,7 @@ test('two people talk, meet in a room and send files by the panels of their node
   await t.test('what is written to somebody who is away waits, and arrives when they are back', async () => {
     await away.stop();
     await say(page, 'Are you there?');
-    await page.getByRole('listitem').filter({ hasText: 'Are you there?' }).getByText('waiting').waitFor();
+    await page.getByRole('listitem').filter({ hasText: 'Are you there?' }).getByText('queued').waitFor();
     await annPanel.check('chat that waits');
   });
   await using far = await TestDaemon.start({ dataDir, bootstrap });
@@ -106,17 +106,17 @@ test('two people talk, meet in a room and send files by the panels of their node
   });
 
   await t.test('a room is made, somebody is invited, and both write and send files in it', async () => {
-    await page.getByRole('button', { name: 'New room' }).click();
+    await page.getByRole('button', { name: 'New group' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Title').fill('Harvest');
-    await dialog.getByRole('button', { name: 'New room' }).click();
+    await dialog.getByRole('button', { name: 'New group' }).click();
     await page.getByRole('button', { name: '1 member' }).click();
     await dialog.getByLabel('AID').fill(ben);
     await dialog.getByRole('button', { name: 'Invite' }).click();
-    await page.getByText('The invitation is on its way.').waitFor();
+    await page.getByText('Invitation sent.').waitFor();
     await annPanel.check('members of a room');
     await dialog.getByRole('button', { name: 'Close' }).click();
-    await other.getByRole('link', { name: /invites you to a room/ }).click();
+    await other.getByRole('link', { name: /invites you to a group/ }).click();
     await other.getByText('“Harvest”').waitFor();
     await benPanel.check('invited to a room');
     await other.getByRole('button', { name: 'Accept' }).click();
@@ -141,10 +141,10 @@ test('two people talk, meet in a room and send files by the panels of their node
     await rooms();
     await page.getByRole('link', { name: /Harvest/ }).click();
     await page.getByText(`entry ${MORE_THAN_A_PAGE} of many`).last().waitFor();
-    assert.equal(await page.getByText('made the room').count(), 0);
+    assert.equal(await page.getByText('created the group').count(), 0);
     await page.getByRole('list', { name: 'Messages' }).focus();
     await page.keyboard.press('Home');
-    await page.getByText('made the room').waitFor();
+    await page.getByText('created the group').waitFor();
     await page.getByRole('button', { name: 'Earlier' }).waitFor({ state: 'hidden' });
     await annPanel.check('older entries');
   });
@@ -153,7 +153,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     await other.getByText('More').click();
     await other.getByRole('button', { name: 'Leave' }).click();
     await other.getByRole('dialog').getByRole('button', { name: 'Leave' }).click();
-    await other.getByText('No rooms').waitFor();
+    await other.getByText('No groups').waitFor();
     await rooms();
     await page.getByRole('link', { name: /Harvest/ }).click();
     await page
@@ -165,10 +165,10 @@ test('two people talk, meet in a room and send files by the panels of their node
   await t.test('a note goes to the mailbox and is deleted there', async () => {
     await rooms();
     await page.getByRole('link', { name: 'Mailbox' }).click();
-    await page.getByRole('button', { name: 'Write a note' }).click();
+    await page.getByRole('button', { name: 'Write note' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('To (AID)').fill(ben);
-    await dialog.getByLabel('Text').fill('Later then');
+    await dialog.getByLabel('Message').fill('Later then');
     await dialog.getByRole('button', { name: 'Send' }).click();
     await other.getByRole('link', { name: /Mailbox/ }).click();
     await other.getByText('Later then').waitFor();
@@ -176,7 +176,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     // The invitation came as a note too.
     const note = other.getByRole('listitem').filter({ hasText: 'Later then' });
     await note.getByRole('button', { name: 'Delete' }).click();
-    await other.getByRole('dialog').getByRole('button', { name: 'Delete the note' }).click();
+    await other.getByRole('dialog').getByRole('button', { name: 'Delete note' }).click();
     await note.waitFor({ state: 'hidden' });
   });
 });

@@ -24,16 +24,16 @@ test('an agent is made in the page, its master key is saved, proven and kept the
   let master = '';
 
   await t.test('first run', async () => {
-    await page.getByRole('heading', { level: 1, name: /not on the network|no agent here yet/ }).waitFor();
+    await page.getByRole('heading', { level: 1, name: /not on the network|No agents yet/ }).waitFor();
     await panel.check('home without agents');
     const needed = panel.asked.filter((path) => /^GET \/(?:panel\/.*)?$/.test(path));
     assert.ok(needed.length <= 6, `first view: ${needed.join(', ')}`);
     await page.keyboard.press('n');
     await page.getByRole('heading', { level: 1, name: 'New agent' }).waitFor();
-    await page.getByRole('button', { name: 'Make keys' }).click();
+    await page.getByRole('button', { name: 'Create keys' }).click();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Save the master key' }).click(),
+      page.getByRole('button', { name: 'Save master key' }).click(),
     ]);
     const text = await readFile(await download.path(), 'utf8');
     const [, named = '', hex = ''] = /^# Master key of (\S+): .*\n([0-9a-f]{64})\n$/.exec(text) ?? [];
@@ -43,10 +43,10 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     // Another tab, another page, another language and a closed tab cost the key nothing.
     await hideAndShow(page);
     await page.goBack();
-    const held = page.getByText('exists in this page only');
+    const held = page.getByText('exists only on this page');
     await held.waitFor();
     await panel.check('a key that is not saved');
-    await page.getByRole('link', { name: 'Back to it' }).click();
+    await page.getByRole('link', { name: 'Go back' }).click();
     await page.getByLabel('Language').selectOption('de');
     await page.getByRole('button', { name: 'Hauptschlüssel' }).waitFor();
     await page.getByLabel('Sprache').selectOption('en');
@@ -57,7 +57,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await page
       .getByLabel('Choose the saved file')
       .setInputFiles({ name: 'a.txt', mimeType: 'text/plain', buffer: Buffer.from('00'.repeat(32)) });
-    await page.getByText('That is not this key.').waitFor();
+    await page.getByText('The key does not match.').waitFor();
     assert.deepEqual((await daemon.call<{ agents: unknown[] }>('GET', '/agents')).agents, []);
     await page
       .getByLabel('Choose the saved file')
@@ -66,7 +66,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await page.reload();
     await page.getByPlaceholder('lang.translate').waitFor();
     await page.getByRole('button', { name: 'Skip' }).click();
-    await page.getByRole('link', { name: 'Open the agent' }).waitFor();
+    await page.getByRole('link', { name: 'Open agent' }).waitFor();
     assert.equal(await held.count(), 0);
     const { agents } = await daemon.call<{ agents: { aid: string }[] }>('GET', '/agents');
     aid = agents[0]?.aid ?? '';
@@ -79,11 +79,11 @@ test('an agent is made in the page, its master key is saved, proven and kept the
   await t.test('a new key by the master key', async () => {
     const before = await daemon.call<{ operational_private_key_hex: string }>('GET', `/agents/${aid}/export`);
     await panel.go(`agents/${aid}/keys`, aid.slice(-5));
-    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('button', { name: 'Replace key' }).click();
     const dialog = page.getByRole('dialog');
-    const file = dialog.getByLabel('File with the master key');
+    const file = dialog.getByLabel('Master key file');
     await file.setInputFiles({ name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from('11'.repeat(32)) });
-    await dialog.getByText('That is the master key of another agent.').waitFor();
+    await dialog.getByText('This is the master key of another agent.').waitFor();
     await file.setInputFiles({ name: 'b.txt', mimeType: 'text/plain', buffer: Buffer.from(master) });
     await page.getByText('The agent has a new key.').waitFor();
     const after = await daemon.call<{ operational_private_key_hex: string }>('GET', `/agents/${aid}/export`);
@@ -93,7 +93,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
 
   await t.test('who may call', async () => {
     await panel.go(`agents/${aid}/access`, aid.slice(-5));
-    const make = page.getByRole('button', { name: 'Make a secret' });
+    const make = page.getByRole('button', { name: 'Create an access token' });
     await make.click();
     const dialog = page.getByRole('dialog');
     await dialog.waitFor();
@@ -101,7 +101,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await dialog.waitFor({ state: 'hidden' });
     await page.goForward();
     await make.click();
-    await dialog.getByRole('button', { name: 'Make a secret' }).click();
+    await dialog.getByRole('button', { name: 'Create an access token' }).click();
     const secret = dialog.locator('pre');
     await secret.waitFor();
     // It is shown once: it stays, and says whose it is.
@@ -111,8 +111,8 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     assert.ok((await secret.innerText()).length > 8);
     await dialog.getByRole('button', { name: 'Close' }).click();
     await page.getByRole('button', { name: 'Remove' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Remove the entry' }).click();
-    await page.getByText('Nobody is named.').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove entry' }).click();
+    await page.getByText('No entries.').waitFor();
     await panel.check('access');
   });
 
@@ -183,7 +183,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await page.setViewportSize({ width: 1280, height: 900 });
     await panel.go('', /./);
     await daemon.kill();
-    const gone = page.getByText('The daemon does not answer.').first();
+    const gone = page.getByText('The daemon does not respond.').first();
     await gone.waitFor();
     const address = daemon.api.replace('http://', '');
     await using _ = await TestDaemon.start({ dataDir: daemon.dataDir, args: ['--api-addr', address] });

@@ -30,8 +30,8 @@ const LAYOUT = `(() => {
 /** A desktop, a telephone, and the narrowest that a page has to fit. */
 const HEIGHT = 900;
 const WIDTHS: readonly number[] = [1280, 390, 320];
-/** "One moment…", in English and drawn out. */
-const LOADING = /One moment|Oñéé/;
+/** "Loading…", in English and drawn out. */
+const LOADING = /Loading|Lööåå/;
 
 /** The user looks at another tab, and then at this one again. */
 export async function hideAndShow(page: Page): Promise<void> {
