@@ -1,4 +1,4 @@
-/** Was die Seiten eines Agenten sagen. */
+/** German: the pages of an agent. */
 export const deAgent = {
   'acl.allow': 'Agenten erlauben',
   'acl.allowed': 'Erlaubt',

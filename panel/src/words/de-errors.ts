@@ -1,4 +1,4 @@
-/** Was schiefging, nach dem Code des Fehlers. */
+/** German: errors, by code. */
 export const deErrors = {
   'error.access_denied': 'Der Agent lässt diesen Aufrufer nicht zu.',
   'error.agent_exists': 'Dieser Agent ist schon auf diesem Knoten.',

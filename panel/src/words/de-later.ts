@@ -1,4 +1,4 @@
-/** Deutsch: what the first view does not say. */
+/** German: the texts that the first view does not need. */
 import { deAgent } from './de-agent.ts';
 import { deTalk } from './de-talk.ts';
 import type { LaterWords } from './en-later.ts';

@@ -1,4 +1,4 @@
-/** Was die Seiten des Knotens sagen. */
+/** German: the pages of the node. */
 import type { NodeWords } from './en-node.ts';
 
 export const deNode = {

@@ -1,4 +1,4 @@
-/** Was Gespräche, Dateien und Aufrufe sagen. */
+/** German: chats, files and calls. */
 export const deTalk = {
   'ask.chat': 'hat eine Chat-Anfrage gesendet',
   'ask.gone': 'Diese Anfrage steht nicht mehr aus.',

@@ -1,4 +1,12 @@
-/** Deutsch. */
+/**
+ * German. One word for one thing:
+ *
+ * agent Agent · node Knoten · daemon Daemon · service Dienst · call Aufruf · caller Aufrufer · tunnel Tunnel ·
+ * path Pfad · peer Peer · relay Relay · helper Helfer · connection Verbindung · record Datensatz · master key
+ * Hauptschlüssel · operational key Betriebsschlüssel · delegation Delegation · label Bezeichnung · note Notiz ·
+ * mailbox Postfach · chat Chat · friend Freund · group Gruppe · contact Kontakt · entry Eintrag · event
+ * Ereignis · allow erlauben · deny sperren · expire ablaufen · sign signieren. The reader is “Sie”.
+ */
 import { deErrors } from './de-errors.ts';
 import type { Words } from './en.ts';
 

@@ -1,4 +1,4 @@
-/** What the pages of an agent say. */
+/** English: the pages of an agent. */
 export const enAgent = {
   'acl.allow': 'Allow an agent',
   'acl.allowed': 'Allowed',

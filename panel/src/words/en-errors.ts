@@ -1,4 +1,4 @@
-/** What went wrong, by the code of the error. */
+/** English: errors, by code. */
 export const enErrors = {
   'error.access_denied': 'The agent does not allow this caller.',
   'error.agent_exists': 'This agent is already on this node.',

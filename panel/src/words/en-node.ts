@@ -1,4 +1,4 @@
-/** What nothing but the pages of the node says: it is loaded with them. */
+/** English: the pages of the node. They load with these pages. */
 import type { Text } from '../lib/text.ts';
 
 export const enNode = {
@@ -81,5 +81,5 @@ export const enNode = {
   'via.node': 'AID of the node',
 } satisfies Readonly<Record<string, Text>>;
 
-/** What each language has of them. */
+/** The keys that each language must translate. */
 export type NodeWords = Readonly<Record<keyof typeof enNode, Text>>;

@@ -1,4 +1,4 @@
-/** English: conversations, files and calls. */
+/** English: chats, files and calls. */
 import type { Text } from '../lib/text.ts';
 
 export const enTalk = {

@@ -1,4 +1,4 @@
-/** English: the language that the keys come from. */
+/** English, the source of all keys: the texts of the first view. */
 import type { Text } from '../lib/text.ts';
 import { enErrors } from './en-errors.ts';
 
@@ -281,5 +281,5 @@ export const en = {
   yes: 'yes',
 } satisfies Readonly<Record<string, Text>>;
 
-/** What each language has. */
+/** The keys that each language must translate. */
 export type Words = Readonly<Record<keyof typeof en, Text>>;

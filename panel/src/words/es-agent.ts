@@ -1,4 +1,4 @@
-/** Lo que dicen las páginas de un agente. */
+/** Spanish: the pages of an agent. */
 export const esAgent = {
   'acl.allow': 'Permitir un agente',
   'acl.allowed': 'Permitidos',
@@ -182,7 +182,7 @@ export const esAgent = {
   'tunnel.opened': 'Túnel abierto',
   'tunnel.opened.at': 'Los programas de esta máquina pueden llegar al agente por {listen}.',
   'tunnel.path': 'Ruta',
-  'tunnel.reset': 'Restablecidas',
+  'tunnel.reset': 'Restablecer',
   'tunnel.to': 'Destino',
   'use.curl': 'Llamar al agente desde una terminal.',
   'use.gateway': 'Pasarela',

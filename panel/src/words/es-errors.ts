@@ -1,4 +1,4 @@
-/** Qué salió mal, por el código del error. */
+/** Spanish: errors, by code. */
 export const esErrors = {
   'error.access_denied': 'El agente no permite a este llamante.',
   'error.agent_exists': 'Este agente ya está en este nodo.',

@@ -1,4 +1,4 @@
-/** Español: what the first view does not say. */
+/** Spanish: the texts that the first view does not need. */
 import type { LaterWords } from './en-later.ts';
 import { esAgent } from './es-agent.ts';
 import { esTalk } from './es-talk.ts';

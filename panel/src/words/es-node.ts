@@ -1,4 +1,4 @@
-/** Lo que dicen las páginas del nodo. */
+/** Spanish: the pages of the node. */
 import type { NodeWords } from './en-node.ts';
 
 export const esNode = {

@@ -1,4 +1,4 @@
-/** Lo que dicen las conversaciones, los archivos y las llamadas. */
+/** Spanish: chats, files and calls. */
 export const esTalk = {
   'ask.chat': 'envió una solicitud de chat',
   'ask.gone': 'Esta solicitud ya no está pendiente.',

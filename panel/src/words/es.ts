@@ -1,5 +1,13 @@
-/** Español. */
-
+/**
+ * Spanish. One word for one thing:
+ *
+ * agent agente · node nodo · daemon daemon (never servicio) · service servicio · call llamada · caller llamante
+ * · tunnel túnel · path ruta · peer par · relay relay · helper nodo auxiliar · connection conexión · record
+ * registro · log log · master key clave maestra · operational key clave operativa · delegation delegación ·
+ * label nombre propio · tag etiqueta · note nota · mailbox buzón · chat chat · friend amigo · group grupo ·
+ * contact contacto · entry entrada · event evento · wallet monedero · bind vincular · allow permitir · deny
+ * denegar · expire caducar. The reader is “usted”.
+ */
 import type { Words } from './en.ts';
 import { esErrors } from './es-errors.ts';
 

@@ -1,4 +1,4 @@
-/** 何がうまくいかなかったか、エラーの符号ごとに。 */
+/** Japanese: errors, by code. */
 export const jaErrors = {
   'error.access_denied': 'エージェントがこの呼び出し元を許可していません。',
   'error.agent_exists': 'このエージェントはすでにこのノードにあります。',

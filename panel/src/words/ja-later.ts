@@ -1,4 +1,4 @@
-/** 日本語: what the first view does not say. */
+/** Japanese: the texts that the first view does not need. */
 import type { LaterWords } from './en-later.ts';
 import { jaAgent } from './ja-agent.ts';
 import { jaTalk } from './ja-talk.ts';

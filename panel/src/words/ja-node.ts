@@ -1,4 +1,4 @@
-/** ノードのページの文。 */
+/** Japanese: the pages of the node. */
 import type { NodeWords } from './en-node.ts';
 
 export const jaNode = {

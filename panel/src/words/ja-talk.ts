@@ -1,4 +1,4 @@
-/** 会話、ファイル、呼び出しの文。 */
+/** Japanese: chats, files and calls. */
 export const jaTalk = {
   'ask.chat': 'からチャットリクエストが届きました',
   'ask.gone': 'このリクエストはもう保留中ではありません。',

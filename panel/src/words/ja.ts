@@ -1,5 +1,11 @@
-/** 日本語。 */
-
+/**
+ * Japanese. One word for one thing:
+ *
+ * agent エージェント · node ノード · daemon デーモン · service サービス · call 呼び出し · caller 呼び出し元 · tunnel トンネル · path 経路 ·
+ * peer ピア · relay リレー · helper ヘルパー · connection 接続 · record レコード · key 鍵 · master key マスター鍵 · operational key
+ * 運用鍵 · delegation 委任 · label ラベル · note メモ (ノート reads “node”) · mailbox 受信箱 · chat チャット · friend フレンド · group
+ * グループ · contact 連絡先 · entry エントリ · event イベント · bind バインド · allow 許可 · deny 拒否 · expire 失効.
+ */
 import type { Words } from './en.ts';
 import { jaErrors } from './ja-errors.ts';
 
@@ -86,8 +92,8 @@ export const ja = {
   'event.chat.invites': 'にチャットリクエストが届きました',
   'event.chat.received': 'にメッセージが届きました',
   'event.chat.unread': 'に未読メッセージがあります',
-  'event.file.answered': 'のファイル送信に返答がありました',
-  'event.file.offered': 'にファイルの送信依頼が届きました',
+  'event.file.answered': 'が送ったファイルに返答がありました',
+  'event.file.offered': 'にファイルの受け取り依頼が届きました',
   'event.group.appended': 'がグループに書き込みました',
   'event.group.mentioned': 'がグループでメンションされました',
   'event.group.removed': 'がグループから削除されました',
@@ -117,8 +123,7 @@ export const ja = {
   'files.stored': 'ファイルを追加しました。',
   'files.uploading': '追加中',
   'files.usage': { other: '{n} ファイル、{used} / {most}' },
-  'files.what':
-    'このエージェントを呼び出せるエージェントは、ファイルをダウンロードできます。ファイルの名前はハッシュです。',
+  'files.what': 'このエージェントを呼び出せる相手はファイルをダウンロードできます。ファイルの名前はハッシュです。',
   filter: '絞り込み',
   find: 'エージェントやページを検索',
   'find.hint': '名前、AID、ページ。Enter で最初の結果を開きます。',
@@ -255,7 +260,7 @@ export const ja = {
     other: '{n} 個のエージェントはすべてネットワーク上にあり、バインドしたサービスも応答しています。',
   },
   'verdict.offline': 'このノードはネットワークに接続していません',
-  'verdict.offline.why': '他のノードがまだ見つからないため、他のエージェントはあなたのエージェントを見つけられません。',
+  'verdict.offline.why': '他のノードがまだ見つからないため、エージェントは見つけてもらえません。',
   'verdict.service': { other: '{agent} など {n} 件のサービスが応答しません' },
   'verdict.service.why': '呼び出し元にはエラーが返ります。',
   'verdict.unpublished': { other: '{agent} など {n} 件が公開されていません' },
