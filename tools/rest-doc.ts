@@ -228,7 +228,7 @@ function pagingText(query: Schema): string {
   return `Paged: up to ${String(maximum)}${standard === undefined ? '' : `, default ${JSON.stringify(standard)}`}.`;
 }
 
-/** A row for each member of a request. Neighbours that differ in their name only share one. */
+/** A row for each member of a request. Adjacent members that differ only in their names share a row. */
 function requestRows(schema: Schema, prefix = ''): string[] {
   const required = requiredOf(schema);
   return members(schema).flatMap(([name, member]) => {

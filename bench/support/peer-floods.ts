@@ -92,11 +92,11 @@ function guess({ guarded }: Target): Next {
   };
 }
 
-/** Node keys that leave answers unread, each on a connection of its own. */
+/** Node keys that leave responses unread, each on a separate connection. */
 const UNREAD_NODES = 4;
 const UNREAD_REQUEST = Buffer.from('GET /1MB HTTP/1.1\r\nHost: flood.test\r\n\r\n'.repeat(8));
 
-/** Asks for 1 MiB eight times, each from an agent that was made for it, and reads nothing; asks again if it is cut off. */
+/** Requests 1 MiB eight times from a new agent each time, reads nothing, and repeats after a disconnect. */
 function unread(purpose: 'http' | 'tcp'): Flood {
   return async (target) => {
     const called = parseAid(target.open);
