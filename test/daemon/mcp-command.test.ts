@@ -61,7 +61,7 @@ test('every file before is kept, each under a name of its own', async (t) => {
   const names = ['before-svcd', 'before-svcd-2', 'before-svcd-3'].map((name) => `${file}.${name}`);
   for (const [i, text] of versions.entries()) {
     writeFileSync(file, text);
-    assert.ok((await run('add', 'cursor')).includes(`; the file before is ${names[i]}.`));
+    assert.ok((await run('add', 'cursor')).includes(`; the previous file is ${names[i]}.`));
   }
   assert.deepEqual(
     names.map((name) => readFileSync(name, 'utf8')),
