@@ -1,16 +1,18 @@
-/** Where the nodes of the matrix are, and what is promised of each pair of places. */
+/** The places of the matrix, and the promised result for each pair. */
 import type { NatKind } from '../support/lab/nat.ts';
 
 interface Place {
   /** Routers between the node and the Internet. */
   readonly routers: readonly NatKind[];
-  /** It has a public IPv6 address too, behind a firewall. */
+  /** It also has a public IPv6 address behind a firewall. */
   readonly hasIpv6?: true;
-  /** Strangers reach it. */
+  /** Reachable from the Internet. */
   readonly isOpen?: true;
 }
 
-/** By the name that tables show. A node with IPv6 has the worst of routers before its IPv4: only IPv6 makes it better. */
+/**
+ * Places by their name in tables. The IPv6 place has the worst IPv4 routers, so that only IPv6 can improve the result.
+ */
 export const PLACES = {
   public: { routers: [], isOpen: true },
   full: { routers: ['fullCone'], isOpen: true },
@@ -24,14 +26,14 @@ export type PlaceName = keyof typeof PLACES;
 
 const ALL: Readonly<Record<PlaceName, Place>> = PLACES;
 
-/** Every place, in the order of the table. */
+/** All places in table order. */
 export const PLACE_NAMES: readonly PlaceName[] = ['public', 'full', 'cone', 'symmetric', 'double', 'ipv6'];
 
 export function placeOf(name: PlaceName): Place {
   return ALL[name];
 }
 
-/** Whether its outer IPv4 port is another one for each destination. */
+/** True if its external IPv4 port differs per destination. */
 export function changesPorts(name: PlaceName): boolean {
   return placeOf(name).routers.some((kind) => kind === 'symmetric');
 }
@@ -49,25 +51,25 @@ export const PAIRS: readonly Pair[] = PLACE_NAMES.flatMap((caller) =>
   PLACE_NAMES.map((called) => ({ caller, called })),
 );
 
-/** How a pair has to connect in the end. */
+/** The promised kind of path. */
 export function promised({ caller, called }: Pair): 'direct' | 'relay' {
   const haveIpv6 = [caller, called].every((name) => placeOf(name).hasIpv6 === true);
   return [caller, called].every(changesPorts) && !haveIpv6 ? 'relay' : 'direct';
 }
 
-/** Whether random ports have to meet: one side's port changes, and a router before the other one lets in only who was written to. */
+/** True if random ports must collide: one side changes its port, and the router of the other side filters by sender. */
 export function isBirthday({ caller, called }: Pair): boolean {
   const [first, second] = [changesPorts(caller), changesPorts(called)];
   if (first === second) return false;
   return placeOf(first ? called : caller).routers.length > 0 && !(first && placeOf(called).isOpen === true);
 }
 
-/** Whether both sides are behind routers that keep a port, so that one packet opens a way. */
+/** True if both routers keep ports, so that a single packet opens a path. */
 export function isConePair({ caller, called }: Pair): boolean {
   return [caller, called].every((name) => placeOf(name).routers.length > 0 && !changesPorts(name));
 }
 
-/** Pairs by what is promised of them, for tries of one kind only. */
+/** Groups of pairs by promised result. */
 const GROUPS: Readonly<Record<string, (pair: Pair) => boolean>> = {
   open: ({ called }) => placeOf(called).isOpen === true,
   'from-open': ({ caller, called }) => placeOf(caller).isOpen === true && placeOf(called).isOpen !== true,
@@ -78,9 +80,9 @@ const GROUPS: Readonly<Record<string, (pair: Pair) => boolean>> = {
 };
 
 /**
- * The pairs that names stand for, in the order of the table.
- * @param names of pairs or groups; all where there is none
- * @throws Error for a name that is neither
+ * The pairs that the names select, in table order.
+ * @param names pairs or groups; all pairs if empty
+ * @throws Error for an unknown name
  */
 export function pairsNamed(names: readonly string[]): readonly Pair[] {
   const known = [...Object.keys(GROUPS), ...PAIRS.map(pairName)];

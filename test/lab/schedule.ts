@@ -1,13 +1,13 @@
-/** The order of tries: each as soon as the limits that nodes have towards each other allow it, so that none is hit. */
+/** The order of the attempts: each starts as soon as the limits between nodes allow it. */
 
 import { BIRTHDAY_SPACING_MS } from '../../src/network/reach/client-pool.ts';
 import { PUNCHES_PER_PEER } from '../../src/network/reach/punch-guard.ts';
 import { changesPorts, isBirthday, type Pair, pairName } from './places.ts';
 
-/** From one try of two nodes to the next: two openings each, where the first is tried again with more hops. */
+/** Interval between two attempts of the same nodes. Each may punch twice, the second time with a higher hop limit. */
 const PAIR_SPACING_MS = (2 * 60_000) / PUNCHES_PER_PEER;
 
-/** A try that is due: a pair, and which of the nodes at each of its places. */
+/** An attempt: a pair, and the copy of its nodes. */
 export interface Slot {
   readonly pair: Pair;
   readonly copy: number;
@@ -16,7 +16,7 @@ export interface Slot {
 export class Schedule {
   readonly #left: Map<Pair, number>;
   readonly #copies: number;
-  /** When two nodes, a node that dials from all its sockets, or a node in use may be used again. */
+  /** When a pair of nodes, a node with exhausted sockets, or a busy node becomes available. */
   readonly #free = new Map<string, number>();
 
   constructor(pairs: readonly Pair[], { tries, copies }: { readonly tries: number; readonly copies: number }) {
@@ -24,10 +24,13 @@ export class Schedule {
     this.#copies = copies;
   }
 
-  /** What to try now; otherwise how long to wait, milliseconds, infinite for the end of a try; null when all has begun. */
+  /**
+   * The next attempt, or the time to wait in milliseconds (infinite for the end of an attempt), or null if all were
+   * started.
+   */
   next(now: number): Slot | number | null {
     const waiting = [...this.#left].filter(([, left]) => left > 0);
-    // Those with the most tries before them come first, so that all go on alike.
+    // Pairs with the most remaining attempts go first.
     waiting.sort(([, a], [, b]) => b - a);
     let waitMs = Number.POSITIVE_INFINITY;
     for (const [pair, left] of waiting) {
@@ -46,7 +49,7 @@ export class Schedule {
     return waiting.length === 0 ? null : waitMs;
   }
 
-  /** To be called when a try has ended. */
+  /** Reports the end of an attempt. */
   ended(slot: Slot, now: number): void {
     for (const name of nodesOf(slot)) this.#free.set(name, now);
     const [pair = '', ...dialling] = limitedOf(slot);
@@ -59,7 +62,7 @@ function nodesOf({ pair, copy }: Slot): string[] {
   return [`caller ${pair.caller} ${copy}`, `called ${pair.called} ${copy}`];
 }
 
-/** What may be used only so often: the two nodes together, and the sockets of the side whose port changes. */
+/** Resources with a rate limit: the two nodes together, and the sockets of the side that changes its port. */
 function limitedOf({ pair, copy }: Slot): string[] {
   const both = `${pairName(pair)} ${copy}`;
   const side = changesPorts(pair.caller) ? `caller ${pair.caller}` : `called ${pair.called}`;

@@ -1,11 +1,11 @@
-/** One try of a pair: from no connection at all to bytes that come back, and to the best way that there is. */
+/** One attempt of a pair: from no connection to echoed bytes, then to the best path. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { part } from './parting.ts';
 import { promised } from './places.ts';
 import type { Slot } from './schedule.ts';
 import type { World } from './world.ts';
 
-/** How long a direct way may take to come after a relay: three rounds of random ports, milliseconds. */
+/** Deadline for a direct path after a relay: three rounds of random ports, milliseconds. */
 const DIRECT_WITHIN_MS = 65_000;
 const LOOK_MS = 100;
 const RELAYED = new Set(['relay', 'turn']);
@@ -16,16 +16,16 @@ interface Tunnel {
   readonly path: string;
 }
 
-/** What became of a try. */
+/** The result of an attempt. */
 export interface Tried {
-  /** Until the tunnel stood, milliseconds. */
+  /** Time until the tunnel was established, milliseconds. */
   readonly ms: number;
-  /** How it was reached first, and in the end; empty where it was not. */
+  /** The first and the last path. Empty if not reached. */
   readonly first: string;
   readonly last: string;
-  /** Until the way in the end was the way, milliseconds. */
+  /** Time until the last path was in use, milliseconds. */
   readonly lastMs: number;
-  /** With the relay forbidden, where a relay is the only way: the answer's status, and when it came. */
+  /** Without relays, if a relay is the only path: status and time of the response. */
   readonly refusal?: { readonly status: number; readonly ms: number };
   readonly error?: string;
 }
@@ -36,7 +36,7 @@ async function timed<T>(work: () => Promise<T>): Promise<{ readonly value: T; re
   return { value, ms: performance.now() - began };
 }
 
-/** Makes one try, and leaves no connection between the two. */
+/** Runs one attempt and closes all connections between the two nodes. */
 export async function tryPair(world: World, { pair, copy }: Slot): Promise<Tried> {
   const caller = world.party('caller', pair.caller, copy);
   const called = world.party('called', pair.called, copy);

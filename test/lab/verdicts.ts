@@ -1,24 +1,24 @@
-/** What the tries of a pair come to, held against what is promised. */
+/** Compares the results of a pair with the promised ones. */
 import { quantile } from '../../bench/table.ts';
 import { isConePair, type Pair, pairName, promised } from './places.ts';
 import { isRelayedPath, type Tried } from './tries.ts';
 
-/** Every try connects within this time, milliseconds … */
+/** Deadline for every connection, milliseconds. */
 const CONNECT_MS = 3_000;
-/** … and so soon is it told that there is no way without a relay. */
+/** Deadline for the error that only a relay would work, milliseconds. */
 const REFUSE_MS = 3_000;
-/** Set-up of 95 of 100 tries where both routers keep a port, at a round trip of 40 ms: milliseconds. */
+/** 95th percentile of the setup time if both routers keep ports, at a round trip of 40 ms: milliseconds. */
 const CONE_MS = 300;
-/** The same where only a relay leads there. */
+/** The same if only a relay works. */
 const RELAY_MS = 500;
-/** The part of the tries that has to come to a direct way where one is promised. */
+/** Required share of attempts that become direct, if a direct path is promised. */
 const DIRECT_PART = 0.99;
 
 export interface Verdict {
   readonly pair: Pair;
-  /** One line of the table. */
+  /** One table row. */
   readonly cells: readonly string[];
-  /** Promises that were missed, in words. */
+  /** Missed promises, in words. */
   readonly missed: readonly string[];
 }
 
@@ -28,13 +28,13 @@ function ms(value: number): string {
   return `${Math.round(value)} ms`;
 }
 
-/** A number of tries and which part of all it is: `19 (95 %)`. */
+/** A count and its share: `19 (95 %)`. */
 function share(some: number, all: number): string {
   const percent = (100 * some) / all;
   return `${some} (${Number.isInteger(percent) ? percent : percent.toFixed(1)} %)`;
 }
 
-/** How often each path was the first: `punched 19, relay 1`. */
+/** How often each path was first: `punched 19, relay 1`. */
 function counted(paths: readonly string[]): string {
   return [...new Set(paths)]
     .map((path) => `${path === '' ? 'none' : path} ${paths.filter((one) => one === path).length}`)
@@ -86,7 +86,7 @@ export function judge(pair: Pair, tries: readonly Tried[]): Verdict {
   };
 }
 
-/** All tries together, in one line: how many connected, and how many became direct of those that are to. */
+/** Summary of all attempts in one line: connected ones, and direct ones among those expected to be direct. */
 export function pooled(results: ReadonlyMap<Pair, readonly Tried[]>): string {
   const all = [...results.values()].flat();
   const promising = [...results].flatMap(([pair, tries]) => (promised(pair) === 'direct' ? tries : []));
@@ -98,7 +98,7 @@ export function pooled(results: ReadonlyMap<Pair, readonly Tried[]>): string {
   return `Together: ${parts.join('; ')}.`;
 }
 
-/** Rows of text in columns. */
+/** Text rows as columns. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
   return rows

@@ -1,26 +1,26 @@
-/** The matrix as machines: a caller and a called node at each place, and the nodes that help them. */
+/** The matrix as machines: a caller and a called node at each place, and helpers. */
 import { LabDaemon } from '../support/lab/daemons.ts';
 import { Internet, OTHER_PUBLIC } from '../support/lab/internet.ts';
 import type { Slowness } from '../support/lab/slow-switch.ts';
 import type { Party } from './parting.ts';
 import { changesPorts, type Pair, PLACE_NAMES, type PlaceName, placeOf } from './places.ts';
 
-/** Last bytes of public addresses: of the nodes that help, and of callers and called nodes without a router. */
+/** Last bytes of public addresses: helpers, callers and called nodes without a router. */
 const FIRST_HELPER = 10;
-/** The others by their networks: each is in another /16, as helpers that a node chooses are. */
+/** The other helpers, each in another /16, as nodes choose them. */
 const OTHER_HELPERS = [11, 12].map((number, i) => ({ number, network: OTHER_PUBLIC[i] }));
 const HELPERS = 1 + OTHER_HELPERS.length;
 const OPEN = { caller: 20, called: 21 };
 const BOOTSTRAP = [`203.0.113.${FIRST_HELPER}:4121`];
-/** The nodes of the matrix help nobody: a helper has a connection already to those whom it helps. */
+/** The nodes of the matrix do not act as helpers, because a helper is already connected to its clients. */
 const HELPS_NOBODY = 'help_others = false\n';
 const LOGS = 'log_level = "debug"\n';
-/** NAT types that a record may say where the outer port changes, and where it does not. */
+/** NAT types that a record may state for changing and for stable external ports. */
 const CHANGING = [4];
 const KEPT = [1, 2, 3];
 
 type Side = 'caller' | 'called';
-/** The nodes at each place, as many as there are copies. */
+/** The nodes at each place, one per copy. */
 type Parties = Readonly<Record<Side, ReadonlyMap<PlaceName, readonly Party[]>>>;
 type Start = (...options: Parameters<typeof LabDaemon.start>) => Promise<LabDaemon>;
 
@@ -36,8 +36,8 @@ export class World implements AsyncDisposable {
   }
 
   /**
-   * Starts what the pairs need, and waits until each node has its helpers and knows what stands before it.
-   * @param copies nodes of each kind: a try with others need not wait for the limits that two nodes have
+   * Starts the required nodes, and waits until each has helpers and knows its NAT.
+   * @param copies nodes of each kind; different copies do not share rate limits
    */
   static async start(slowness: Slowness, pairs: readonly Pair[], copies = 1): Promise<World> {
     const internet = await Internet.open({ slowness });
@@ -55,7 +55,7 @@ export class World implements AsyncDisposable {
       }
       for (const helper of helpers) await helper.until('strangers reach a helper', ({ nat_type }) => nat_type === 1);
       const parties = { caller: new Map<PlaceName, Party[]>(), called: new Map<PlaceName, Party[]>() };
-      // Not all at once: what waits for a start would be held up by all others.
+      // Sequential, because parallel starts would delay each other.
       for (let copy = 0; copy < copies; copy++)
         for (const side of ['caller', 'called'] as const) {
           const names = PLACE_NAMES.filter((name) => pairs.some((pair) => pair[side] === name));

@@ -1,4 +1,4 @@
-/** A small A2A 1.0 agent made of the official SDK: it echoes, in one answer or as a stream of events. */
+/** A small A2A 1.0 agent built with the official SDK. It echoes, in one response or as an event stream. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { AgentCard, formatSSEEvent, Message, SSE_HEADERS, Task, TaskStatusUpdateEvent } from '@a2a-js/sdk';
@@ -17,7 +17,7 @@ export function textOf(message: Message | undefined): string {
   return content?.$case === 'text' ? content.value : '';
 }
 
-/** A message of a user with a text. */
+/** A user message with a text. */
 export function messageOf(text: string, messageId: string): Message {
   return Message.fromJSON({ messageId, role: 'ROLE_USER', parts: [{ text }] });
 }
@@ -44,7 +44,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** What the agent says of itself: a card of 1.0, with the address that it knows itself by. */
+/** A 1.0 card with the agent's own address. */
 export function cardOf(port: number): Record<string, unknown> {
   return {
     name: 'Echo',
@@ -63,9 +63,9 @@ export function cardOf(port: number): Record<string, unknown> {
 export class A2aAgent {
   readonly server: Server;
   readonly port: number;
-  /** What it shows instead of its card, by path; null: nothing. */
+  /** Replacements for its card, by path. Null: none. */
   readonly shown = new Map<string, string | null>();
-  /** Callers of its methods, as the daemon beside it names them. */
+  /** Callers of its methods, as named by the local daemon. */
   readonly callers: string[] = [];
   readonly #rpc: JsonRpcTransportHandler;
 

@@ -1,6 +1,6 @@
 /**
- * An A2A agent of the official SDK that tells webhooks how its tasks go on: over JSON-RPC in 1.0 and in 0.3, and over
- * HTTP+JSON in 1.0. A task goes a step further when the test says so.
+ * An A2A agent built with the official SDK that notifies webhooks: over JSON-RPC in 1.0 and 0.3, and over HTTP+JSON in
+ * 1.0. The test advances its tasks.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -22,7 +22,7 @@ function statusOf(taskId: string, contextId: string, text: string, state: string
   return TaskStatusUpdateEvent.fromJSON({ taskId, contextId, status: { state, message } });
 }
 
-/** Tasks that go on as the test says. */
+/** Tasks that the test advances. */
 class Steps implements AgentExecutor {
   readonly #tasks = new Map<string, { bus: ExecutionEventBus; contextId: string; over: () => void }>();
 
@@ -55,7 +55,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 export class A2aPushAgent {
   readonly server: Server;
   readonly port: number;
-  /** Every address of a webhook that it was told. */
+  /** Every registered webhook URL. */
   readonly webhooks = new Set<string>();
   readonly #steps = new Steps();
   readonly #handler: DefaultRequestHandler;
@@ -112,7 +112,7 @@ export class A2aPushAgent {
     this.server.close();
   }
 
-  /** A task goes on, and its webhooks hear of it. */
+  /** Advances a task and notifies its webhooks. */
   say(taskId: string, text: string, isLast = false): void {
     this.#steps.say(taskId, text, isLast);
   }

@@ -1,4 +1,4 @@
-/** A daemon that gives made-up answers: for what `svc` sends and how it shows what comes back. */
+/** A daemon with fixed responses, to test requests and output of `svc`. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -7,12 +7,12 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { DaemonProver, isProofRequest } from '../../src/surfaces/daemon-prover.ts';
 
-/** The answer to `GET /status` and its like. */
+/** The response to a request line such as `GET /status`. */
 export type Answering = (line: string, body: unknown) => readonly [status: number, body: unknown];
 
 export class AnsweringDaemon {
   readonly api: string;
-  /** What it was asked: method and path. */
+  /** Received requests: method and path. */
   readonly asked: string[];
 
   private constructor(port: number, asked: string[]) {
@@ -20,7 +20,7 @@ export class AnsweringDaemon {
     this.asked = asked;
   }
 
-  /** @param token by which it proves itself */
+  /** @param token with which it proves its identity */
   static async start(t: TestContext, answering: Answering, token = ''): Promise<AnsweringDaemon> {
     const asked: string[] = [];
     const prover = new DaemonProver({ key: randomBytes(32), token: () => token });

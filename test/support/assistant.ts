@@ -1,4 +1,4 @@
-/** An assistant that has nothing but the tools of an MCP server. It checks every result against the tool's schema. */
+/** An assistant with nothing but the tools of an MCP server. Checks every result against the schema of its tool. */
 import assert from 'node:assert/strict';
 import { type CallToolResult, Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -13,7 +13,7 @@ export interface Pending {
   readonly chat_unread?: number;
 }
 
-/** `legacy`: the revisions of 2025; `modern`: that of 2026. */
+/** `legacy`: the 2025 revisions; `modern`: the 2026 revision. */
 type Era = 'legacy' | 'modern';
 const MODERN = '2026-07-28';
 
@@ -25,7 +25,7 @@ function newClient(era: Era): Client {
 export class Assistant {
   readonly client: Client;
   readonly tools: readonly string[];
-  /** What its last result said that waits, by AID. */
+  /** Pending items in the last result, by AID. */
   pending: Readonly<Record<string, Pending>> = {};
   readonly #checks: ReadonlyMap<string, ValidateFunction>;
 
@@ -65,7 +65,7 @@ export class Assistant {
     return new Assistant(client, new Map(checks));
   }
 
-  /** A call that may fail: its result, checked against the schema where it succeeded. */
+  /** A call that may fail. A success is checked against the schema. */
   async attempt(name: string, args: Values = {}): Promise<CallToolResult> {
     const result = await this.client.callTool({ name, arguments: { ...args } });
     if (result.isError === true) return result;
@@ -76,14 +76,14 @@ export class Assistant {
     return result;
   }
 
-  /** A call that must succeed: its structured result, whose shape the caller names. */
+  /** A call that must succeed. @returns its structured result */
   async call<T = Values>(name: string, args: Values = {}): Promise<T> {
     const result = await this.attempt(name, args);
     assert.notEqual(result.isError, true, `${name}: ${JSON.stringify(result.content)}`);
     return result.structuredContent as T;
   }
 
-  /** Calls again until it succeeds: for what needs others, who may not be there yet. */
+  /** Repeats a call until it succeeds, because other nodes may not be ready. */
   async persist<T = Values>(name: string, args: Values = {}): Promise<T> {
     return eventually(`${name} succeeds`, async () => {
       const result = await this.attempt(name, args);
@@ -91,7 +91,7 @@ export class Assistant {
     });
   }
 
-  /** Waits until something is pending for an agent. */
+  /** Waits until an item is pending for an agent. */
   async waitFor(aid: string, what: keyof Pending): Promise<void> {
     await eventually(`${what} for ${aid}`, async () => {
       await this.call('svc_agents_list');
@@ -99,7 +99,7 @@ export class Assistant {
     });
   }
 
-  /** Makes, registers and publishes an agent. */
+  /** Creates, registers and publishes an agent. */
   async newAgent(more: Values = {}): Promise<string> {
     const { operational_private_key_hex, delegation_proof_hex } = await this.call('svc_identity_generate');
     const keys = { operational_private_key_hex, delegation_proof_hex };
@@ -113,7 +113,7 @@ export class Assistant {
   }
 }
 
-/** The text of a result as a model reads it. */
+/** The text of a result for a model. */
 export function textOf({ content }: CallToolResult): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }

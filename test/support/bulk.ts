@@ -1,4 +1,4 @@
-/** Lanes for bulk over real sockets of this machine, and none. */
+/** Bulk lanes over real local sockets. */
 import DHT from 'dht-rpc';
 import { systemClock } from '../../src/foundation/clock.ts';
 import type { BulkLane } from '../../src/network/bulk/bulk-lane.ts';
@@ -7,14 +7,14 @@ import type { Path } from '../../src/network/path.ts';
 
 const HOST = '127.0.0.1';
 
-/** Of a node that never has room for one. */
+/** A node without free lanes. */
 export const NO_LANES = { offer: () => null, take: () => null };
 
-/** The lanes of a node, over a socket of its own. */
+/** The lanes of a node on its own socket. */
 export class TestLanes {
   readonly lanes: BulkLanes;
   readonly socket: DHT.Socket;
-  /** Those that came about by an offer. */
+  /** Lanes opened by an offer. */
   readonly opened: BulkLane[] = [];
   readonly #dht: DHT;
 
@@ -33,7 +33,7 @@ export class TestLanes {
     });
   }
 
-  /** @param knownPort false where nobody could tell from outside which port it is */
+  /** @param knownPort false if its external port cannot be predicted */
   static async open(knownPort = true): Promise<TestLanes> {
     const dht = new DHT({
       host: HOST,

@@ -1,4 +1,4 @@
-/** Two daemons' worth of calls over in-memory links: an agent that calls, one that is called, a real web service. */
+/** Calls between two nodes over in-memory links: a calling agent, a called agent, and a real web service. */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
@@ -21,7 +21,7 @@ import { silentLog } from '../../src/foundation/log.ts';
 import type { AccessRequest } from '../../src/network/links/types.ts';
 import { type LinkNode, LinkWorld, readAll } from './link-world.ts';
 
-/** Of the proofs that services get. */
+/** The key of the proofs for services. */
 export const PROOF_KEY: Uint8Array = new Uint8Array(32).fill(7);
 
 export interface CallWorld {
@@ -33,18 +33,18 @@ export interface CallWorld {
   readonly remote: Aid;
   readonly caller: HttpCaller;
   readonly server: CallServer;
-  /** Who was served at `far`. */
+  /** Callers recorded at `far`. */
   readonly callers: Callers;
   readonly fetch: (request: FetchRequest, signal: AbortSignal) => Promise<FetchResult & { readonly body: string }>;
-  /** What is bound to which agent. */
+  /** Bound services by agent. */
   readonly bound: Map<Aid, BoundService>;
-  /** Whom `far` has let in by name. */
+  /** Callers that `far` allowed by name. */
   readonly named: Set<Aid>;
-  /** Whether calls from `near` carry evidence. */
+  /** True if calls from `near` carry evidence. */
   givesEvidence: boolean;
-  /** Asked at each opening of a link and at each request. */
+  /** Called when a link opens, and for each request. */
   access: (request: AccessRequest) => void | Promise<void>;
-  /** A call of `local` to `remote`. */
+  /** A call from `local` to `remote`. */
   call(call?: Partial<Call>): Promise<CallAnswer>;
 }
 
@@ -105,7 +105,7 @@ export async function callWorld(t: TestContext, clock: Clock = systemClock): Pro
   return world;
 }
 
-/** A web service on this machine that goes away with the test. */
+/** A local web service that stops with the test. */
 export async function webService(
   t: TestContext,
   listener: RequestListener,
@@ -135,12 +135,12 @@ export async function textOf(answer: CallAnswer): Promise<string> {
   return (await readAll(answer.body)).toString();
 }
 
-/** All values of a header, in order; the name in lower case. */
+/** All values of a header in order. The name is lower case. */
 export function valuesOf(raw: readonly string[], name: string): string[] {
   return [...pairs(raw)].filter(([key]) => key.toLowerCase() === name).map(([, value]) => value);
 }
 
-/** The first value of a header; undefined where it is not there. */
+/** The first value of a header, or undefined. */
 export function headerOf(raw: readonly string[], name: string): string | undefined {
   const at = raw.findIndex((text, i) => i % 2 === 0 && text.toLowerCase() === name.toLowerCase());
   return at < 0 ? undefined : raw[at + 1];

@@ -1,4 +1,4 @@
-/** Nodes with chat between them, over links in memory that misbehave as the test says. */
+/** Chat nodes with in-memory links whose faults the test controls. */
 import { Chat } from '../../src/capabilities/chat/chat.ts';
 import type { ChatObjects } from '../../src/capabilities/chat/types.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -49,7 +49,7 @@ export class ChatNode {
   readonly events: TestEvent[] = [];
   readonly #identities = new Map<Aid, LocalIdentity>();
   readonly #handlers = new Set<() => void>();
-  /** What the network of this node says of itself. */
+  /** Whether the network of this node is ready. */
   ready = true;
   objects: ChatObjects = {
     put: async () => ({ objectId: 'ab'.repeat(32), size: 3, name: 'notes.txt' }),
@@ -121,7 +121,7 @@ export class ChatNode {
     }
   }
 
-  /** The texts that came in. */
+  /** Received texts. */
   heard(aid: Aid, peer: Aid): (string | null)[] {
     return this.log(aid, peer)
       .filter((entry) => entry.incoming)
@@ -132,7 +132,7 @@ export class ChatNode {
     return this.chat.send(aid, peer, { text });
   }
 
-  /** Ends this node without a word, and starts another one on what it has left. */
+  /** Crashes this node, and starts another one with its data. */
   async restart(store: Store = this.store, ready = true): Promise<ChatNode> {
     await this.down();
     const next = new ChatNode(this.world, this.name, store);

@@ -1,4 +1,4 @@
-/** Passphrases and secrets at a cost that no test notices. */
+/** Passphrases and secrets with a low cost. */
 import { secretDerivation } from '../../src/capabilities/access/derivations.ts';
 import type { Passphrase } from '../../src/foundation/keys/passphrase.ts';
 import type { ScryptCost } from '../../src/foundation/keys/scrypt.ts';

@@ -1,17 +1,17 @@
-/** Runs `svc` within the test's own process: as the real one, without the start of a process. */
+/** Runs `svc` in the process of the test, without the start of a process. */
 import { PassThrough, type Writable } from 'node:stream';
 import { runCli } from '../../src/surfaces/cli/program.ts';
 import type { CliResult } from './cli.ts';
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** Goes to standard input. */
+  /** Standard input. */
   readonly input?: string;
-  /** Stdout and stderr are terminals, and stdin too. */
+  /** All three standard streams are terminals. */
   readonly terminal?: boolean;
   readonly dataDir?: string;
   readonly version?: string;
-  /** In place of a stdout that takes everything. */
+  /** Replaces the default stdout, which accepts everything. */
   readonly stdout?: Writable;
   readonly stderr?: Writable;
 }
@@ -29,7 +29,7 @@ export async function runSvc(args: readonly string[], options: RunOptions = {}):
   stdin.end(input);
   const streams = { stdin, stdout: options.stdout ?? stdout, stderr: options.stderr ?? stderr };
   const code = await runCli(args, { ...streams, env }, { version, dataDir });
-  // What was written last is read on a later turn.
+  // The last output is read on a later turn of the event loop.
   await new Promise((resolve) => setImmediate(resolve));
   return { code, ...output };
 }

@@ -1,4 +1,4 @@
-/** Runs the real `svc` in a process of its own, in a pipe. */
+/** Runs the real `svc` as a process with pipes. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { TestDaemon } from './daemon.ts';
@@ -9,7 +9,7 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** Runs `svc <args>` against a daemon; `input` goes to its standard input. */
+/** Runs `svc <args>` against a daemon. `input` is its standard input. */
 export async function svc(daemon: TestDaemon | null, args: readonly string[], input = ''): Promise<CliResult> {
   const api = daemon === null ? {} : { SVC_API: daemon.api };
   const child = spawn(process.execPath, ['bin/svc', ...args], { env: { ...process.env, ...api } });
@@ -21,14 +21,14 @@ export async function svc(daemon: TestDaemon | null, args: readonly string[], in
   return { code: typeof code === 'number' ? code : null, ...output };
 }
 
-/** Runs a command that must succeed; its standard output without the last line break. */
+/** Runs a command that must succeed. @returns its standard output without the last line break */
 export async function svcOk(daemon: TestDaemon, ...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await svc(daemon, args);
   if (code !== 0) throw new Error(`svc ${args.join(' ')}: exit code ${code}\n${stderr}`);
   return stdout.replace(/\n$/, '');
 }
 
-/** Runs a command with --json that must succeed: what it printed. */
+/** Runs a command with --json that must succeed. @returns its parsed output */
 export async function svcJson<T>(daemon: TestDaemon, ...args: readonly string[]): Promise<T> {
   return JSON.parse(await svcOk(daemon, '--json', ...args)) as T;
 }

@@ -1,8 +1,10 @@
-/** A command line for each command of `svc` that a made-up daemon can answer. A new command is among them by itself. */
+/**
+ * A command line for each command of `svc` that works against a fake daemon. New commands are included automatically.
+ */
 import { clientProgram } from '../../tools/command-tree.ts';
 import { commandsOf } from './command-tree.ts';
 
-/** Commands that ask no daemon, or only answer what they were given. */
+/** Commands that send no request to a daemon, or only print their input. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   'completion',
   'backup',
@@ -10,15 +12,15 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'wallet message',
   'wallet register',
   'agents import',
-  // They run other programs, or carry what comes as it is.
+  // Commands that run other programs or copy bytes.
   'open',
   'ssh',
   'nc',
-  // It waits for another process in the place of the daemon.
+  // It waits for the process that replaces the daemon.
   'restart',
 ]);
 
-/** An argument of each kind that stands for itself. */
+/** A valid argument by name. */
 function argumentFor(name: string, aid: string): string {
   const known: Readonly<Record<string, string>> = {
     service: 'lang.translate',
@@ -38,7 +40,7 @@ function argumentFor(name: string, aid: string): string {
   return known[name] ?? (/^(?:aid|agent|local|remote|peer|member)$/.test(name) ? aid : 'x');
 }
 
-/** What a command must be given beside its arguments. */
+/** Required options of a command. */
 const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   'agents update': ['--service-tcp', '127.0.0.1:1'],
   'inbound bind': ['--addr', '127.0.0.1:1'],
@@ -47,7 +49,7 @@ const OPTIONS: Readonly<Record<string, readonly string[]>> = {
   ping: ['--count', '1'],
 };
 
-/** Every command with what it must be given, and agreed to. */
+/** Every command with its required arguments, and confirmed. */
 export async function commandLines(aid: string): Promise<{ name: string; line: string[] }[]> {
   const lines: { name: string; line: string[] }[] = [];
   for (const { name, command } of commandsOf(await clientProgram())) {

@@ -1,18 +1,18 @@
-/** One step of a walk through the commands: what a command must print, in every way of showing it. */
+/** One step of a walk through the commands: the required output of a command in every output format. */
 import { type TSchema, Type } from 'typebox';
 import type { TestDaemon } from './daemon.ts';
 
-/** What a command must print. */
+/** The required output of a command. */
 export interface Expected {
-  /** Of the document that `--json` prints; null where it prints lines, or something else. */
+  /** Schema of the `--json` document. Null if it prints lines, or something else. */
   readonly schema: TSchema | null;
-  /** With `--json` it prints such a document in each line. */
+  /** With `--json` it prints one document per line. */
   readonly lines?: true;
-  /** What the text for people holds. */
+  /** Pattern for the text output. */
   readonly text: RegExp;
-  /** All of what `--quiet` prints. */
+  /** Pattern for the complete `--quiet` output. */
   readonly quiet: RegExp;
-  /** 0 where left out. */
+  /** Allowed exit codes. Default: 0. */
   readonly codes?: readonly number[];
   readonly input?: string;
 }
@@ -24,7 +24,7 @@ export interface WalkWorld {
   readonly there: TestDaemon;
   /** Address of a web service. */
   readonly service: string;
-  /** A directory for files, fresh for each walk. */
+  /** An empty directory for files. */
   readonly directory: string;
 }
 
@@ -37,5 +37,5 @@ export const SEQ = /^\d+$/;
 export const ADDRESS = /^127\.0\.0\.1:\d+$/;
 export const ANY = /^[\s\S]*$/;
 export const SOME = /\S/;
-/** The answer of what only succeeds or fails. */
+/** The response of operations without a result. */
 export const Ok = Type.Object({ ok: Type.Literal(true) });

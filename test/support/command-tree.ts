@@ -1,14 +1,14 @@
-/** The commands of a program, for tests that go through all of them; nothing of them runs. */
+/** The commands of a program, for tests that iterate over them without running any. */
 import type { Command } from 'commander';
 import { BUILT_IN } from '../../tools/command-tree.ts';
 
 export interface NamedCommand {
-  /** What is typed, without `svc` or `svcd`: `tunnel open`. */
+  /** The words after `svc` or `svcd`, such as `tunnel open`. */
   readonly name: string;
   readonly command: Command;
 }
 
-/** Every command below a program, groups of commands included. */
+/** Every command of a program, including groups. */
 export function commandsOf(program: Command, prefix = ''): NamedCommand[] {
   return program.commands
     .filter((command) => !BUILT_IN.has(command.name()))

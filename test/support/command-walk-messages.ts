@@ -1,4 +1,4 @@
-/** The part of the walk through the commands that is about notes, chat, groups and objects. */
+/** The part of the walk for notes, chat, groups and objects. */
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

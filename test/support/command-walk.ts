@@ -1,6 +1,6 @@
 /**
- * One walk through every command of `svc`, between two daemons. The same walk is done in every way
- * of showing a result; what it needs to know it asks the API, not the output that is under test.
+ * A walk through every command of `svc` between two daemons, repeated for every output format. Facts come from the API,
+ * not from the tested output.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -363,7 +363,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   await step(here, ['tunnel', 'close', id], { schema: Ok, text: /^ok$/, quiet: ID });
 }
 
-/** Commands that the walk leaves out, and why. */
+/** Commands that the walk omits, with the reason. */
 export const NOT_WALKED: Readonly<Record<string, string>> = {
   stop: 'ends the daemon',
   restart: 'needs the installed service',
@@ -381,7 +381,7 @@ export const NOT_WALKED: Readonly<Record<string, string>> = {
   whoami: 'answers for the one agent that was chosen, or the only one',
 };
 
-/** Walks through all commands. Agents are made anew, so that a daemon can be walked over again. */
+/** Runs all commands. It creates new agents, so that the walk can be repeated on a daemon. */
 export async function walk(step: Step, world: WalkWorld): Promise<void> {
   const { here, there, service } = world;
   const aid = await here.newAgent(service);

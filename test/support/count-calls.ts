@@ -2,7 +2,7 @@ import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';
 
-/** Counts the calls of a function of node:crypto until the test ends; it does what it always does. */
+/** Counts the calls of a node:crypto function until the test ends, without changing its behavior. */
 export function countCrypto(t: TestContext, name: 'verify' | 'createPublicKey'): () => number {
   const work = crypto[name];
   const { mock } = t.mock.method(crypto, name, (...args: unknown[]): unknown => Reflect.apply(work, crypto, args));

@@ -1,11 +1,11 @@
-/** A database that fails for good at one of its commits, as the machine does when it loses power. */
+/** A database that fails permanently at one of its commits, like a power cut. */
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 
 export interface CrashPoint {
-  /** Which commit, from 1 on; 0 never. */
+  /** The commit, counted from 1. 0 for never. */
   readonly commit: number;
-  /** Whether what that commit wrote is on disk. */
+  /** True if the data of that commit is on disk. */
   readonly kept: boolean;
 }
 
@@ -13,14 +13,14 @@ export class Crash extends Error {}
 
 export interface CrashingStore {
   readonly store: Store;
-  /** Counts commits from now on. */
+  /** Starts counting commits. */
   arm(): void;
-  /** How many commits there were since then. */
+  /** Number of commits since then. */
   commits(): number;
   crashed(): boolean;
 }
 
-/** Opens a database that crashes at a point. What a call outside of a transaction writes is a commit of its own. */
+/** Opens a database that crashes at a given commit. A write outside of a transaction is its own commit. */
 export function crashingStore(file: string, point: CrashPoint): CrashingStore {
   const real = Store.open(file, MIGRATIONS, 'normal');
   let commits = 0;

@@ -1,4 +1,4 @@
-/** A real `svcd` in a process of its own, on loopback, in a temporary data directory. */
+/** A real `svcd` process on loopback with a temporary data directory. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LIMIT_MS } from './eventually.ts';
 
-/** What the daemon says over the IPC channel once it serves. */
+/** The IPC message of a ready daemon. */
 interface ReadyMessage {
   readonly type: 'ready';
   readonly api_addr: string;
@@ -15,23 +15,23 @@ interface ReadyMessage {
 }
 
 export interface DaemonOptions {
-  /** `host:port` of the DHT nodes to start from. */
+  /** Bootstrap nodes, `host:port`. */
   readonly bootstrap?: readonly string[];
-  /** Keeps what an earlier daemon left there. */
+  /** An existing data directory, which is not removed. */
   readonly dataDir?: string;
-  /** More lines for config.toml. */
+  /** Lines for config.toml. */
   readonly config?: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** The program and its first arguments; left out: the `svcd` of this checkout. */
+  /** The program and its first arguments. Default: the `svcd` of this checkout. */
   readonly command?: readonly [string, ...string[]];
 }
 
-/** An answer of the API. */
+/** A response of the API. */
 export interface ApiAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** JSON where the answer is JSON, text otherwise. */
+  /** Parsed JSON, or text. */
   readonly body: unknown;
 }
 
@@ -47,7 +47,7 @@ export class TestDaemon {
   readonly process: ChildProcess;
   readonly #output: string[];
   readonly #ownsDir: boolean;
-  /** Settles once it has ended and all that it wrote is here. */
+  /** Resolves after the process exited and its output was read. */
   readonly #closed: Promise<unknown>;
 
   private constructor(dataDir: string, ownsDir: boolean, child: ChildProcess, ready: ReadyMessage, output: string[]) {
@@ -61,7 +61,7 @@ export class TestDaemon {
     this.#output = output;
   }
 
-  /** Starts a daemon and waits until it serves; fails with its output where it ends before. */
+  /** Starts a daemon and waits until it is ready. Fails with its output if it exits first. */
   static async start(options: DaemonOptions = {}): Promise<TestDaemon> {
     const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'svcd-e2e-'));
     if (options.config !== undefined) writeFileSync(join(dataDir, 'config.toml'), options.config, { mode: 0o600 });
@@ -77,7 +77,7 @@ export class TestDaemon {
       stream?.setEncoding('utf8').on('data', (text: string) => output.push(text));
     const ready = await new Promise<ReadyMessage>((resolve, reject) => {
       const timer = setTimeout(() => {
-        // Left alone it would keep the process of the test alive.
+        // The child process would keep the test process running.
         child.kill('SIGKILL');
         reject(new Error(`svcd did not start:\n${output.join('')}`));
       }, LIMIT_MS);
@@ -86,7 +86,7 @@ export class TestDaemon {
         clearTimeout(timer);
         resolve(message);
       });
-      // Not at its exit: the last that it wrote may come after that.
+      // Not on exit, because output may still follow.
       child.once('close', (code, signal) => {
         clearTimeout(timer);
         reject(new Error(`svcd ended with ${code ?? signal}:\n${output.join('')}`));
@@ -95,7 +95,7 @@ export class TestDaemon {
     return new TestDaemon(dataDir, options.dataDir === undefined, child, ready, output);
   }
 
-  /** What the daemon has written so far. */
+  /** The output so far. */
   get output(): string {
     return this.#output.join('');
   }
@@ -117,14 +117,14 @@ export class TestDaemon {
     return { status: response.status, headers: response.headers, body: json ? JSON.parse(text) : text };
   }
 
-  /** A request that must succeed: its body, whose shape the caller names. */
+  /** A request that must succeed. @returns its body */
   async call<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await this.request(method, path, body);
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     return answer.body as T;
   }
 
-  /** Makes and registers an agent; returns its AID. */
+  /** Creates and registers an agent. @returns its AID */
   async newAgent(serviceTcp?: string): Promise<string> {
     const { operational_private_key_hex, delegation_proof_hex } = await this.call<Record<string, string>>(
       'POST',
@@ -138,14 +138,14 @@ export class TestDaemon {
     return (await this.call<{ aid: string }>('POST', '/agents', registration)).aid;
   }
 
-  /** Ends the process with a signal and waits until it is gone, and all that it wrote is here. */
+  /** Kills the process and waits until it exited and its output was read. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<number | null> {
     if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill(signal);
     await this.#closed;
     return this.process.exitCode;
   }
 
-  /** Stops the daemon cleanly and removes its data directory where the test did not give one. */
+  /** Stops the daemon, and removes its data directory unless the test provided it. */
   async stop(): Promise<void> {
     await this.kill('SIGTERM');
     if (this.#ownsDir) rmSync(this.dataDir, { recursive: true, force: true });

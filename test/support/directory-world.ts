@@ -1,4 +1,4 @@
-/** A directory over a database, a network in memory and a clock of its own. */
+/** A directory over a database, an in-memory network and a test clock. */
 
 import { Directory } from '../../src/capabilities/directory/directory.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -22,7 +22,7 @@ interface WorldOptions {
   readonly network?: ScriptedRecords;
   readonly node?: KeyPair;
   readonly store?: Store;
-  /** Off where it is left out: tests say what is published. */
+  /** Default: off. Tests decide what is published. */
   readonly autoPublish?: boolean;
 }
 
@@ -36,11 +36,11 @@ export class DirectoryWorld {
   readonly newAids: NewAids;
   readonly directory: Directory;
   readonly nodeAid: Aid;
-  /** Agents that show life. */
+  /** Agents with heartbeats. */
   readonly alive = new Set<Aid>();
   readonly bound = new Map<Aid, string>();
   readonly published: SignedRecord[] = [];
-  /** What `noteDelegation` was told. */
+  /** Calls of `noteDelegation`. */
   readonly noted: [Aid, number][] = [];
   autoPublish: boolean;
   addresses: NodeAddresses = { endpoints: ['quic://192.0.2.1:4122'], mapped: [], natType: 1, helpers: [] };
@@ -90,7 +90,7 @@ export class DirectoryWorld {
     );
   }
 
-  /** Makes an agent known here and alive, as the registry does; nothing is told to the directory. */
+  /** Adds a local agent with a heartbeat, without telling the directory. */
   add(identity: TestIdentity = newIdentity()): TestIdentity {
     this.agents.put({
       keyName: `${identity.aid} ${identity.delegation.issuedAt}`,
@@ -117,13 +117,13 @@ export class DirectoryWorld {
     this.#addressHandler(true);
   }
 
-  /** What others know of the node still leads to it. */
+  /** Changes the NAT type without changing the published endpoint. */
   findNatType(natType: number): void {
     this.addresses = { ...this.addresses, natType };
     this.#addressHandler(false);
   }
 
-  /** The records of one type that an agent brought out, oldest first. */
+  /** The published records of one type of an agent, oldest first. */
   kept(aid: Aid, type = 1): SignedRecord[] {
     return this.network.kept.filter((record) => record.aid === aid && record.type === type);
   }

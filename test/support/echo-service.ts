@@ -1,8 +1,8 @@
-/** A plain web service such as a user binds to an agent: it answers with what it was asked. */
+/** A plain web service that returns its requests. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 
-/** What the echo service answers. */
+/** The response of the echo service. */
 export interface Echo {
   readonly method: string;
   readonly url: string;

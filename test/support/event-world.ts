@@ -1,4 +1,4 @@
-/** An API with nothing but event streams, over a real log. */
+/** An API with only event streams, over a real event log. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -27,7 +27,7 @@ import { temporaryDirectory } from './temporary-directory.ts';
 
 export const one = newIdentity().aid;
 export const two = newIdentity().aid;
-/** Not registered here. */
+/** An agent that is not registered. */
 export const unknown = newIdentity().aid;
 const CONTEXT: CallContext = {
   origin: 'local',
@@ -36,7 +36,7 @@ const CONTEXT: CallContext = {
   setStatus: () => {},
 };
 
-/** Five events are kept of each agent. */
+/** The log stores five events per agent. */
 export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const store = Store.open(join(temporaryDirectory(t), 'svcd.db'), MIGRATIONS);
   const log = new EventLog({ store: new EventStore(store, 5), clock: systemClock, log: silentLog });
@@ -50,7 +50,7 @@ export async function eventWorld(t: TestContext, apiAddr = '127.0.0.1:0') {
   const nodeStreams = new EventStreams({ log: nodeEvents, clock: systemClock, logger: silentLog, pending: () => ({}) });
   await streams.start();
   await nodeStreams.start();
-  // Before the server: it waits for streams that stay open.
+  // Stopped before the server, which waits for open streams.
   t.after(() => Promise.all([streams.stop(), nodeStreams.stop()]));
   const operations = bind(eventOperations, eventHandlers({ log, requireAgent }));
   const tools = new ToolTable({ operations, pending: () => pending });

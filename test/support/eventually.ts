@@ -1,11 +1,11 @@
-/** Waits for conditions that have no event to wait for. */
+/** Polls for conditions without an event. */
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 20;
-/** Only who fails waits so long: a machine with other work may take a while for everything else. */
+/** Only a failing test waits this long. A busy machine may need time. */
 export const LIMIT_MS = 60_000;
 
-/** Asks until `check` returns something other than undefined and false; fails with `what` where it never does. */
+/** Polls until `check` returns a value other than undefined and false. Fails with `what` after the limit. */
 export async function eventually<T>(
   what: string,
   check: () => Promise<T | undefined | false> | T | undefined | false,

@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { isObject } from '../../src/foundation/json.ts';
 
-/** A request as a service received it, and its body. */
+/** A received request and its body. */
 export interface ServedCall {
   readonly method: string;
   readonly url: string;
@@ -15,7 +15,7 @@ export interface ServedCall {
 }
 
 interface Expectation {
-  /** AID of the service's agent. */
+  /** AID of the called agent. */
   readonly me: Aid;
   readonly seen: Set<string>;
   /** Unix seconds. */
@@ -28,7 +28,7 @@ type Verifier = (
   expected: Expectation,
 ) => string | null;
 
-/** The text of one of the verifiers that docs/evidence.md offers. */
+/** The source of a verifier in docs/evidence.md. */
 function documented(file: string): string {
   return readFileSync(new URL(`../../docs/evidence/${file}`, import.meta.url), 'utf8');
 }
@@ -44,13 +44,13 @@ export async function documentedVerifier(): Promise<Verifier> {
   };
 }
 
-/** Whether Python and the package that its verifier needs are here; else what is missing. */
+/** False if Python and the required package are installed; otherwise the missing part. */
 export function needsPython(): string | false {
   const { status } = spawnSync('python3', ['-c', 'import cryptography']);
   return status === 0 ? false : 'needs python3 and cryptography: apt-get install python3-cryptography';
 }
 
-/** What the verifier for Python says of several calls. */
+/** The verdicts of the Python verifier on several calls. */
 export function documentedPython(calls: readonly ServedCall[], { me, now }: Omit<Expectation, 'seen'>): unknown {
   const harness = [
     'import json, sys',

@@ -1,11 +1,11 @@
-/** Small programs in the place of svcd, for the supervisor: they say that they serve, and answer or not. */
+/** Small programs that replace svcd for supervisor tests: they report that they are ready, and respond or not. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** How it behaves after its start; `GET /switch/<version>` makes it ask for that version, `GET /restart` for a new start. */
+/** Behavior after the start. `GET /switch/<version>` requests that version, `GET /restart` a restart. */
 export type Behaviour = 'good' | 'ends' | 'hangs' | 'fails' | 'ends-later' | 'other-version' | 'ruins-database';
 
-/** Writes the program of a version into a folder; returns its path. */
+/** Writes the program of a version into a folder. @returns its path */
 export function writeFakeDaemon(root: string, version: string, behaviour: Behaviour): string {
   const file = join(root, 'bin', 'svcd');
   mkdirSync(dirname(file), { recursive: true });

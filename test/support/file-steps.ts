@@ -1,17 +1,17 @@
-/** What code does to files in an order that a power cut must not find broken. */
+/** Records file operations whose order must survive a power cut. */
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { relative } from 'node:path';
 import type { TestContext } from 'node:test';
 
 export interface FileSteps {
-  /** `sync a`, `rename a b`: paths from the directory. */
+  /** `sync a`, `rename a b`: relative paths. */
   readonly steps: readonly string[];
-  /** Files that were opened and are not closed. */
+  /** Files that are still open. */
   open(): readonly string[];
 }
 
-/** Writes down every rename and every flush to the disk until the test ends. */
+/** Records every rename and every flush to disk until the test ends. */
 export function recordFileSteps(t: TestContext, directory: string): FileSteps {
   const steps: string[] = [];
   const files = new Map<number, string>();

@@ -1,7 +1,6 @@
 /**
- * Links over a network that misbehaves as its seed says: it refuses, delays, cuts streams in the
- * middle (what is under way is lost, and nobody knows how much arrived), stalls in a partition, and
- * lets bytes of an old stream arrive after those of a newer one.
+ * Links over a seeded faulty network: it refuses, delays, cuts streams (data in transit is lost, and neither side knows
+ * how much arrived), stalls in a partition, and delivers bytes of an old stream after those of a newer one.
  */
 import { Duplex } from 'node:stream';
 import type { Clock } from '../../src/foundation/clock.ts';
@@ -13,19 +12,19 @@ import { StreamError } from '../../src/network/quic/stream-error.ts';
 import { Random } from './random.ts';
 
 export interface Trouble {
-  /** How likely it is that a link cannot be opened. */
+  /** Probability that a link cannot be opened. */
   readonly refuse: number;
-  /** How likely it is that a stream is cut. */
+  /** Probability that a stream is cut. */
   readonly cut: number;
-  /** Longest delay of a chunk, milliseconds. */
+  /** Largest delay of a chunk, milliseconds. */
   readonly delayMs: number;
 }
 
 export const CALM: Trouble = { refuse: 0, cut: 0, delayMs: 1 };
 
-/** Milliseconds after which a stalled connection is given up, as by QUIC. */
+/** Timeout of a stalled connection, as in QUIC, milliseconds. */
 const STALL_MS = 20_000;
-/** A stream that is to be cut has at most this many bytes. */
+/** A stream is cut within this number of bytes. */
 const CUT_WITHIN_BYTES = 3000;
 
 export class FlakyNetwork {
@@ -33,7 +32,7 @@ export class FlakyNetwork {
   readonly random: Random;
   trouble: Trouble = CALM;
   readonly #nodes = new Set<FlakyNode>();
-  /** Pairs of nodes between which nothing passes. */
+  /** Partitioned pairs of nodes. */
   readonly #apart = new Set<string>();
 
   constructor(clock: Clock, seed: number) {
@@ -51,7 +50,7 @@ export class FlakyNetwork {
     this.#nodes.delete(node);
   }
 
-  /** Who hosts an agent; the newest node where several do, as in a directory. */
+  /** The newest node that hosts an agent, as in a directory. */
   hostOf(aid: Aid): FlakyNode | undefined {
     return [...this.#nodes].findLast((node) => node.agents.has(aid));
   }
@@ -75,12 +74,12 @@ class FlakyStream extends Duplex {
   readonly #network: FlakyNetwork;
   #peer: FlakyStream | null = null;
   #arrival = 0;
-  /** Ended before its time: what is under way is lost. */
+  /** Cut: data in transit is lost. */
   #broken = false;
   #stalled = false;
   #bytesLeft: number;
   #underWay = 0;
-  /** Writers that wait until more is read here. */
+  /** Writers that wait for the reader. */
   readonly #waiting: (() => void)[] = [];
 
   constructor(network: FlakyNetwork, between: () => boolean, bytesLeft: number) {
@@ -126,7 +125,7 @@ class FlakyStream extends Duplex {
     callback(error);
   }
 
-  /** Breaks both ends, at once or a little later, with what is under way. */
+  /** Breaks both ends, now or a little later, with the data in transit. */
   cut(): void {
     const peer = this.#peer;
     const ms = this.#network.random.below(this.#network.trouble.delayMs + 1);
@@ -141,7 +140,7 @@ class FlakyStream extends Duplex {
     this.#arrival = Math.max(this.#arrival, clock.now() + random.below(trouble.delayMs + 1));
     const peer = this.#peer;
     clock.after(this.#arrival - clock.now(), () => {
-      // What comes after something lost never comes either: a stream has no holes.
+      // Data after a lost chunk never arrives: a stream has no gaps.
       if (!this.#stalled && !this.#between()) {
         this.#stalled = true;
         clock.after(STALL_MS, () => this.cut());
@@ -159,9 +158,9 @@ export class FlakyNode implements Links {
   readonly #handlers = new Map<Purpose, (stream: LinkStream) => void>();
   readonly #streams = new Set<FlakyStream>();
   #down = false;
-  /** How many links were opened from here. */
+  /** Number of links opened here. */
   opened = 0;
-  /** Whether the links opened before a quicker way stood are outdated. */
+  /** True if older links are outdated because a faster path exists. */
   isQuicker = false;
 
   constructor(network: FlakyNetwork, name: string) {
@@ -175,7 +174,7 @@ export class FlakyNode implements Links {
 
   reset(): void {}
 
-  /** Ends this node as a crash does: all of its streams break, nobody reaches it any more. */
+  /** Crashes this node: all of its streams break, and it becomes unreachable. */
   crash(): void {
     this.#down = true;
     this.#network.remove(this);

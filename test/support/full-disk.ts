@@ -1,6 +1,7 @@
 /**
- * Runs in a mount namespace whose small disk it is given: a daemon on it goes on while the disk is full, keeps what it
- * had acknowledged and nothing of what it refused, and takes everything again once there is room. Fails with what did not hold.
+ * Runs in a mount namespace with a small disk. A daemon on it keeps running while the disk is full, keeps acknowledged
+ * data and nothing of rejected requests, and accepts everything again after space is free. Fails with the first
+ * violation.
  */
 import assert from 'node:assert/strict';
 import { closeSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync, writeSync } from 'node:fs';
@@ -17,7 +18,7 @@ const dataDir = join(disk, 'data');
 const elsewhere = join(disk, '..', 'elsewhere');
 const filler = join(disk, 'filler');
 
-/** Takes the last byte of the disk. */
+/** Fills the disk to the last byte. */
 function fill(): void {
   const file = openSync(filler, 'a');
   try {
@@ -63,7 +64,7 @@ const registration = {
   delegation_proof_hex: identity['delegation_proof_hex'],
 };
 const at = `/agents/${aid}`;
-/** What a user does, and the status with which it is refused where that is another. */
+/** User actions, and the expected status of a rejection if it differs. */
 const writing: readonly (readonly [string, () => Promise<Pick<ApiAnswer, 'status' | 'body'>>, number?])[] = [
   ['an agent', () => home.request('POST', '/agents', registration)],
   ['a label', () => home.request('PUT', '/node/address-book', { aliases: { [friend]: 'friend' }, favorites: [] })],
@@ -94,7 +95,7 @@ const writing: readonly (readonly [string, () => Promise<Pick<ApiAnswer, 'status
 /** A list entry for the friend would end the calls and chats that follow. */
 const lasting = writing.filter(([what]) => what !== 'a list entry');
 const files = (): string[] => readdirSync(dataDir, { recursive: true }).map(String).sort();
-// The first change keeps the file before it, where there was none: whether the last blocks allow one later is chance.
+// The first change creates the backup of the file. Whether the last blocks allow that is chance.
 for (const min_observed_peers of [4, 5]) await home.call('PATCH', '/config', { min_observed_peers });
 const before = { files: files(), agent: await home.call<{ acl: unknown; profile: unknown }>('GET', at) };
 
@@ -103,7 +104,7 @@ for (const [what, write, status] of writing) refused(what, await write(), status
 refused(
   'the configuration',
   await eventually('the last blocks are used up', async () => {
-    // A file takes the place of one before it, which gives its blocks back to the next one.
+    // A new file replaces an earlier one, whose blocks become free for the next one.
     const answer = await home.request('PATCH', '/config', { min_observed_peers: (Date.now() % 5) + 4 });
     fill();
     return answer.status !== 200 && answer;
@@ -121,7 +122,7 @@ for (const args of [
   assert.equal(code, 1, stderr);
   assert.match(stderr, /free (some room|space)/, args.join(' '));
 }
-// What needs no disk goes on.
+// Operations without disk access still work.
 for (const path of ['/health', '/status', at, `${at}/bundle`]) await home.call('GET', path);
 const served = await away.request('POST', `/fetch/${aid}`, {
   path: '/',
@@ -153,7 +154,7 @@ await eventually('the friend hears it', async () => (await chatTexts(away, frien
 await tool(home, 'group_read', { aid, group_id: group });
 await home.stop();
 
-// A backup that does not fit where it goes leaves the node that was there.
+// A backup that does not fit on its target leaves the existing node unchanged.
 const copy = join(elsewhere, 'node.svcd');
 const backup = await svc(null, ['backup', copy, '--no-password', '--data-dir', dataDir]);
 assert.equal(backup.code, 0, backup.stderr);

@@ -1,4 +1,4 @@
-/** Runs in a mount namespace, with a small disk: a log on it is complete once a disk that was full has room again. */
+/** Runs in a mount namespace with a small disk: a log is complete again after a full disk has space. */
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,15 +10,13 @@ const [disk = ''] = process.argv.slice(2);
 const filler = join(disk, 'filler');
 const log = join(disk, 'log');
 
-/** Takes the last byte of the disk. */
+/** Fills the disk to the last byte. */
 function fill(): void {
   const file = openSync(filler, 'a');
   for (const size of [65_536, 1])
     try {
       while (writeSync(file, Buffer.alloc(size)) === size);
-    } catch {
-      // Full.
-    }
+    } catch {}
   closeSync(file);
 }
 
@@ -30,7 +28,7 @@ const write = (from: number, to: number): void => {
 write(0, 10);
 await eventually('the first lines are there', () => readFileSync(log, 'utf8') === lines.slice(0, 10).join(''));
 fill();
-// More than fits in the page of the log that has been given room already.
+// More than the already allocated page of the log can hold.
 write(10, 300);
 let size = -1;
 await eventually('the page of the log is full', () => {

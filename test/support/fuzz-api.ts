@@ -1,6 +1,6 @@
 /**
- * Fuzzes a running API from its OpenAPI document: requests that fit their schemas, that nearly fit,
- * and that are no JSON at all. Whatever comes in, the answer is one that the document describes.
+ * Fuzzes a running API from its OpenAPI document: with valid and nearly valid requests, and with bytes that are not
+ * JSON. Every response must match the document.
  */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Arbitrary } from 'fast-check';
@@ -8,19 +8,19 @@ import * as fc from 'fast-check';
 import { anything, fitting, isSchema, nearlyFitting, type Schema } from './schema-arbitrary.ts';
 
 export interface FuzzOptions {
-  /** Requests to send. */
+  /** Number of requests. */
   readonly runs: number;
   readonly seed: number;
-  /** Operations that are left alone, by `operationId`. */
+  /** Operations to skip, by `operationId`. */
   readonly skip?: readonly string[];
   readonly token?: string;
-  /** Valid AIDs to use, beside those that answers show. */
+  /** Valid AIDs to use, in addition to AIDs in responses. */
   readonly aids?: readonly string[];
 }
 
 export interface FuzzReport {
   readonly requests: number;
-  /** How often each status came, by operation: `agentGet 404`. */
+  /** Number of responses by operation and status: `agentGet 404`. */
   readonly statuses: ReadonlyMap<string, number>;
 }
 
@@ -36,18 +36,18 @@ interface Shot {
   readonly path: Readonly<Record<string, unknown>>;
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: unknown;
-  /** Sent instead of the body, as it is. */
+  /** Sent instead of the body, unchanged. */
   readonly rawBody: string | undefined;
   readonly contentType: string | undefined;
-  /** Which of the values seen earlier stands in for a path parameter; odd ones: none. */
+  /** Index of a known value for path parameters. Odd numbers: none. */
   readonly known: number;
 }
 
 const METHODS = new Set(['get', 'put', 'post', 'patch', 'delete']);
 const REQUEST_TIMEOUT_MS = 90_000;
-/** Of a request and of its answer, in a finding. */
+/** Length of request and response excerpts in a finding. */
 const SHOWN_CHARACTERS = 400;
-/** Values that are kept of each name. */
+/** Number of known values per name. */
 const MAX_KNOWN = 50;
 
 function operationsOf(document: Schema, skip: ReadonlySet<string>): Operation[] {
@@ -64,7 +64,7 @@ function operationsOf(document: Schema, skip: ReadonlySet<string>): Operation[] 
   );
 }
 
-/** A part of a document with the schemas that it names in their places. */
+/** A part of a document with its references inlined. */
 function inlined(part: unknown, document: Schema): unknown {
   if (Array.isArray(part)) return part.map((item) => inlined(item, document));
   if (!isSchema(part)) return part;
@@ -93,7 +93,7 @@ function bodySchema(item: Schema): Schema | undefined {
 
 function shotArbitrary(operation: Operation, aids: readonly string[]): Arbitrary<Shot> {
   const options = { aids };
-  // Mostly right: what is refused at the door never reaches the code behind it.
+  // Mostly valid: rejected requests do not reach the code behind the validation.
   const mostly = (schema: Schema): Arbitrary<unknown> =>
     fc.oneof(
       { weight: 4, arbitrary: fitting(schema, options) },
@@ -132,7 +132,7 @@ function shotArbitrary(operation: Operation, aids: readonly string[]): Arbitrary
   });
 }
 
-/** A copy of a schema in which a described object has no members beyond those that it names. */
+/** A copy of a schema in which a described object has no additional members. */
 function strict(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(strict);
   if (!isSchema(schema)) return schema;
@@ -142,7 +142,7 @@ function strict(schema: unknown): unknown {
   return closes && schema['patternProperties'] === undefined ? { ...copy, additionalProperties: false } : copy;
 }
 
-/** The compiled checks of the answers of a document. */
+/** The compiled response schemas of a document. */
 class Answers {
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false });
   readonly #document: Schema;
@@ -152,7 +152,7 @@ class Answers {
     this.#document = document;
   }
 
-  /** What is wrong with an answer; null where nothing is. */
+  /** The problem of a response, or null. */
   problem(operation: Operation, status: number, contentType: string, text: string): string | null {
     const { responses } = operation.item;
     const described = at(responses, String(status), 'content');
@@ -181,7 +181,7 @@ class Answers {
   }
 }
 
-/** Values that answers have shown, by the name of their member: ids lead to the deeper operations. */
+/** Values in responses by member name: IDs lead to further operations. */
 class Known {
   readonly #byName = new Map<string, string[]>();
 
@@ -208,7 +208,7 @@ function targetOf(shot: Shot, known: Known): { target: string; ordinary: boolean
   let ordinary = true;
   const path = shot.operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = known.pick(name, shot.known) ?? textOf(shot.path[name]);
-    // These lead to another path.
+    // These values lead to another path.
     if (value === '' || value === '.' || value === '..') ordinary = false;
     return encodeURIComponent(value.toWellFormed());
   });
@@ -220,15 +220,15 @@ function targetOf(shot: Shot, known: Known): { target: string; ordinary: boolean
   return { target: `${path}${query.size > 0 ? `?${query.toString()}` : ''}`, ordinary };
 }
 
-/** What was sent and came back, for a person who has to find the fault. */
+/** Request and response for a person who investigates the finding. */
 interface Finding {
   readonly sent: string;
   readonly answer: string;
 }
 
 /**
- * Sends `runs` requests to the API at `baseUrl`, the same ones for the same seed and answers.
- * @throws Error that lists every kind of answer that the document does not describe, each with its shortest request
+ * Sends `runs` requests to the API at `baseUrl`. The sequence depends on the seed and the responses.
+ * @throws Error with each kind of undocumented response and its shortest request
  */
 export async function fuzzApi(baseUrl: string, openapi: unknown, options: FuzzOptions): Promise<FuzzReport> {
   if (!isSchema(openapi)) throw new Error('this is no OpenAPI document');
@@ -252,7 +252,7 @@ export async function fuzzApi(baseUrl: string, openapi: unknown, options: FuzzOp
       redirect: 'manual',
       signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     });
-    // A stream of events has no end.
+    // An event stream has no end.
     const endless = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
     if (endless) await response.body?.cancel();
     const text = endless ? '' : await response.text();

@@ -57,7 +57,7 @@ export function guideSteps(markdown: string): GuideStep[] {
   });
 }
 
-/** A pattern that matches `gap` in place of each `…`. */
+/** A pattern that matches `gap` for each `…`. */
 function patternOf(text: string, gap: string): string {
   return text
     .split('…')

@@ -1,4 +1,4 @@
-/** The operations on agents and the directory, bound to real capabilities over a network in memory. */
+/** Operations on agents and the directory, with real capabilities over an in-memory network. */
 
 import { Compile } from 'typebox/compile';
 import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
@@ -110,7 +110,7 @@ export class HandlerWorld {
     this.operations = new Map(bound.map((operation) => [operation.declaration.name, operation]));
   }
 
-  /** Runs an operation as a surface does: input checked, output held against its schema. */
+  /** Runs an operation like a surface: checks the input and the output against the schemas. */
   async call<T>(
     name: string,
     input: { params?: object; query?: object; body?: object } = {},

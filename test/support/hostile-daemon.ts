@@ -1,6 +1,6 @@
 /**
- * A daemon whose every answer fits its schema and is hostile: each text in it holds what drives a
- * terminal. A real one hands on some such texts of strangers; which ones may change.
+ * A daemon whose responses are valid and hostile: each text contains terminal control sequences. A real daemon forwards
+ * some texts of strangers.
  */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import type { TSchema } from 'typebox';
 import { operations } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
 
-/** Titles, colours, the cursor, an 8-bit escape, hidden and reordered text, and a line of its own. */
+/** Titles, colors, cursor movements, an 8-bit escape, hidden and reordered text, and an extra line. */
 export const HOSTILE =
   '\u001b]0;owned\u0007\u001b[2J\u009b31mred\u202egnp.exe\u200b\u{e0041}\u2028x\rline\nsvc: forged' +
   '\u001b]8;;https://evil.example\u001b\\link\u001b]8;;\u0007\u009d52;c;b3duZWQ=\u009c\u2066\u3164\u034f\u{e0100}';
@@ -31,7 +31,7 @@ function text(schema: TSchema, aid: string): string {
   return member(schema, 'contentEncoding') === 'base64' ? Buffer.from(HOSTILE).toString('base64') : HOSTILE;
 }
 
-/** A value that fits a schema, with every member that it may have. */
+/** A hostile value for a schema, with every optional member. */
 function hostile(schema: TSchema, aid: string): unknown {
   if (Object.hasOwn(schema, 'const')) return member(schema, 'const');
   const [first] = schemas(member(schema, 'enum'));
@@ -73,7 +73,7 @@ function answer(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
 
-/** Starts it; its address. Where it `refuses`, every answer is an error with a hostile message. */
+/** Starts it and returns its address. With `refuses`, every response is an error with a hostile message. */
 export async function hostileDaemon(t: TestContext, aid: string, refuses: boolean): Promise<string> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -82,7 +82,7 @@ export async function hostileDaemon(t: TestContext, aid: string, refuses: boolea
       const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x');
       if (refuses)
         return answer(response, 403, { error: 'access_denied', message: HOSTILE, details: { path: HOSTILE } });
-      // One page is enough, and the log of events has an end.
+      // One page is enough, and the event log has an end.
       const declaration = declarationOf(request.method ?? '', pathname);
       if (declaration === undefined) return answer(response, 404, { error: 'not_found', message: HOSTILE });
       const { tool, args } = JSON.parse(Buffer.concat(chunks).toString() || '{}') as {

@@ -1,4 +1,4 @@
-/** Nodes that do not keep to the protocol, and plain datagrams. */
+/** Nodes that violate the protocol, and raw datagrams. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
@@ -9,7 +9,7 @@ import { DhtEngine } from '../../src/network/dht/engine.ts';
 import { PeerHealth } from '../../src/network/dht/peer-health.ts';
 import { networkTag } from '../../src/network/dht/wire.ts';
 
-/** A node of the engine's protocol whose answers are the test's. */
+/** A node with the protocol of the engine whose responses the test controls. */
 export async function hostileNode(
   t: TestContext,
   onRequest: (request: DHT.Request) => void,
@@ -36,11 +36,11 @@ export interface RawRequest {
   readonly internal?: boolean;
   readonly target?: Uint8Array;
   readonly value?: Uint8Array;
-  /** What proves the sender's address, from an answer. */
+  /** The token of a response, which proves the sender's address. */
   readonly token?: Uint8Array;
 }
 
-/** A request as it stands in a datagram; `from` is what the sender says is the receiver. */
+/** A request datagram. `from` is the address that the sender claims for the receiver. */
 export function rawRequest(to: Address, request: RawRequest, network = 'test'): Buffer {
   const { target, value, token } = request;
   const flags =

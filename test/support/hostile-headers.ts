@@ -1,9 +1,9 @@
 /**
- * Headers by which a server asks a browser, or a proxy, for more than the showing of its answer: from the
- * standards of fetch, HTML, CSP, cookies, reporting, client hints and sessions, and what single browsers have or had.
+ * Headers with which a server makes a browser or a proxy do more than show its response: from the standards of fetch,
+ * HTML, CSP, cookies, reporting, client hints and sessions, and from single browsers.
  */
 
-/** @param evil URL of a site of the attacker, where whatever acts on a header would call */
+/** @param evil URL of the attacker's site, for headers that cause requests */
 export function hostileHeaders(evil: string): Record<string, string | readonly string[]> {
   const { host } = new URL(evil);
   const links = [

@@ -4,10 +4,10 @@ import { type Delegation, encodeDelegation, issueDelegation } from '../../src/fo
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import type { LocalIdentity } from '../../src/network/links/types.ts';
 
-/** The instant at which `TestClock` starts, Unix seconds. */
+/** The start time of `TestClock`, Unix seconds. */
 const ISSUED_AT = Date.UTC(2026, 0, 1) / 1000;
 
-/** An identity with all of its keys, and what `POST /agents` takes of it. */
+/** An identity with all keys, and the body of `POST /agents` for it. */
 export interface TestIdentity {
   readonly aid: Aid;
   readonly master: KeyPair;
@@ -36,12 +36,12 @@ export function delegateAnew(
   };
 }
 
-/** A new identity, delegated when `TestClock` starts. */
+/** A new identity, delegated at the start of `TestClock`. */
 export function newIdentity(issuedAt: number = ISSUED_AT): TestIdentity {
   return delegateAnew(KeyPair.generate(), issuedAt);
 }
 
-/** What a daemon that hosts an agent has of it. */
+/** The part of an identity that its daemon has. */
 export function localIdentity({ aid, delegation, operational }: TestIdentity): LocalIdentity {
   return { aid, delegation, sign: (message) => operational.sign(message) };
 }

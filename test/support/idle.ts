@@ -1,15 +1,15 @@
 /**
- * Knows whether work is under way on other threads (signatures, seals): a test's clock must stand
- * still meanwhile, or its time-outs would strike within microseconds.
+ * Detects work on other threads (signatures, encryption). A test clock must not advance meanwhile, or timeouts would
+ * fire within microseconds.
  */
 import { createHook } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 
-/** Kinds of work that we also do at once, on our own thread: that never says that it is done. */
+/** Kinds of work that can also run synchronously, which never report completion. */
 const MAYBE_AT_ONCE: ReadonlySet<string> = new Set(['SignJob', 'RandomBytesJob']);
 
 const running = new Set<number>();
-/** Work of these kinds that has just begun, until it shows whether somebody waits for it. */
+/** Recent work of these kinds, until it is known whether it runs on a thread. */
 const begun = new Map<number, object>();
 
 createHook({
@@ -27,17 +27,17 @@ createHook({
   },
 }).enable();
 
-/** True while a thread works for us. */
+/** True while another thread works for this process. */
 function isBusy(): boolean {
   for (const [id, job] of begun) if ('ondone' in job) running.add(id);
   begun.clear();
   return running.size > 0;
 }
 
-/** Turns of the event loop that a chain of promises may need between two pieces of work. */
+/** Turns of the event loop that a promise chain may need between two pieces of work. */
 const QUIET_TURNS = 3;
 
-/** Waits until no thread works for us and nothing follows from what they did. */
+/** Waits until no thread works for this process and no follow-up work is left. */
 export async function idle(): Promise<void> {
   for (let quiet = 0; quiet < QUIET_TURNS; quiet = isBusy() ? 0 : quiet + 1) await turn();
 }

@@ -1,16 +1,16 @@
-/** A daemon within the test's own process, on loopback, in a temporary data directory and a network of its own. */
+/** A daemon in the process of the test, on loopback, with a temporary data directory and its own network. */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { Daemon } from '../../src/daemon/daemon.ts';
 
-/** Nodes of other tests are not talked to. */
+/** Separates it from nodes of other tests. */
 const NETWORK = `test-${randomUUID()}`;
 
 export interface InnerDaemonOptions {
   readonly dataDir: string;
-  /** Where the DHT starts from. */
+  /** The bootstrap node. */
   readonly bootstrap?: string;
   readonly environment?: NodeJS.ProcessEnv;
 }
@@ -18,7 +18,7 @@ export interface InnerDaemonOptions {
 export interface InnerAnswer {
   readonly status: number;
   readonly text: string;
-  /** Undefined where the answer is no JSON. */
+  /** Undefined if the response is not JSON. */
   readonly body: unknown;
 }
 
@@ -53,7 +53,7 @@ export class InnerDaemon {
     return this.#daemon.tools;
   }
 
-  /** Asks over a connection of its own: nothing of ours stays open. */
+  /** Sends a request on its own connection, so that none stays open. */
   async ask(method: string, path: string, body?: unknown): Promise<InnerAnswer> {
     const call = request(this.api + path, {
       method,
@@ -69,14 +69,14 @@ export class InnerDaemon {
     return { status: response.statusCode ?? 0, text, body: isJson ? JSON.parse(text) : undefined };
   }
 
-  /** The body of an answer that must be a success. */
+  /** The body of a response that must be a success. */
   async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const { status, text, body: answer } = await this.ask(method, path, body);
     if (status >= 300) throw new Error(`${method} ${path}: ${status} ${text}`);
     return Object(answer);
   }
 
-  /** Makes and registers an agent; returns its AID. */
+  /** Creates and registers an agent. @returns its AID */
   async newAgent(serviceTcp?: string): Promise<string> {
     const { operational_private_key_hex, delegation_proof_hex } = await this.call('POST', '/identity/generate');
     const service = serviceTcp === undefined ? {} : { service_tcp: serviceTcp };
@@ -88,7 +88,7 @@ export class InnerDaemon {
     return String(registered['aid']);
   }
 
-  /** Nothing happens the second time. */
+  /** Idempotent. */
   stop(): Promise<void> {
     return this.#daemon.stop('the test is over');
   }

@@ -1,7 +1,7 @@
-/** The shape of JSON documents: which members stand where, and of what types they are. */
+/** The shape of JSON documents: members and their types. */
 import type { TSchema } from 'typebox';
 
-/** By place, `tunnels[].id`: the types that stand there, `null|string`, with `?` behind them where a member may be left out. */
+/** Types by path, such as `tunnels[].id`: `null|string`, with a trailing `?` for optional members. */
 export type Shape = Readonly<Record<string, string>>;
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -18,17 +18,17 @@ function typeOf(value: unknown): string {
   return value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
 }
 
-/** The types that a schema itself lets stand in its place, those of its members left out. */
+/** The types of a schema itself, without its members. */
 function typesOf(schema: Schema): readonly string[] {
   if (Object.hasOwn(schema, 'const')) return [typeOf(schema['const'])];
   if (Array.isArray(schema['enum'])) return schema['enum'].map(typeOf);
   const { type } = schema;
   const named = Array.isArray(type) ? type.map(String) : typeof type === 'string' ? [type] : ['any'];
-  // For whoever reads it a whole number is a number.
+  // Readers treat an integer as a number.
   return named.map((one) => (one === 'integer' ? 'number' : one));
 }
 
-/** @param loose members of the schema may be missing, as there are other ways to be right */
+/** @param loose members of the schema may be missing, because of alternatives */
 function add(found: Map<string, Set<string>>, place: string, schema: Schema, optional: boolean, loose = false): void {
   const ways = [...listOf(schema['anyOf']), ...listOf(schema['oneOf'])];
   const several = ways.filter((way) => Object.hasOwn(way, 'properties')).length > 1;
@@ -47,7 +47,7 @@ function add(found: Map<string, Set<string>>, place: string, schema: Schema, opt
   for (const other of others) if (isSchema(other)) add(found, `${place}.*`, other, true);
 }
 
-/** What a schema promises. */
+/** The shape that a schema promises. */
 export function shapeOf(schema: TSchema): Shape {
   const found = new Map<string, Set<string>>();
   add(found, '', JSON.parse(JSON.stringify(schema)) as Schema, false);
@@ -60,7 +60,7 @@ export function shapeOf(schema: TSchema): Shape {
   );
 }
 
-/** What was promised and is not kept: each with the place, in words. New members break nothing. */
+/** Broken promises, each with its path. New members break nothing. */
 export function brokenIn(promised: Shape, shape: Shape): string[] {
   return Object.entries(promised).flatMap(([place, types]) => {
     const now = shape[place];

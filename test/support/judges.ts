@@ -1,4 +1,4 @@
-/** Programs of others that judge: they say a verdict a line, as JSON. */
+/** External programs that print one JSON verdict per line. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,15 +6,15 @@ import { memberOf } from '../../src/foundation/json.ts';
 import { eventually } from './eventually.ts';
 import { quietPort, run } from './programs.ts';
 
-/** What a judge has said. */
+/** The output of a judge. */
 export interface Verdicts {
-  /** Check → verdict, in the order in which they were asked. */
+  /** Check → verdict, in order. */
   readonly of: ReadonlyMap<string, unknown>;
-  /** What was said beside the verdicts: it is not the same on two ways. */
+  /** Other output, which may differ between runs. */
   readonly besides: readonly unknown[];
 }
 
-/** Runs a judge to its end; fails where it did not come to it. */
+/** Runs a judge to its end. Fails if it does not finish. */
 export async function verdictsOf(
   [program, ...args]: readonly [string, ...string[]],
   env: NodeJS.ProcessEnv = {},
@@ -37,13 +37,13 @@ export async function verdictsOf(
   return { of, besides: said.filter((one) => memberOf(one, 'check') === undefined) };
 }
 
-/** Two ways show the same: each check has the same verdict on both. */
+/** Asserts that two runs have the same verdict for each check. */
 export function assertSame(through: Verdicts, direct: Verdicts): void {
   assert.deepEqual(Object.fromEntries(through.of), Object.fromEntries(direct.of));
   assert.deepEqual([...through.of.keys()], [...direct.of.keys()]);
 }
 
-/** A server that is judged: `<program> … <HTTP port> <gRPC port>`. */
+/** A server under test: `<program> … <HTTP port> <gRPC port>`. */
 export class JudgedServer {
   readonly http: number;
   readonly grpc: number;
@@ -58,7 +58,7 @@ export class JudgedServer {
       stream?.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
   }
 
-  /** Starts it and waits until it says that it is there. */
+  /** Starts it and waits until it is ready. */
   static async start([program, ...args]: readonly [string, ...string[]]): Promise<JudgedServer> {
     const [http, grpc] = [await quietPort(), await quietPort()];
     const child = spawn(program, [...args, String(http), String(grpc)], { stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,6 +1,6 @@
 /**
- * What the official JavaScript client says of a toy agent: `node client.ts <address>`. One line of JSON for each verdict,
- * without ids, times and addresses of machines, so that two runs can be compared; what `a2a_client.py` asks too.
+ * Tests a toy agent with the official JavaScript client: `node client.ts <address>`. Prints one JSON line per verdict,
+ * without IDs, times and machine addresses, so that two runs can be compared. Runs the same checks as `a2a_client.py`.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -34,7 +34,7 @@ function say(check: string, verdict: unknown): void {
   console.log(masked({ check, verdict }));
 }
 
-/** Says what comes of a question, or how it fails. */
+/** Prints the result of a query, or its error. */
 async function ask<T>(check: string, question: () => Promise<T>, verdict: (answer: T) => unknown): Promise<T | null> {
   try {
     const answer = await question();
@@ -92,8 +92,8 @@ function messageOf(text: string, contextId: string = randomUUID()): SendMessageR
 }
 
 /**
- * A task that is held: who watches it sees what becomes of it, and it ends when it is cancelled.
- * @param rpc names a webhook of a task that `client` began; null where nobody else does
+ * A pending task: subscribers see its events, and it ends when it is canceled.
+ * @param rpc registers a webhook for a task that `client` started; null for none
  */
 async function held(at: string, client: Client, rpc: Client | null): Promise<void> {
   const contextId = randomUUID();
@@ -144,7 +144,7 @@ async function held(at: string, client: Client, rpc: Client | null): Promise<voi
   );
 }
 
-/** Where the server is to call back: kept, shown as it was given, and taken out. */
+/** Registers a webhook, reads it, and deletes it. */
 async function push(at: string, client: Client, taskId: string): Promise<void> {
   const url = `${webhook.url}/never`;
   const config = { tenant, id: 'p1', taskId, url, token: 'secret', authentication: undefined };
@@ -167,7 +167,7 @@ async function push(at: string, client: Client, taskId: string): Promise<void> {
   await ask(`${at} push get deleted`, () => client.getTaskPushNotificationConfig(one), shown);
 }
 
-/** Where the server calls back once the task goes on; the path there, or null where the SDKs do not come to terms. */
+/** Registers a webhook and waits for a notification. @returns its path, or null if the SDKs are incompatible */
 async function tellMe(at: string, client: Client, taskId: string, id = 'p2'): Promise<string | null> {
   const path = `/${randomUUID()}`;
   const config = { tenant, id, taskId, url: webhook.url + path, token: 'mine', authentication: undefined };
@@ -224,7 +224,7 @@ async function everything(at: string, client: Client, rpc: Client | null): Promi
   );
 }
 
-/** What no client of the SDK sends. */
+/** Requests that no SDK client sends. */
 async function raw(path: string, init: RequestInit): Promise<unknown> {
   const response = await fetch(base + path, init);
   const type = response.headers.get('content-type');
@@ -264,7 +264,7 @@ async function strange(): Promise<void> {
     );
 }
 
-/** A method that no service of gRPC has. */
+/** A method that no gRPC service has. */
 async function unknownOverGrpc(target: string): Promise<unknown> {
   const client = new GrpcClient(target, credentials.createInsecure());
   try {

@@ -1,4 +1,4 @@
-/** A verdict as JSON, without what differs from run to run: ids, times, and where on this machine an agent is. */
+/** A verdict as JSON without values that differ between runs: IDs, times, and addresses of agents. */
 export function masked(verdict: unknown): string {
   return JSON.stringify(verdict)
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<id>')

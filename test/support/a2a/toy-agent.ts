@@ -1,7 +1,7 @@
 /**
- * A small A2A agent as people build one with the official JavaScript SDK: JSON-RPC and HTTP+JSON at one port, gRPC at
- * another, 1.0 and 0.3. `node toy-agent.ts <http port> <grpc port>`; it says when it is there. What it does is what
- * `toy_agent.py` does: it echoes, works in steps, fails, or holds a task until it is cancelled.
+ * A small A2A agent built with the official JavaScript SDK: JSON-RPC and HTTP+JSON on one port, gRPC on another, 1.0
+ * and 0.3. `node toy-agent.ts <http port> <grpc port>`; it prints a line when it is ready. It behaves like
+ * `toy_agent.py`: it echoes, works in steps, fails, or holds a task until it is canceled.
  */
 import { once } from 'node:events';
 import {
@@ -36,7 +36,7 @@ function textOf(message: Message): string {
   return content?.$case === 'text' ? content.value : '';
 }
 
-/** Says what becomes of one task. */
+/** Publishes the events of one task. */
 class Telling {
   readonly #bus: ExecutionEventBus;
   readonly #ids: { readonly taskId: string; readonly contextId: string };

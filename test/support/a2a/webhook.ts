@@ -1,23 +1,23 @@
-/** A webhook of a client of A2A: what a server posts to it. */
+/** A webhook of an A2A client that records the received notifications. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 
-/** How long a notification may take, milliseconds. */
+/** Deadline for a notification, milliseconds. */
 const LIMIT_MS = 30_000;
 
-/** A notification as the program behind the webhook sees it. */
+/** A notification as the program behind the webhook receives it. */
 export interface Notified {
   readonly path: string | undefined;
   readonly type: string | undefined;
   readonly token: unknown;
   readonly body: string;
-  /** Who calls, as svcd proves it; undefined where the server has posted by itself. */
+  /** The caller as verified by svcd. Undefined if the server posted directly. */
   readonly caller: unknown;
 }
 
 export interface Webhook {
   readonly url: string;
-  /** The first notification at a path whose body has a word. @throws Error where none comes */
+  /** The first notification for a path whose body contains a word. @throws Error after the deadline */
   readonly heard: (path: string, word: RegExp) => Promise<Notified>;
 }
 
