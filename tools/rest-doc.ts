@@ -168,8 +168,9 @@ export function typeText(schema: Schema): string {
   if (any.length > 0) return any.map(typeText).join(' or ');
   const shared = sharedOf(schema);
   if (shared !== undefined) return link(shared.name);
-  const { type, format, items, minimum, maximum, maxLength, contentEncoding } = schema;
-  if (type === 'array') return `list of ${isObject(items) ? typeText(items) : 'any'}`;
+  const { type, format, items, minimum, maximum, maxItems, maxLength, contentEncoding } = schema;
+  const most = Number(maxItems) <= 100 ? ` (≤ ${Number(maxItems)})` : '';
+  if (type === 'array') return `list of ${isObject(items) ? typeText(items) : 'any'}${most}`;
   if (format === 'aid') return 'AID';
   if (format === 'date-time') return 'timestamp';
   if (contentEncoding === 'base64') return 'base64';

@@ -31,7 +31,7 @@ const ProofHex = Type.String({ description: 'Delegation proof in hex.' });
 export const ServiceTcp = Type.String({
   maxLength: MAX_SERVICE_ADDRESS_CHARS,
   description:
-    'http://host:port or https:// takes calls, tcp:// tunnels; host:port, http+tcp:// or https+tcp:// both; http://host:port,tcp://host:port each its own; https+insecure:// takes any certificate. Empty: none.',
+    'http://host:port or https:// for calls, tcp:// for tunnels; host:port, http+tcp:// or https+tcp:// for both, or http://host:port,tcp://host:port; https+insecure:// skips the certificate check. Empty: none.',
 });
 const Labels = Type.Array(Type.String(), { maxItems: MAX_LABELS });
 
@@ -170,7 +170,7 @@ export const agentOperations = declare(COMMON, {
   },
 
   agentCallerKey: {
-    summary: 'Returns the key with which the bound service of an agent verifies its callers.',
+    summary: 'Returns the key that lets the bound service of an agent verify its callers.',
     route: 'GET /agents/{aid}/caller-key',
     output: Type.Object({
       aid: AidText,

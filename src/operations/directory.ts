@@ -89,7 +89,7 @@ export const directoryOperations = declare(COMMON, {
       rec_type: Type.Integer({
         minimum: RECORD.customFirst,
         maximum: RECORD.customLast,
-        description: `${RECORD.customFirst} to ${RECORD.customLast}, or ${RECORD.profile} for the profile.`,
+        description: `${RECORD.customFirst} to ${RECORD.customLast}; ${RECORD.profile} is the profile.`,
       }),
       payload_base64: Base64,
       ttl: Type.Optional(Ttl),

@@ -27,7 +27,7 @@ export const movingOperations = declare(COMMON, {
       service_tcp: Type.String({ description: 'Service that is now bound here. Empty: none.' }),
       services: Type.Integer({ minimum: 0 }),
       tunnels: Type.Integer({ minimum: 0, description: 'Tunnels that listen here.' }),
-      origins: Type.Integer({ minimum: 0, description: 'Local addresses, of remote agents, served here.' }),
+      origins: Type.Integer({ minimum: 0, description: 'Local addresses served here.' }),
       ports_taken: Type.Array(Type.Integer(), {
         description: 'Ports of its tunnels and local addresses that another program uses here.',
       }),
