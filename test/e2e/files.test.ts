@@ -78,7 +78,7 @@ test('a file waits for who is away, opens nothing but itself, and is over when i
   const id = sent.trim();
   assert.equal(await state(far, alice, id), 'open');
   await using near = await TestDaemon.start(options);
-  await eventually('the offer has come', async () =>
+  await eventually('the offer arrived', async () =>
     (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.some((one) => one.id === id),
   );
   const polled = await near.call<{ events: { type: string }[] }>('POST', '/mcp/call', {
@@ -133,7 +133,7 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
   writeFileSync(file, 'one');
   const offer = async (): Promise<string> => (await svc(far, 'send', file, bob, '--no-wait', '--quiet')).trim();
   const here = (id: string) =>
-    eventually('the offer has come', async () =>
+    eventually('the offer arrived', async () =>
       (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.some((one) => one.id === id),
     );
 
@@ -187,7 +187,7 @@ test('a large file goes on after a SIGKILL of the daemon that sends it, and of t
     writeFileSync(join(outbox, 'film.mp4'), bytes);
     const sending = svc(far, 'send', join(outbox, 'film.mp4'), bob);
     await eventually(
-      'the offer has come',
+      'the offer arrived',
       async () => (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.length === 1,
     );
     const receiving = svc(near, 'receive', '-y', '--into', inbox, '--json');

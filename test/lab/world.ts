@@ -104,7 +104,7 @@ async function join(internet: Internet, { side, name, copy }: Who, start: Start)
   const daemon = await start(machine, BOOTSTRAP, LOGS + HELPS_NOBODY);
   const types = changesPorts(name) ? CHANGING : KEPT;
   await daemon.until(
-    `${label} has its helpers and knows what stands before it`,
+    `${label} has its helpers and knows its NAT`,
     ({ helpers, nat_type }) => types.includes(nat_type) && (isOpen || helpers.length === HELPERS),
   );
   const aid = await daemon.serve();

@@ -56,7 +56,7 @@ export function cardOf(port: number): Record<string, unknown> {
     capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: true },
     defaultInputModes: ['text/plain'],
     defaultOutputModes: ['text/plain'],
-    skills: [{ id: 'echo', name: 'Echo', description: 'Says it again', tags: ['echo'] }],
+    skills: [{ id: 'echo', name: 'Echo', description: 'Repeats the text', tags: ['echo'] }],
   };
 }
 

@@ -67,7 +67,7 @@ export class A2aPushAgent {
     const base = `http://127.0.0.1:${port}`;
     this.#card = {
       name: 'Steps',
-      description: 'Goes on when it is told.',
+      description: 'Continues on request.',
       version: '1.0.0',
       supportedInterfaces: [
         { url: `${base}/rpc`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },

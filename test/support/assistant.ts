@@ -59,7 +59,7 @@ export class Assistant {
     const { tools } = await client.listTools();
     const ajv = new Ajv2020({ strict: false });
     const checks = tools.map(({ name, outputSchema }): [string, ValidateFunction] => {
-      assert.ok(outputSchema, `${name} says what it returns`);
+      assert.ok(outputSchema, `${name} matches its output schema`);
       return [name, ajv.compile(Object.fromEntries(Object.entries(outputSchema)))];
     });
     return new Assistant(client, new Map(checks));

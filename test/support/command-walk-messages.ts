@@ -171,7 +171,7 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   };
   await step(here, mine('put', file), stored);
   const { files_root } = await here.call<{ files_root: string }>('GET', '/status');
-  writeFileSync(join(files_root, `${aid}.txt`), 'where it lies');
+  writeFileSync(join(files_root, `${aid}.txt`), 'in place');
   await step(here, mine('add', `${aid}.txt`), stored);
   await step(here, mine('add', file), stored);
   await step(here, mine('list'), {
@@ -210,7 +210,7 @@ export async function fileCommands(
 ): Promise<void> {
   const file = join(directory, 'offered.txt');
   const come = (): Promise<string> =>
-    eventually('the offer has come', async () => {
+    eventually('the offer arrived', async () => {
       const { offers } = await there.call<{ offers: { id: string }[] }>('GET', `/agents/${peer}/file-offers`);
       return offers[0]?.id;
     });

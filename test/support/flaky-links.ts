@@ -1,6 +1,6 @@
 /**
  * Links over a seeded faulty network: it refuses, delays, cuts streams (data in transit is lost, and neither side knows
- * how much arrived), stalls in a partition, and delivers bytes of an old stream after those of a newer one.
+ * how much arrived), stalls in a partition, and delivers bytes of an old stream late, after bytes of a newer one.
  */
 import { Duplex } from 'node:stream';
 import type { Clock } from '../../src/foundation/clock.ts';

@@ -143,7 +143,7 @@ rmSync(filler);
 home = await TestDaemon.start(settings);
 assert.deepEqual(await chatTexts(home, aid, friend).then((texts) => texts.slice(0, 2)), ['one', 'two']);
 assert.deepEqual(await roomTexts(home, aid, group), ['first', 'second']);
-await eventually('what a friend said meanwhile', async () =>
+await eventually('messages of a friend meanwhile', async () =>
   (await chatTexts(home, aid, friend)).includes('from outside'),
 );
 await eventually('the note of meanwhile', async () => (await noteTexts(home, aid)).includes('late'));

@@ -1,4 +1,4 @@
-/** Pairs of streams that may lose their connection, and two ends of a wide connection over them. */
+/** Pairs of streams that can lose their connection, and both ends of a wide connection over them. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
@@ -9,10 +9,10 @@ import { StreamError } from '../../src/network/quic/stream-error.ts';
 import { newIdentity } from './identities.ts';
 
 const [CALLER, CALLED] = [newIdentity().aid, newIdentity().aid];
-/** The other node of every link here. */
+/** The other node of every link. */
 const NODE_KEY = new Uint8Array(32).fill(7);
 
-/** Both ends of a link in memory, between agents that are always the same. */
+/** Both ends of an in-memory link between two fixed agents. */
 export function linkEnds(): readonly [LinkStream, LinkStream] {
   const path = () =>
     ({ kind: 'direct', remote: { host: '198.51.100.7', port: 4122 }, source: '198.51.100.7', rttMs: 1 }) as const;
@@ -24,9 +24,9 @@ export function linkEnds(): readonly [LinkStream, LinkStream] {
 
 interface PairOptions {
   readonly lanes?: number;
-  /** Called for each lane before it is used, as to delay it. */
+  /** Called for each lane before its use, for example to delay it. */
   readonly onLane?: (near: Duplex, far: Duplex) => void;
-  /** Whether windows may grow. */
+  /** True if windows may grow. */
   readonly widen?: () => boolean;
 }
 
@@ -34,7 +34,7 @@ export class WidePair {
   readonly near: WideStream;
   readonly far: WideStream;
   readonly lanes: (readonly [LinkStream, LinkStream])[] = [];
-  /** How often the far end has asked for more lanes. */
+  /** How often the far end has requested more lanes. */
   asked = 0;
 
   constructor({ lanes = 1, onLane = () => {}, widen = () => true }: PairOptions = {}) {
@@ -61,7 +61,7 @@ export class WidePair {
     return pair;
   }
 
-  /** Takes the connection under a lane away: both ends hear of it, what is on its way is gone. */
+  /** Breaks the connection under a lane. Data in transit is lost, and both ends notice. */
   lose(index: number): void {
     for (const end of this.lanes[index] ?? []) end.destroy(new StreamError('connection_lost'));
   }

@@ -1,4 +1,4 @@
-/** Two ends of a lasting connection in memory, each with a TCP connection, and links between them that are cut at will. */
+/** Both ends of an in-memory resumable connection, each with a TCP connection, over links that the test cuts. */
 import type { Socket } from 'node:net';
 import { AckTurns } from '../../src/capabilities/tunnels/lasting/ack-turns.ts';
 import { keptQuota } from '../../src/capabilities/tunnels/lasting/kept-bytes.ts';
@@ -10,7 +10,7 @@ import { StreamError } from '../../src/network/quic/stream-error.ts';
 import { linkEnds } from './lanes.ts';
 import { dial, TcpServer } from './tcp.ts';
 
-/** A TCP connection: the end that a user has, and the end that a tunnel joins. */
+/** A TCP connection: the user's end, and the tunnel's end. */
 export async function tcpPair(): Promise<readonly [Socket, Socket, TcpServer]> {
   const { promise, resolve } = Promise.withResolvers<Socket>();
   const server = await TcpServer.start(resolve);
@@ -22,11 +22,11 @@ export async function tcpPair(): Promise<readonly [Socket, Socket, TcpServer]> {
 export class LastingPair implements AsyncDisposable {
   readonly near: LastingConnection;
   readonly far: LastingConnection;
-  /** The users' ends of both TCP connections. */
+  /** The user's ends of both TCP connections. */
   readonly client: Socket;
   readonly service: Socket;
   readonly kept: Quota;
-  /** How often both ends got a new link. */
+  /** Number of new links for both ends. */
   resumptions = 0;
   #servers: readonly TcpServer[];
   #link: readonly [LinkStream, LinkStream];
@@ -59,30 +59,30 @@ export class LastingPair implements AsyncDisposable {
     this.far.join(far, {});
   }
 
-  /** @param cutAt numbers of the pieces with which the link is lost */
+  /** @param cutAt numbers of the chunks that break the link */
   static async open(cutAt: readonly number[] = [], clock: Clock = systemClock): Promise<LastingPair> {
     return new LastingPair(clock, cutAt, await tcpPair(), await tcpPair());
   }
 
-  /** Pieces that have come over links so far. */
+  /** Number of chunks received over links. */
   get arrivals(): number {
     return this.#arrivals;
   }
 
-  /** The link that both ends use. */
+  /** The present link of both ends. */
   get link(): readonly [LinkStream, LinkStream] {
     return this.#link;
   }
 
-  /** Takes the QUIC connection under the link away. */
+  /** Breaks the QUIC connection under the link. */
   lose(): void {
     for (const end of this.#link) end.destroy(new StreamError('connection_lost'));
   }
 
-  /** Gives both ends another link, as the calling side does. */
+  /** Gives both ends a new link, as the calling side does. */
   resume(): void {
     if (this.near.destroyed || this.far.destroyed) {
-      // Who has ended knows the connection no more, and says so.
+      // An ended side no longer knows the connection, and reports that.
       this.near.destroy();
       this.far.destroy();
       return;

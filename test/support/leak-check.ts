@@ -1,6 +1,6 @@
 /**
- * Finds what a piece of a program leaves behind in its process: timers (also those that keep nothing
- * alive, as all of ours), sockets, pipes and children, open descriptors, listeners on the process.
+ * Finds resources that code leaves behind in its process: timers (also unreferenced ones), sockets, pipes and children,
+ * file descriptors, process listeners.
  */
 import assert from 'node:assert/strict';
 import { createHook } from 'node:async_hooks';
@@ -9,7 +9,7 @@ import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Node's names for what somebody has to stop, close or cancel. */
+/** Node's names of resources that must be stopped, closed or canceled. */
 const HANDLES: ReadonlySet<string> = new Set([
   'Timeout',
   'TCPWRAP',
@@ -24,10 +24,10 @@ const HANDLES: ReadonlySet<string> = new Set([
   'MESSAGEPORT',
   'WORKER',
 ]);
-/** Handles close on a later turn, sockets of the QUIC engine on a thread of its own. */
+/** Handles close on a later turn, sockets of the QUIC engine on another thread. */
 const POLL_MS = 10;
 const POLLS = 500;
-/** Collecting takes longer than waiting. */
+/** A garbage collection takes longer than a poll. */
 const POLLS_PER_COLLECTION = 25;
 
 const open = new Map<number, string>();
@@ -42,14 +42,14 @@ const hook = createHook({
   trackPromises: false,
 });
 
-/** What the descriptors of this process lead to, without their numbers; none where the system does not tell. */
+/** Targets of the file descriptors, without their numbers. Empty if the system does not list them. */
 function descriptors(): string[] {
   try {
     return readdirSync('/proc/self/fd').flatMap((fd) => {
       try {
         return [readlinkSync(`/proc/self/fd/${fd}`).replace(/:\[\d+\]$/, '')];
       } catch {
-        // That of the listing itself.
+        // The descriptor of the listing itself.
         return [];
       }
     });
@@ -58,7 +58,10 @@ function descriptors(): string[] {
   }
 }
 
-/** What keeps the process alive. A histogram that was never enabled claims to, and goes with its owner. */
+/**
+ * Resources that keep the process running. A histogram that was never enabled is listed too, until its owner is
+ * collected.
+ */
 function active(): string[] {
   return process.getActiveResourcesInfo().filter((type) => type !== 'IntervalHistogram');
 }
@@ -69,7 +72,7 @@ function listeners(): string[] {
     .flatMap((name) => process.listeners(name).map((one) => `listener of ${String(name)}: ${String(one)}`));
 }
 
-/** What is there more often than before. */
+/** Items that occur more often than before. */
 function added(before: readonly string[], now: readonly string[]): string[] {
   const left = [...before];
   return now.filter((one) => {
@@ -88,13 +91,13 @@ export class LeakCheck {
   readonly #descriptors = descriptors();
   readonly #listeners = listeners();
 
-  /** Looks from now on: once everything has been used that a process makes only once. */
+  /** Starts the check, after everything that is created once per process was used. */
   static begin(): LeakCheck {
     hook.enable();
     return new LeakCheck();
   }
 
-  /** What has come since and is still there. */
+  /** Resources that were added and still exist. */
   left(): string[] {
     return [
       ...[...open].filter(([id]) => !this.#handles.has(id)).map(([, what]) => what),
@@ -105,23 +108,23 @@ export class LeakCheck {
   }
 
   /**
-   * Fails where something is left that does not go by itself within a few seconds.
-   * @param collecting lets go with the garbage what has no other end: the sockets that the QUIC engine dials from
+   * Fails if a resource does not disappear within a few seconds.
+   * @param collecting run garbage collections, which release the dialing sockets of the QUIC engine
    */
   async assertNothingLeft({ collecting = false } = {}): Promise<void> {
     for (let polls = 0; polls < POLLS && this.left().length > 0; polls++) {
       if (collecting && polls % POLLS_PER_COLLECTION === 0) collectGarbage();
       await delay(POLL_MS);
-      // The timer of this very wait is known to be gone on the next turn.
+      // The timer of this wait disappears on the next turn.
       await turn();
     }
     assert.deepEqual(this.left(), []);
   }
 }
 
-/** Bytes of the heap that are in use after everything unreachable has been collected. */
+/** Heap in use after a garbage collection, bytes. */
 export async function heapInUse(): Promise<number> {
-  // What finalizers let go of is found by the next collection only.
+  // Objects released by finalizers are found by the next collection.
   for (let i = 0; i < 3; i++) {
     collectGarbage();
     await turn();

@@ -1,16 +1,16 @@
 import { type Clock, systemClock, type Timer } from '../../src/foundation/clock.ts';
 
-/** Well below what counts as a stall, milliseconds. */
+/** Well below the stall detection, milliseconds. */
 const STEP_MS = 100;
 
 interface Pending {
-  /** In this clock's time. */
+  /** Time of this clock. */
   readonly at: number;
   readonly task: () => void;
   readonly real: Timer;
 }
 
-/** The system's clock, which a test may let leap ahead: what would have become due meanwhile runs at once. */
+/** The system clock, which a test can advance: timers that become due run immediately. */
 export class LeapClock implements Clock {
   #ahead = 0;
   readonly #pending = new Set<Pending>();
@@ -41,7 +41,7 @@ export class LeapClock implements Clock {
     for (const one of due) if (this.#pending.has(one)) one.task();
   }
 
-  /** Leaps in steps so small that nobody takes them for a stall of this process. */
+  /** Advances in steps too small to count as a stall of the process. */
   pass(ms: number): void {
     for (let left = ms; left > 0; left -= STEP_MS) this.leap(Math.min(left, STEP_MS));
   }

@@ -1,7 +1,7 @@
 /**
- * Loaded before a program (`node --import`): its clock leaps when its parent says `{ leap: milliseconds }`. What has
- * become due meanwhile runs at once, in its order, and the parent hears `{ leapt: milliseconds }`. The clock that users
- * and our components see leaps, with their timers; that of the machine, and with it Node's own sockets, does not.
+ * Preloaded before a program (`node --import`): its clock advances when its parent sends `{ leap: milliseconds }`.
+ * Timers that become due run immediately in order, and the parent receives `{ leapt: milliseconds }`. The clock of the
+ * program and its timers advances. The machine's clock, and with it Node's own sockets, does not.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
@@ -9,7 +9,7 @@ import timers from 'node:timers';
 type Task = (...args: unknown[]) => void;
 
 interface Pending {
-  /** In the time of this clock. */
+  /** Time of this clock. */
   at: number;
   readonly due: () => void;
 }
@@ -17,7 +17,7 @@ interface Pending {
 const real = { now: Date.now, setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout };
 const realInterval = { set: globalThis.setInterval, clear: globalThis.clearInterval };
 const pending = new Map<unknown, Pending>();
-/** A program that is started again goes on at the time that its parent names. */
+/** A restarted program continues at the time that its parent states. */
 let ahead = Number(process.env['LEAPT_MS'] ?? 0);
 
 const now = (): number => real.now() + ahead;
@@ -78,5 +78,5 @@ process.on('message', (message) => {
   leap(Number(message.leap));
   process.send?.({ leapt: message.leap });
 });
-// A program ends as it would without.
+// The channel must not keep the program running.
 process.channel?.unref();

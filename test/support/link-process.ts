@@ -1,7 +1,7 @@
 /**
- * A node with links over the native engine, in a process of its own. The parent forks this file
- * with the seed of its key and its port, and kills it when it has had enough. One agent is hosted;
- * its links echo (`tcp`), swallow and count (`note`), or give as many MiB as asked for (`object`).
+ * A node with links over the native engine in a separate process. The parent forks this file with the seed of its key
+ * and its port, and kills it at the end. It hosts one agent, whose links echo (`tcp`), count (`note`), or send the
+ * requested number of MiB (`object`).
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,19 +20,19 @@ import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
 const MIB = 1024 * 1024;
 const LOOPBACK = '127.0.0.1';
 
-/** A node whose own identity is its one agent. */
+/** A node whose identity is also its only agent. */
 export class NativeNode {
   readonly key: KeyPair;
   readonly aid: Aid;
   readonly endpoint: NativeQuicEndpoint;
   readonly pool: ConnectionPool;
   readonly links: AgentLinks;
-  /** Where other agents are. */
+  /** Locations of other agents. */
   readonly directory = new Map<Aid, AgentLocation>();
 
   /**
-   * @param standard whether it serves the links that this file's head names
-   * @param engine other than the usual one
+   * @param standard true to serve the links described at the top of this file
+   * @param engine replaces the default engine
    */
   constructor(key: KeyPair, port: number, standard = true, engine?: QuicEngine) {
     this.key = key;
@@ -72,7 +72,7 @@ export class NativeNode {
   }
 }
 
-/** An engine whose streams take little before their reader does. */
+/** An engine whose streams buffer little. */
 export function narrowEngine(): QuicEngine {
   const engine = loadEngine();
   const NarrowConfig = class extends engine.QuinnConfig {
@@ -91,7 +91,7 @@ function swallow(link: LinkStream): void {
   link.on('end', () => link.end(String(total)));
 }
 
-/** The first byte says how many MiB are wanted. */
+/** The first byte is the number of requested MiB. */
 function give(link: LinkStream): void {
   link.once('data', (wanted: Uint8Array) => {
     const chunk = Buffer.alloc(64 * 1024, 7);
@@ -99,7 +99,7 @@ function give(link: LinkStream): void {
     const fill = (): void => {
       while (left > 0) {
         left -= chunk.length;
-        // Each has memory of its own, as if it came from a service.
+        // Each chunk has its own memory, as if it came from a service.
         if (!link.write(Buffer.from(chunk))) return void link.once('drain', fill);
       }
       link.end();
@@ -108,13 +108,13 @@ function give(link: LinkStream): void {
   });
 }
 
-/** The other node as its parent sees it. */
+/** The other node, controlled by its parent. */
 export interface LinkProcess {
   readonly child: ChildProcess;
   readonly location: AgentLocation;
 }
 
-/** Starts the node of this file in another process. */
+/** Starts this file's node in another process. */
 export async function forkNode(key: KeyPair, port = 0): Promise<LinkProcess> {
   const child = fork(import.meta.filename, [Buffer.from(key.seed).toString('hex'), String(port)]);
   const [listening]: unknown[] = await once(child, 'message');

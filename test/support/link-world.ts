@@ -1,4 +1,4 @@
-/** Nodes with links between them over the in-memory QUIC network, and a directory of who is where. */
+/** Nodes with links over the in-memory QUIC network, and a directory of locations. */
 import type { Readable } from 'node:stream';
 import type { Address } from '../../src/foundation/address.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -27,23 +27,23 @@ interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly key?: KeyPair;
   readonly network?: string;
   readonly relayDisabled?: () => boolean;
-  /** TCP connections of this machine beside those in memory. */
+  /** Local TCP connections in addition to the in-memory ones. */
   readonly near?: Near;
-  /** Its own clock, where it is not the world's. */
+  /** Its own clock instead of the world's. */
   readonly clock?: Clock;
 }
 
 export class LinkWorld {
   readonly clock: Clock;
   readonly network: MemoryQuicNetwork;
-  /** What `locate` finds. */
+  /** Results of `locate`. */
   readonly directory = new Map<Aid, AgentLocation>();
-  /** What a fresh look finds, where it differs. */
+  /** Different results of a fresh lookup. */
   readonly fresh = new Map<Aid, AgentLocation>();
-  /** What it tells before that, and what it waits for then. */
+  /** Preliminary results, and the lookups that wait afterwards. */
   readonly likely = new Map<Aid, AgentLocation>();
   certain: Promise<void> = Promise.resolve();
-  /** What `locate` was asked. */
+  /** Calls of `locate`. */
   readonly asked: { readonly aid: Aid; readonly fresh: boolean }[] = [];
   readonly #nodes: LinkNode[] = [];
 
@@ -68,7 +68,7 @@ export class LinkWorld {
     return node;
   }
 
-  /** As links ask it. */
+  /** The lookup for links. */
   async find(aid: Aid, { fresh, onLikely }: LocateOptions): Promise<AgentLocation> {
     const likely = this.likely.get(aid);
     if (likely !== undefined) onLikely?.(likely);
@@ -88,7 +88,7 @@ export class LinkWorld {
   }
 }
 
-/** Lets what is under way in the in-memory network arrive; no clock moves. */
+/** Lets pending events of the in-memory network happen. No clock advances. */
 export async function settle(turns = 20): Promise<void> {
   for (let i = 0; i < turns; i++)
     await new Promise((resolve) => {
@@ -96,7 +96,7 @@ export async function settle(turns = 20): Promise<void> {
     });
 }
 
-/** Accepts an error by its code. */
+/** Matches an error by its code. */
 export function withCode(expected: ErrorCode): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === expected;
 }
@@ -118,9 +118,9 @@ export class LinkNode {
   readonly links: AgentLinks;
   readonly requests: PooledNodeRequests;
   readonly agents = new Map<Aid, LocalIdentity>();
-  /** What was asked of `authorize`. */
+  /** Calls of `authorize`. */
   readonly authorized: AccessRequest[] = [];
-  /** What `newestDelegation` says, and what `noteDelegation` was told. */
+  /** Results of `newestDelegation`, and calls of `noteDelegation`. */
   readonly newest = new Map<Aid, number>();
   readonly noted: [Aid, number][] = [];
   authorize: (request: AccessRequest) => void | Promise<void> = () => {};
@@ -154,7 +154,7 @@ export class LinkNode {
     this.requests = new PooledNodeRequests({ pool: this.pool, clock });
   }
 
-  /** Hosts an agent here, and says so in the directory. */
+  /** Hosts an agent here and adds it to the directory. */
   host(agent: TestIdentity = newIdentity()): TestIdentity {
     const { aid, delegation, operational } = agent;
     this.agents.set(aid, { aid, delegation, sign: (message) => operational.sign(message) });
@@ -173,7 +173,7 @@ export class LinkNode {
     return links;
   }
 
-  /** Sends back what comes, for one purpose. */
+  /** Echoes all data of a purpose. */
   echo(purpose: Purpose = 'tcp'): void {
     this.links.accept(purpose, (link) => link.pipe(link));
   }
@@ -187,7 +187,7 @@ export class LinkNode {
   }
 }
 
-/** Everything that a stream gives until its end; its other half stays open. */
+/** Reads a stream to its end. Its other half stays open. */
 export async function readAll(stream: Readable): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) chunks.push(chunk);

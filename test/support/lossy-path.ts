@@ -1,6 +1,6 @@
 /**
- * A network path in front of a UDP socket of this machine: it takes its time with each packet, and
- * loses some. Every client gets a socket of its own behind it, as behind a NAT.
+ * A network path in front of a local UDP socket that delays and drops packets. Each client gets its own socket behind
+ * it, like behind a NAT.
  */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ const HOST = '127.0.0.1';
 interface LossyPathOptions {
   readonly target: Address;
   readonly oneWayMs: number;
-  /** The part of the packets that is lost, 0 to 1. */
+  /** Share of dropped packets, 0 to 1. */
   readonly loss: number;
 }
 

@@ -1,4 +1,4 @@
-/** Nodes with notes between them, over links and a record network in memory. */
+/** Nodes that exchange notes over in-memory links and an in-memory record network. */
 import { NoteKeys } from '../../src/capabilities/notes/note-keys.ts';
 import { Notes } from '../../src/capabilities/notes/notes.ts';
 import type { KeyDirectory } from '../../src/capabilities/notes/types.ts';
@@ -80,11 +80,11 @@ export class MailNode {
   readonly agents: AgentStore;
   readonly events: TestEvent[] = [];
   readonly newest = new Map<Aid, number>();
-  /** AIDs whose keys were made here a moment ago. */
+  /** AIDs whose keys were created here recently. */
   readonly made = new Set<Aid>();
-  /** Agents that the owner here knows. */
+  /** Agents that are known to the owner. */
   readonly known = new Set<Aid>();
-  /** By how much other nodes say that this one's clock is ahead, milliseconds. */
+  /** How far other nodes report this node's clock to be ahead, milliseconds. */
   aheadMs = 0;
   readonly #identities = new Map<Aid, LocalIdentity>();
 
@@ -122,14 +122,14 @@ export class MailNode {
     return this.#identities.get(aid) ?? null;
   }
 
-  /** Hosts an agent and publishes where it is, with its encryption key. */
+  /** Hosts an agent and publishes its endpoint and encryption key. */
   async host(agent: TestIdentity = newIdentity()): Promise<TestIdentity> {
     this.register(agent);
     await this.publish(agent);
     return agent;
   }
 
-  /** Makes an agent known here, as the registry does. */
+  /** Registers an agent here. */
   register(agent: TestIdentity, kind: 'registered' | 'rotated' = 'registered'): void {
     const { aid, delegation } = agent;
     const keyName = `${aid} ${delegation.issuedAt}`;
@@ -154,12 +154,12 @@ export class MailNode {
     this.notes.agentChanged({ aid, kind: 'deleted' });
   }
 
-  /** The ids of the notes that wait. */
+  /** IDs of the pending notes. */
   waiting(aid: Aid): string[] {
     return this.notes.list(aid, 1000).notes.map((note) => note.messageId);
   }
 
-  /** Takes everything, as a client that confirms. */
+  /** Reads everything, like a client that confirms. */
   poll(aid: Aid): string[] {
     const all: string[] = [];
     for (;;) {
@@ -170,7 +170,7 @@ export class MailNode {
     }
   }
 
-  /** Ends this node without a word, and starts another one on what it has left. */
+  /** Crashes this node, and starts another one with its data. */
   async restart(store: Store = this.store): Promise<MailNode> {
     await this.down();
     const next = await this.world.node(this.name, store, this.vault);
@@ -188,7 +188,7 @@ export class MailNode {
   }
 }
 
-/** The directory, as far as notes need it: records are signed and put at once. */
+/** The part of the directory that notes need: records are signed and stored immediately. */
 class KeyRecords implements KeyDirectory {
   readonly #node: MailNode;
   readonly #published = new Map<Aid, { payload: Uint8Array; publishedAt: number }>();
@@ -215,7 +215,7 @@ class KeyRecords implements KeyDirectory {
   }
 }
 
-/** Keys of a node on which no agent is. */
+/** Keys of a node without agents. */
 export function keysOfNone(clock: Clock): NoteKeys {
   return new NoteKeys({ vault: new MemorySecrets(), clock, identity: () => null });
 }

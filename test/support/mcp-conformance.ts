@@ -1,4 +1,4 @@
-/** The conformance suite of the protocol, run against an address. */
+/** Runs the conformance suite of the protocol against an address. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { run } from './programs.ts';
@@ -10,15 +10,15 @@ interface Check {
 }
 
 export interface Verdict {
-  /** Name of each scenario → how many of its checks passed. */
+  /** Number of passed checks by scenario. */
   readonly passed: ReadonlyMap<string, number>;
-  /** `scenario: check` → why it did not pass. What only informs is left out. */
+  /** `scenario: check` → why it failed. Informational checks are omitted. */
   readonly others: ReadonlyMap<string, string>;
 }
 
-/** How long a scenario may take on a busy machine. */
+/** Deadline of a scenario on a busy machine. */
 const SCENARIO_TIMEOUT_MS = 120_000;
-/** A folder of results is `server-<scenario>-<time>`. */
+/** Result folders are named `server-<scenario>-<time>`. */
 const RESULT_FOLDER = /^server-(.+)-\d{4}-\d\d-\d\dT/;
 
 function read(directory: string): Verdict {
@@ -36,7 +36,7 @@ function read(directory: string): Verdict {
 
 /**
  * Runs all scenarios of a revision, or one.
- * @param directory empty; for the results
+ * @param directory an empty directory for the results
  */
 export async function conformance(
   url: string,

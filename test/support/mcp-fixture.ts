@@ -1,8 +1,8 @@
 /**
- * An MCP server with something of everything, by the SDK of the protocol's makers: over stdio, or with a port at that
- * port over Streamable HTTP. `--legacy` knows the revisions with sessions only, `--modern` none of them. At a port,
- * `--silent` sends nothing to keep streams alive; `/changed` tells all streams that the tools have changed, `/listening`
- * says how many sessions have one, and `/ping` answers.
+ * An MCP server that uses every feature, built with the official SDK: over stdio, or over Streamable HTTP if a port is
+ * given. `--legacy` supports only revisions with sessions, `--modern` only revisions without. Over HTTP, `--silent`
+ * sends no keep-alives; `/changed` notifies all streams that the tools changed, `/listening` returns the number of
+ * sessions with a stream, and `/ping` responds.
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -23,7 +23,7 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { memberOf } from '../../src/foundation/json.ts';
 
-/** What a step of a tool takes that tells of its progress, milliseconds. */
+/** Duration of a step of a tool with progress, milliseconds. */
 const STEP_MS = 30;
 
 const OBJECT = { type: 'object' } as const;
@@ -74,7 +74,7 @@ export function fixture(): Server {
         const { seen } = args;
         for (const progress of [1, 2, 3]) {
           await tell(progress);
-          // The SDK's client drops what comes in one piece with the answer: who minds says when it has come.
+          // The SDK client drops progress in the same chunk as the response, so a test can confirm its arrival.
           const isHeard = (): boolean => !isAsked || typeof seen !== 'string' || existsSync(join(seen, `${progress}`));
           do await pause(STEP_MS);
           while (!isHeard());
@@ -113,7 +113,7 @@ export function fixture(): Server {
         return text(await mcpReq.requestSampling({ messages, maxTokens: 10 }));
       }
       case 'until':
-        // So that a test says when it is over, whatever becomes of the daemons meanwhile.
+        // Lets a test end it, independently of the daemons.
         process.stderr.write('waiting\n');
         await tell(1);
         while (!existsSync(String(args['file']))) await pause(STEP_MS);

@@ -1,19 +1,19 @@
 /**
- * Checks of the conformance suite that svcd does not pass, and why: they are about features that it
- * does not offer, or want the tools of a fixture. Everything else has to pass.
+ * Conformance checks that svcd does not pass, with the reason: they test features that it does not offer, or need tools
+ * of a fixture. All other checks must pass.
  */
 
-const OWN_TOOL = 'The suite calls a tool of its own, which a product does not have.';
+const OWN_TOOL = 'The suite calls a test tool that a product does not have.';
 const NO_RESOURCES = 'svcd offers no resources.';
 const NO_PROMPTS = 'svcd offers no prompts.';
 const NO_COMPLETION = 'svcd offers no completion.';
 const NO_LOGGING = 'svcd sends no log messages to clients.';
 const NO_INPUT = 'No tool of svcd asks back: no sampling, elicitation or roots.';
 const NO_HEADERS = 'No tool of svcd takes arguments from HTTP headers.';
-const NO_CHANGES = 'The tools do not change while svcd runs, so nothing tells of changes.';
+const NO_CHANGES = 'The tools do not change while svcd runs, so there are no change notifications.';
 const STATELESS = 'There are no sessions and no streams to resume: each request is answered on its own.';
 
-/** What the suite is told by resources that do not exist: `method not found`, for there are none at all. */
+/** Checks about resources that do not exist get `method not found`, because svcd has no resources. */
 const RESOURCES: Readonly<Record<string, string>> = {
   'resources-list: resources-list': NO_RESOURCES,
   'resources-read-binary: resources-read-binary': NO_RESOURCES,
@@ -107,7 +107,7 @@ export const NOT_OFFERED: Readonly<Record<string, Readonly<Record<string, string
 const BRIDGED = 'About HTTP itself, which on stdio is the bridge of the tests.';
 const NO_STREAMS = 'The bridge of the tests answers each request once: it carries no subscription.';
 
-/** What else does not pass over stdio. */
+/** Checks that fail over stdio only. */
 export const NOT_OVER_STDIO: Readonly<Record<string, string>> = {
   'server-stateless: sep-2575-http-server-header-mismatch-400': BRIDGED,
   'server-stateless: sep-2575-http-server-meta-invalid-400': BRIDGED,

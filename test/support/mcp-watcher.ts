@@ -1,10 +1,10 @@
-/** An official MCP client that keeps a stream open, and what it hears on it. */
+/** An official MCP client that keeps a stream open and records its notifications. */
 import { type Client, type McpSubscription, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { TestDaemon } from './daemon.ts';
 import { connected, MODERN } from './shared-mcp.ts';
 
-/** A client that goes on asking for its stream, as one does that runs for days. */
+/** A client that reconnects its stream, like one that runs for days. */
 const RESUME = {
   initialReconnectionDelay: 100,
   reconnectionDelayGrowFactor: 1.2,
@@ -47,17 +47,17 @@ export class Watcher {
 
   #begun: () => number = () => 0;
 
-  /** What it was told so far. */
+  /** Received notifications. */
   get changes(): number {
     return this.#changes;
   }
 
-  /** Streams that it has begun, as far as it does that itself. */
+  /** Number of streams that it opened itself. */
   get streams(): number {
     return this.#streams + this.#begun();
   }
 
-  /** Asks for news where the revision has that be asked, and again where the stream has ended. */
+  /** Requests notifications if the revision requires that, and again after the end of a stream. */
   async listen(): Promise<void> {
     if (!this.#isModern || this.#subscription !== null) return;
     const subscription = await this.#client.listen({ toolsListChanged: true }).catch(() => null);
@@ -72,7 +72,7 @@ export class Watcher {
     );
   }
 
-  /** What a tool says; null where the call fails. */
+  /** The result of a tool. Null if the call fails. */
   async echo(text: string): Promise<unknown> {
     try {
       return (await this.#client.callTool({ name: 'echo', arguments: { text } })).content;

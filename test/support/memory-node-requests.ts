@@ -1,4 +1,4 @@
-/** Requests between nodes without a network: what `links/` does over QUIC, in one process. */
+/** Requests between nodes without a network: the interface of `links/`, in one process. */
 import { toHex } from '../../src/foundation/bytes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import type { NodeRequestHandler, NodeRequests } from '../../src/network/node-requests.ts';
@@ -8,11 +8,11 @@ interface Node {
   readonly nodeKey: Uint8Array;
   readonly port: number;
   handler: NodeRequestHandler | null;
-  /** Requests that it answered. */
+  /** Number of answered requests. */
   answered: number;
 }
 
-/** Where the nodes of one test find each other. */
+/** Connects the nodes of one test. */
 export class NodeRequestHub {
   readonly #nodes = new Map<string, Node>();
 
@@ -35,12 +35,12 @@ export class NodeRequestHub {
     };
   }
 
-  /** Takes a node off: from now on nobody reaches it. */
+  /** Makes a node unreachable. */
   leave(nodeKey: Uint8Array): void {
     this.#nodes.delete(toHex(nodeKey));
   }
 
-  /** How many requests all nodes have answered. */
+  /** Number of requests that all nodes answered. */
   get answered(): number {
     return [...this.#nodes.values()].reduce((sum, node) => sum + node.answered, 0);
   }

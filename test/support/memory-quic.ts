@@ -1,4 +1,4 @@
-/** The QUIC endpoint in memory: the same semantics as the native one, without sockets. */
+/** An in-memory QUIC endpoint with the semantics of the native one. */
 import type { Address } from '../../src/foundation/address.ts';
 import { equalBytes } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -23,28 +23,28 @@ import type {
 } from '../../src/network/quic/types.ts';
 import { WatchedStream } from '../../src/network/quic/watched-stream.ts';
 
-/** What the other node sends to say that it has a chunk. */
+/** Size of an acknowledgement for a chunk. */
 const RECEIPT_BYTES = 32;
 const DIAL_TIMEOUT_MS = 10_000;
 const FIRST_PORT = 40_000;
 
 export interface MemoryEndpointOptions {
   readonly publicKey: Uint8Array;
-  /** Where it listens; 127.0.0.1 and the next free port where left out. */
+  /** Listening address. Default: 127.0.0.1 and the next free port. */
   readonly host?: string;
   readonly port?: number;
   readonly limits?: Partial<ConnectionLimits>;
   readonly streamsPerConnection?: number;
-  /** The network's where left out. */
+  /** Default: the clock of the network. */
   readonly clock?: Clock;
 }
 
-/** The wire that all endpoints of a test share. */
+/** The wire between all endpoints of a test. */
 export class MemoryQuicNetwork {
   readonly #endpoints = new Map<string, MemoryQuicEndpoint>();
   readonly #silent = new Set<string>();
   readonly #clock: Clock;
-  /** Bytes are acknowledged: a long transfer in one direction does not look like a dead path to its sender. */
+  /** Bytes are acknowledged, so that a long one-way transfer does not look like a dead path to its sender. */
   acknowledges = false;
   #nextPort = FIRST_PORT;
 
@@ -74,7 +74,7 @@ export class MemoryQuicNetwork {
     return this.#silent.has(nameOf(address)) ? undefined : this.#endpoints.get(nameOf(address));
   }
 
-  /** Makes an address answer no dial any more, as a cut line would; what is open stays. */
+  /** An address no longer answers dials, like a cut line. Open connections stay. */
   silence(address: Address): void {
     this.#silent.add(nameOf(address));
   }
@@ -124,7 +124,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     this.#handler = handler;
   }
 
-  /** A connection to `caller`, or null where this endpoint takes none. What its way is, both sides know here. */
+  /** A connection to `caller`, or null if this endpoint accepts none. Here both sides know the path. */
   accept(
     caller: MemoryConnection,
     from: { key: Uint8Array; address: Address; way: Way | undefined },
@@ -166,7 +166,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
       connection.close();
       throw new SvcError('connect_failed');
     }
-    // As on the wire, the caller's handshake succeeds first; a refusal then closes it.
+    // As on the wire, the caller's handshake succeeds first. Then a refusal closes it.
     if (accepted === null) setImmediate(() => connection.close());
     return connection;
   }
@@ -189,7 +189,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
 interface ConnectionParts {
   readonly clock: Clock;
   readonly streams: number;
-  /** Bytes by which each piece is acknowledged; 0: it is not. */
+  /** Size of the acknowledgement of each chunk; 0 for none. */
   readonly receiptBytes: number;
 }
 
@@ -199,21 +199,21 @@ class MemoryConnection implements QuicConnection {
   #peer: MemoryConnection | undefined;
   #handler: ((stream: QuicStream) => void) | undefined;
   #ended = false;
-  /** Streams that the peer opened and that nobody took yet. */
+  /** Streams of the peer that were not accepted yet. */
   readonly #incoming: MemoryStream[] = [];
   readonly #streams = new Set<MemoryStream>();
-  /** Open streams that we opened, and those that wait for the peer's limit. */
+  /** Open streams of this side, and streams that wait for the peer's limit. */
   #opened = 0;
   readonly #waiting: (() => void)[] = [];
   bytesSent = 0;
-  /** Bytes of acknowledgements that came. */
+  /** Received bytes of acknowledgements. */
   bytesOfReceipts = 0;
   readonly receiptBytes: number;
   readonly remoteKey: Uint8Array;
   readonly path: Path;
   readonly outbound: boolean;
   readonly #clock: Clock;
-  /** Streams that the peer may have open. */
+  /** Stream limit of the peer. */
   readonly #maxStreams: number;
 
   constructor(remoteKey: Uint8Array, path: Path, outbound: boolean, { clock, streams, receiptBytes }: ConnectionParts) {
@@ -247,7 +247,7 @@ class MemoryConnection implements QuicConnection {
 
   async openStream(): Promise<QuicStream> {
     const peer = this.#peer;
-    // A connection that the other side refused stays open until the refusal arrives.
+    // A refused connection stays open until the refusal arrives.
     if (this.#ended || peer === undefined) throw new SvcError('connect_failed');
     if (this.#opened >= peer.#maxStreams) await this.#turn();
     this.#opened++;
@@ -275,7 +275,7 @@ class MemoryConnection implements QuicConnection {
     return ours;
   }
 
-  /** Waits for a free place within the peer's stream limit. */
+  /** Waits for the peer's stream limit. */
   #turn(): Promise<void> {
     return new Promise((resolve, reject) => {
       const go = (): void => {
@@ -313,7 +313,7 @@ class MemoryConnection implements QuicConnection {
   }
 }
 
-/** One direction's bytes under way: what flow control lets a sender be ahead of its reader. */
+/** The bytes in transit in one direction, limited by flow control. */
 class MemoryStream extends WatchedStream implements QuicStream {
   readonly connection: MemoryConnection;
   #peer: MemoryStream | undefined;
@@ -323,7 +323,7 @@ class MemoryStream extends WatchedStream implements QuicStream {
   #wanted = false;
   #finished = false;
   #readEnded = false;
-  /** The write of the peer that waits for our reader. */
+  /** The peer's write that waits for the reader. */
   #blocked: ((error?: Error) => void) | undefined;
 
   constructor(connection: MemoryConnection, announce: () => void) {
@@ -337,7 +337,7 @@ class MemoryStream extends WatchedStream implements QuicStream {
     this.#peer = peer;
   }
 
-  /** A stream is unknown to the other side until something happens on it. */
+  /** The other side learns about a stream with its first event. */
   #show(): void {
     const announce = this.#announce;
     this.#announce = undefined;
@@ -370,7 +370,7 @@ class MemoryStream extends WatchedStream implements QuicStream {
     const copy = Buffer.from(chunk);
     setImmediate(() => {
       if (peer === undefined || peer.destroyed) {
-        // Where the connection ended, that is why.
+        // The end of the connection is the reason, if it ended.
         callback(new StreamError(peer?.connection.ended === true ? 'connection_lost' : 'stream_reset'));
         return;
       }
@@ -401,13 +401,13 @@ class MemoryStream extends WatchedStream implements QuicStream {
     this.#received = [];
     const blocked = this.#blocked;
     this.#blocked = undefined;
-    // Where the connection ended, the other side learns it from there.
+    // The other side learns about the end from the connection.
     const lost = error instanceof StreamError && error.code === 'connection_lost';
     const reset = !this.#finished && !lost;
     const stopped = !this.#readEnded;
     setImmediate(() => {
       if (stopped) blocked?.(new StreamError(lost ? 'connection_lost' : 'stream_reset'));
-      // As on the wire, the reset takes back what the reader has not had, and is seen when it reads.
+      // As on the wire, a reset discards unread bytes and is noticed on the next read.
       if (reset && peer !== undefined && !peer.destroyed) peer.destroy(new StreamError('stream_reset'));
     });
     callback(error);

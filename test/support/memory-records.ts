@@ -1,6 +1,6 @@
 /**
- * The record network without a network: nodes that share one store. It verifies and orders records
- * as the real one does; `test/network/dht/compliance.ts` holds both to that.
+ * A record network without a network: nodes that share one store. It verifies and orders records like the real one;
+ * `test/network/dht/compliance.ts` tests both.
  */
 
 import type { Address } from '../../src/foundation/address.ts';
@@ -29,11 +29,11 @@ import type {
   StoreUsage,
 } from '../../src/network/dht/types.ts';
 
-/** As many nodes as keep a record, at most. */
+/** Largest number of storage nodes per record. */
 const MAX_REPLICAS = 8;
 const STORE_BYTES = 64 * 1024 * 1024;
 
-/** What the nodes of one test share. */
+/** Shared state of the nodes of one test. */
 export class MemoryRecordHub {
   readonly clock: Clock;
   readonly store: RecordStore;
@@ -56,7 +56,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
   readonly #handlers = new Set<(r: Reachability) => void>();
   readonly address: Address;
   #reachability: Partial<Reachability> = {};
-  /** Set to make every `put` reach nobody, as in a network that is down. */
+  /** Makes every `put` fail, like a network outage. */
   unreachable = false;
 
   constructor(hub: MemoryRecordHub) {
@@ -141,7 +141,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
     };
   }
 
-  /** Changes what this node knows of itself, and tells. */
+  /** Changes the reachability of this node and notifies listeners. */
   setReachability(change: Partial<Reachability>): void {
     this.#reachability = { ...this.#reachability, ...change };
     for (const handler of this.#handlers) handler(this.reachability());
@@ -162,6 +162,6 @@ export class MemoryRecordNetwork implements RecordNetwork {
   }
 
   addNode(): void {
-    // Everybody knows everybody here.
+    // All nodes know each other.
   }
 }

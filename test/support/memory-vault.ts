@@ -1,7 +1,7 @@
 import type { KeyVault } from '../../src/capabilities/agents/types.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 
-/** A key store without a disk. What was put is read back as another object, as from a file. */
+/** A key store without a disk. Stored keys are read back as new objects, as from a file. */
 export class MemoryVault implements KeyVault {
   readonly seeds = new Map<string, Uint8Array>();
 

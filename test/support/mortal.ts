@@ -1,4 +1,4 @@
-/** A daemon that is killed and started again on what it has left. */
+/** A daemon that is killed and restarted with its data. */
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type DaemonOptions, TestDaemon } from './daemon.ts';
 import { ready } from './network.ts';
 import type { Random } from './random.ts';
 
-/** Longest time between two kills, milliseconds. */
+/** Longest interval between two kills, milliseconds. */
 const CALM_MS = 600;
 
 export class Mortal {
@@ -32,7 +32,7 @@ export class Mortal {
     this.daemon = await TestDaemon.start(this.#options);
   }
 
-  /** Ends the daemon in order; what it has left stays until `stop`. */
+  /** Stops the daemon cleanly. Its data stays until `stop`. */
   async rest(): Promise<void> {
     await this.daemon.stop();
   }
@@ -42,7 +42,7 @@ export class Mortal {
     rmSync(this.daemon.dataDir, { recursive: true, force: true });
   }
 
-  /** The answer of a request, or null where the daemon died meanwhile or said no. */
+  /** The response to a request. Null if the daemon died or refused. */
   async ask<T>(method: string, path: string, body?: object): Promise<T | null> {
     try {
       return await this.daemon.call<T>(method, path, body);
@@ -51,7 +51,7 @@ export class Mortal {
     }
   }
 
-  /** As `ask`, a tool. */
+  /** Like `ask`, for a tool. */
   async tool<T = object>(name: string, args: object): Promise<T | null> {
     return this.ask<T>('POST', '/mcp/call', { tool: name, args });
   }
@@ -63,7 +63,7 @@ export class Mortal {
   }
 }
 
-/** Kills one of these again and again; resolves when it has had enough. */
+/** Kills the daemons in random order. Resolves after the given number of kills. */
 export async function killSome(mortals: readonly Mortal[], kills: number, random: Random): Promise<void> {
   for (let i = 0; i < kills; i++) {
     await delay(random.below(CALM_MS));

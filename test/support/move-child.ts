@@ -1,4 +1,4 @@
-/** Restores a node again and again in a process of its own, and says how far it is, for tests that end it on its way. */
+/** Restores a node repeatedly in a separate process and reports its progress, for tests that kill it. */
 import { createReadStream } from 'node:fs';
 import { restoreNode } from '../../src/foundation/moving/node-restore.ts';
 

@@ -1,4 +1,4 @@
-/** A node without a network that agents move from and to. */
+/** A node without a network, as source and target of moves. */
 import { createHash } from 'node:crypto';
 import { AccessLists } from '../../src/capabilities/access/access-lists.ts';
 import { AddressBook } from '../../src/capabilities/address-book/address-book.ts';
@@ -70,9 +70,9 @@ export class MoverNode {
   readonly addressBook: AddressBook;
   readonly noteKeys: NoteKeys;
   readonly mover: ReturnType<typeof buildMover>;
-  /** Agents whose tunnels were told to listen. */
+  /** Agents whose tunnels were reopened. */
   readonly resumed: Aid[] = [];
-  /** Agents whose local addresses were told to be served, and whose cards to be stored. */
+  /** Agents whose local addresses were opened, and cards that were stored. */
   readonly served: Aid[] = [];
   readonly settled: Aid[] = [];
 
@@ -120,7 +120,7 @@ export class MoverNode {
     );
   }
 
-  /** Everything that is on disk, to compare. */
+  /** All stored data, for comparisons. */
   dump(): string {
     const tables = this.store.all("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'");
     const rows = tables.map(({ name }) => [name, this.store.all(`SELECT * FROM ${String(name)}`)]);
@@ -136,7 +136,7 @@ export class MoverNode {
   }
 }
 
-/** Gives a registered agent something of everything. */
+/** Gives a registered agent data of every kind. */
 export async function furnish(node: MoverNode, agent: TestIdentity, peers: readonly TestIdentity[]): Promise<void> {
   const { store, clock } = node;
   const { aid } = agent;
@@ -179,7 +179,7 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   await furnishRooms(node, agent, member);
 }
 
-/** A card that the agent has signed. */
+/** A signed card of the agent. */
 export function furnishCard(node: MoverNode, { aid, delegation, operational }: TestIdentity): void {
   const signedAt = unixSeconds(node.clock);
   const content = { protocolVersion: '0.3.0', url: `svc://${aid}/`, name: 'Mover', skills: [] };
@@ -233,7 +233,7 @@ async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestId
   await rooms.invite(agent.aid, groupId, member.aid);
   const row = tables.rooms.find(agent.aid, groupId);
   if (row === null) throw new Error('the room is not there');
-  // The member joins, and says something.
+  // The member joins and writes an entry.
   const sign = (bytes: Uint8Array) => member.operational.sign(bytes);
   const identity = { aid: member.aid, delegation: member.delegation, sign };
   for (const draft of [{ kind: 'join' }, { kind: 'msg', body: Buffer.from('hi') }]) {
@@ -257,7 +257,7 @@ async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestId
   await rooms.stop();
 }
 
-/** A document without what says when it was made, and with its access list in an order that does not depend on chance. */
+/** A document without its creation time, with its access list in a stable order. */
 export function timeless({ exported_at: _at, access, ...rest }: AgentDocument): Omit<AgentDocument, 'exported_at'> {
   if (access === undefined) return rest;
   const allow = access.allow.toSorted((a, b) => JSON.stringify(a).localeCompare(JSON.stringify(b)));

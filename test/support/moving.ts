@@ -1,4 +1,4 @@
-/** An agent that has everything: what a move has to bring along. */
+/** An agent with data of every kind, for moves. */
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import type { TestDaemon } from './daemon.ts';
@@ -9,7 +9,7 @@ export function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-/** An agent that others find. */
+/** A published agent. */
 export async function published(daemon: TestDaemon, service?: string): Promise<string> {
   const aid = await daemon.newAgent(service);
   await daemon.call('POST', `/agents/${aid}/publish`);
@@ -44,7 +44,7 @@ export function sendNote(daemon: TestDaemon, from: string, to: string, text: str
   return daemon.call('POST', `/agents/${from}/mailbox/send`, body);
 }
 
-/** The status of a call of an agent's service, and what the service was asked. */
+/** The status of a call, and the request that the service received. */
 export async function callService(
   daemon: TestDaemon,
   remote: string,
@@ -55,7 +55,7 @@ export async function callService(
   return { status: answer.status, ...(body === undefined ? {} : { asked: Buffer.from(body, 'base64').toString() }) };
 }
 
-/** What a plain HTTP request through a local port gives; empty where nobody answers there. */
+/** The response to an HTTP request through a local port. Empty if nothing listens there. */
 export async function throughPort(port: number): Promise<string> {
   const socket = createConnection(port, '127.0.0.1');
   const chunks: string[] = [];
@@ -68,7 +68,7 @@ export async function throughPort(port: number): Promise<string> {
 
 export interface FullAgent {
   readonly aid: string;
-  /** A friend, with a service of its own behind a tunnel of the agent's. */
+  /** A friend, whose service is the target of the agent's tunnel. */
   readonly friend: string;
   readonly group: string;
   readonly tunnelPort: number;
@@ -83,7 +83,9 @@ export interface Services {
   readonly friend: string;
 }
 
-/** On `home` an agent with a service, a profile, an access list, a tunnel, a friend, a room and a waiting note. */
+/**
+ * Creates on `home` an agent with a service, a profile, an access list, a tunnel, a friend, a group and a pending note.
+ */
 export async function fullAgent(home: TestDaemon, away: TestDaemon, services: Services): Promise<FullAgent> {
   const [aid, friend] = [await published(home, services.own), await published(away, services.friend)];
   await home.call('POST', `/agents/${aid}/services`, { services: ['test.moving'], name: 'Mover', brief: 'It moves' });

@@ -1,14 +1,14 @@
-/** Nodes of the record network that are only names, and what they say. */
+/** Fake nodes of the record network, and their answers. */
 import type { Address } from '../../src/foundation/address.ts';
 import type { LookupAnswer } from '../../src/network/dht/lookup.ts';
 import type { FindReply } from '../../src/network/dht/messages.ts';
 
-/** Every number another public host, in another block up to 1,024. */
+/** Each number is another public host, up to 1,024 in different blocks. */
 export function nodeAddress(n: number): Address {
   return { host: `${45 + ((n >> 8) & 3)}.${n & 255}.${n >> 10}.1`, port: 4121 };
 }
 
-/** A node that says it has nothing, unless told otherwise. */
+/** A node that has nothing unless configured otherwise. */
 export function answerOf(to: Address, id: Uint8Array, says: Partial<FindReply> = {}): LookupAnswer {
   const reply = {
     nodeKey: new Uint8Array(32),

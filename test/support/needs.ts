@@ -1,4 +1,4 @@
-/** Programs of the machine that tests drive, and the Debian packages that bring them. */
+/** External programs of tests, and the Debian packages that contain them. */
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { pythonTools } from '../../tools/python-environment.ts';
@@ -26,7 +26,7 @@ function isThere(program: string): boolean {
   });
 }
 
-/** For the option `skip` of a test: false where all the programs are there, else what is missing and what to install. */
+/** For the `skip` option of a test: false if all programs are installed, otherwise what to install. */
 export function needs(...programs: (keyof typeof PACKAGES)[]): string | false {
   const missing = programs.filter((program) => !isThere(program));
   if (missing.length === 0) return false;
@@ -34,7 +34,10 @@ export function needs(...programs: (keyof typeof PACKAGES)[]): string | false {
   return `needs ${missing.join(', ')}: apt-get install ${packages.join(' ')}`;
 }
 
-/** For the option `skip` of a test: false where the Python packages of the tests are there, else how to get them. */
+/**
+ * For the `skip` option of a test: false if the Python packages of the tests are installed, otherwise how to install
+ * them.
+ */
 export function needsPython(): string | false {
   return pythonTools() === null
     ? 'needs the packages of test/python/requirements.txt: node tools/python-tools.ts'

@@ -7,7 +7,7 @@ interface Status {
   readonly dht_peers: number;
 }
 
-/** Waits until a daemon knows others. */
+/** Waits until a daemon knows other nodes. */
 export async function ready(daemon: TestDaemon, peers = 1): Promise<void> {
   await eventually(`${daemon.api} knows ${peers} peers`, async () => {
     const status = await daemon.call<Status>('GET', '/status');
@@ -22,11 +22,11 @@ export class TestNetwork {
     this.daemons = daemons;
   }
 
-  /** Starts `count` daemons that know each other; the first one is where the others start from. */
+  /** Starts `count` daemons that know each other. The first one is the bootstrap node. */
   static async start(count: number): Promise<TestNetwork> {
     const first = await TestDaemon.start();
     const daemons = [first];
-    // A few at a time: each start keeps a core busy for a moment.
+    // A few at a time, because each start uses a core.
     while (daemons.length < count) {
       const batch = Math.min(4, count - daemons.length);
       const started = Array.from({ length: batch }, () => TestDaemon.start({ bootstrap: [first.dhtAddress] }));

@@ -1,4 +1,4 @@
-/** An npm registry on loopback: packuments, tarballs, and signatures by a key of its own. */
+/** An npm registry on loopback: packuments, tarballs, and signatures with its own key. */
 import { createHash, createSign, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -10,23 +10,23 @@ import type { Signer } from '../../src/foundation/identity/ed25519.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { fetchTarballs, type Pinned, packageName, productionPackages, tarballName } from './package.ts';
 
-/** A version of a package, as the packument names it; `dist` is made from the tarball. */
+/** A version of a package in the packument. `dist` is computed from the tarball. */
 export interface Release {
   readonly name: string;
   readonly version: string;
-  /** More members of the manifest. */
+  /** Further members of the manifest. */
   readonly manifest?: object;
   readonly tarball: Buffer;
-  /** What the packument says instead of the truth. */
+  /** A wrong value for the packument. */
   readonly integrity?: string;
   readonly tarballUrl?: string;
-  /** What the registry signs instead of `name@version:integrity`; null: not signed at all. */
+  /** The signed text instead of `name@version:integrity`. Null: no signature. */
   readonly signedText?: string | null;
-  /** The member `svcd` of the version, in place of a signature by the test's release key. */
+  /** The member `svcd` of the version, instead of a signature with the test release key. */
   readonly proof?: unknown;
 }
 
-/** A key that signs, in the form of the registry's `/-/npm/v1/keys`. */
+/** A signing key in the format of `/-/npm/v1/keys`. */
 export class SigningKey {
   readonly #pair = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   readonly key = this.#pair.publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
@@ -45,7 +45,7 @@ export class SigningKey {
   }
 }
 
-/** The release key of the tests: builds that pin it take what it signs. */
+/** The release key of the tests. Builds that pin it accept its signatures. */
 export const TEST_RELEASE_KEY = KeyPair.fromSeed(new Uint8Array(32).fill(16));
 export const TEST_RELEASE_KEYS: readonly string[] = [toHex(TEST_RELEASE_KEY.publicKey)];
 
@@ -61,11 +61,11 @@ export function sha512(content: Buffer): string {
 
 export class NpmRegistry {
   readonly key = new SigningKey();
-  /** What `/-/npm/v1/keys` lists; null: the registry does not sign. */
+  /** The keys in `/-/npm/v1/keys`. Null: the registry does not sign. */
   keys: SigningKey[] | null = [this.key];
-  /** Paths that were asked for. */
+  /** Requested paths. */
   readonly requests: string[] = [];
-  /** Answers instead of the registry where it returns true. */
+  /** Handles a request instead of the registry if it returns true. */
   intercept: (path: string, response: ServerResponse) => boolean = () => false;
   readonly #server: Server;
   readonly #tarballs = new Map<string, () => Buffer>();
@@ -88,7 +88,7 @@ export class NpmRegistry {
     return `http://127.0.0.1:${address.port}/`;
   }
 
-  /** Publishes a version, which becomes the latest. */
+  /** Publishes a version as the latest one. */
   publish({ name, version, manifest, tarball, integrity, tarballUrl, signedText, ...more }: Release): void {
     const path = this.#keep(name, version, () => tarball);
     const stated = integrity ?? sha512(tarball);
@@ -98,7 +98,7 @@ export class NpmRegistry {
     this.#add(name, version, { ...manifest, name, version, dist, svcd });
   }
 
-  /** Carries every package that svcd depends on, with the tarballs that the lock names. */
+  /** Publishes every dependency of svcd, with the tarballs named in the lock file. */
   async publishDependencies(directory: string): Promise<void> {
     const packages = new Map<string, Pinned>();
     for (const [path, { version, ...entry }] of productionPackages()) {

@@ -1,4 +1,4 @@
-/** Nodes with objects, over in-memory links. */
+/** Nodes with objects over in-memory links. */
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ export function sha256(bytes: Uint8Array | string): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Bytes that look random and are the same at each run. */
+/** Pseudo-random bytes that are the same in every run. */
 export function someBytes(length: number, seed = 1): Buffer {
   const bytes = Buffer.alloc(length);
   let state = seed;
@@ -36,7 +36,7 @@ export function someBytes(length: number, seed = 1): Buffer {
   return bytes;
 }
 
-/** Objects without a network. */
+/** An object service without a network. */
 export async function objectService(
   t: TestContext,
   options: { quota?: Partial<ObjectQuota>; clock?: Clock; filesRoot?: string } = {},
@@ -67,9 +67,9 @@ export class ObjectWorld {
   readonly links: LinkWorld;
   readonly #t: TestContext;
   readonly #clock: Clock;
-  /** Who was served, whatever the node. */
+  /** Recorded callers of all nodes. */
   readonly callers: Callers;
-  /** Asked at each opening of a link and at each request. */
+  /** Called when a link opens, and for each request. */
   access: (request: AccessRequest) => void | Promise<void> = () => {};
 
   constructor(t: TestContext, clock: Clock = systemClock) {

@@ -1,4 +1,4 @@
-/** Nodes with file offers, whose notes are handed over by hand. */
+/** Nodes with file offers. The test delivers their notes. */
 import assert from 'node:assert/strict';
 import { FileOffers } from '../../src/capabilities/file-offers/file-offers.ts';
 import { OfferedObjects } from '../../src/capabilities/file-offers/offered.ts';
@@ -17,7 +17,7 @@ import type { Purpose } from '../../src/network/links/types.ts';
 import { newIdentity } from './identities.ts';
 import { TestClock } from './test-clock.ts';
 
-/** The object that a node has. */
+/** The object of a node. */
 export const OBJECT = 'a1'.repeat(32);
 
 interface Sent {
@@ -35,7 +35,7 @@ export class OfferNode {
   readonly aid: Aid;
   readonly sent: Sent[] = [];
   readonly events: string[] = [];
-  /** Those of them that strangers caused. */
+  /** Events caused by strangers. */
   readonly strangeEvents: string[] = [];
   readonly objects = new Map<string, { size: number; name: string }>([[OBJECT, { size: 3, name: 'plan.pdf' }]]);
   readonly blocked = new Set<Aid>();
@@ -44,7 +44,7 @@ export class OfferNode {
   readonly offered: OfferedObjects;
   readonly offers: FileOffers;
   readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'>();
-  /** What sending fails with. */
+  /** The error of a send. */
   failure: SvcError | null = null;
   rooms = 0;
   #ids = 0;
@@ -102,12 +102,12 @@ export class OfferNode {
     return this.#takers.get(type)?.(this.aid, { sender, body, sentAt });
   }
 
-  /** Hands over all that was sent to another node. */
+  /** Delivers all sent notes to another node. */
   deliver(to: OfferNode): void {
     for (const { from, type, body } of this.sent.splice(0)) assert.equal(to.take(from, type, body), 'kept');
   }
 
-  /** An offer of a stranger, numbered. */
+  /** A numbered offer of a stranger. */
   strange(sender: Aid, number: number): 'kept' | 'full' | 'dropped' | undefined {
     const id = number.toString(16).padStart(16, 'f');
     return this.take(
@@ -125,7 +125,7 @@ export class OfferNode {
   }
 }
 
-/** Two nodes with one clock. */
+/** Two nodes with a common clock. */
 export function offerNodes(): readonly [OfferNode, OfferNode] {
   const near = new OfferNode();
   return [near, new OfferNode(near.clock)];

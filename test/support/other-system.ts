@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';
 
-/** Has no mode change until the test ends, as on a file system that knows none. */
+/** Makes mode changes ineffective until the test ends, like a file system without modes. */
 export function ignoreModes(t: TestContext): void {
   for (const name of ['chmodSync', 'fchmodSync'] as const) t.mock.method(fs, name, () => {});
   syncBuiltinESMExports();
@@ -12,7 +12,10 @@ export function ignoreModes(t: TestContext): void {
   });
 }
 
-/** Has this process be another user's until the test ends, as far as it asks. What it returns makes it that of yet another one. */
+/**
+ * Makes this process appear to belong to another user until the test ends. The returned function changes the user
+ * again.
+ */
 export function beUser(t: TestContext, first: number): (uid: number) => void {
   let uid = first;
   const { getuid } = process;

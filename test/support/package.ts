@@ -1,4 +1,4 @@
-/** The npm package of this checkout, and what it takes to install it without the network. */
+/** The npm package of this checkout, and its installation without the network. */
 import {
   copyFileSync,
   cpSync,
@@ -12,11 +12,11 @@ import {
 import { delimiter, dirname, join } from 'node:path';
 import { type Output, run, runOk } from './programs.ts';
 
-/** What npm says and fetches stays in directories of the test; what it has in its cache, it takes from there. */
+/** Logs and downloads stay in directories of the test. Cached packages come from npm's cache. */
 const NPM_QUIET = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
 const NOT_PACKED = new Set(['node_modules', '.git', 'dist', 'out', 'coverage']);
 
-/** An entry of package-lock.json, as far as the tests need it. */
+/** The used part of an entry in package-lock.json. */
 export interface LockEntry {
   readonly version: string;
   readonly integrity?: string;
@@ -36,8 +36,8 @@ function npm(directory: string, args: readonly string[], env: NodeJS.ProcessEnv 
 }
 
 /**
- * Packs this checkout as a release would, in a copy: two tests may do so at a time.
- * @param releaseKeys that the build pins
+ * Packs a copy of this checkout like a release, so that two tests can do it at the same time.
+ * @param releaseKeys pinned by the build
  * @returns path of the tarball
  */
 export async function packSvcd(directory: string, releaseKeys: readonly string[] = []): Promise<string> {
@@ -59,7 +59,7 @@ function pinKeys(file: string, keys: readonly string[]): void {
   writeFileSync(file, source.replace(line, `export const RELEASE_KEYS: readonly string[] = ${JSON.stringify(keys)};`));
 }
 
-/** Installs a tarball of svcd for all who use a prefix; returns the folder of its programs. */
+/** Installs a tarball of svcd globally under a prefix. @returns the folder of its programs */
 export async function installGlobally(directory: string, tarball: string, registry: string): Promise<string> {
   const [prefix, cache] = [join(directory, 'prefix'), join(directory, 'cache')];
   mkdirSync(prefix);
@@ -67,7 +67,7 @@ export async function installGlobally(directory: string, tarball: string, regist
   return join(prefix, 'bin');
 }
 
-/** Every package that an installation brings, by the path in the lock; without those of other platforms. */
+/** Every package of an installation by its path in the lock file, without those for other platforms. */
 export function productionPackages(): Map<string, LockEntry> {
   const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as { packages: Record<string, LockEntry> };
   const wanted = Object.entries(lock.packages).filter(
@@ -76,17 +76,17 @@ export function productionPackages(): Map<string, LockEntry> {
   return new Map(wanted);
 }
 
-/** Name of a package by its path in the lock. */
+/** The name of a package by its path in the lock file. */
 export function packageName(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 }
 
-/** How `npm pack` calls the tarball of a package. */
+/** The file name that `npm pack` gives the tarball of a package. */
 export function tarballName(name: string, version: string): string {
   return `${name.replace('@', '').replace('/', '-')}-${version}.tgz`;
 }
 
-/** A package of the registry, and the bytes that the lock names. */
+/** A package in the registry, and the integrity in the lock file. */
 export interface Pinned {
   readonly name: string;
   readonly version: string;
@@ -94,8 +94,8 @@ export interface Pinned {
 }
 
 /**
- * Puts the tarballs of packages of the registry into a directory: from npm's cache, where the
- * installation of this checkout has left them, and from the network only what is not in it.
+ * Puts the tarballs of registry packages into a directory: from npm's cache, which the installation of this checkout
+ * filled, or from the network.
  */
 export async function fetchTarballs(directory: string, packages: readonly Pinned[]): Promise<void> {
   const cache = (await runOk('npm', ['config', 'get', 'cache', ...NPM_QUIET])).trim();
@@ -110,7 +110,7 @@ export async function fetchTarballs(directory: string, packages: readonly Pinned
     await runOk('npm', ['pack', ...specs, '--prefer-offline', '--pack-destination', directory, ...NPM_QUIET]);
 }
 
-/** Where npm's cache keeps bytes: by their hash. */
+/** Path of cached bytes by their hash. */
 function contentPath(cache: string, integrity: string): string {
   const [algorithm = '', base64 = ''] = integrity.split('-', 2);
   const hash = Buffer.from(base64, 'base64').toString('hex');
@@ -118,8 +118,8 @@ function contentPath(cache: string, integrity: string): string {
 }
 
 /**
- * A Node of another version, from npm.
- * @returns path of the program, and null where npm cannot bring it: no network, or none for this platform
+ * Another version of Node from npm.
+ * @returns path of the program, or null if npm cannot install it: no network, or no build for this platform
  */
 export async function otherNode(directory: string, version: string): Promise<string | null> {
   const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
@@ -129,12 +129,12 @@ export async function otherNode(directory: string, version: string): Promise<str
   return code === 0 && existsSync(program) ? program : null;
 }
 
-/** Runs an installed program with the Node that is first in its PATH, as a shell does. */
+/** Runs an installed program with the Node that is first in its PATH, like a shell. */
 export function runWith(node: string, program: string, args: readonly string[], env = {}): Promise<Output> {
   return run(program, args, { env: { PATH: pathWith(node), ...env } });
 }
 
-/** A PATH on which this Node is found first. */
+/** A PATH with this Node first. */
 export function pathWith(node: string): string {
   return [dirname(node), ...(process.env['PATH'] ?? '').split(delimiter)].join(delimiter);
 }

@@ -1,4 +1,4 @@
-/** What `npm run package` makes, and its image on the disk as a container engine would lay it out and run it. */
+/** The output of `npm run package`, and its image unpacked and run like a container engine does. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { extract } from 'tar';
 import { TestDaemon } from './daemon.ts';
 import { type Output, run, runOk } from './programs.ts';
 
-/** Makes the single file and the image; returns the folder with both. */
+/** Builds the single file and the image. @returns their folder */
 export async function makePackages(directory: string): Promise<string> {
   const out = join(directory, 'out');
   await runOk(process.execPath, ['tools/package.ts', '--out', out, '--compression', '1']);
@@ -28,13 +28,13 @@ interface Configuration {
   readonly Healthcheck: { readonly Test: readonly [string, ...string[]] };
 }
 
-/** Mounts what an engine mounts, becomes the user of the image, and runs what follows. */
+/** Mounts what an engine mounts, switches to the user of the image, and runs the following command. */
 const ENTER = `
 mount --rbind /dev "$ROOT/dev" && mount --rbind /proc "$ROOT/proc" && mount --bind "$VOLUME" "$ROOT$AT" &&
 exec unshare --user --map-user="$OWNER" --map-group="$OWNER" --root="$ROOT" --wd="$AT" "$@"
 `;
 
-/** Why this machine cannot run one; false where it can. */
+/** Why this machine cannot run containers, or false. */
 export async function cannotContain(): Promise<string | false> {
   const script =
     'mount --rbind /dev /dev && exec unshare --user --map-user=10001 --map-group=10001 --root=/ --wd=/ true';
@@ -53,7 +53,7 @@ export class Image {
     this.config = config;
   }
 
-  /** Reads the file of an image and lays out its layers; every size and hash in it has to be right. */
+  /** Reads an image file and unpacks its layers. Every size and hash in it must be correct. */
   static async open(directory: string, file: string): Promise<Image> {
     const [layout, root] = [mkdtempSync(join(directory, 'layout-')), mkdtempSync(join(directory, 'root-'))];
     await extract({ file, cwd: layout });
@@ -83,7 +83,7 @@ export class Image {
     return new Image(directory, root, config);
   }
 
-  /** A new volume for its data. */
+  /** A new data volume. */
   volume(): string {
     return mkdtempSync(join(this.#directory, 'volume-'));
   }
@@ -99,7 +99,7 @@ export class Image {
     });
   }
 
-  /** Runs a program in a container that has this volume, as `docker exec` does. */
+  /** Runs a program in a container with this volume, like `docker exec`. */
   exec(volume: string, words: readonly string[]): Promise<Output> {
     const [program, ...args] = this.#command(words);
     return run(program, args, { env: this.#environment(volume) });

@@ -1,4 +1,4 @@
-/** Programs of the machine that tests drive: OpenSSH, PostgreSQL, curl, wrk. `.ci/run` installs them. */
+/** External programs that tests use: OpenSSH, PostgreSQL, curl, wrk. `.ci/run` installs them. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
@@ -26,14 +26,14 @@ export async function run(
   const output = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
-  // A program that ends without reading tells why by its exit code.
+  // A program that exits without reading reports the reason with its exit code.
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');
   const [code]: unknown[] = await once(child, 'close');
   return { code: typeof code === 'number' ? code : null, ...output };
 }
 
-/** As `run`, for a program that must succeed. */
+/** Like `run`, for a program that must succeed. */
 export async function runOk(
   program: string,
   args: readonly string[],
@@ -51,14 +51,14 @@ function listens(port: number): Promise<boolean> {
   );
 }
 
-/** Ports that the system hands to nobody: `ip_local_port_range` begins above them everywhere. */
+/** Ports that the system never assigns: `ip_local_port_range` starts above them. */
 const QUIET_PORTS = { first: 20_000, count: 10_000 };
 
-/** A file for each quiet port that a test has, named like it: tests in other processes take another one. */
+/** One file per reserved port, so that tests in other processes choose another port. */
 const CLAIMS = join(tmpdir(), 'svcd-test-ports');
 const claimed = new Set<number>();
 
-/** Takes a port for this process; false where another test has it. */
+/** Reserves a port for this process. False if another test has it. */
 function claim(port: number): boolean {
   if (claimed.has(port)) return false;
   mkdirSync(CLAIMS, { recursive: true });
@@ -75,7 +75,7 @@ function claim(port: number): boolean {
   return true;
 }
 
-/** A free port of 127.0.0.1, TCP and UDP, that nobody is given by chance: for what comes later, or goes away and comes back. */
+/** A free port of 127.0.0.1 for TCP and UDP that the system never assigns, for programs that start later or restart. */
 export async function quietPort(): Promise<number> {
   for (;;) {
     const port = QUIET_PORTS.first + randomInt(QUIET_PORTS.count);
@@ -84,7 +84,7 @@ export async function quietPort(): Promise<number> {
   }
 }
 
-/** Whether something can be bound to a port of 127.0.0.1; it is closed again. */
+/** True if a port of 127.0.0.1 can be bound. The socket is closed again. */
 async function isFree(socket: Server | Socket, port: number): Promise<boolean> {
   const bound = once(socket, 'listening').then(
     () => true,
@@ -128,14 +128,14 @@ export class Service {
   }
 }
 
-/** An OpenSSH server with keys of its own, and how `ssh` and `scp` reach it. */
+/** An OpenSSH server with its own keys, and how `ssh` and `scp` reach it. */
 export async function sshServer(directory: string): Promise<{ service: Service; identity: string; user: string }> {
   const path = (name: string): string => join(directory, name);
   for (const key of ['host', 'client']) await runOk('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', path(key)]);
   writeFileSync(path('authorized_keys'), '');
   await runOk('cp', [path('client.pub'), path('authorized_keys')]);
   chmodSync(path('authorized_keys'), 0o600);
-  // The server refuses to start without it where it runs as root.
+  // Required by the server when it runs as root.
   if (userInfo().uid === 0 && !existsSync('/run/sshd')) mkdirSync('/run/sshd', { mode: 0o755 });
   const port = await quietPort();
   const lines = [
@@ -158,7 +158,7 @@ export async function sshServer(directory: string): Promise<{ service: Service; 
   };
 }
 
-/** A PostgreSQL server with an empty database; it does not run as root, so it gets a user of its own. */
+/** A PostgreSQL server with an empty database. It refuses to run as root, so it gets its own user. */
 export async function postgresServer(directory: string): Promise<Service> {
   const bin = globSync('/usr/lib/postgresql/*/bin').at(-1);
   if (bin === undefined) throw new Error('PostgreSQL is not installed');
@@ -195,7 +195,7 @@ export async function postgresServer(directory: string): Promise<Service> {
     '',
     '-F',
   ]);
-  // It listens for a while before it takes anybody.
+  // It listens for a while before it accepts connections.
   const isReady = async (): Promise<boolean> =>
     (await run(`${bin}/pg_isready`, ['-q', '-h', '127.0.0.1', '-p', String(port)])).code === 0;
   return Service.start(port, server, serverArgs, isReady);

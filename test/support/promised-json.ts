@@ -1,15 +1,15 @@
-/** What `svc --json` promises to programs, as it was recorded: `node tools/record-json.ts` records it anew. */
+/** The recorded JSON promises of `svc --json`. `node tools/record-json.ts` records them again. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { brokenIn, type Shape } from './json-shape.ts';
 
 const FILE = new URL('../vectors/cli-json.json', import.meta.url);
-/** Set by the tool that records. */
+/** Set by the recording tool. */
 export const RECORDING = 'SVC_RECORD_JSON';
 
 interface Promised {
-  /** Exit codes by the codes of errors. */
+  /** Exit codes by error code. */
   readonly exits: Readonly<Record<string, number>>;
-  /** Shapes by the names of commands. */
+  /** Shapes by command. */
   readonly commands: Readonly<Record<string, Shape>>;
 }
 
@@ -17,17 +17,17 @@ export function promised(): Promised {
   return JSON.parse(readFileSync(FILE, 'utf8')) as Promised;
 }
 
-/** Writes a part of the record anew. */
+/** Replaces a part of the record. */
 export function record(part: Partial<Promised>): void {
   writeFileSync(FILE, `${JSON.stringify({ ...promised(), ...part }, null, 2)}\n`);
 }
 
-/** What programs read of commands, and would miss now: each with the command and the place. */
+/** Promised members that are missing now, each with its command and path. */
 export function brokenPromises(shapes: ReadonlyMap<string, Shape>): string[] {
   const before = Object.entries(promised().commands);
   const broken = before.flatMap(([command, shape]) => {
     const now = shapes.get(command);
-    if (now === undefined) return [`svc ${command} --json is gone`];
+    if (now === undefined) return [`svc ${command} --json no longer exists`];
     return brokenIn(shape, now).map((what) => `svc ${command} --json: ${what}`);
   });
   const kept = new Set(before.map(([command]) => command));

@@ -1,4 +1,4 @@
-/** Publishes one agent without end, and says each sequence number that went out. To be killed. */
+/** Publishes one agent endlessly and prints each sequence number. The test kills it. */
 import { writeSync } from 'node:fs';
 import { fromHex } from '../../src/foundation/bytes.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
@@ -11,6 +11,6 @@ const [file = '', seed = ''] = process.argv.slice(2);
 const key = KeyPair.fromSeed(fromHex(seed) ?? new Uint8Array());
 const world = new DirectoryWorld({ store: Store.open(file, MIGRATIONS) });
 const { aid } = world.add(delegateAnew(key, undefined, 0, key));
-// A network that knows nothing of earlier lives: the database alone has to remember.
+// The network does not know earlier runs: only the database remembers.
 world.network.beforePut = (record) => void writeSync(1, `${record.seq}\n`);
 for (;;) await world.directory.publish(aid);

@@ -1,4 +1,4 @@
-/** First packets of QUIC (RFC 9001, 5): one of the engine's own, made anew for as many connections as one likes. */
+/** QUIC Initial packets (RFC 9001, 5): one packet of the engine, rewritten for any number of connections. */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -8,9 +8,9 @@ import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
 
 const SALT = Buffer.from('38762cf7f55934b34d179ae6a4c80cadccbb7f0a', 'hex');
 const TAG_BYTES = 16;
-/** Where the length of the destination's connection id stands. */
+/** Offset of the length of the destination connection ID. */
 const ID_LENGTH_AT = 5;
-/** From the packet number on, where the sample for the header's protection begins. */
+/** Distance from the packet number to the header protection sample. */
 const SAMPLE_AFTER = 4;
 
 interface Keys {
@@ -48,7 +48,7 @@ function nonce({ iv }: Keys, packetNumber: Uint8Array): Buffer {
   return copy;
 }
 
-/** A number of QUIC's variable length, and where it ends. */
+/** A variable-length integer of QUIC, and its end. */
 function varint(bytes: Buffer, at: number): [value: number, end: number] {
   const length = 1 << ((bytes[at] ?? 0) >> 6);
   let value = (bytes[at] ?? 0) & 0x3f;
@@ -56,9 +56,9 @@ function varint(bytes: Buffer, at: number): [value: number, end: number] {
   return [value, at + length];
 }
 
-/** Makes first packets, each of another connection, out of one that was caught. */
+/** Creates Initial packets of different connections from a captured one. */
 export class InitialForge {
-  /** Header and packet number, their protection taken off. */
+  /** Header and packet number without protection. */
   readonly #header: Buffer;
   readonly #numberAt: number;
   readonly #payload: Buffer;
@@ -83,7 +83,7 @@ export class InitialForge {
     this.#payload = Buffer.concat([opening.update(caught.subarray(numberEnd, end)), opening.final()]);
   }
 
-  /** Catches one that the engine sends when it dials. */
+  /** Captures the packet that the engine sends when it dials. */
   static async create(): Promise<InitialForge> {
     const trap = createSocket('udp4').bind(0, '127.0.0.1');
     await once(trap, 'listening');

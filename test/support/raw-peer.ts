@@ -1,4 +1,4 @@
-/** A peer that speaks the link protocol byte by byte: for what a sound implementation never sends. */
+/** A peer that writes the link protocol byte by byte, for messages that a correct implementation never sends. */
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { encodeHeader, type LinkHeader } from '../../src/network/links/header.ts';
 import {
@@ -21,7 +21,7 @@ const never = new AbortController().signal;
 export class RawPeer {
   readonly key = KeyPair.generate();
   readonly endpoint: QuicEndpoint;
-  /** Connections that others opened to it, after their hello. */
+  /** Incoming connections after their hello. */
   readonly accepted: RawSession[] = [];
   #onSession: (session: RawSession) => void = () => {};
 
@@ -30,7 +30,7 @@ export class RawPeer {
     this.endpoint = world.network.endpoint({ ...options, ...(host === undefined ? {} : { host }) });
   }
 
-  /** @param host IP address that it dials from; 127.0.0.1 where left out */
+  /** @param host IP address that it dials from. Default: 127.0.0.1 */
   static async in(world: LinkWorld, host?: string): Promise<RawPeer> {
     const peer = new RawPeer(world, host);
     peer.endpoint.onConnection((connection) => void peer.#accept(connection));
@@ -38,7 +38,7 @@ export class RawPeer {
     return peer;
   }
 
-  /** What to do with a connection that another node has opened and greeted. */
+  /** Handles incoming connections after their hello. */
   onSession(handler: (session: RawSession) => void): void {
     this.#onSession = handler;
   }
@@ -47,7 +47,7 @@ export class RawPeer {
     return this.endpoint.dial(node.endpoint.address, node.key.publicKey);
   }
 
-  /** Dials and says hello as a sound node would. */
+  /** Dials and sends a correct hello. */
   async connect(node: LinkNode, instance = 1, network = ''): Promise<RawSession> {
     const connection = await this.dial(node);
     const session = new RawSession(connection, this.#hello(instance), this.key.publicKey);
@@ -104,7 +104,7 @@ export class RawSession {
     acceptHello(first, this.#ours);
   }
 
-  /** Receives what the other node opens from now on. */
+  /** Handles new streams of the other node. */
   onStream(handler: (stream: QuicStream) => void): void {
     this.#onStream = handler;
   }
@@ -128,7 +128,7 @@ export function linkBytes(header: LinkHeader): Uint8Array {
   return Buffer.concat([Uint8Array.of(KIND.link), u16(encoded.length), encoded]);
 }
 
-/** The first byte of the answer on a stream. */
+/** The first byte of the response on a stream. */
 export async function statusOn(stream: QuicStream): Promise<number | undefined> {
   return (await readExactly(stream, 1, never))[0];
 }

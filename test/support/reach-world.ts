@@ -1,4 +1,4 @@
-/** Two nodes in memory with an agent on each, and what the first one says of how it reaches others. */
+/** Two in-memory nodes with an agent each, and the reach report of the first one. */
 import { type ReachDependencies, ReachReport } from '../../src/capabilities/reach/reach-report.ts';
 import type { PathKind } from '../../src/foundation/domain/tunnels.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
@@ -95,13 +95,13 @@ export class ReachWorld implements AsyncDisposable {
     });
   }
 
-  /** @param more in place of what the first node says of itself */
+  /** @param more replaces dependencies of the report */
   static async start(more: Partial<ReachDependencies> = {}): Promise<ReachWorld> {
     const world = new LinkWorld();
     return new ReachWorld(world, await world.node(), await world.node(), more);
   }
 
-  /** Gives the first node a connection to the second that came by a way. */
+  /** Gives the first node a connection to the second over a path. */
   async reach(kind: PathKind): Promise<void> {
     const { near, far } = this;
     const way = { kind } as const;

@@ -1,6 +1,6 @@
 /**
- * Runs in a mount namespace, with a directory on a disk of its own: a daemon whose files cannot be written says which,
- * ends, and takes none of them for damaged. Fails with what did not hold.
+ * Runs in a mount namespace with a directory on a separate disk. A daemon whose files cannot be written names the file,
+ * stops, and treats no file as damaged. Fails with the first violation.
  */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** A database that counts what it is asked: statements, and rows that they return. */
+/** A database that counts statements and returned rows. */
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 
@@ -9,13 +9,13 @@ export interface Work {
 
 export interface RecordingStore {
   readonly store: Store;
-  /** What some work asks of the database. */
+  /** The database work of a function. */
   measure(work: () => unknown): Promise<Work>;
-  /** Plans of the statements on a table that read all of something, or sort it. */
+  /** Query plans on a table that scan the whole table or sort. */
   scans(table: string): string[];
 }
 
-/** The statement that a store was given, as text or as a template. */
+/** A statement as given to the store, as text or as a template. */
 export function sqlText(given: unknown): string {
   return Array.isArray(given) ? given.join('?') : String(given);
 }

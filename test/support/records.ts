@@ -9,20 +9,20 @@ import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 
-/** Verifies one record with nothing remembered. */
+/** Verifies one record without a cache. */
 export function verifyRecord(record: SignedRecord, now: number): void {
   new RecordVerifier({}, { delegations: new DelegationVerifier() }).verify(record, now);
 }
 
 export interface RecordDetails {
   readonly seq?: number;
-  /** Unix seconds; the system's clock where left out. */
+  /** Unix seconds. Default: the system clock. */
   readonly timestamp?: number;
   readonly ttl?: number;
   readonly payload?: Uint8Array;
 }
 
-/** A record of any type, by default a fresh one that lives an hour. */
+/** A record of any type. Default: a fresh one that expires in an hour. */
 export function testRecord(owner: TestIdentity, type: RecordType, details: RecordDetails = {}): SignedRecord {
   const { seq = 1, timestamp = Math.floor(Date.now() / 1000), ttl = 3600, payload = new Uint8Array(100) } = details;
   return signRecord(
@@ -36,12 +36,12 @@ export interface Published {
   readonly record: SignedRecord;
 }
 
-/** An endpoint record and where it belongs. */
+/** An endpoint record and its key. */
 export function endpointRecord(owner: TestIdentity = newIdentity(), details: RecordDetails = {}): Published {
   return { key: agentKey(owner.aid), record: testRecord(owner, RECORD.endpoints, details) };
 }
 
-/** A custom record that no datagram holds. */
+/** A custom record that exceeds a datagram. */
 export function largeRecord(owner: TestIdentity = newIdentity(), details: RecordDetails = {}): Published {
   const payload = new Uint8Array(randomBytes(4000));
   return { key: agentKey(owner.aid), record: testRecord(owner, RECORD.profile, { payload, ...details }) };
@@ -64,14 +64,14 @@ export function serviceRecord(
   return { key: serviceKey(service), record: testRecord(owner, RECORD.service, { payload, ...details }) };
 }
 
-/** A note for a recipient, of an identity that is made for it alone. */
+/** A note for a recipient, from a new identity. */
 export function noteRecord(recipient: TestIdentity, bodyBytes = 200, details: RecordDetails = {}): Published {
   const key = mailboxKey(recipient.aid);
   const payload = new Uint8Array(Buffer.concat([key, randomBytes(bodyBytes)]));
   return { key, record: testRecord(newIdentity(), RECORD.note, { payload, ...details }) };
 }
 
-/** A note that a token removes; its sealed part is noise. */
+/** A note that a token removes. Its sealed part is random. */
 export function removableNote(recipient: TestIdentity, token: Uint8Array, details: RecordDetails = {}): Published {
   const key = mailboxKey(recipient.aid);
   const payload = encodeNotePayload({

@@ -9,7 +9,7 @@ export interface RequestParts {
   readonly body?: unknown;
 }
 
-/** A caller on this machine whom nobody asks for a token. */
+/** A local caller without a token. */
 export function localContext(more: Partial<CallContext> = {}): CallContext {
   return {
     origin: 'local',

@@ -12,7 +12,7 @@ export interface ArbitraryOptions {
   readonly aids: readonly string[];
 }
 
-/** Strings that have hurt somebody before. */
+/** Strings that have caused bugs before. */
 const HOSTILE = [
   '',
   ' ',
@@ -131,7 +131,7 @@ export const anything: Arbitrary<JsonValue> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** One place of a value replaced, taken away, or added to. */
+/** A value with one member replaced, removed or added. */
 export function damaged(value: JsonValue, at: number, what: JsonValue): JsonValue {
   if (Array.isArray(value) && value.length > 0 && at > 0) {
     const index = at % value.length;

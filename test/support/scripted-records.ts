@@ -19,9 +19,9 @@ import { verifyRecord } from './records.ts';
 export class ScriptedRecords
   implements Pick<RecordNetwork, 'put' | 'get' | 'list' | 'near' | 'holders' | 'reachability' | 'onReachability'>
 {
-  /** What a put reports where it is kept; 0: nobody answers, and nothing is kept. */
+  /** Replicas that a put reports. 0: no node responds, and nothing is stored. */
   replicas = 8;
-  /** How many nodes refuse a record where nobody keeps it, by reason. */
+  /** Number of refusals by reason if no node stores a record. */
   refused: PutResult['refused'] = {};
   state: Reachability = { ready: true, peers: 20, clients: 0, natType: 1, observed: [], inRoutingTables: true };
   /** Every record that was kept, in order. */
@@ -30,7 +30,7 @@ export class ScriptedRecords
   beforePut: (record: SignedRecord) => void | Promise<void> = () => {};
   /** Called with each record after it was kept; may wait, or throw. */
   afterPut: (record: SignedRecord) => void | Promise<void> = () => {};
-  /** How often the network was asked. */
+  /** Number of reads. */
   reads = 0;
   readonly #clock: Clock;
   readonly #records = new Map<string, SignedRecord>();
@@ -40,7 +40,7 @@ export class ScriptedRecords
     this.#clock = clock;
   }
 
-  /** Given how to tell of what came after the answer, by those who want to be told. */
+  /** Callbacks for late results of a put. */
   readonly wholes: ((result: PutResult) => void)[] = [];
 
   async put(key: Uint8Array, record: SignedRecord, { onWhole }: PutOptions = {}): Promise<PutResult> {
@@ -61,7 +61,7 @@ export class ScriptedRecords
     return { replicas: this.replicas, newer: null, refused: {} };
   }
 
-  /** What a reader is told of before the newest is known. */
+  /** A preliminary record for a reader. */
   first: SignedRecord | null = null;
 
   async get(key: Uint8Array, type: RecordType, options: GetOptions = {}): Promise<SignedRecord | null> {
@@ -110,7 +110,7 @@ export class ScriptedRecords
     return () => void this.#handlers.delete(handler);
   }
 
-  /** Changes what the node knows of itself, and tells. */
+  /** Changes the reachability of the node and notifies listeners. */
   become(change: Partial<Reachability>): void {
     this.state = { ...this.state, ...change };
     for (const handler of this.#handlers) handler(this.state);

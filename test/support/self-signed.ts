@@ -1,4 +1,4 @@
-/** A certificate that nobody trusts, for localhost, and its key, which guards nothing. */
+/** An untrusted certificate for localhost and its key, which protects nothing. */
 export const SELF_SIGNED = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBmzCCAUGgAwIBAgIUfOAp+OZC65RLzqniA7fLOPcwRkYwCgYIKoZIzj0EAwIw

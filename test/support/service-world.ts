@@ -1,4 +1,4 @@
-/** svcd as a stranger has it: installed from a tarball, run as the service runs it, with a registry of its own. */
+/** svcd as a user has it: installed from a tarball, run as a system service, with its own registry. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ export class ServiceWorld {
     return world;
   }
 
-  /** What the service has written. */
+  /** The output of the service. */
   get output(): string {
     return this.#output.join('');
   }
@@ -66,7 +66,7 @@ export class ServiceWorld {
     };
   }
 
-  /** This very program with another version, and what a change makes of its folder. */
+  /** This program with another version and a changed folder. */
   release(version: string, change: (directory: string) => void = () => {}): Release {
     const [folder, file] = [join(this.#directory, `of-${version}`), join(this.#directory, `svcd-${version}.tgz`)];
     const root = join(folder, 'package');
@@ -78,7 +78,7 @@ export class ServiceWorld {
     return { name: 'svcd', version, manifest: { engines: manifest.engines }, tarball: readFileSync(file) };
   }
 
-  /** Starts the service, or the daemon by itself, and waits until it serves. */
+  /** Starts the service, or only the daemon, and waits until it is ready. */
   async run(...args: readonly string[]): Promise<void> {
     const child = spawn(join(this.#bin, 'svcd'), ['--data-dir', this.dataDir, ...args], {
       env: { ...process.env, ...this.environment },
@@ -90,7 +90,7 @@ export class ServiceWorld {
     await eventually(`svcd serves:\n${this.output}`, () => this.status().catch(() => false as const));
   }
 
-  /** Stops what `run` started; its exit code. */
+  /** Stops it. @returns its exit code */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#service;
     this.#service = null;

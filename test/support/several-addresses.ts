@@ -1,6 +1,6 @@
 /**
- * Runs in a network namespace with loopback and one LAN address: nodes that listen on all addresses, on loopback
- * only and on the LAN address only, each pair in a network of its own. Prints what was wrong, one JSON list.
+ * Runs in a network namespace with loopback and one LAN address: nodes that listen on all addresses, on loopback, or on
+ * the LAN address, each pair in a separate network. Prints the problems as one JSON list.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { RECORD } from '../../src/foundation/records/types.ts';
@@ -14,10 +14,10 @@ const [lan = ''] = process.argv.slice(2);
 const LISTEN = { default: '0.0.0.0', loopback: '127.0.0.1', lan } as const;
 type Kind = keyof typeof LISTEN;
 const KINDS: readonly Kind[] = ['default', 'loopback', 'lan'];
-/** So often two nodes exchange records while nothing may change: each answer is an occasion. */
+/** Number of record exchanges during which nothing may change. */
 const EXCHANGES = 10;
 
-/** Which address of a node another one would be told. */
+/** The address of a node that another one learns. */
 function contact(of: Kind, by: Kind): string {
   if (of !== 'default') return LISTEN[of];
   return by === 'lan' ? lan : '127.0.0.1';
@@ -30,7 +30,7 @@ async function within(what: string, holds: () => boolean): Promise<string[]> {
 
 const hasPeer = (dht: RecordDht) => (): boolean => dht.reachability().ready && dht.reachability().inRoutingTables;
 
-/** Records of each can be read by the other. */
+/** Checks that each node can read the other's records. */
 async function share(a: RecordDht, b: RecordDht, what: string): Promise<string[]> {
   const wrong: string[] = [];
   for (const [writer, reader, way] of [
@@ -63,8 +63,8 @@ async function pair(first: Kind, second: Kind): Promise<string[]> {
   const both = async (when: string): Promise<string[]> => {
     const stand = (
       await Promise.all([
-        within(`${what}, ${when}: the first finds nobody`, hasPeer(a.dht)),
-        within(`${what}, ${when}: the second finds nobody`, hasPeer(b.dht)),
+        within(`${what}, ${when}: the first finds no node`, hasPeer(a.dht)),
+        within(`${what}, ${when}: the second finds no node`, hasPeer(b.dht)),
       ])
     ).flat();
     return stand.length > 0 ? stand : await share(a.dht, b.dht, `${what}, ${when}`);
@@ -90,7 +90,7 @@ async function pair(first: Kind, second: Kind): Promise<string[]> {
   return wrong;
 }
 
-/** A node on loopback comes to a network that stands under its LAN address. */
+/** A node on loopback joins a network through its LAN address. */
 async function joinsLan(): Promise<string[]> {
   const hub = new NodeRequestHub();
   const network = `joins ${Math.random()}`;
@@ -109,9 +109,9 @@ async function joinsLan(): Promise<string[]> {
     await Promise.all([first, ...others].map((dht, i) => within(`node ${i} of the LAN is alone`, hasPeer(dht))))
   ).flat();
   const isOnLan = (): boolean => first.reachability().observed.some(({ host }) => host === lan);
-  wrong.push(...(await within('the first node does not stand under its LAN address', isOnLan)));
+  wrong.push(...(await within('the first node is not listed under its LAN address', isOnLan)));
   const latecomer = await add('loopback', first);
-  wrong.push(...(await within('the latecomer on loopback finds nobody', hasPeer(latecomer))));
+  wrong.push(...(await within('the late node on loopback finds no other node', hasPeer(latecomer))));
   let flaps = 0;
   first.onReachability(() => {
     if (!isOnLan()) flaps++;

@@ -1,10 +1,10 @@
-/** `svc mcp share` while it runs. */
+/** A running `svc mcp share`. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { TestDaemon } from './daemon.ts';
 import { eventually } from './eventually.ts';
 
-/** What it prints once it shares. */
+/** Its output after the start. */
 export interface SharedServer {
   readonly aid: string;
   readonly tools: string[];
@@ -24,7 +24,7 @@ export class ShareCommand {
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.#log += text));
   }
 
-  /** What it has written to stderr so far, and the server with it. */
+  /** Its stderr so far, including that of the server. */
   get log(): string {
     return this.#log;
   }
@@ -37,7 +37,7 @@ export class ShareCommand {
     return JSON.parse(this.#output);
   }
 
-  /** Ends it with a signal; its exit code. */
+  /** Stops it with a signal. @returns its exit code */
   async end(signal: NodeJS.Signals): Promise<number | null> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return this.#child.exitCode;
     const ended = new Promise<number | null>((resolve) => this.#child.once('exit', resolve));

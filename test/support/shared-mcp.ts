@@ -1,4 +1,4 @@
-/** A shared MCP server without daemons: calls as the daemon beside it would make them, and what clients see of a server. */
+/** A shared MCP server without daemons: calls as a daemon sends them, and the client's view of a server. */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,7 @@ import { newIdentity } from './identities.ts';
 
 export const FIXTURE: string = fileURLToPath(new URL('./mcp-fixture.ts', import.meta.url));
 
-/** The agent whose server is shared, and those who call. */
+/** The agent with the shared server, and its callers. */
 export const AGENT = { aid: newIdentity().aid, key: randomBytes(32) };
 export const ALICE: string = newIdentity().aid;
 export const MALLORY: string = newIdentity().aid;
@@ -23,7 +23,7 @@ interface CallOptions {
   readonly send?: typeof fetch;
 }
 
-/** `fetch` with what the daemon beside a service says of a call. */
+/** `fetch` with the headers that a daemon adds to a call. */
 export function callOf(caller: string, { key = AGENT.key, clock = systemClock, send = fetch }: CallOptions = {}) {
   return async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const url = new URL(input instanceof Request ? input.url : input);
@@ -46,7 +46,7 @@ export function callOf(caller: string, { key = AGENT.key, clock = systemClock, s
 export const LEGACY = '2025-11-25';
 export const MODERN = '2026-07-28';
 
-/** A client of a revision, that answers what a server asks. */
+/** A client of a revision that answers requests of the server. */
 export async function connected(transport: Transport, revision: string): Promise<Client> {
   const versionNegotiation: ClientOptions['versionNegotiation'] =
     revision === MODERN ? { mode: { pin: MODERN } } : { mode: 'legacy' };
@@ -73,7 +73,7 @@ async function said(work: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** What comes of a tool that tells of its progress, and waits until each word of it was heard. */
+/** The result of a tool with progress, after each progress message was received. */
 export async function countedBy(client: Client): Promise<{ answer: unknown; progress: readonly unknown[] }> {
   const progress: unknown[] = [];
   const seen = mkdtempSync(join(tmpdir(), 'svcd-progress-'));
@@ -86,7 +86,7 @@ export async function countedBy(client: Client): Promise<{ answer: unknown; prog
   return { answer, progress };
 }
 
-/** Everything that a client sees of the fixture, one after the other: two ways to it show the same or differ. */
+/** Everything that a client sees of the fixture, to compare two paths to it. */
 export async function everything(client: Client): Promise<Record<string, unknown>> {
   const call = (name: string, args: Record<string, unknown> = {}): Promise<unknown> =>
     said(client.callTool({ name, arguments: args }));

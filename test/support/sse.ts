@@ -1,4 +1,4 @@
-/** A client of server-sent events that keeps what it got. */
+/** A client of server-sent events that stores them. */
 import { request } from 'node:http';
 
 export interface SseFrame {
@@ -33,7 +33,7 @@ export class SseClient {
     this.#close = close;
   }
 
-  /** Opens a stream; settles once the head of the answer is here. */
+  /** Opens a stream. Resolves with the head of the response. */
   static open(url: string, headers: Record<string, string> = {}): Promise<SseClient> {
     return new Promise((resolve, reject) => {
       const call = request(url, { headers, agent: false });
@@ -61,12 +61,12 @@ export class SseClient {
     });
   }
 
-  /** The frames of events, without openings and comments. */
+  /** The event frames, without openings and comments. */
   get events(): SseFrame[] {
     return this.frames.filter(({ event }) => event !== undefined);
   }
 
-  /** Waits until what was received fits. */
+  /** Waits until the received events match. */
   async until(fits: (client: SseClient) => boolean): Promise<void> {
     while (!fits(this)) {
       if (this.ended) throw new Error(`the stream ended with ${JSON.stringify(this.frames)}`);

@@ -1,9 +1,8 @@
-/** Round trips without progress after which nothing moves any more. */
+/** Number of round trips without progress that count as stopped. */
 const QUIET_ROUND_TRIPS = 12;
 
 /**
- * Waits until something stands still although it could move: while other traffic, that goes the same
- * way, came and went.
+ * Waits until something has stopped although it could move: other traffic on the same path made round trips meanwhile.
  */
 export async function standsStill(progress: () => number, roundTrip: () => Promise<void>): Promise<void> {
   let seen = progress();

@@ -1,4 +1,4 @@
-/** An MCP server over stdio behind an HTTP address: for a judge that only speaks HTTP. */
+/** An MCP server over stdio behind an HTTP address, for a judge that only supports HTTP. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ type Message = Record<string, unknown>;
 
 const SESSION_HEADER = 'mcp-session-id';
 
-/** The first request on stdio decides which protocol the rest speaks: this one is of a client of 2026. */
+/** The first request on stdio selects the protocol: this one is of a 2026 client. */
 const OPENING = {
   jsonrpc: '2.0',
   method: 'tools/list',
@@ -23,10 +23,10 @@ const OPENING = {
   },
 };
 
-/** The only request that may come before a session of the older protocols begins: its answer says that the process is there. */
+/** The only request allowed before a session of the older protocols. Its response shows that the process is ready. */
 const GREETING = { jsonrpc: '2.0', method: 'ping' };
 
-/** One process, and the requests that it has not answered yet. */
+/** A process and its pending requests. */
 class StdioServer {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #waiting = new Map<number, (answer: Message) => void>();
@@ -37,7 +37,7 @@ class StdioServer {
       stdio: ['pipe', 'pipe', 'ignore'],
       env: { ...process.env, SVCD_MDNS: 'false' },
     });
-    // A server that went away answers nothing: the judge says so.
+    // A stopped server does not respond, which the judge reports.
     this.#child.stdin.on('error', () => {});
     createInterface({ input: this.#child.stdout }).on('line', (line) => {
       const answer = JSON.parse(line) as Message;
@@ -47,7 +47,7 @@ class StdioServer {
     });
   }
 
-  /** Under an id of our own: judges use the same one for several requests. */
+  /** With a unique ID, because judges reuse IDs. */
   async request(message: Message): Promise<Message> {
     const id = ++this.#lastId;
     const answered = new Promise<Message>((resolve) => this.#waiting.set(id, resolve));
@@ -70,7 +70,7 @@ export class StdioBridge {
   readonly url: string;
   readonly #http: Server;
   readonly #stop: () => Promise<void>;
-  /** Starts processes for the next sessions, so many; a judge's patience is for the answers, not for a start. */
+  /** Starts processes for the next sessions, because judges wait for responses but not for a start. */
   readonly prepare: (sessions: number) => Promise<void>;
 
   private constructor(http: Server, prepare: (sessions: number) => Promise<void>, stop: () => Promise<void>) {
@@ -82,7 +82,7 @@ export class StdioBridge {
     this.#stop = stop;
   }
 
-  /** @param args of Node, for the process of the next session */
+  /** @param args Node arguments for the process of the next session */
   static async start(args: () => readonly string[]): Promise<StdioBridge> {
     const servers = new Map<string, Promise<StdioServer>>();
     const spare: StdioServer[] = [];
@@ -93,7 +93,7 @@ export class StdioBridge {
     };
     const open = async (session: string): Promise<StdioServer> =>
       session === '' ? await begin(OPENING) : (spare.pop() ?? (await begin(GREETING)));
-    /** A session for each `initialize`; what names none (the protocol since 2026) shares one process. */
+    /** One session per `initialize`. Requests without a session (2026 protocol) share a process. */
     const serverFor = (session: string): Promise<StdioServer> => {
       const server = servers.get(session) ?? open(session);
       servers.set(session, server);

@@ -1,12 +1,12 @@
-/** What worlds of several nodes have in common: links that misbehave, and a clock that goes on while somebody waits. */
+/** Common parts of worlds with several nodes: faulty links, and a clock that advances while a test waits. */
 import { FlakyNetwork } from './flaky-links.ts';
 import { idle } from './idle.ts';
 import { TestClock } from './test-clock.ts';
 
-/** Milliseconds of the test's time that are waited for something, where nothing else is said. */
+/** Default limit in the test's time, milliseconds. */
 const LIMIT_MS = 3_600_000;
 
-/** Small steps first: most things come at once. */
+/** Small steps first, because most events happen soon. */
 function stepAfter(waitedMs: number): number {
   if (waitedMs < 100) return 1;
   return waitedMs < 20_000 ? 50 : 1000;
@@ -21,7 +21,7 @@ export class SteppedWorld {
     this.links = new FlakyNetwork(clock, seed);
   }
 
-  /** Lets time pass until something is true; fails where it does not come true in `limitMs` of the test's time. */
+  /** Advances time until a condition holds. Fails after `limitMs` of the test's time. */
   async until(what: string, holds: () => boolean, limitMs = LIMIT_MS): Promise<void> {
     const start = this.clock.now();
     for (;;) {
@@ -33,7 +33,7 @@ export class SteppedWorld {
     }
   }
 
-  /** What a promise gives, time passing meanwhile. */
+  /** The result of a promise while time advances. */
   async during<T>(promise: Promise<T>): Promise<T> {
     let settled = false;
     const watched = promise.finally(() => {

@@ -1,4 +1,4 @@
-/** A greeted connection without a network beneath it. */
+/** A session after its hello, without a network. */
 import type { Clock } from '../../src/foundation/clock.ts';
 import { NodeSession } from '../../src/network/links/node-session.ts';
 import { type Path, plainPath } from '../../src/network/path.ts';
@@ -6,11 +6,11 @@ import type { QuicConnection } from '../../src/network/quic/types.ts';
 
 export interface StubSession {
   readonly session: NodeSession;
-  /** Whether our side has closed it. */
+  /** True if this side closed it. */
   readonly isClosed: () => boolean;
 }
 
-/** @param figures what its connection has carried */
+/** @param figures traffic of its connection */
 export function stubSession(
   remoteKey: Uint8Array,
   outbound: boolean,

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A server on 127.0.0.1 that hands every connection to `serve`. */
+/** A server on 127.0.0.1 that passes every connection to `serve`. */
 export class TcpServer {
   readonly port: number;
   readonly sockets = new Set<Socket>();
@@ -41,7 +41,7 @@ export class TcpServer {
   }
 }
 
-/** A client of `host:port`, connected. */
+/** A connected client of `host:port`. */
 export async function dial(address: string): Promise<Socket> {
   const [host, port] = address.split(':');
   const socket = connect({ host: host ?? '', port: Number(port), allowHalfOpen: true, noDelay: true });

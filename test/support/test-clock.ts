@@ -6,12 +6,12 @@ interface Pending {
   readonly task: () => void;
 }
 
-/** A clock that only moves when the test says so. */
+/** A clock that the test advances. */
 export class TestClock implements Clock {
   #now: number;
   readonly #pending = new Set<Pending>();
 
-  /** Starts at a fixed instant, so that failures repeat. */
+  /** Starts at a fixed time, so that failures are reproducible. */
   constructor(now = Date.UTC(2026, 0, 1)) {
     this.#now = now;
   }
@@ -26,12 +26,12 @@ export class TestClock implements Clock {
     return { cancel: () => void this.#pending.delete(pending) };
   }
 
-  /** How many timers wait: 0 after a component has stopped. */
+  /** Number of pending timers: 0 after a component has stopped. */
   get timers(): number {
     return this.#pending.size;
   }
 
-  /** Moves on by `ms` and runs, in order of time, what became due; tasks may start new timers. */
+  /** Advances by `ms` and runs the timers that become due, in order. They may start new timers. */
   advance(ms: number): void {
     const end = this.#now + ms;
     for (let next = this.#due(end); next !== undefined; next = this.#due(end)) {
@@ -42,7 +42,7 @@ export class TestClock implements Clock {
     this.#now = end;
   }
 
-  /** As `advance`, but what waits for promises goes on between two timers. */
+  /** Like `advance`, but promises settle between two timers. */
   async run(ms: number): Promise<void> {
     const end = this.#now + ms;
     await turn();
@@ -55,7 +55,7 @@ export class TestClock implements Clock {
     this.#now = end;
   }
 
-  /** Jumps without running anything, backwards too: what a corrected system clock does. */
+  /** Changes the time without running timers, like a corrected system clock. */
   jump(ms: number): void {
     this.#now += ms;
   }

@@ -20,20 +20,20 @@ export interface TestNode {
 
 export type TestNodeOptions = Partial<Omit<RecordDhtOptions, 'nodeKey'>> & {
   readonly clock?: Clock;
-  /** A folder for the databases of all nodes, which tests look into; they are in memory where it is left out. */
+  /** A folder for the databases of all nodes. Default: in memory. */
   readonly storeIn?: string;
   readonly resolveName?: (name: string) => Promise<readonly string[]>;
-  /** Who proves its key; all do where it is left out. */
+  /** Which nodes prove their keys. Default: all. */
   readonly proves?: (node: NodeAt) => boolean;
 };
 
-/** Neighbours that each node of a network knows before the test begins, where there are so many. */
+/** Number of peers that each node of a large network knows before the test begins. */
 const SETTLED_PEERS = 16;
 
-/** Starts at a port that no node of the test listens on: here it is only a name. */
+/** Ports that no node listens on: here they only identify nodes. */
 let lastQuicPort = 10_000;
 
-/** One node, not started. */
+/** A node that is not started. */
 export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): TestNode {
   const { publicKey: nodeKey } = KeyPair.generate();
   const { clock = systemClock, storeIn, resolveName, proves = () => true, ...rest } = options;
@@ -64,9 +64,9 @@ export function dhtNode(hub: NodeRequestHub, options: TestNodeOptions = {}): Tes
   return { dht, nodeKey, storeFile };
 }
 
-/** Waits until something is true of a node's reachability. */
+/** Waits for a state of a node's reachability. */
 export async function reached(dht: RecordDht, holds: (r: Reachability) => boolean): Promise<void> {
-  await eventually('the node stands in the network as it should', () => holds(dht.reachability()));
+  await eventually('the node has joined the network', () => holds(dht.reachability()));
 }
 
 export class DhtTestnet {
@@ -78,7 +78,7 @@ export class DhtTestnet {
     this.nodes = nodes;
   }
 
-  /** Starts `count` nodes that stand in each other's tables; the first one is where the others start from. */
+  /** Starts `count` nodes that know each other. The first one is the bootstrap node. */
   static async start(count: number, options: TestNodeOptions = {}): Promise<DhtTestnet> {
     const hub = new NodeRequestHub();
     const first = dhtNode(hub, options);
@@ -90,7 +90,7 @@ export class DhtTestnet {
       const peers = Math.min(count - 1, SETTLED_PEERS);
       await Promise.all(net.nodes.map(({ dht }) => reached(dht, (r) => r.peers >= peers)));
     } catch (error) {
-      // Nobody else knows these nodes, which would keep the process alive.
+      // No other object references these nodes, which would keep the process running.
       await Promise.allSettled(others);
       await net[Symbol.asyncDispose]();
       throw error;
@@ -98,7 +98,7 @@ export class DhtTestnet {
     return net;
   }
 
-  /** One more node; resolves when it stands in the tables of others. */
+  /** Adds a node. Resolves when it is in the tables of other nodes. */
   async add(options: TestNodeOptions = {}): Promise<TestNode> {
     const node = dhtNode(this.hub, { bootstrap: [this.at(0).dht.address], ...options });
     this.nodes.push(node);
@@ -113,7 +113,7 @@ export class DhtTestnet {
     return node;
   }
 
-  /** Stops a node without a word to the others, as a crash would. */
+  /** Stops a node without notice, like a crash. */
   async kill(node: TestNode): Promise<void> {
     this.hub.leave(node.nodeKey);
     this.nodes.splice(this.nodes.indexOf(node), 1);

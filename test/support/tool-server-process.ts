@@ -1,4 +1,4 @@
-/** An MCP server with one tool, by the SDK of the protocol's makers, on the port that it is told. */
+/** An MCP server with one tool, built with the official SDK, on the given port. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { createMcpHandler, Server } from '@modelcontextprotocol/server';

@@ -1,4 +1,4 @@
-/** Two nodes in memory, an agent on each, a TCP service bound to the second one, and tunnels on the first. */
+/** Two in-memory nodes with an agent each, a TCP service bound to the second agent, and tunnels on the first node. */
 
 import { connect, type Socket } from 'node:net';
 import { TunnelInbound } from '../../src/capabilities/tunnels/inbound.ts';
@@ -31,27 +31,27 @@ export class TunnelWorld {
   readonly remote: Aid;
   readonly #clock: Clock;
   tunnels: TunnelService;
-  /** Connections that the remote node makes to services at one time. */
+  /** Largest number of simultaneous connections of the remote node to services. */
   maxConnections = Number.POSITIVE_INFINITY;
-  /** Whether the remote node takes tunnel links and then says nothing. */
+  /** True if the remote node accepts tunnel links and never responds. */
   silent = false;
   /** Purposes that the remote node does not know. */
   readonly unknown = new Set<Purpose>();
-  /** How many it took so. */
+  /** Number of links accepted without a response. */
   unanswered = 0;
-  /** Whether tunnels may lead to it. */
+  /** True if tunnels to it are allowed. */
   takesTunnels = true;
-  /** Whether a service is bound to the remote agent. */
+  /** True if the remote agent has a service. */
   bound = true;
-  /** The service of an agent other than the first remote one. */
+  /** Services of further remote agents. */
   readonly others = new Map<Aid, TcpServer>();
-  /** Source ports that the next connections to services get, while there are any. */
+  /** Source ports of the next connections to services. */
   readonly sourcePorts: number[] = [];
-  /** Whether the owner of the remote agent let the caller in by name. */
+  /** True if the owner of the remote agent allowed the caller by name. */
   named = false;
-  /** Whether the remote agent refuses the caller. */
+  /** True if the remote agent refuses the caller. */
   refused = false;
-  /** The only access token that the remote agent takes; undefined takes everyone. */
+  /** The access token that the remote agent requires. Undefined for none. */
   secret: string | undefined;
 
   private constructor(world: LinkWorld, near: LinkNode, far: LinkNode, service: TcpServer, clocks: Clocks) {
@@ -96,8 +96,8 @@ export class TunnelWorld {
   }
 
   /**
-   * @param clock of the tunnels' idle time-outs
-   * @param inboundClock of the remote node's side of tunnels
+   * @param clock for the idle timeouts of tunnels
+   * @param inboundClock for the remote side of tunnels
    */
   static async start(
     serve: (socket: Socket) => void,
@@ -108,7 +108,7 @@ export class TunnelWorld {
     return new TunnelWorld(world, await world.node(), await world.node(), service, { clock, inboundClock });
   }
 
-  /** The tunnels of another life of the daemon, with the same memory. */
+  /** The tunnels of a restarted daemon with the same memory. */
   newService(): TunnelService {
     const memory = {
       save: (tunnel: SavedTunnel) => void this.saved.set(tunnel.id, tunnel),

@@ -1,4 +1,4 @@
-/** What wallets signed for the API, with libraries that are none of ours. */
+/** Signatures of wallets for the API, made with other libraries. */
 import { readVectors } from './vectors.ts';
 
 interface Signed {
@@ -18,16 +18,16 @@ export interface EthereumSigned extends Signed {
 
 export interface ParalismSigned extends Signed {
   readonly paralism_private_key_hex: string;
-  /** The same agent in the older form of an address. */
+  /** The same agent with the older address format. */
   readonly p2pkh_address: string;
   readonly compressed_signature_hex: string;
-  /** With one header or another, as wallets show it. */
+  /** With different headers, as wallets produce them. */
   readonly signature_base64: string;
 }
 
 interface WalletVectors {
   readonly ethereum: readonly [EthereumSigned, EthereumSigned, ...EthereumSigned[]];
-  /** Signatures that are none over the message of the first, and who signed where that is known. */
+  /** Invalid signatures for the first message, with the signer if known. */
   readonly refused_for_the_first: readonly { name: string; eth_signature_hex: string; signer?: string }[];
   readonly paralism: readonly [ParalismSigned, ParalismSigned, ...ParalismSigned[]];
 }

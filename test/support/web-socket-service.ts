@@ -1,4 +1,4 @@
-/** A WebSocket chat such as a user binds to an agent: what one says, all hear. By hand, over node:http. */
+/** A WebSocket chat as a user's service: everyone receives each message. Implemented over node:http. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
@@ -11,14 +11,14 @@ const ACCEPT_SUFFIX = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const TEXT = 0x81;
 const CLOSE = 0x88;
 
-/** A frame as a server sends it: whole, without a mask. */
+/** A complete, unmasked frame of a server. */
 function frame(opcode: number, body: Buffer): Buffer {
   const head =
     body.length < 126 ? Buffer.of(opcode, body.length) : Buffer.of(opcode, 126, body.length >> 8, body.length & 255);
   return Buffer.concat([head, body]);
 }
 
-/** Takes one masked frame of less than 64 KiB off the front of what came; null where it is not whole yet. */
+/** Removes one masked frame of less than 64 KiB from the received bytes. Null if it is incomplete. */
 function takeFrame(bytes: Buffer): { opcode: number; body: Buffer; rest: Buffer } | null {
   if (bytes.length < 2) return null;
   const short = bytes.readUInt8(1) & 0x7f;
@@ -34,9 +34,9 @@ function takeFrame(bytes: Buffer): { opcode: number; body: Buffer; rest: Buffer 
 
 export interface ChatService {
   readonly bound: BoundService;
-  /** Connections that have switched. */
+  /** Upgraded connections. */
   readonly sockets: Set<Duplex>;
-  /** Headers of the requests to switch. */
+  /** Headers of the upgrade requests. */
   readonly asked: IncomingHttpHeaders[];
 }
 
@@ -68,7 +68,7 @@ function serve(server: Server, { sockets, asked }: ChatService): void {
   });
 }
 
-/** Starts the chat at `/chat`; it goes away with the test. */
+/** Starts the chat at `/chat`. It stops with the test. */
 export async function chatService(t: TestContext): Promise<ChatService> {
   const server = createServer((_request, response) => void response.end('this is a chat'));
   server.listen(0, '127.0.0.1');

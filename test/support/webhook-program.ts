@@ -8,11 +8,11 @@ interface Received {
   readonly body: string;
 }
 
-/** A program with a webhook: it may be away, and come back at the same port. */
+/** A program with a webhook that can stop and restart on the same port. */
 export class WebhookProgram {
   readonly received: Received[] = [];
   status = 200;
-  /** Where it sends on to, with a status that does. */
+  /** Target of redirects. */
   location: string | null = null;
   port = 0;
   #server: Server | null = null;
@@ -28,7 +28,7 @@ export class WebhookProgram {
         response.writeHead(this.status, this.location === null ? {} : { location: this.location }).end();
       });
     });
-    // Nobody else may get it while this is away.
+    // A port that no other program gets while this one is stopped.
     if (this.port === 0) this.port = await quietPort();
     server.listen(this.port, '127.0.0.1');
     await once(server, 'listening');
@@ -52,7 +52,7 @@ export class WebhookProgram {
     return this.received.filter((one) => one.path === path);
   }
 
-  /** What the statuses said that came to a path. */
+  /** Texts of the statuses received at a path. */
   texts(path: string): string[] {
     return this.at(path)
       .map(({ body }) => /"text":"([^"]*)"/.exec(body)?.[1])

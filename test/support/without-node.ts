@@ -1,19 +1,19 @@
-/** A thread without what only Node has: there the modules that a browser shares work on test vectors. */
+/** A thread without Node-only features, in which the modules shared with browsers process test vectors. */
 import { registerHooks } from 'node:module';
 import { workerData } from 'node:worker_threads';
 
-/** Vectors to work on. */
+/** The vectors to process. */
 export interface WithoutNode {
   readonly aids: readonly { readonly spelling: string; readonly text: string; readonly hex: string }[];
   readonly proofs: readonly { readonly hex: string; readonly signingInput: string | undefined }[];
   readonly records: readonly { readonly hex: string; readonly signingInput: string }[];
-  /** Shared memory: how many comparisons held. */
+  /** Shared memory with the number of passed comparisons. */
   readonly held: Int32Array;
 }
 
 const { aids, proofs, records, held } = workerData as WithoutNode;
 
-/** @throws Error where the two are not the same */
+/** @throws Error if the values differ */
 function same(what: string, actual: unknown, expected: unknown): void {
   const [a, b] = [JSON.stringify(actual), JSON.stringify(expected)];
   if (a !== b) throw new Error(`${what}: ${a} is not ${b}`);
@@ -55,12 +55,12 @@ for (const { hex, signingInput } of proofs) {
   const proof = decodeDelegation(bytes(hex));
   same('proof', toHex(encodeDelegation(proof)), hex);
   if (proof.text !== undefined) verifyWalletDelegation(proof);
-  if (signingInput !== undefined) same('what a master key signs', toHex(delegationSigningInput(proof)), signingInput);
+  if (signingInput !== undefined) same('a signature of a master key', toHex(delegationSigningInput(proof)), signingInput);
 }
 for (const { hex, signingInput } of records)
-  same('what an operational key signs', toHex(recordSigningInput(decodeRecord(bytes(hex)))), signingInput);
+  same('a signature of an operational key', toHex(recordSigningInput(decodeRecord(bytes(hex)))), signingInput);
 
-// Node's own fetch needs what only Node has.
+// Node's own fetch needs Node-only features.
 Reflect.set(globalThis, 'fetch', async (url: string, { body }: { readonly body: string }) => {
   same('request', [url, body], ['http://daemon.example/agents/a%2Fb/acl', '{"default":"deny"}']);
   return { status: 200, text: async () => '{"ok":true}' };

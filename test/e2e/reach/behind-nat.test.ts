@@ -31,7 +31,7 @@ type Links = OutputOf<typeof reachOperations.nodeLinks>;
 type Checked = OutputOf<typeof reachOperations.netcheck>;
 type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
 
-/** Starts a daemon behind routers, and waits until it has its helpers and knows what stands before it. */
+/** Starts a daemon behind routers, and waits until it has its helpers and knows its NAT. */
 async function behind(
   internet: Internet,
   name: string,

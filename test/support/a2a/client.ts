@@ -126,12 +126,12 @@ async function held(at: string, client: Client, rpc: Client | null): Promise<voi
   if (path !== null) await notified(at, path);
   if (otherPath !== null) await notified(besides, otherPath);
   await ask(
-    `${at} stream of what was held`,
+    `${at} stream of the held task`,
     () => stream,
     (events) => events,
   );
   await ask(
-    `${at} stream of who watches`,
+    `${at} stream of a subscriber`,
     () => watched,
     (events) => events,
   );

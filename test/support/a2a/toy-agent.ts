@@ -115,7 +115,7 @@ function card(name: string): AgentCard {
     capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
     defaultInputModes: ['text/plain'],
     defaultOutputModes: ['text/plain'],
-    skills: [{ id: 'echo', name: 'Echo', description: 'Says it again', tags: ['echo'] }],
+    skills: [{ id: 'echo', name: 'Echo', description: 'Repeats the text', tags: ['echo'] }],
   });
 }
 

@@ -51,7 +51,7 @@ export async function openWebhook(): Promise<Webhook> {
       };
       listeners.add(look);
       for (const one of all) look(one);
-      setTimeout(() => reject(new Error('no notification has come')), LIMIT_MS).unref();
+      setTimeout(() => reject(new Error('no notification arrived')), LIMIT_MS).unref();
     });
   return { url: `http://127.0.0.1:${address.port}`, heard };
 }

@@ -1,4 +1,4 @@
-/** Two agents on daemons of a lab that talk to each other. */
+/** A chat between two agents on lab daemons. */
 import { eventually } from '../eventually.ts';
 import type { LabDaemon } from './daemons.ts';
 
@@ -12,7 +12,7 @@ interface Conversation {
 }
 
 export class Chat {
-  /** What was acknowledged, in order. */
+  /** Acknowledged messages, in order. */
   readonly said: string[] = [];
   readonly #speaker: LabDaemon;
   readonly #listener: LabDaemon;
@@ -37,7 +37,7 @@ export class Chat {
     return new Chat(speaker, listener, [mine, theirs]);
   }
 
-  /** Says one thing more; it counts once it is acknowledged. */
+  /** Sends one more message, which counts once it is acknowledged. */
   async say(): Promise<void> {
     const [mine, peer] = this.#aids;
     const text = `word ${this.said.length}`;
@@ -45,7 +45,7 @@ export class Chat {
     this.said.push(text);
   }
 
-  /** What was delivered, in order. */
+  /** Delivered messages, in order. */
   async heard(): Promise<string[]> {
     const [peer, theirs] = this.#aids;
     const { entries } = await this.#listener.call<Conversation>('GET', `/agents/${theirs}/chat/peers/${peer}`);

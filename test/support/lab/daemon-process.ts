@@ -1,4 +1,7 @@
-/** Runs a real `svcd` on the machine of a lab that it was started on, and asks its API: nobody else reaches it there. */
+/**
+ * Runs a real `svcd` on the lab machine of this process, and sends requests to its API, which is not reachable from
+ * outside.
+ */
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -15,30 +18,30 @@ export type LabCommand =
       readonly listen: string;
       readonly dataDir?: string;
     }
-  /** What the daemon has written. */
+  /** The output of the daemon. */
   | { readonly do: 'output' }
-  /** A new agent with a service at an address; left out: one that sends back what it gets. */
+  /** A new agent with a service at an address. Default: an echo service. */
   | { readonly do: 'serve'; readonly service?: string }
   | { readonly do: 'ask'; readonly method: string; readonly path: string; readonly body?: unknown }
-  /** Connects to an address of this machine, and says what comes back. */
+  /** Connects to a local address and returns the response. */
   | { readonly do: 'echo'; readonly address: string; readonly text: string }
-  /** Begins to send bytes to an address of this machine for ever, and to count what comes back. */
+  /** Starts to send bytes to a local address endlessly, and to count echoed bytes. */
   | { readonly do: 'pump'; readonly address: string }
-  /** Waits until bytes flow that are sent from now on; says over how many connections they went in all. */
+  /** Waits until newly sent bytes are echoed. Returns the number of connections so far. */
   | { readonly do: 'flows' }
-  /** Waits until a new connection to an address of this machine brings something back. */
+  /** Waits until a new connection to a local address returns bytes. */
   | { readonly do: 'reaches'; readonly address: string }
-  /** Stops the process of the daemon, lets it go on, or ends it. */
+  /** Stops, continues or kills the process of the daemon. */
   | { readonly do: 'signal'; readonly signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL' }
-  /** Opens a connection to an address of this machine, and keeps it. */
+  /** Opens a connection to a local address and keeps it open. */
   | { readonly do: 'hold'; readonly address: string }
-  /** Writes to it, and says what comes back. */
+  /** Writes to that connection and returns the response. */
   | { readonly do: 'say'; readonly text: string }
-  /** Sends bytes to an address of this machine, and waits until all of them have come back as they were. */
+  /** Sends bytes to a local address, and waits until all were echoed correctly. */
   | { readonly do: 'pour'; readonly address: string; readonly bytes: number };
 
 export interface LabReply {
-  /** That of the command. */
+  /** Number of the command. */
   readonly id?: number;
   readonly status?: number;
   readonly body?: unknown;
@@ -64,7 +67,7 @@ async function echo(address: string, text: string): Promise<string> {
   return back;
 }
 
-/** What a connection gives next, of a length. */
+/** Reads the next bytes of a connection. */
 async function read(socket: Socket, length: number): Promise<string> {
   let text = '';
   while (text.length < length) {
@@ -74,7 +77,7 @@ async function read(socket: Socket, length: number): Promise<string> {
   return text;
 }
 
-/** Sends so many bytes and reads them back. */
+/** Sends bytes and reads them back. */
 async function pour(address: string, bytes: number): Promise<void> {
   const socket = await dial(address);
   const [sent, back] = [createHash('sha256'), createHash('sha256')];

@@ -1,4 +1,4 @@
-/** Real daemons on the machines of a lab, as a test sees them. */
+/** Real daemons on lab machines, controlled by a test. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ import type { Machine } from './namespaces.ts';
 
 const PROCESS = fileURLToPath(new URL('daemon-process.ts', import.meta.url));
 
-/** The part of `GET /status` that these tests look at. */
+/** The part of `GET /status` that tests use. */
 export interface LabStatus {
   readonly network_ready: boolean;
   readonly nat_type: number;
@@ -18,10 +18,10 @@ export interface LabStatus {
 
 export class LabDaemon implements AsyncDisposable {
   readonly #child: ChildProcess;
-  /** Of the daemon itself. */
+  /** Pid of the daemon itself. */
   pid = 0;
   #asked = 0;
-  /** Who waits for a reply, by the number of the command. */
+  /** Pending commands by number. */
   readonly #waiting = new Map<number, (reply: LabReply) => void>();
 
   private constructor(child: ChildProcess) {
@@ -31,13 +31,13 @@ export class LabDaemon implements AsyncDisposable {
       this.#waiting.delete(reply.id ?? 0);
     });
     child.once('exit', () => {
-      for (const answer of this.#waiting.values()) answer({ error: 'the process has ended' });
+      for (const answer of this.#waiting.values()) answer({ error: 'the process exited' });
     });
   }
 
   /**
    * @param config lines of its configuration file
-   * @param dataDir keeps what an earlier daemon left there; left out: one that ends with it
+   * @param dataDir an existing data directory. Default: a temporary one
    */
   static async start(
     machine: Machine,
@@ -69,7 +69,7 @@ export class LabDaemon implements AsyncDisposable {
     return reply;
   }
 
-  /** Asks the API. */
+  /** Sends an API request. */
   async ask(
     method: string,
     path: string,
@@ -79,7 +79,7 @@ export class LabDaemon implements AsyncDisposable {
     return { status, body: answer };
   }
 
-  /** A request that must succeed: its body, whose shape the caller names. */
+  /** A request that must succeed. @returns its body */
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await this.ask(method, path, body);
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
@@ -94,7 +94,7 @@ export class LabDaemon implements AsyncDisposable {
     });
   }
 
-  /** A new agent with a service, published; its AID. @param service left out: one that sends back what it gets */
+  /** Publishes a new agent with a service. @returns its AID @param service default: an echo service */
   async serve(service?: string): Promise<string> {
     const { text = '' } = await this.#do({ do: 'serve', ...(service === undefined ? {} : { service }) });
     await this.call('POST', `/agents/${text}/publish`);
@@ -105,43 +105,43 @@ export class LabDaemon implements AsyncDisposable {
     return (await this.#do({ do: 'echo', address, text })).text;
   }
 
-  /** Begins to send bytes to an address of its machine, and goes on whatever happens. */
+  /** Starts to send bytes to an address on its machine, across all failures. */
   async pump(address: string): Promise<void> {
     await this.#do({ do: 'pump', address });
   }
 
-  /** Waits until what the pump sends from now on comes back. */
+  /** Waits until newly pumped bytes are echoed. */
   async flows(): Promise<{ readonly connections: number; readonly disorder: number }> {
     const { connections = 0, disorder = 0 } = await this.#do({ do: 'flows' });
     return { connections, disorder };
   }
 
-  /** Waits until a new connection to an address of its machine brings something back. */
+  /** Waits until a new connection to an address on its machine returns bytes. */
   async reaches(address: string): Promise<void> {
     await this.#do({ do: 'reaches', address });
   }
 
-  /** Stops its process, lets it go on, or ends it. */
+  /** Stops, continues or kills its process. */
   async signal(signal: 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'): Promise<void> {
     await this.#do({ do: 'signal', signal });
   }
 
-  /** Opens a connection to an address of its machine, and keeps it for `say`. */
+  /** Opens a connection to an address on its machine for `say`. */
   async hold(address: string): Promise<void> {
     await this.#do({ do: 'hold', address });
   }
 
-  /** Writes to the connection that is held; what comes back. */
+  /** Writes to the held connection and returns the response. */
   async say(text: string): Promise<string | undefined> {
     return (await this.#do({ do: 'say', text })).text;
   }
 
-  /** Sends bytes to an address of its machine, and waits until all of them have come back as they were. */
+  /** Sends bytes to an address on its machine, and waits until all were echoed correctly. */
   async pour(address: string, bytes: number): Promise<void> {
     await this.#do({ do: 'pour', address, bytes });
   }
 
-  /** What it has written so far. */
+  /** Its output so far. */
   async output(): Promise<string> {
     return (await this.#do({ do: 'output' })).text ?? '';
   }

@@ -1,6 +1,6 @@
 /**
- * A small Internet of namespaces: a bridge that all public addresses are on, public machines, and machines behind
- * routers of every kind. Needs `unshare` and `nsenter` (util-linux), `ip` (iproute2) and `nft` (nftables).
+ * A small Internet of namespaces: a bridge with all public addresses, public machines, and machines behind routers of
+ * every kind. Needs `unshare` and `nsenter` (util-linux), `ip` (iproute2) and `nft` (nftables).
  */
 import { existsSync } from 'node:fs';
 import type { TestContext } from 'node:test';
@@ -8,34 +8,34 @@ import { Machine } from './namespaces.ts';
 import { hairpinRules, IPV6_FIREWALL, type NatKind, natRules } from './nat.ts';
 import { type Slowness, SlowSwitch } from './slow-switch.ts';
 
-/** Public networks: for documentation, so that nobody has them. */
+/** Public networks, from the ranges for documentation. */
 const PUBLIC = '203.0.113';
-/** Two more, each in another /16: who is there is no neighbour of the others. */
+/** Two more networks, each in another /16. */
 export const OTHER_PUBLIC = ['198.51.100', '192.0.2'] as const;
 const PUBLIC_V6 = '2001:db8:0:1';
 
-/** Whether rules for IPv4 hold for frames of bridges too; not there where the system cannot do so. */
+/** True if IPv4 rules also apply to bridged frames. Absent if the system does not support it. */
 const BRIDGE_RULES = 'net/bridge/bridge-nf-call-iptables';
 
-/** What an unasked packet counts as, and who sent it. */
+/** A counter of unsolicited packets and their senders. */
 export interface Arrivals {
   readonly packets: number;
   readonly bytes: number;
 }
 
 interface InternetOptions {
-  /** Left out: packets take no time. Needs `/dev/net/tun` and a Node with `node:ffi`. */
+  /** Default: no delay. Needs `/dev/net/tun` and a Node with `node:ffi`. */
   readonly slowness?: Slowness;
 }
 
 export class Internet implements AsyncDisposable {
   readonly #backbone: Machine;
   readonly #machines: Machine[];
-  /** Where all meet; null where they do on the bridge. */
+  /** The central switch. Null if the bridge is used. */
   readonly slow: SlowSwitch | null;
-  /** Public networks between which the backbone hands packets on. */
+  /** Public networks that the backbone routes. */
   readonly #networks = new Set([PUBLIC]);
-  /** Numbers given to routers and machines, for addresses and names of interfaces. */
+  /** Numbers of routers and machines, for addresses and interface names. */
   #last = 0;
 
   private constructor(backbone: Machine, slow: SlowSwitch | null) {
@@ -44,7 +44,7 @@ export class Internet implements AsyncDisposable {
     this.#machines = [backbone];
   }
 
-  /** Null, and the test counts as skipped, where the machine lacks a program or does not allow namespaces. */
+  /** Null, and the test is skipped, if the machine lacks a program or does not allow namespaces. */
   static async start(t: TestContext): Promise<Internet | null> {
     try {
       const internet = await Internet.open();
@@ -56,7 +56,7 @@ export class Internet implements AsyncDisposable {
     }
   }
 
-  /** As `start`, outside of a test: fails where the machine lacks something. */
+  /** Like `start`, outside of a test. Fails if the machine lacks something. */
   static async open({ slowness }: InternetOptions = {}): Promise<Internet> {
     const backbone = await Machine.start('backbone', null);
     try {
@@ -68,7 +68,7 @@ export class Internet implements AsyncDisposable {
         await slow.plug(backbone, 'br0');
         await slow.slow(backbone, { delayMs: 0, loss: 0 });
       }
-      // What nobody has ends here, as at an exchange of the Internet.
+      // Drops packets for unused addresses, like an Internet exchange.
       await backbone.ip([
         'link set br0 up',
         `addr add ${PUBLIC}.254/24 dev br0`,
@@ -76,7 +76,7 @@ export class Internet implements AsyncDisposable {
       ]);
       await backbone.set('net/ipv6/conf/all/forwarding', 1);
       await backbone.set('net/ipv4/ip_forward', 1);
-      // Nobody is told of a shorter way.
+      // Disables ICMP redirects.
       for (const which of ['all', 'br0']) await backbone.set(`net/ipv4/conf/${which}/send_redirects`, 0);
       return new Internet(backbone, slow);
     } catch (error) {
@@ -92,7 +92,7 @@ export class Internet implements AsyncDisposable {
     return machine;
   }
 
-  /** Joins two machines by a cable; the names are those of its ends. */
+  /** Connects two machines with a cable. The names are its ends. */
   async #cable(a: Machine, endA: string, b: Machine, endB: string): Promise<void> {
     await this.#backbone.ip([`link add ${endA} netns ${a.pid} type veth peer name ${endB} netns ${b.pid}`]);
     await Promise.all([a.ip([`link set ${endA} up`]), b.ip([`link set ${endB} up`])]);
@@ -116,9 +116,9 @@ export class Internet implements AsyncDisposable {
   }
 
   /**
-   * A machine without anything before it.
+   * A machine with public addresses.
    * @param numbers last bytes of its addresses, IPv4 and IPv6
-   * @param network where its IPv4 addresses are
+   * @param network its IPv4 network
    */
   async publicMachine(name: string, numbers: readonly number[], network: string = PUBLIC): Promise<Machine> {
     const machine = await this.#machine(name);
@@ -132,8 +132,8 @@ export class Internet implements AsyncDisposable {
   }
 
   /**
-   * A machine behind a router, or behind several: the first is its own, the last one has the public address.
-   * @param hasIpv6 true where it has a public IPv6 address too, which its only router lets nobody in to
+   * A machine behind one or several routers: the first is its own, the last one has the public address.
+   * @param hasIpv6 true if it also has a public IPv6 address, behind a firewall in its only router
    */
   async behind(name: string, kinds: readonly NatKind[], hasIpv6 = false): Promise<Machine> {
     const host = await this.#machine(name);
@@ -154,8 +154,8 @@ export class Internet implements AsyncDisposable {
   }
 
   /**
-   * A machine behind a router that has no rules yet.
-   * @param network where the outer address of the router is
+   * A machine behind a router without rules.
+   * @param network where the external address of the router is
    */
   async behindBareRouter(
     name: string,
@@ -173,19 +173,19 @@ export class Internet implements AsyncDisposable {
     return { host, router, net, outerHost };
   }
 
-  /** The router of a machine that `behind` made. */
+  /** The router of a machine created by `behind`. */
   #routerOf(name: string): Machine {
     const router = this.#machines.find((machine) => machine.name === `${name}-router-0`);
     if (router === undefined) throw new Error(`${name} has no router`);
     return router;
   }
 
-  /** Has the router of a machine forget what it has translated, as one that was started anew. */
+  /** Makes the router of a machine lose its NAT table, like a restart. */
   async forget(name: string): Promise<void> {
     await this.#routerOf(name).ip(['link set wan0 down', 'link set wan0 up', `route add default via ${PUBLIC}.254`]);
   }
 
-  /** Gives the router of a machine another public address, as providers do, which makes it forget as well. */
+  /** Gives the router of a machine another public address, as providers do. It loses its NAT table too. */
   async readdress(name: string): Promise<void> {
     const host = `${PUBLIC}.${100 + ++this.#last}`;
     await this.#routerOf(name).ip([
@@ -196,8 +196,8 @@ export class Internet implements AsyncDisposable {
   }
 
   /**
-   * A router of another network, which a machine with one already may be carried to.
-   * @returns how to carry it there: its addresses are others from then on
+   * The router of another network, for a machine that already has one.
+   * @returns moves the machine there, which changes its addresses
    */
   async otherNetwork(host: Machine, name: string, kind: NatKind): Promise<() => Promise<void>> {
     const net = `10.${++this.#last}.0`;
@@ -216,8 +216,8 @@ export class Internet implements AsyncDisposable {
   }
 
   /**
-   * Machines on one LAN behind a router that keeps ports, and lets in nothing that goes out to its own address.
-   * @param apart so many of them, the first, do not see each other there, as in a WLAN for guests
+   * Machines on a LAN behind a router that keeps ports and does not hairpin.
+   * @param apart number of machines, from the first, that cannot reach each other on the LAN, as in a guest WLAN
    */
   async lan(name: string, count: number, apart: number): Promise<readonly Machine[]> {
     const net = `10.${++this.#last}.0`;
@@ -233,14 +233,14 @@ export class Internet implements AsyncDisposable {
       machines.push(host);
     }
     await router.set('net/ipv4/ip_forward', 1);
-    // Else a packet that the router sends back into the LAN passes for one that a machine sent there itself.
+    // Otherwise a packet that the router sends back into the LAN would be treated as one that a machine sent there.
     if (existsSync(`/proc/sys/${BRIDGE_RULES}`)) await router.set(BRIDGE_RULES, 0);
     await router.nft(natRules('cone', `${net}.2`));
     await this.#connect(router, [`${PUBLIC}.${100 + this.#last}`]);
     return machines;
   }
 
-  /** Has the router of a `lan` let in what its machines send to its own outer address. */
+  /** Enables hairpinning in the router of a `lan`. */
   async hairpin(name: string): Promise<void> {
     const router = this.#machines.find((machine) => machine.name === `${name}-router`);
     if (router === undefined) throw new Error(`there is no LAN ${name}`);
@@ -269,8 +269,8 @@ export class Internet implements AsyncDisposable {
 }
 
 /**
- * Counts every UDP packet that comes to a public machine, whether or not anybody listens there.
- * @param which only those that match, in the words of nftables
+ * Counts every UDP packet for a public machine, even without a listener.
+ * @param which a filter in nftables syntax
  */
 export async function countArrivals(machine: Machine, which = ''): Promise<() => Promise<Arrivals>> {
   const table = which === '' ? 'arrivals' : 'arrivals_that_match';

@@ -1,4 +1,4 @@
-/** A machine behind a router that maps ports when it is asked: the real `miniupnpd`, as routers of people have it. */
+/** A machine behind a router with port mapping: the real `miniupnpd`, as home routers use it. */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -7,24 +7,21 @@ import type { Internet } from './internet.ts';
 import type { Machine } from './namespaces.ts';
 
 const PROGRAM = '/usr/sbin/miniupnpd';
-/** The program takes outer addresses for documentation, which the rest of the lab has, for no public ones. */
+/** miniupnpd does not accept documentation ranges, which the rest of the lab uses, as public addresses. */
 export const MAPPING_NETWORKS = ['203.0.114', '198.51.101', '192.0.3'] as const;
 
 interface MappingOptions {
-  /** Where its outer address is: one of `MAPPING_NETWORKS`. */
+  /** Network of its external address: one of `MAPPING_NETWORKS`. */
   readonly network: (typeof MAPPING_NETWORKS)[number];
-  /** True for a router that speaks PCP and NAT-PMP beside UPnP. */
+  /** True for a router with PCP and NAT-PMP in addition to UPnP. */
   readonly speaksPcp: boolean;
-  /**
-   * Something farther out lets in nothing that nobody asked for to this port, whatever the router maps, and counts what
-   * comes there.
-   */
+  /** An upstream firewall drops unsolicited packets to this port and counts them, in spite of the mapping. */
   readonly keptOutAt?: number;
-  /** The same, for all other ports too. */
+  /** The same for all other ports too. */
   readonly isShut?: boolean;
 }
 
-/** As home routers have it, with empty chains that the program fills. */
+/** The rules of a home router, with empty chains for miniupnpd. */
 function rules({ keptOutAt, isShut = false }: MappingOptions): string {
   const keptOut =
     keptOutAt === undefined ? '' : `iifname "wan0" ct state new udp dport ${keptOutAt} counter name "kept_out" drop`;
@@ -72,13 +69,13 @@ allow 1024-65535 ${net}.0/24 1024-65535
 export interface MappingLab {
   readonly host: Machine;
   readonly outerHost: string;
-  /** True where the router has no rule for any port. */
+  /** True if the router has no mapping. */
   readonly isReleased: () => Promise<boolean>;
-  /** Packets to that port that something farther out has not let in. */
+  /** Packets to that port that the upstream firewall dropped. */
   readonly keptOut: () => Promise<number>;
 }
 
-/** Null, and the test counts as skipped, where the program is missing. */
+/** Null, and the test is skipped, if the program is missing. */
 export async function behindMappingRouter(
   t: TestContext,
   internet: Internet,

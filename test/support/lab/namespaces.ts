@@ -1,6 +1,6 @@
 /**
- * Machines of a network that exists only while a test runs: network namespaces inside a user namespace, so that no
- * right of the machine is needed. Each is kept by a process that reads its input, and ends with it.
+ * Machines of a temporary network: network namespaces inside a user namespace, so that no privileges are needed. A
+ * process keeps each of them open until its input ends.
  */
 import { type ChildProcess, type ChildProcessByStdio, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { runOk } from '../programs.ts';
 
-/** Where Debian keeps `ip` and `nft`; the paths of ordinary users lack it. */
+/** Directories of `ip` and `nft` in Debian, which are not in the PATH of ordinary users. */
 const SYSTEM_PROGRAMS = '/usr/sbin:/sbin';
 
 type Keeper = ChildProcessByStdio<Writable, Readable, null>;
@@ -17,12 +17,12 @@ function withSystemPrograms(): NodeJS.ProcessEnv {
   return { ...process.env, PATH: `${process.env['PATH'] ?? ''}:${SYSTEM_PROGRAMS}` };
 }
 
-/** Arguments of `nsenter` that lead into the namespaces of a process. */
+/** `nsenter` arguments for the namespaces of a process. */
 function into(pid: number, kinds: readonly string[]): string[] {
   return ['-t', String(pid), '--preserve-credentials', ...kinds];
 }
 
-/** Starts a process that keeps namespaces open until its input ends; fails where the system allows none. */
+/** Starts a process that keeps namespaces open until its input ends. Fails if the system does not allow them. */
 async function keep(program: string, args: readonly string[]): Promise<Keeper> {
   const child = spawn(program, [...args, 'cat'], { stdio: ['pipe', 'pipe', 'ignore'], env: withSystemPrograms() });
   child.stdin.on('error', () => {});
@@ -59,7 +59,7 @@ export class Machine {
     this.#keeper = keeper;
   }
 
-  /** @param world the machine whose user namespace it belongs to; null for the first one, which makes it */
+  /** @param world the machine whose user namespace it joins; null for the first machine, which creates it */
   static async start(name: string, world: Machine | null): Promise<Machine> {
     const keeper = await (world === null
       ? keep('unshare', ['-rn'])
@@ -73,7 +73,7 @@ export class Machine {
     return pid;
   }
 
-  /** Runs a program here to its end, and returns what it says; it must succeed. */
+  /** Runs a program that must succeed. @returns its output */
   async run(program: string, args: readonly string[], input = ''): Promise<string> {
     return await runOk('nsenter', [...into(this.pid, ['-U', '-n']), program, ...args], {
       input,
@@ -81,12 +81,12 @@ export class Machine {
     });
   }
 
-  /** Changes interfaces, addresses and routes, one command of `ip` a line. */
+  /** Configures interfaces, addresses and routes, one `ip` command per line. */
   async ip(lines: readonly string[]): Promise<void> {
     await this.run('ip', ['-batch', '-'], `${lines.join('\n')}\n`);
   }
 
-  /** Takes rules of nftables. */
+  /** Applies nftables rules. */
   async nft(rules: string): Promise<void> {
     await this.run('nft', ['-f', '-'], rules);
   }
@@ -96,7 +96,7 @@ export class Machine {
     await this.run('tee', [`/proc/sys/${name}`], String(value));
   }
 
-  /** Starts a module of ours here, with a channel for messages; it ends with the machine. */
+  /** Starts a local module with a message channel. It stops with the machine. */
   fork(module: string, args: readonly string[] = []): ChildProcess {
     const child = fork(module, args, {
       execPath: 'nsenter',
@@ -107,7 +107,7 @@ export class Machine {
     return child;
   }
 
-  /** Starts a program here that ends with the machine. */
+  /** Starts a program that stops with the machine. */
   spawn(program: string, args: readonly string[]): ChildProcess {
     const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
     const child = spawn('nsenter', inside, { stdio: 'ignore', env: withSystemPrograms() });
@@ -115,12 +115,12 @@ export class Machine {
     return child;
   }
 
-  /** The command with which another process runs a program here, as `shell` does. */
+  /** The command with which another process runs a program here, like `shell`. */
   inside(program: string, args: readonly string[]): { readonly command: string; readonly args: string[] } {
     return { command: 'nsenter', args: [...into(this.pid, shellNamespaces()), program, ...args] };
   }
 
-  /** Starts a program here that is spoken with over its input and output; it ends with the machine. */
+  /** Starts a program with piped input and output. It stops with the machine. */
   converse(program: string, args: readonly string[]): ChildProcessByStdio<Writable, Readable, null> {
     const inside = [...into(this.pid, ['-U', '-n']), program, ...args];
     const child = spawn('nsenter', inside, { stdio: ['pipe', 'pipe', 'inherit'], env: withSystemPrograms() });
@@ -130,8 +130,8 @@ export class Machine {
   }
 
   /**
-   * Starts a shell here that reads commands from its input, and ends at the first one that fails; errors go to its
-   * output. Whoever is root stays root of the whole machine, so that servers run which change to another user.
+   * Starts a shell that reads commands from its input and stops at the first error; stderr goes to its output. Root
+   * stays root of the whole machine, so that servers can change to another user.
    */
   shell(directory: string, env: NodeJS.ProcessEnv): ChildProcessByStdio<Writable, Readable, null> {
     const { command, args } = this.inside('bash', ['-c', 'exec bash -e 2>&1']);

@@ -1,8 +1,8 @@
-/** What stands between a machine and the Internet, as rules of nftables for its router. */
+/** NAT kinds as nftables rules of a router. */
 
 /**
- * `cone`: one outer port for a socket whatever it writes to, open only to those whom it wrote to. `symmetric`: another
- * random outer port for each of them. `fullCone`: as cone, and open to everybody.
+ * `cone`: one external port per socket, open to contacted hosts only. `symmetric`: a random external port per
+ * destination. `fullCone`: like cone, and open to all.
  */
 export type NatKind = 'cone' | 'symmetric' | 'fullCone';
 
@@ -14,7 +14,7 @@ const MAPPING: Readonly<Record<NatKind, string>> = {
 
 /**
  * Rules of a router between the interfaces `lan0` and `wan0`.
- * @param inner the machine behind it that unasked packets go to where it is open to everybody
+ * @param inner the machine that receives unsolicited packets with `fullCone`
  */
 export function natRules(kind: NatKind, inner: string): string {
   const open = kind === 'fullCone' ? `iifname "wan0" udp dport 1024-65535 dnat to ${inner}` : '';
@@ -33,8 +33,8 @@ export function natRules(kind: NatKind, inner: string): string {
 }
 
 /**
- * Further rules of a router that keeps ports, for what its own machines send to its outer address: it comes to the one
- * that has written from that port, as if from outside.
+ * Additional hairpin rules of a router that keeps ports: packets of its own machines to its external address reach the
+ * machine with that port.
  */
 export function hairpinRules(outer: string): string {
   return `table ip hairpin {
@@ -49,7 +49,7 @@ export function hairpinRules(outer: string): string {
   }`;
 }
 
-/** Rules of an IPv6 router that lets in only answers: no addresses are translated. */
+/** Rules of an IPv6 firewall without NAT that only accepts responses. */
 export const IPV6_FIREWALL = `table ip6 firewall {
   chain through { type filter hook forward priority filter; ct state established,related accept
     iifname "wan0" drop

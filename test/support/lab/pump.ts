@@ -1,26 +1,26 @@
-/** A client whose bytes go out and come back all the time, and who connects again at once where he is cut off. */
+/** A client that sends lines continuously, reads them back, and reconnects immediately. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { detach } from '../../../src/foundation/detached.ts';
 import { dial } from '../tcp.ts';
 
-/** From one line to the next, milliseconds. */
+/** Interval between lines, milliseconds. */
 const LINE_MS = 20;
-/** A line, without its number: bytes. */
+/** Length of a line without its number, bytes. */
 const LINE_BYTES = 1000;
-/** How long one attempt to connect may take that asks whether anybody is there, milliseconds. */
+/** Timeout of a connection attempt, milliseconds. */
 const AGAIN_MS = 200;
 
 export class Pump {
   readonly #address: string;
   #written = 0;
   #back = 0;
-  /** Connections that were made. */
+  /** Number of connections. */
   connections = 0;
-  /** Lines that came back in another order than they went. */
+  /** Number of lines out of order. */
   disorder = 0;
   #waiting: (() => void)[] = [];
 
-  /** @param address of a service that sends back what it gets */
+  /** @param address of an echo service */
   constructor(address: string) {
     this.#address = address;
     detach(this.#run());
@@ -59,7 +59,7 @@ export class Pump {
     clearInterval(writing);
   }
 
-  /** Settles when something that is written from now on has come back. */
+  /** Resolves when a newly sent line is echoed. */
   async flows(): Promise<void> {
     const mark = this.#written;
     while (this.#back <= mark) {
@@ -71,7 +71,7 @@ export class Pump {
   }
 }
 
-/** Settles when a connection that was made after the call has brought a text back. */
+/** Resolves when a new connection has echoed a text. */
 export async function reaches(address: string): Promise<void> {
   const over = new AbortController();
   const attempt = async (): Promise<void> => {

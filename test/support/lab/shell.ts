@@ -1,4 +1,4 @@
-/** A shell on a machine of a lab, as somebody who sits there uses it: `svc` and `svcd` are those of this checkout. */
+/** A shell on a lab machine, as its user has it. `svc` and `svcd` come from this checkout. */
 import type { ChildProcessByStdio } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import type { Machine } from './namespaces.ts';
 
 const BIN = fileURLToPath(new URL('../../../bin/', import.meta.url));
 
-/** The settings of whoever runs the tests stay out: the machine has been bought today. */
+/** Keeps the settings of the user who runs the tests out. */
 function cleanEnvironment(home: string, programs: readonly string[]): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !/^(SVCD?_|XDG_|NODE_)/.test(name));
   return {
@@ -23,12 +23,12 @@ function cleanEnvironment(home: string, programs: readonly string[]): NodeJS.Pro
 export class MachineShell implements AsyncDisposable {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly home: string;
-  /** All that was shown so far. */
+  /** All output so far. */
   output = '';
 
   /**
-   * @param home an empty directory, which becomes the home of the user
-   * @param programs folders of programs beside those that every machine has
+   * @param home an empty directory, used as the home directory
+   * @param programs further folders with programs
    */
   constructor(machine: Machine, home: string, programs: readonly string[] = []) {
     this.home = home;
@@ -41,20 +41,20 @@ export class MachineShell implements AsyncDisposable {
     this.#child.stdout.setEncoding('utf8').on('data', (text: string) => {
       this.output += text;
     });
-    // However it ends: what it started in the background ends before it.
+    // Background jobs stop with the shell.
     this.#child.stdin.write("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n");
   }
 
   /**
-   * Types commands and waits until they have ended; all must succeed. What runs in the background goes on.
-   * @returns what they showed, errors too
+   * Runs commands that must all succeed, and waits for them. Background jobs continue.
+   * @returns their output, including errors
    */
   async type(commands: string): Promise<string> {
     const before = this.output.length;
     const mark = randomUUID();
-    // The commands themselves are not to read what is typed behind them.
+    // The commands must not read the following input.
     this.#child.stdin.write(`{\n${commands}\n} </dev/null; echo "${mark}"\n`);
-    // With the end of its line, which may come later.
+    // Including its line end, which may arrive later.
     while (!this.output.includes(`${mark}\n`)) {
       const ended = this.#child.exitCode !== null || this.#child.signalCode !== null;
       if (ended) throw new Error(`a command failed:\n${commands}\n${this.output.slice(before)}`);
@@ -62,24 +62,24 @@ export class MachineShell implements AsyncDisposable {
     }
     const end = this.output.indexOf(mark);
     const text = this.output.slice(before, end);
-    // What runs in the background may have shown something behind the mark already.
+    // Background jobs may have printed something after the mark.
     this.output = this.output.slice(0, end) + this.output.slice(end + mark.length).replace(/^\n/, '');
     return text;
   }
 
-  /** Waits until something more is shown, or nothing more will be. */
+  /** Waits for more output, or for the end. */
   async #shown(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const done = (): void => resolve();
     this.#child.stdout.once('data', done);
-    // Its output may stay open behind it, with what runs in the background.
+    // Background jobs may keep its output open.
     this.#child.once('exit', done);
     await promise;
     this.#child.stdout.off('data', done);
     this.#child.off('exit', done);
   }
 
-  /** Ends it with all that it started. */
+  /** Stops the shell and its jobs. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, 'exit');

@@ -1,26 +1,28 @@
 /**
- * The middle of a lab's Internet where packets take their time: a switch for Ethernet whose cables are TAP devices. It
- * holds each frame for as long as the port that it came in by says, and loses some. Nothing but Node is needed: the
- * kernel's functions are called by `node:ffi`, in this process of its own. Orders come as lines of JSON.
+ * The center of a lab's Internet with delays: an Ethernet switch whose cables are TAP devices. It delays each frame by
+ * the time of its incoming port, and drops some. It only needs Node: `node:ffi` calls the kernel's functions in this
+ * separate process. Commands arrive as JSON lines.
  */
 
 import { dlopen } from 'node:ffi';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import type { PortUse, SwitchAnswer, SwitchOrder } from './slow-switch.ts';
 
-/** Values of Linux: `TUNSETIFF` with `IFF_TAP | IFF_NO_PI`, `CLONE_NEWNET`, `O_RDWR | O_NONBLOCK`, `POLLIN`. */
+/** Linux constants: `TUNSETIFF` with `IFF_TAP | IFF_NO_PI`, `CLONE_NEWNET`, `O_RDWR | O_NONBLOCK`, `POLLIN`. */
 const TUNSETIFF = 0x400454ca;
 const TAP_WITHOUT_INFO = 0x1002;
 const CLONE_NEWNET = 0x4000_0000;
 const READ_WRITE_AT_ONCE = 0o4002;
 const POLLIN = 1;
-/** The name of an interface, and the whole of what `TUNSETIFF` takes, bytes. */
+/** Size of an interface name, and of the argument of `TUNSETIFF`, bytes. */
 const NAME_BYTES = 16;
 const REQUEST_BYTES = 40;
-/** Room for a frame, and frames that may be under way from one port: 40 ms of 200 MB/s. More are lost. */
+/**
+ * Size of a frame buffer, and largest number of delayed frames per port: 40 ms at 200 MB/s. Further frames are dropped.
+ */
 const FRAME_BYTES = 1600;
 const QUEUED_FRAMES = 8192;
-/** Frames that are taken from a port before the others have their turn. */
+/** Number of frames read from a port before the next port. */
 const BURST = 64;
 const POLLFD_BYTES = 8;
 const TIMESPEC_BYTES = 16;
@@ -34,7 +36,7 @@ const { functions: kernel } = dlopen(null, {
   write: { arguments: ['i32', 'buffer', 'u32'], return: 'i32' },
 });
 
-/** One end of a cable, and what has come in there and waits for its time. */
+/** One end of a cable, with its delayed frames. */
 class Port {
   readonly fd: number;
   delayMs = 0;
@@ -51,7 +53,7 @@ class Port {
     this.fd = fd;
   }
 
-  /** When its first frame goes on. */
+  /** Time of its first frame. */
   get dueAt(): number {
     return this.#head === this.#tail ? Number.POSITIVE_INFINITY : (this.#due[this.#head % QUEUED_FRAMES] ?? 0);
   }
@@ -85,7 +87,7 @@ class Port {
 }
 
 const ports: Port[] = [];
-/** Behind which port an Ethernet address is. */
+/** The port of each Ethernet address. */
 const places = new Map<number, Port>();
 
 function pass(from: Port, frame: Buffer, length: number): void {
@@ -95,7 +97,7 @@ function pass(from: Port, frame: Buffer, length: number): void {
   for (const port of to === undefined ? ports : [to]) if (port !== from) kernel.write(port.fd, frame, length);
 }
 
-/** Makes a TAP device in the network namespace of a process, and moves this process there. */
+/** Creates a TAP device in the network namespace of a process, and moves this process there. */
 function plug(pid: number, name: string): Port {
   const namespace = openSync(`/proc/${pid}/ns/net`, 'r');
   if (kernel.setns(namespace, CLONE_NEWNET) !== 0) throw new Error('setns failed');
@@ -128,7 +130,7 @@ function answer(line: string): SwitchAnswer {
 }
 
 let orders = '';
-/** False where nobody gives orders any more. */
+/** False after the end of the command channel. */
 function listen(): boolean {
   const input = Buffer.alloc(4096);
   const length = readSync(0, input);
@@ -139,7 +141,7 @@ function listen(): boolean {
   return true;
 }
 
-/** What `ppoll` looks at, the orders first; made anew when a port comes. */
+/** File descriptors for `ppoll`, commands first. Rebuilt for each new port. */
 let polled = Buffer.alloc(0);
 const limit = Buffer.alloc(TIMESPEC_BYTES);
 
@@ -152,7 +154,7 @@ function look(): void {
   });
 }
 
-/** Waits for orders, for frames, or until the first frame is due. */
+/** Waits for commands, for frames, or until the first frame is due. */
 function wait(): void {
   let dueAt = Number.POSITIVE_INFINITY;
   for (const port of ports) dueAt = Math.min(dueAt, port.dueAt);

@@ -1,4 +1,6 @@
-/** A switch of a lab that delays and loses packets, as a test sees it. Needs `/dev/net/tun` and a Node with `node:ffi`. */
+/**
+ * A lab switch that delays and drops packets, controlled by a test. Needs `/dev/net/tun` and a Node with `node:ffi`.
+ */
 import { once } from 'node:events';
 import { createInterface, type Interface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -6,15 +8,15 @@ import type { Machine } from './namespaces.ts';
 
 const PROCESS = fileURLToPath(new URL('slow-switch-process.ts', import.meta.url));
 
-/** What happens to packets that come in by one port. */
+/** The treatment of packets of one port. */
 export interface Slowness {
-  /** From this port to any other, milliseconds: a round trip takes that of both ends. */
+  /** One-way delay from this port, milliseconds. A round trip adds the delays of both ports. */
   readonly delayMs: number;
-  /** The part of the packets that is lost, 0 to 1. */
+  /** Share of dropped packets, 0 to 1. */
   readonly loss: number;
 }
 
-/** What has come in by a port. */
+/** Packets received from a port. */
 export interface PortUse {
   packets: number;
   bytes: number;
@@ -36,11 +38,11 @@ export class SlowSwitch {
   readonly #order: (line: string) => void;
   readonly #answers: Interface;
   readonly #slowness: Slowness;
-  /** By the process of a machine. */
+  /** Ports by the process of their machine. */
   readonly #ports = new Map<number, number>();
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param place a machine whose world has all machines that will be connected */
+  /** @param place a machine in the same world as all machines to connect */
   constructor(place: Machine, slowness: Slowness) {
     const child = place.converse(process.execPath, ['--disable-warning=ExperimentalWarning', PROCESS]);
     this.#order = (line) => void child.stdin.write(line);
@@ -48,19 +50,19 @@ export class SlowSwitch {
     this.#slowness = slowness;
   }
 
-  /** Gives a machine an interface that leads here. */
+  /** Gives a machine an interface that is connected to the switch. */
   async plug(machine: Machine, name: string): Promise<void> {
     const { port = 0 } = await this.#ask({ do: 'plug', pid: machine.pid, interface: name });
     this.#ports.set(machine.pid, port);
     await this.slow(machine, this.#slowness);
   }
 
-  /** Changes what happens to packets of a machine. */
+  /** Changes the treatment of a machine's packets. */
   async slow(machine: Machine, { delayMs, loss }: Slowness): Promise<void> {
     await this.#ask({ do: 'set', port: this.#portOf(machine), delayMs, loss });
   }
 
-  /** What a machine has sent. */
+  /** Packets that a machine has sent. */
   async use(machine: Machine): Promise<PortUse> {
     const { use = { packets: 0, bytes: 0, lost: 0 } } = await this.#ask({ do: 'use', port: this.#portOf(machine) });
     return use;
@@ -72,7 +74,7 @@ export class SlowSwitch {
     return port;
   }
 
-  /** One order after the other: answers name none. */
+  /** One command at a time, because responses do not name their command. */
   async #ask(order: SwitchOrder): Promise<SwitchAnswer> {
     const answered = this.#last.then(async (): Promise<SwitchAnswer> => {
       this.#order(`${JSON.stringify(order)}\n`);
