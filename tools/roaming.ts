@@ -6,7 +6,7 @@
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { SLEPT_MS } from '../src/foundation/stall.ts';
+import { SLEEP_MS } from '../src/foundation/stall.ts';
 import { LabDaemon } from '../test/support/lab/daemons.ts';
 import { Internet } from '../test/support/lab/internet.ts';
 import type { NatKind } from '../test/support/lab/nat.ts';
@@ -120,7 +120,7 @@ const CHANGES: Readonly<Record<string, { readonly what: string; readonly times: 
     times: tries,
     change: ({ internet }) => internet.readdress('home'),
   },
-  sleep: { what: 'both sleep', times: tries, change: (world) => bothSleep(world, SLEPT_MS + 500) },
+  sleep: { what: 'both sleep', times: tries, change: (world) => bothSleep(world, SLEEP_MS + 500) },
   'long-sleep': {
     what: `both sleep for ${values.sleep} minutes`,
     times: 1,

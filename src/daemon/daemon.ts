@@ -5,8 +5,8 @@
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { formatAddress } from '../foundation/address.ts';
 import type { SharedMcp } from '../foundation/data-dir/daemon-info.ts';
-import { giveBackMemory } from '../foundation/give-back.ts';
-import { SpareMemory, takenByProcess } from '../foundation/spare-memory.ts';
+import { MemoryReleaser, processUsage } from '../foundation/memory-releaser.ts';
+import { releaseMemory } from '../foundation/release-memory.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { ToolTable } from '../operations/tool-call.ts';
 import { Api, ApiReference } from './api.ts';
@@ -77,7 +77,7 @@ export class Daemon {
       api.attach(rest);
       if (servesApi)
         life.add('api', new Api({ streams: [capabilities.eventStreams, capabilities.nodeEventStreams], rest }));
-      life.add('acting', new SpareMemory({ ...foundation, taken: takenByProcess, giveBack: giveBackMemory }));
+      life.add('acting', new MemoryReleaser({ ...foundation, usage: processUsage, release: releaseMemory }));
       await life.begin();
 
       const { dataDir, log, node } = foundation;

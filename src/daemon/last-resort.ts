@@ -1,5 +1,5 @@
 /** What becomes of an error that nobody waited for: a timer's, or that of work in the background. */
-import { ownDetached } from '../foundation/detached.ts';
+import { onDetachedError } from '../foundation/detached.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 import { safeText } from '../surfaces/cli/text.ts';
@@ -11,7 +11,7 @@ import { safeText } from '../surfaces/cli/text.ts';
  * ends with code 1, as without us.
  */
 export function surviveKnownFailures(process: NodeJS.Process, log: Pick<Log, 'error'>): void {
-  ownDetached((error) => log.error({ error }, 'work in the background failed'));
+  onDetachedError((error) => log.error({ error }, 'work in the background failed'));
   process.on('uncaughtException', (error: unknown) => {
     if (error instanceof SvcError) return log.error({ error }, 'work in the background failed');
     const text = error instanceof Error ? (error.stack ?? error.message) : 'unknown failure';

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { diskTrouble } from './disk-trouble.ts';
+import { describeDiskError } from './disk-errors.ts';
 import { SvcError } from './errors.ts';
 import { PRIVATE_FILE_MODE } from './file-modes.ts';
 
@@ -25,7 +25,10 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
     syncDirectory(dirname(path));
   } catch (error) {
     removeQuietly(temporary);
-    throw new SvcError('not_writable', { message: `${path} cannot be written${diskTrouble(error)}`, cause: error });
+    throw new SvcError('not_writable', {
+      message: `${path} cannot be written${describeDiskError(error)}`,
+      cause: error,
+    });
   }
 }
 
@@ -45,7 +48,10 @@ export function writeFileInPlace(path: string, content: string | Uint8Array): vo
       closeSync(file);
     }
   } catch (error) {
-    throw new SvcError('not_writable', { message: `${path} cannot be written${diskTrouble(error)}`, cause: error });
+    throw new SvcError('not_writable', {
+      message: `${path} cannot be written${describeDiskError(error)}`,
+      cause: error,
+    });
   }
 }
 

@@ -8,13 +8,13 @@ import { freeMemory } from './bytes.ts';
 const SHORT_BYTES: number = 128 * 1024;
 
 /** Room for so many bytes in memory of its own, all of which goes back to the system when it is transferred. */
-export function ownMemory(length: number): Buffer<ArrayBuffer> {
+export function allocateTransferable(length: number): Buffer<ArrayBuffer> {
   return Buffer.from(new ArrayBuffer(length, { maxByteLength: length }));
 }
 
 /** A long text as UTF-8 in such memory. */
-export function longText(text: string): Buffer<ArrayBuffer> {
-  const bytes = ownMemory(Buffer.byteLength(text));
+export function encodeLongText(text: string): Buffer<ArrayBuffer> {
+  const bytes = allocateTransferable(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
 }

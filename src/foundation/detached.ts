@@ -4,24 +4,24 @@
  * before a promise that stands by itself, `npm run check:architecture` refuses it where a function gives one.
  */
 
-type Owner = (error: unknown) => void;
+type ErrorHandler = (error: unknown) => void;
 
 /** Nobody: what fails ends the process, as it should in tests. */
-const NOBODY: Owner = (error) => {
+const RETHROW: ErrorHandler = (error) => {
   throw error;
 };
 
-let owner: Owner = NOBODY;
+let handler: ErrorHandler = RETHROW;
 
 /** Says who hears of failures from now on, until the returned function is called. */
-export function ownDetached(next: Owner): () => void {
-  owner = next;
+export function onDetachedError(next: ErrorHandler): () => void {
+  handler = next;
   return () => {
-    if (owner === next) owner = NOBODY;
+    if (handler === next) handler = RETHROW;
   };
 }
 
 /** Lets a promise go on by itself, where there is one. */
 export function detach(promise: Promise<unknown> | undefined): void {
-  promise?.catch((error: unknown) => owner(error));
+  promise?.catch((error: unknown) => handler(error));
 }

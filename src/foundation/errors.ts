@@ -5,7 +5,7 @@
 import { MAX_SERVICE_NAME_CHARS } from './records/types.ts';
 
 /** Starts a second daemon next to a running one, on free ports. */
-export const SECOND_DAEMON = 'svcd --data-dir ./second --listen :0 --api-addr 127.0.0.1:0';
+export const SECOND_DAEMON_COMMAND = 'svcd --data-dir ./second --listen :0 --api-addr 127.0.0.1:0';
 
 /** Exit codes of `svc` and `svcd`. */
 export const EXIT = { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 } as const;
@@ -93,11 +93,7 @@ export const ERRORS = {
     1,
     'The remote agent is reachable, but its service does not answer. Its owner must start it.',
   ),
-  bad_response: entry(
-    502,
-    1,
-    'The service of the remote agent sent an invalid HTTP response. Its owner must fix it.',
-  ),
+  bad_response: entry(502, 1, 'The service of the remote agent sent an invalid HTTP response. Its owner must fix it.'),
   loop_detected: entry(
     508,
     1,
@@ -175,11 +171,11 @@ interface SvcErrorOptions {
   /** Another status of this code, from `otherStatuses`. */
   readonly status?: number;
   /** The kind of thing that was not found. Surfaces tell where to list them. */
-  readonly thing?: Thing;
+  readonly thing?: ResourceKind;
 }
 
 /** Kinds of things that can be missing. */
-export type Thing =
+export type ResourceKind =
   | 'agent'
   | 'tunnel'
   | 'origin'
@@ -197,7 +193,7 @@ export class SvcError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails | undefined;
   /** The kind of thing that was not found, if known. */
-  readonly thing: Thing | undefined;
+  readonly thing: ResourceKind | undefined;
   /** HTTP status of this error. */
   readonly status: number;
 

@@ -29,7 +29,7 @@ function isTooDeep(text: string): boolean {
 const BEFORE_VALUES = new Set([0x2c, ...OPENERS]);
 
 /** True for a JSON text with more values than so many, of whatever depth. */
-export function holdsMoreValues(text: string, max: number): boolean {
+export function hasMoreValues(text: string, max: number): boolean {
   let values = 0;
   let inString = false;
   for (let i = 0; i < text.length; i++) {

@@ -9,7 +9,7 @@ export class Listeners<T extends readonly unknown[]> {
   }
 
   /** Tells all of them; what one throws is the teller's, and those after it hear nothing. */
-  tell(...news: T): void {
+  notify(...news: T): void {
     for (const listener of this.#all) listener(...news);
   }
 }

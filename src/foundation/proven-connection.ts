@@ -22,7 +22,7 @@ class UnprovenServer extends Error {
   readonly code = UNPROVEN;
 }
 
-export interface ProofWanted {
+export interface ProofRequirement {
   /** Header that carries the challenge. */
   readonly challengeHeader: string;
   /** Header that carries the proof. */
@@ -35,7 +35,7 @@ export interface ProofWanted {
 type Done = (error: Error | null, socket?: Socket) => void;
 
 /** True if the head of an answer, and nothing else, came in time and holds the proof. */
-function holds(answer: string, proofHeader: string, accepted: readonly string[]): boolean {
+function isProof(answer: string, proofHeader: string, accepted: readonly string[]): boolean {
   if (!answer.startsWith('HTTP/1.1 204 ') || answer.indexOf(HEAD_END) + HEAD_END.length !== answer.length) return false;
   const [, proof = ''] = new RegExp(`\r\n${proofHeader}: (v1=[0-9a-f]{64})\r\n`, 'i').exec(answer) ?? [];
   const given = Buffer.from(proof);
@@ -43,7 +43,7 @@ function holds(answer: string, proofHeader: string, accepted: readonly string[])
 }
 
 /** Has the server at the other end of a socket that is being connected prove itself; `done` is called once. */
-export function askForProof(socket: Socket, wanted: ProofWanted, done: Done): void {
+export function requireProof(socket: Socket, wanted: ProofRequirement, done: Done): void {
   const { challengeHeader, proofHeader, accepted, clock } = wanted;
   const challenge = randomBytes(CHALLENGE_BYTES).toString('hex');
   let answer = '';
@@ -64,7 +64,7 @@ export function askForProof(socket: Socket, wanted: ProofWanted, done: Done): vo
     answer += chunk.toString('latin1');
     if (answer.length > MAX_PROOF_ANSWER_BYTES) return end(new UnprovenServer('its response is too long'));
     if (!answer.includes(HEAD_END)) return;
-    const isProven = holds(answer, proofHeader, accepted(challenge, socket));
+    const isProven = isProof(answer, proofHeader, accepted(challenge, socket));
     end(isProven ? null : new UnprovenServer('the proof is wrong'));
   };
   const timer = clock.after(PROOF_TIMEOUT_MS, () => end(new UnprovenServer('it does not answer')));

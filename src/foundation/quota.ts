@@ -65,7 +65,7 @@ const MAX_REMEMBERED_SOURCES = 1024;
 /** Network of every source whose address is unknown: such names are free. */
 const UNKNOWN = 'unknown';
 /** Source and network of the nodes on this machine. They have no limit there, since all its programs are one person's. */
-export const HERE = 'here';
+export const THIS_MACHINE = 'here';
 
 /** Where strangers are counted. */
 export interface SourceGroup {
@@ -81,7 +81,7 @@ export function sourceGroupOf(source: string): SourceGroup {
   if (known !== undefined) return known;
   const place =
     ipScope(source) === IP_SCOPE.loopback
-      ? { source: HERE, network: HERE }
+      ? { source: THIS_MACHINE, network: THIS_MACHINE }
       : { source: subscriberOf(source), network: networkOf(source) ?? UNKNOWN };
   sourceGroups.set(source, place);
   return place;
@@ -165,18 +165,18 @@ export class Quota {
   }
 
   /** Units that are taken. */
-  get taken(): number {
+  get used(): number {
     return this.#total;
   }
 
   /** Units that a node has taken. */
-  takenBy(node: string): number {
+  usedBy(node: string): number {
     return this.#nodes.children.get(node)?.amount ?? 0;
   }
 
   /** The level that leaves no room for a holder, before anything is evicted; null if there is room. */
-  lacking(holder: QuotaHolder, amount = 1): QuotaLevel | null {
-    return this.#lacking(holder, positionOf(holder), amount);
+  fullLevel(holder: QuotaHolder, amount = 1): QuotaLevel | null {
+    return this.#fullLevel(holder, positionOf(holder), amount);
   }
 
   /** Takes units, after evicting what has to make room; null if there is no room. */
@@ -252,7 +252,7 @@ export class Quota {
     this.#leafOf(share)?.shares.add(share);
   }
 
-  #lacking(holder: QuotaHolder, position: Position | null, amount: number): QuotaLevel | null {
+  #fullLevel(holder: QuotaHolder, position: Position | null, amount: number): QuotaLevel | null {
     const { perKey, perNode, perSource, perNetwork, total, reserved = 0 } = this.#limits();
     const fits = (group: Group | undefined, limit: number | undefined): boolean =>
       limit === undefined || (group?.amount ?? 0) + amount <= limit;
@@ -260,7 +260,7 @@ export class Quota {
     if (!fits(this.#nodes.children.get(holder.node), perNode)) return 'node';
     if (position !== null) {
       const network = this.#strangers.children.get(position[0]);
-      if (position[0] !== HERE || this.#countLoopback) {
+      if (position[0] !== THIS_MACHINE || this.#countLoopback) {
         if (!fits(network?.children.get(position[1]), perSource)) return 'source';
         if (!fits(network, perNetwork)) return 'network';
       }
@@ -271,7 +271,7 @@ export class Quota {
 
   #makeRoom(share: Share, amount: number): boolean {
     for (;;) {
-      const level = this.#lacking(share.holder, share.position, amount);
+      const level = this.#fullLevel(share.holder, share.position, amount);
       if (level === null) return true;
       const victim = this.#victim(level, share, amount);
       if (victim === null) return false;

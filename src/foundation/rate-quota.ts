@@ -1,6 +1,6 @@
 /** A rate that strangers share by key, source and network, as `Quota` does for what is held. */
 import type { Clock } from './clock.ts';
-import { HERE, type QuotaHolder, sourceGroupOf } from './quota.ts';
+import { type QuotaHolder, sourceGroupOf, THIS_MACHINE } from './quota.ts';
 import { RateLimiter } from './rate-limit.ts';
 
 /** Tokens a second, and at once. */
@@ -71,7 +71,7 @@ export class RateQuota {
     const levels: Level[] = [[this.#keys, key ?? node]];
     if (named || source === null) return levels;
     const group = sourceGroupOf(source);
-    const isHere = group.network === HERE;
+    const isHere = group.network === THIS_MACHINE;
     if (this.#sources !== null && !isHere) levels.push([this.#sources, group.source]);
     if (this.#networks !== null && !isHere) levels.push([this.#networks, group.network]);
     if (this.#strangers !== null) levels.push([this.#strangers, ALL]);

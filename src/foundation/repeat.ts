@@ -2,7 +2,7 @@
 import type { Clock, Timer } from './clock.ts';
 
 /** The wait of a task that has nothing to do until it is hurried. */
-export const UNTIL_HURRIED: number = Number.POSITIVE_INFINITY;
+export const UNTIL_REQUESTED: number = Number.POSITIVE_INFINITY;
 
 export interface RepeatOptions {
   /** Milliseconds from the end of a run to the next one, where the run did not say or has failed. */
@@ -17,7 +17,7 @@ export interface RepeatOptions {
 type Task = () => number | void | Promise<number | void>;
 
 /** A repetition that has begun. */
-export interface Repeating {
+export interface RepeatingTask {
   readonly isRunning: boolean;
   /**
    * Runs the task in `ms` milliseconds at the latest, 0 where left out; where it runs just now, once more
@@ -32,13 +32,13 @@ export interface Repeating {
   idle(): Promise<void>;
 }
 
-class Repetition implements Repeating {
+class Repetition implements RepeatingTask {
   readonly #clock: Clock;
   readonly #options: RepeatOptions;
   readonly #task: Task;
   #timer: Timer | null = null;
   /** When the next run is to begin, in the clock's time. */
-  #dueAt = UNTIL_HURRIED;
+  #dueAt = UNTIL_REQUESTED;
   /** The timer has no time left to wait: to start it anew would only put it off. */
   #isDueNow = false;
   #isRunning = false;
@@ -84,12 +84,12 @@ class Repetition implements Repeating {
     this.#timer?.cancel();
     this.#dueAt = this.#clock.now() + Math.max(0, ms);
     this.#isDueNow = ms <= 0;
-    this.#timer = ms === UNTIL_HURRIED ? null : this.#clock.after(Math.max(0, ms), () => this.#run());
+    this.#timer = ms === UNTIL_REQUESTED ? null : this.#clock.after(Math.max(0, ms), () => this.#run());
   }
 
   #run(): void {
     this.#timer = null;
-    this.#dueAt = UNTIL_HURRIED;
+    this.#dueAt = UNTIL_REQUESTED;
     this.#isRunning = true;
     try {
       const outcome = this.#task();
@@ -121,6 +121,6 @@ class Repetition implements Repeating {
 }
 
 /** Begins to repeat a task. A run that has not ended is never joined by another one. */
-export function every(clock: Clock, options: RepeatOptions, task: Task): Repeating {
+export function every(clock: Clock, options: RepeatOptions, task: Task): RepeatingTask {
   return new Repetition(clock, options, task);
 }

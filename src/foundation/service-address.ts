@@ -91,9 +91,9 @@ export interface OwnApi {
  * Refuses a local address of the agent itself: each call would come back to it.
  * @throws SvcError `bad_service_address`
  */
-export function refuseOwnLocalAddress(service: ServiceAddress, aid: Aid, own: OwnApi): void {
+export function rejectOwnLocalAddress(service: ServiceAddress, aid: Aid, own: OwnApi): void {
   const ports = new Set(own.localPorts?.(aid));
-  if (placesOf(service).some(({ host, port }) => ports.has(port) && mayBeThisMachine(host)))
+  if (addressesOf(service).some(({ host, port }) => ports.has(port) && mayBeThisMachine(host)))
     throw refused('this is a local address of the agent itself, so every call would loop');
 }
 
@@ -102,12 +102,12 @@ export function refuseOwnLocalAddress(service: ServiceAddress, aid: Aid, own: Ow
  * Every spelling counts: `localhost`, `127.0.0.0/8`, mapped addresses, names that resolve to this machine.
  * @throws SvcError `bad_service_address`
  */
-export async function refuseOwnApi(service: ServiceAddress, own: OwnApi): Promise<void> {
-  for (const place of placesOf(service)) await refuseApiAt(place, own);
+export async function rejectOwnApi(service: ServiceAddress, own: OwnApi): Promise<void> {
+  for (const place of addressesOf(service)) await refuseApiAt(place, own);
 }
 
 /** Every address that a bound service has: one, or that of its calls and that of its tunnels. */
-export function placesOf(service: ServiceAddress): readonly Address[] {
+export function addressesOf(service: ServiceAddress): readonly Address[] {
   const { host, port, tunnels } = service;
   const isApart = tunnels !== null && (tunnels.host !== host || tunnels.port !== port);
   return isApart ? [service, tunnels] : [service];

@@ -10,7 +10,7 @@ import { type Deadline, deadline } from './deadline.ts';
 /** A timer that is so late was held up by this process or its machine: milliseconds. */
 export const STALL_MS = 500;
 /** One that is so late was held up by a machine that slept, and may be elsewhere now: milliseconds. */
-export const SLEPT_MS = 5_000;
+export const SLEEP_MS = 5_000;
 /** After a stall there is at least so long, or the whole wait where that is shorter, to read what came: milliseconds. */
 const HEARING_MS = 1000;
 /** A wait is cut into so many parts, to see in which of them we stalled … */
@@ -74,12 +74,12 @@ export class SilenceWatch {
 }
 
 /** As `deadline`, in waking time: a time limit after which somebody else counts as gone. */
-export function patience(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
-  return deadline(wakingClock(clock), ms, outer);
+export function awakeTimeout(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
+  return deadline(awakeClock(clock), ms, outer);
 }
 
 /** A clock whose timers count waking time only. */
-export function wakingClock(clock: Clock): Clock {
+export function awakeClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),
     after(ms, task) {

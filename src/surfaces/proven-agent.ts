@@ -21,7 +21,7 @@ import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
 import { detach } from '../foundation/detached.ts';
 import { codeOf, SvcError } from '../foundation/errors.ts';
 import { canonicalIp } from '../foundation/ip.ts';
-import { askForProof, UNPROVEN, UNPROVEN_REASON } from '../foundation/proven-connection.ts';
+import { requireProof, UNPROVEN, UNPROVEN_REASON } from '../foundation/proven-connection.ts';
 
 /** Idle timeout, milliseconds. The daemon closes idle connections after 30 s. */
 const IDLE_MS = 20_000;
@@ -104,7 +104,7 @@ export function provenAgent(baseUrl: string, secrets: DaemonSecrets): Agent | un
       proofKey === null ? [] : acceptedProofs(proofKey.key, challenge, remoteAddress, portOf(url));
     const challengeHeader = proofKey?.challengeHeader ?? DAEMON_CHALLENGE_HEADER;
     const wanted = { challengeHeader, proofHeader: DAEMON_PROOF_HEADER, accepted, clock: systemClock };
-    askForProof(made, wanted, (error, socket) => {
+    requireProof(made, wanted, (error, socket) => {
       if (error === null || codeOf(error) !== UNPROVEN) return done(error, socket);
       done(unproven(url, proofKey === null ? SHORT_TOKEN : error.message));
     });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { CollectedBytes, longText } from '../../src/foundation/collected-bytes.ts';
+import { CollectedBytes, encodeLongText } from '../../src/foundation/collected-bytes.ts';
 
 const MAX_BYTES = 1024 * 1024;
 
@@ -40,7 +40,7 @@ test('long ones are freed at once: their chunks when they are taken, and all of 
 
 test('a long text is its UTF-8, and is gone when it is transferred', () => {
   const text = 'straße 🙂 '.repeat(50_000);
-  const bytes = longText(text);
+  const bytes = encodeLongText(text);
   assert.ok(bytes.equals(Buffer.from(text)));
   bytes.buffer.transfer(0);
   assert.equal(bytes.length, 0);

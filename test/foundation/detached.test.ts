@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { detach, ownDetached } from '../../src/foundation/detached.ts';
+import { detach, onDetachedError } from '../../src/foundation/detached.ts';
 
 test('what fails by itself is told to its owner, whoever that is at the time', async () => {
   const heard: unknown[] = [];
-  const leave = ownDetached((error) => heard.push(error));
+  const leave = onDetachedError((error) => heard.push(error));
   const late = Promise.withResolvers<void>();
   detach(Promise.resolve(1));
   detach(undefined);
   detach(Promise.reject(new Error('at once')));
   detach(late.promise);
   await Promise.resolve();
-  const leaveSecond = ownDetached((error) => heard.push(['second', error]));
+  const leaveSecond = onDetachedError((error) => heard.push(['second', error]));
   leave();
   late.reject('late');
   await new Promise((resolve) => setImmediate(resolve));

@@ -9,9 +9,9 @@ test('listeners are told in order, each once, until they have enough', () => {
   const forget = listeners.add(first);
   listeners.add(first);
   listeners.add((name) => void heard.push(`second ${name}`));
-  listeners.tell('a', 1);
+  listeners.notify('a', 1);
   forget();
-  listeners.tell('b', 2);
+  listeners.notify('b', 2);
   assert.deepEqual(heard, ['first a 1', 'second a', 'second b']);
 });
 
@@ -20,5 +20,5 @@ test('what a listener throws is heard by who tells', () => {
   listeners.add(() => {
     throw new Error('no');
   });
-  assert.throws(() => listeners.tell(), /no/);
+  assert.throws(() => listeners.notify(), /no/);
 });

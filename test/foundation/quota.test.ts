@@ -22,7 +22,7 @@ function recorder(quota: Quota): {
 test('each level has its limit, and the one that is full is named', () => {
   const quota = new Quota({ perKey: 1, perNode: 2, perSource: 3, perNetwork: 4, total: 5 });
   const take = (holder: QuotaHolder): string | null => {
-    const lacking = quota.lacking(holder);
+    const lacking = quota.fullLevel(holder);
     assert.equal(quota.take(holder) === null, lacking !== null);
     return lacking;
   };
@@ -36,30 +36,30 @@ test('each level has its limit, and the one that is full is named', () => {
   assert.equal(take(stranger('n4', '198.51.100.3', 'k5')), 'network');
   assert.equal(take(stranger('n4', '198.51.101.3', 'k5')), null);
   assert.equal(take(stranger('n5', '192.0.2.1', 'k6')), 'total');
-  assert.equal(quota.taken, 5);
-  assert.equal(quota.takenBy('n1'), 2);
+  assert.equal(quota.used, 5);
+  assert.equal(quota.usedBy('n1'), 2);
 });
 
 test('an IPv6 /64 is one source and a /48 one network', () => {
   const quota = new Quota({ perSource: 1, perNetwork: 2, total: 10 });
   assert.notEqual(quota.take(stranger('n1', '2001:db8:1:1::1')), null);
-  assert.equal(quota.lacking(stranger('n2', '2001:db8:1:1:ffff::2')), 'source');
+  assert.equal(quota.fullLevel(stranger('n2', '2001:db8:1:1:ffff::2')), 'source');
   assert.notEqual(quota.take(stranger('n2', '2001:db8:1:2::1')), null);
-  assert.equal(quota.lacking(stranger('n3', '2001:db8:1:3::1')), 'network');
-  assert.equal(quota.lacking(stranger('n3', '2001:db8:2:3::1')), null);
+  assert.equal(quota.fullLevel(stranger('n3', '2001:db8:1:3::1')), 'network');
+  assert.equal(quota.fullLevel(stranger('n3', '2001:db8:2:3::1')), null);
 });
 
 test('sources without a known address share one network', () => {
   const quota = new Quota({ perSource: 1, perNetwork: 2, total: 10 });
   assert.notEqual(quota.take(stranger('n1', 'node 01')), null);
   assert.notEqual(quota.take(stranger('n2', 'node 02')), null);
-  assert.equal(quota.lacking(stranger('n3', 'node 03')), 'network');
+  assert.equal(quota.fullLevel(stranger('n3', 'node 03')), 'network');
 });
 
 test('nodes on this machine have no limit by source, and programs on it are no strangers', () => {
   const quota = new Quota({ perSource: 1, perNetwork: 1, total: 4, reserved: 1 });
   for (const node of ['n1', 'n2', 'n3']) assert.notEqual(quota.take(stranger(node, '127.0.0.1')), null);
-  assert.equal(quota.lacking(stranger('n4', '127.0.0.1')), 'total');
+  assert.equal(quota.fullLevel(stranger('n4', '127.0.0.1')), 'total');
   assert.notEqual(quota.take({ node: 'here', source: null, named: true }), null);
 });
 
@@ -77,7 +77,7 @@ test('a named holder is not held to the limits of its source, which strangers ha
   const quota = new Quota({ perSource: 1, perNetwork: 1, total: 9 });
   assert.notEqual(quota.take(stranger('n1', '203.0.113.9')), null);
   assert.notEqual(quota.take(friend('f', '203.0.113.9')), null);
-  assert.equal(quota.lacking(stranger('n2', '203.0.113.9')), 'source');
+  assert.equal(quota.fullLevel(stranger('n2', '203.0.113.9')), 'source');
 });
 
 test('a named holder evicts the stranger that holds most, and there the share that was idle longest', () => {
@@ -93,7 +93,7 @@ test('a named holder evicts the stranger that holds most, and there the share th
   assert.notEqual(take('friend', friend('f')), null);
   assert.equal(evicted.length, 2);
   assert.notEqual(evicted[1], 'small');
-  assert.equal(quota.taken, 4);
+  assert.equal(quota.used, 4);
 });
 
 test('a stranger evicts only one that holds more than it would, at the level that is full', () => {
@@ -151,8 +151,8 @@ test('shares grow and shrink in units, and release once', () => {
   a.release();
   assert.equal(a.grow(1), false);
   a.shrink(3);
-  assert.equal(quota.taken, 0);
-  assert.equal(quota.takenBy('a'), 0);
+  assert.equal(quota.used, 0);
+  assert.equal(quota.usedBy('a'), 0);
 });
 
 test('several shares make room for one that takes many units', () => {
@@ -211,23 +211,23 @@ test('whatever holders do, no level is exceeded, sums agree, and small strangers
           live.delete(some);
         }
         assert.equal(
-          quota.taken,
+          quota.used,
           sum(() => true),
         );
-        assert.ok(quota.taken <= limits.total);
+        assert.ok(quota.used <= limits.total);
         assert.ok(sum(({ named }) => !named) <= limits.total - limits.reserved);
         for (const node of ['n1', 'n2', 'n3', 'n4', 'n5']) {
           assert.equal(
-            quota.takenBy(node),
+            quota.usedBy(node),
             sum((one) => one.node === node),
           );
-          assert.ok(quota.takenBy(node) <= limits.perNode);
+          assert.ok(quota.usedBy(node) <= limits.perNode);
         }
         assert.ok(sum(({ named, source }) => !named && source === '192.0.2.1') <= limits.perSource);
         assert.ok(sum(({ named, source }) => !named && source?.startsWith('192.0.2.') === true) <= limits.perNetwork);
       }
       for (const share of live.keys()) share.release();
-      assert.equal(quota.taken, 0);
+      assert.equal(quota.used, 0);
     }),
   );
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
-import { every, type RepeatOptions, UNTIL_HURRIED } from '../../src/foundation/repeat.ts';
+import { every, type RepeatOptions, UNTIL_REQUESTED } from '../../src/foundation/repeat.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 const SILENT = { onError: (error: unknown): void => assert.fail(String(error)) };
@@ -47,7 +47,7 @@ test('a run says when the next one is; where it does not, the period holds', () 
 });
 
 test('a task that waits to be hurried has no timer meanwhile', () => {
-  const { clock, runs, repeating } = noting({ periodMs: UNTIL_HURRIED });
+  const { clock, runs, repeating } = noting({ periodMs: UNTIL_REQUESTED });
   clock.advance(1e12);
   assert.equal(clock.timers, 0);
   repeating.soon(70);

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../src/foundation/errors.ts';
 import {
+  addressesOf,
   type OwnApi,
   parseServiceAddress,
-  placesOf,
-  refuseOwnApi,
-  refuseOwnLocalAddress,
+  rejectOwnApi,
+  rejectOwnLocalAddress,
 } from '../../src/foundation/service-address.ts';
 import { newIdentity } from '../support/identities.ts';
 
@@ -58,11 +58,11 @@ test('calls may go to one port and tunnels to another', () => {
   });
   assert.equal(parseServiceAddress(service.text).text, service.text);
   assert.deepEqual(
-    placesOf(service).map(({ port }) => port),
+    addressesOf(service).map(({ port }) => port),
     [8080, 50051],
   );
   for (const text of ['localhost:80', 'http://localhost:80', 'http+tcp://localhost:80'])
-    assert.equal(placesOf(parseServiceAddress(text)).length, 1);
+    assert.equal(addressesOf(parseServiceAddress(text)).length, 1);
 });
 
 test('refuses everything else', () => {
@@ -145,7 +145,7 @@ test("refuses every spelling of the daemon's own API", async () => {
     'http://127.0.0.1:2122,tcp://localhost:2121',
     'http://127.0.0.1:2121,tcp://localhost:2122',
   ];
-  for (const text of spellings) await assert.rejects(refuseOwnApi(parseServiceAddress(text), OWN), isRefused, text);
+  for (const text of spellings) await assert.rejects(rejectOwnApi(parseServiceAddress(text), OWN), isRefused, text);
 });
 
 test('takes other ports, other machines and names that nobody knows', async () => {
@@ -158,14 +158,14 @@ test('takes other ports, other machines and names that nobody knows', async () =
     'other.example:2121',
     'unknown.example:2121',
   ])
-    await refuseOwnApi(parseServiceAddress(text), OWN);
-  await refuseOwnApi(parseServiceAddress('127.0.0.1:2121'), { ...OWN, api: () => null });
+    await rejectOwnApi(parseServiceAddress(text), OWN);
+  await rejectOwnApi(parseServiceAddress('127.0.0.1:2121'), { ...OWN, api: () => null });
 });
 
 test('refuses a local address of the agent itself, and takes those of others', () => {
   const [aid, other] = [newIdentity().aid, newIdentity().aid];
   const own = { ...OWN, localPorts: (one: string) => (one === aid ? [40_123] : []) };
-  const refuse = (text: string, whose = aid) => refuseOwnLocalAddress(parseServiceAddress(text), whose, own);
+  const refuse = (text: string, whose = aid) => rejectOwnLocalAddress(parseServiceAddress(text), whose, own);
   for (const text of ['http://127.0.0.1:40123', 'localhost:40123', 'http://127.0.0.1:1,tcp://[::1]:40123'])
     assert.throws(() => refuse(text), isRefused, text);
   refuse('http://127.0.0.1:40124');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
-import { SilenceWatch, STALL_MS, wakingClock } from '../../src/foundation/stall.ts';
+import { awakeClock, SilenceWatch, STALL_MS } from '../../src/foundation/stall.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 /** A watch, with the milliseconds since its start after which it called back. */
@@ -190,7 +190,7 @@ test('a clock that is set back neither ends nor stops a wait', () => {
 
 test('a waking clock tells the time of its clock, and its timers outlast a stall', () => {
   const time = new TestClock();
-  const clock = wakingClock(time);
+  const clock = awakeClock(time);
   assert.equal(clock.now(), time.now());
   let ran = 0;
   clock.after(1000, () => ran++);

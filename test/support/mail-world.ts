@@ -39,11 +39,11 @@ export class MemorySecrets {
     this.secrets.set(name, Uint8Array.from(secret));
   }
 
-  putSecretSoon(name: string, secret: Uint8Array): void {
+  putSecretDeferred(name: string, secret: Uint8Array): void {
     this.putSecret(name, secret);
   }
 
-  settle(): void {}
+  flush(): void {}
 
   getSecret(name: string): Uint8Array | null {
     return this.secrets.get(name) ?? null;

@@ -3,7 +3,7 @@ import type { Address } from '../../src/foundation/address.ts';
 import { equalBytes } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
-import { wakingClock } from '../../src/foundation/stall.ts';
+import { awakeClock } from '../../src/foundation/stall.ts';
 import { kindByScope, type Path, plainPath, type Way, wayPath } from '../../src/network/path.ts';
 import { ConnectionTable } from '../../src/network/quic/connection-table.ts';
 import {
@@ -175,7 +175,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     return new Promise((_, reject) => {
       const signals = [this.#stop.signal, ...(options.signal === undefined ? [] : [options.signal])];
       const cancel = (): void => finish('cancelled');
-      const timer = wakingClock(this.#clock).after(options.timeoutMs ?? DIAL_TIMEOUT_MS, () => finish('timeout'));
+      const timer = awakeClock(this.#clock).after(options.timeoutMs ?? DIAL_TIMEOUT_MS, () => finish('timeout'));
       function finish(code: 'cancelled' | 'timeout'): void {
         timer.cancel();
         for (const signal of signals) signal.removeEventListener('abort', cancel);
@@ -283,7 +283,7 @@ class MemoryConnection implements QuicConnection {
         if (this.#ended) reject(new SvcError('connect_failed'));
         else resolve();
       };
-      const timer = wakingClock(this.#clock).after(OPEN_STREAM_TIMEOUT_MS, () => {
+      const timer = awakeClock(this.#clock).after(OPEN_STREAM_TIMEOUT_MS, () => {
         this.#waiting.splice(this.#waiting.indexOf(go), 1);
         reject(new SvcError('timeout'));
       });

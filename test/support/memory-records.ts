@@ -10,7 +10,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import { DelegationVerifier } from '../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { recordDigest } from '../../src/foundation/records/digest.ts';
-import { belongsUnder } from '../../src/foundation/records/keys.ts';
+import { belongsUnderKey } from '../../src/foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../src/foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, type RecordType } from '../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
@@ -76,7 +76,7 @@ export class MemoryRecordNetwork implements RecordNetwork {
   }
 
   async put(key: Uint8Array, record: SignedRecord, options: PutOptions = {}): Promise<PutResult> {
-    if (!belongsUnder(record, key)) throw new SvcError('bad_record');
+    if (!belongsUnderKey(record, key)) throw new SvcError('bad_record');
     await this.#verifier.verifyAsync(record, unixSeconds(this.#hub.clock));
     if (options.signal?.aborted === true) throw new SvcError('cancelled');
     if (this.unreachable) return { replicas: 0, newer: null, refused: {} };

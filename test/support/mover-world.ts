@@ -45,11 +45,11 @@ class Vault extends MemoryVault {
     this.secrets.set(name, secret);
   }
 
-  putSecretSoon(name: string, secret: Uint8Array): void {
+  putSecretDeferred(name: string, secret: Uint8Array): void {
     this.putSecret(name, secret);
   }
 
-  settle(): void {}
+  flush(): void {}
 
   getSecret(name: string): Uint8Array | null {
     return this.secrets.get(name) ?? null;

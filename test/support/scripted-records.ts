@@ -1,7 +1,7 @@
 /** A record network in memory whose answers the test decides: replicas, failures, and what it is like to be alone. */
 import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../src/foundation/clock.ts';
-import { belongsUnder } from '../../src/foundation/records/keys.ts';
+import { belongsUnderKey } from '../../src/foundation/records/keys.ts';
 import { compareFreshness, expiresAt, type SignedRecord } from '../../src/foundation/records/record.ts';
 import type { RecordType } from '../../src/foundation/records/types.ts';
 import type {
@@ -46,7 +46,7 @@ export class ScriptedRecords
   async put(key: Uint8Array, record: SignedRecord, { onWhole }: PutOptions = {}): Promise<PutResult> {
     if (onWhole !== undefined) this.wholes.push(onWhole);
     verifyRecord(record, unixSeconds(this.#clock));
-    if (!belongsUnder(record, key)) throw new Error('misplaced record');
+    if (!belongsUnderKey(record, key)) throw new Error('misplaced record');
     await this.beforePut(record);
     const { peers } = this.state;
     if (this.replicas === 0 && peers > 0) return { replicas: 0, newer: null, refused: this.refused };

@@ -213,7 +213,7 @@ export class AccessLists {
     this.#rules.delete(subject);
     this.#views.delete(subject);
     this.rules(subject);
-    this.#changes.tell(subject);
+    this.#changes.notify(subject);
   }
 
   #awaitExpiry(subject: Subject, rules: AccessRules): void {
@@ -224,7 +224,7 @@ export class AccessLists {
     if (next === null) return;
     const timer = this.#clock.after(Math.min(next - now, MAX_EXPIRY_WAIT_MS), () => {
       this.#awaitExpiry(subject, rules);
-      this.#changes.tell(subject);
+      this.#changes.notify(subject);
     });
     this.#expiries.set(subject, timer);
   }

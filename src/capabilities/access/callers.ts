@@ -94,7 +94,7 @@ export class Callers implements CallerNotes {
     const known = this.#caller(request);
     known.refused++;
     known.lastRefusal = { at: known.lastAt, kind, code: refusal };
-    this.#refusals.tell({ caller: request.caller, called: request.called, kind, code: refusal });
+    this.#refusals.notify({ caller: request.caller, called: request.called, kind, code: refusal });
   }
 
   /** Tells of each refusal. Returns how to end that. */

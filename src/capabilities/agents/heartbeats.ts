@@ -5,7 +5,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { AgentStore } from '../../foundation/store/agents.ts';
 
 /** Milliseconds from the first heartbeat that is not written to the write, and from a write that failed to the next. */
@@ -24,15 +24,15 @@ interface HeartbeatsDependencies {
 export class Heartbeats {
   readonly #deps: HeartbeatsDependencies;
   readonly #unwritten = new Map<Aid, number>();
-  readonly #flush: Repeating;
+  readonly #flush: RepeatingTask;
 
   constructor(dependencies: HeartbeatsDependencies) {
     this.#deps = dependencies;
     const onError = (error: unknown): void =>
       dependencies.log.warn({ error }, 'heartbeats could not be written; it is tried again');
-    this.#flush = every(dependencies.clock, { firstMs: UNTIL_HURRIED, periodMs: FLUSH_INTERVAL_MS, onError }, () => {
+    this.#flush = every(dependencies.clock, { firstMs: UNTIL_REQUESTED, periodMs: FLUSH_INTERVAL_MS, onError }, () => {
       this.#write();
-      return this.#unwritten.size > 0 ? FLUSH_PAUSE_MS : UNTIL_HURRIED;
+      return this.#unwritten.size > 0 ? FLUSH_PAUSE_MS : UNTIL_REQUESTED;
     });
   }
 

@@ -15,8 +15,8 @@ import type { Log } from '../../foundation/log.ts';
 import {
   type OwnApi,
   parseServiceAddress,
-  refuseOwnApi,
-  refuseOwnLocalAddress,
+  rejectOwnApi,
+  rejectOwnLocalAddress,
 } from '../../foundation/service-address.ts';
 import type { AgentRow, AgentStore, ListedAgent } from '../../foundation/store/agents.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
@@ -157,7 +157,7 @@ export class AgentRegistry implements Component {
         message: 'This agent is registered with another operational key, and this delegation is not newer.',
       });
     const name = keyName(aid, pair.publicKey);
-    if (known !== null && !sameKey) this.#rotations.tell(aid);
+    if (known !== null && !sameKey) this.#rotations.notify(aid);
     if (!sameKey || this.#keyring.pair(name) === null) this.#keyring.put(name, pair);
     if (newer) {
       const serviceTcp = service ?? known?.serviceTcp ?? '';
@@ -168,7 +168,7 @@ export class AgentRegistry implements Component {
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
     this.#lookSoon(service ?? '');
-    this.#changes.tell({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
+    this.#changes.notify({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
     return aid;
   }
 
@@ -207,7 +207,7 @@ export class AgentRegistry implements Component {
     this.#keyring.changed(aid);
     this.#heartbeats.record(aid);
     this.#lookSoon(serviceTcp);
-    this.#changes.tell({ aid, kind: 'registered' });
+    this.#changes.notify({ aid, kind: 'registered' });
     return aid;
   }
 
@@ -264,7 +264,7 @@ export class AgentRegistry implements Component {
     const service = await this.#readService(request.serviceTcp, aid);
     this.#bind(this.#row(aid), service, request.isTemporary === true);
     this.#heartbeats.record(aid);
-    this.#changes.tell({ aid, kind: 'bound' });
+    this.#changes.notify({ aid, kind: 'bound' });
     return this.getFresh(aid);
   }
 
@@ -278,7 +278,7 @@ export class AgentRegistry implements Component {
     this.#keyring.discard(row.keyName);
     this.#keyring.changed(aid);
     this.#heartbeats.forget(aid);
-    this.#changes.tell({ aid, kind: 'deleted' });
+    this.#changes.notify({ aid, kind: 'deleted' });
   }
 
   /**
@@ -290,7 +290,7 @@ export class AgentRegistry implements Component {
     // Each call counts as one: whom the keyring knows is here, and needs no look into the database.
     if (this.#keyring.identity(aid) === null) this.#row(aid);
     this.#heartbeats.record(aid);
-    this.#changes.tell({ aid, kind: 'alive' });
+    this.#changes.notify({ aid, kind: 'alive' });
     return this.#deps.clock.now();
   }
 
@@ -365,7 +365,7 @@ export class AgentRegistry implements Component {
       this.#bind(row, '', true);
       log.info({ aid, service }, 'a temporary service is gone: the service before it is bound again');
       this.#lookSoon(agents.get(aid)?.serviceTcp ?? '');
-      this.#changes.tell({ aid, kind: 'bound' });
+      this.#changes.notify({ aid, kind: 'bound' });
     }
   }
 
@@ -383,8 +383,8 @@ export class AgentRegistry implements Component {
   async #readService(text: string, aid: Aid): Promise<string> {
     if (text.trim() === '') return '';
     const service = parseServiceAddress(text);
-    refuseOwnLocalAddress(service, aid, this.#deps.own);
-    await refuseOwnApi(service, this.#deps.own);
+    rejectOwnLocalAddress(service, aid, this.#deps.own);
+    await rejectOwnApi(service, this.#deps.own);
     return service.text;
   }
 

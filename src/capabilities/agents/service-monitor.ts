@@ -6,8 +6,8 @@ import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
-import { parseServiceAddress, placesOf } from '../../foundation/service-address.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { addressesOf, parseServiceAddress } from '../../foundation/service-address.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { TcpCheck } from './types.ts';
 
@@ -43,7 +43,7 @@ export class ServiceMonitor {
   readonly #deps: MonitorDependencies;
   readonly #known = new Map<string, { readonly check: TcpCheck; readonly at: number }>();
   readonly #checks = new SingleFlight<TcpCheck>();
-  #rounds: Repeating | null = null;
+  #rounds: RepeatingTask | null = null;
 
   constructor(dependencies: MonitorDependencies) {
     this.#deps = dependencies;
@@ -79,14 +79,14 @@ export class ServiceMonitor {
       const check = await this.#look(service);
       const before = this.#known.get(service)?.check.ok ?? true;
       this.#known.set(service, { check, at: this.#deps.clock.now() });
-      if (check.ok !== before) this.changed.tell({ service, ok: check.ok, error: check.error ?? '' });
+      if (check.ok !== before) this.changed.notify({ service, ok: check.ok, error: check.error ?? '' });
       return check;
     });
   }
 
   /** Connects to each of its addresses: the first that does not answer is what is said of it. */
   async #look(service: string): Promise<TcpCheck> {
-    const [first, second] = placesOf(parseServiceAddress(service)).map((place) =>
+    const [first, second] = addressesOf(parseServiceAddress(service)).map((place) =>
       this.#deps.checkTcp(place, TCP_CHECK_TIMEOUT_MS),
     );
     const check = await first;

@@ -1,7 +1,7 @@
 /** One link stream on the called side, between and during its requests. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import { NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
@@ -18,7 +18,7 @@ export class CallConnection {
 
   constructor(link: LinkStream, clock: Clock) {
     this.link = link;
-    this.#clock = wakingClock(clock);
+    this.#clock = awakeClock(clock);
     this.#timer = this.#clock.after(FIRST_HEAD_MS, () => link.destroy());
     link.once('close', () => {
       this.#timer.cancel();

@@ -54,6 +54,6 @@ export class CallerLimits {
 
   /** Requests that are being served. */
   get active(): number {
-    return this.#quota.taken;
+    return this.#quota.used;
   }
 }

@@ -1,6 +1,6 @@
 /** A new connection to a service that has to prove itself before it hears of any call. */
 import type { Clock } from '../../foundation/clock.ts';
-import type { ProofWanted } from '../../foundation/proven-connection.ts';
+import type { ProofRequirement } from '../../foundation/proven-connection.ts';
 import { CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../../foundation/service-proof.ts';
 
 export interface ProofExpected {
@@ -11,7 +11,7 @@ export interface ProofExpected {
 }
 
 /** What a service has to prove. */
-export function proofOfService({ key, port, clock }: ProofExpected): ProofWanted {
+export function proofOfService({ key, port, clock }: ProofExpected): ProofRequirement {
   return {
     challengeHeader: CHALLENGE_HEADER,
     proofHeader: SERVICE_PROOF_HEADER,

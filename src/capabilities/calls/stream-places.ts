@@ -34,7 +34,7 @@ export class StreamPlaces {
 
   /** Open streams. */
   get taken(): number {
-    return this.#quota.taken;
+    return this.#quota.used;
   }
 
   /**

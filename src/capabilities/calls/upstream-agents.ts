@@ -2,7 +2,7 @@
 import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { askForProof } from '../../foundation/proven-connection.ts';
+import { requireProof } from '../../foundation/proven-connection.ts';
 import { type ProofExpected, proofOfService } from './proven-connection.ts';
 
 /** How long a connection waits for its next request: shorter than the 5 s after which many servers hang up. */
@@ -43,7 +43,7 @@ export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
     if (!(made instanceof Socket)) return made;
     watch(made);
     if (proof === undefined) return made;
-    askForProof(made, proofOfService(proof), (error, socket) => done?.(error, socket ?? made));
+    requireProof(made, proofOfService(proof), (error, socket) => done?.(error, socket ?? made));
     return undefined;
   };
   agent.keepSocketAlive = (socket: Duplex) =>

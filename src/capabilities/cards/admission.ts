@@ -1,5 +1,5 @@
 /** What is let in of a card that comes from another agent: nothing that another has signed, and no address but its own. */
-import { type CardService, type LedCard, leadAddresses } from '../../foundation/cards/addresses.ts';
+import { type CardService, type RewrittenCard, rewriteAddresses } from '../../foundation/cards/addresses.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import {
   type CardCheck,
@@ -23,7 +23,7 @@ export interface CardAdmissionDependencies {
 }
 
 /** A card whose addresses lead to a place on this machine; without signatures, which fit it no more. */
-export interface LocalCard extends LedCard {
+export interface LocalCard extends RewrittenCard {
   /** The agent itself had signed what this was made of. */
   readonly isSigned: boolean;
 }
@@ -53,7 +53,7 @@ export class CardAdmission {
     const service = await this.#deps.serviceOf(aid, signal);
     // A list without signatures in it stays: clients see what the server wrote.
     const isBare = Array.isArray(card['signatures']) && card['signatures'].length === 0;
-    return { ...leadAddresses(isBare ? card : unsigned(card), { aid, service, to }), isSigned: proof !== null };
+    return { ...rewriteAddresses(isBare ? card : unsigned(card), { aid, service, to }), isSigned: proof !== null };
   }
 
   #check(aid: Aid): CardCheck {

@@ -2,7 +2,7 @@
  * The cards of agents here, as their owners took them over: signed, kept as objects, named by the profile. They are
  * signed anew when an agent gets another key, so that what the old one signed is good no longer.
  */
-import { type CardService, type LeftInterface, leadAddresses } from '../../foundation/cards/addresses.ts';
+import { type CardService, rewriteAddresses, type SkippedInterface } from '../../foundation/cards/addresses.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
 import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
 import { type Card, type CardKind, cardKind, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
@@ -54,14 +54,14 @@ export interface OwnCard {
 /** A card that was taken over just now. */
 export interface TakenCard extends OwnCard, Published {
   /** Interfaces of it that are not the service of the agent. */
-  readonly left: readonly LeftInterface[];
+  readonly left: readonly SkippedInterface[];
 }
 
 /** A card as it is kept. */
 interface SignedCard {
   readonly text: string;
   readonly signedAt: number;
-  readonly left: readonly LeftInterface[];
+  readonly left: readonly SkippedInterface[];
 }
 
 /** @throws SvcError `bad_card` where a stored card is none */
@@ -171,7 +171,7 @@ export class OwnCards implements Component {
       if (cardKind(card) === null)
         throw badCard('not_a_card', 'it is neither an agent card of A2A nor one of an MCP server');
       const place = { aid, service: this.#deps.serviceOf(aid), to: `svc://${aid}` };
-      const { card: led, left } = leadAddresses(unsigned(card), place);
+      const { card: led, left } = rewriteAddresses(unsigned(card), place);
       const text = canonicalJson(signCard(led, signer, signedAt));
       if (Buffer.byteLength(text) > MAX_CARD_BYTES) throw badCard('too_large', `it is over ${MAX_CARD_BYTES} bytes`);
       return { text, signedAt, left };

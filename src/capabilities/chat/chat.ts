@@ -8,7 +8,7 @@ import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { ChatCounters, ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Reachability } from '../../network/dht/types.ts';
@@ -69,7 +69,7 @@ export class Chat implements Component {
   readonly #couriers: Couriers;
   readonly #arrivals: Arrivals;
   #unsubscribe: () => void = () => {};
-  #expiry: Repeating | null = null;
+  #expiry: RepeatingTask | null = null;
   #ready = false;
 
   constructor(dependencies: ChatDependencies) {

@@ -11,7 +11,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
@@ -98,7 +98,7 @@ export class Couriers {
     { ownYields: true },
   );
   readonly #controls: RateQuota;
-  #sweep: Repeating | null = null;
+  #sweep: RepeatingTask | null = null;
 
   /** Takes the links of purpose `chat`. */
   constructor(dependencies: CouriersDependencies) {

@@ -8,7 +8,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { STREAM_ID_BYTES } from '../../foundation/domain/chat.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { HERE, sourceGroupOf } from '../../foundation/quota.ts';
+import { sourceGroupOf, THIS_MACHINE } from '../../foundation/quota.ts';
 import { SourceTally } from '../../foundation/source-tally.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
@@ -88,8 +88,8 @@ export function applyChange(
 
 /** The source that a request counts for; null for an agent on this machine. */
 function originOf(source: string | null): string | null {
-  const group = source === null ? HERE : sourceGroupOf(source).source;
-  return group === HERE ? null : group;
+  const group = source === null ? THIS_MACHINE : sourceGroupOf(source).source;
+  return group === THIS_MACHINE ? null : group;
 }
 
 /** Where the power takes back a receipt, what it was for is sent again, and the peer knows it by its id. */

@@ -1,11 +1,11 @@
 /** When who is tried again: one timer for all. */
 import type { Clock } from '../../foundation/clock.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 
 export class Retries {
   readonly #clock: Clock;
   readonly #at = new Map<string, number>();
-  readonly #looks: Repeating;
+  readonly #looks: RepeatingTask;
 
   /**
    * @param due called with each name whose time has come
@@ -13,14 +13,14 @@ export class Retries {
    */
   constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
     this.#clock = clock;
-    this.#looks = every(clock, { firstMs: UNTIL_HURRIED, periodMs: 0, onError }, () => {
+    this.#looks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
       const now = clock.now();
       for (const [name, at] of [...this.#at]) {
         if (at > now) continue;
         this.#at.delete(name);
         due(name);
       }
-      return this.#at.values().reduce((first, at) => Math.min(first, at), UNTIL_HURRIED) - now;
+      return this.#at.values().reduce((first, at) => Math.min(first, at), UNTIL_REQUESTED) - now;
     });
   }
 

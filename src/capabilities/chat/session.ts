@@ -3,7 +3,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { QuotaShare } from '../../foundation/quota.ts';
-import { letGo } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import type { Told } from './relationship.ts';
 import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';
@@ -127,7 +127,7 @@ export class ChatSession {
   end(): void {
     if (this.closed) return;
     this.link.end();
-    letGo(this.link, this.#clock);
+    drainAndDestroy(this.link, this.#clock);
   }
 
   /** Ends the link at once. */

@@ -6,7 +6,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
-import { every, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
 import { type ProfileCard, profilePublication, readProfile } from './profile-cards.ts';
 import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
@@ -77,19 +77,19 @@ export class Directory implements Component {
     this.applyAutoPublish();
     const onError = (error: unknown): void => log.warn({ error }, 'publications could not be marked for renewal');
     const look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
-    const touch = every(clock, { firstMs: UNTIL_HURRIED, periodMs: LOOK_MS, onError }, () =>
+    const touch = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: LOOK_MS, onError }, () =>
       this.#touchMoved(saidOf(this.#deps.addresses())),
     );
-    const urgent = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
+    const urgent = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#touchMoved(reachOf(this.#deps.addresses())),
     );
-    const moved = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
+    const moved = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#touchMoved(whereOf(this.#deps.addresses())),
     );
-    const remembrance = every(clock, { firstMs: UNTIL_HURRIED, periodMs: UNTIL_HURRIED, onError }, () =>
+    const remembrance = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#askAfterOwn(),
     );
-    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => {
+    const reach = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => {
       const { isNew, isReached } = this.#lookAtNetwork();
       if (isNew) remembrance.soon(REMEMBRANCE_MS);
       if (isNew || isReached) moved.soon(isReached ? REACHED_MS : MOVED_MS);
@@ -317,7 +317,7 @@ export class Directory implements Component {
     // Who looks for an agent on a node that does not answer where it was asks for the node's own record.
     publications.touchMoved(said, clock.now(), this.#options.nodeAid);
     this.#renewal.wake();
-    return UNTIL_HURRIED;
+    return UNTIL_REQUESTED;
   }
 
   /** What no event tells: a grown network, a clock that was set, a machine that slept. */

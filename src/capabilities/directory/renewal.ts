@@ -7,7 +7,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
 
 /** Identities whose records are on their way at once. */
@@ -35,7 +35,7 @@ export class Renewal {
   readonly #deps: RenewalDependencies;
   readonly #rate: RateLimiter;
   readonly #running = new Map<Aid, Promise<void>>();
-  #turns: Repeating | null = null;
+  #turns: RepeatingTask | null = null;
   /** The database refuses, and what cannot be moved to another time is due at once again: nothing is started for a while. */
   #resting = false;
 

@@ -5,7 +5,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { EventBounds, EventFilter, EventStore, StoredEvent } from '../../foundation/store/events.ts';
 
 /** How long an event is kept at most, milliseconds. */
@@ -37,7 +37,7 @@ export interface EventLogDependencies {
 export class EventLog implements Component, EventSink {
   readonly #deps: EventLogDependencies;
   readonly #appended = new Listeners<[]>();
-  #sweep: Repeating | null = null;
+  #sweep: RepeatingTask | null = null;
 
   constructor(dependencies: EventLogDependencies) {
     this.#deps = dependencies;
@@ -58,7 +58,7 @@ export class EventLog implements Component, EventSink {
 
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], cause?: EventCause): number {
     const seq = this.#deps.store.append(aid, type, this.#deps.clock.now(), JSON.stringify(data), cause);
-    this.#appended.tell();
+    this.#appended.notify();
     return seq;
   }
 

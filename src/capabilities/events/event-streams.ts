@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
 import { eventFrame, HEARTBEAT, openingFrame, positionFrame, truncatedFrame } from './frames.ts';
 import type { PendingView } from './pending-counters.ts';
@@ -64,9 +64,9 @@ export class EventStreams implements Component {
   readonly #subscribers = new Set<Subscriber>();
   readonly #backlog: Backlog;
   #recent: RecentEvents | null = null;
-  #flush: Repeating | null = null;
+  #flush: RepeatingTask | null = null;
   #flushedAt = 0;
-  #heartbeat: Repeating | null = null;
+  #heartbeat: RepeatingTask | null = null;
   #forget = (): void => {};
   #stopped = false;
 
@@ -84,7 +84,7 @@ export class EventStreams implements Component {
     this.#forget = log.onAppended(() => this.#flushSoon());
     const onError = (error: unknown): void => logger.error({ error }, 'events could not be sent');
     this.#heartbeat = every(clock, { periodMs: EVENT_HEARTBEAT_MS, onError }, () => this.#beat());
-    this.#flush = every(clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#send());
+    this.#flush = every(clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#send());
   }
 
   /** Ends all streams: clients come back when the daemon does. */

@@ -60,7 +60,7 @@ export class NodeEvents implements EventSource {
     this.#counts.set(type, ofKind);
     if (ofKind > MAX_NODE_EVENTS_PER_KIND) this.#forget(this.#events.findIndex((one) => one.type === type));
     if (this.#events.length > MAX_NODE_EVENTS) this.#forget(0);
-    this.#appended.tell();
+    this.#appended.notify();
   }
 
   onAppended(listener: () => void): () => void {

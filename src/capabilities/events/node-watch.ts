@@ -5,7 +5,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { NodeEventPayloads } from '../../foundation/node-events.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeEvents } from './node-events.ts';
 
 /** How often it looks, milliseconds. */
@@ -41,7 +41,7 @@ export class NodeWatch implements Component {
   #ready = false;
   #update: string;
   #tunnels = new Map<string, WatchedTunnel>();
-  #looking: Repeating | null = null;
+  #looking: RepeatingTask | null = null;
 
   constructor(dependencies: NodeWatchDependencies) {
     this.#deps = dependencies;

@@ -19,7 +19,7 @@ import { receivedName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
 import { OfferNewsTeller } from './news-teller.ts';
 import type { OfferedObjects } from './offered.ts';
@@ -56,8 +56,8 @@ export class FileOffers implements Component {
   readonly #teller: OfferNewsTeller;
   /** Agents here whose offers have ended since the last look. */
   readonly #ended = new Set<Aid>();
-  #looks: Repeating | null = null;
-  #telling: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
+  #telling: RepeatingTask | null = null;
 
   /** Takes the notes about files. */
   constructor(dependencies: FileOffersDependencies) {

@@ -6,7 +6,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { StoredNote } from '../../foundation/store/notes.ts';
 import type { MailNetwork } from './types.ts';
 
@@ -30,13 +30,13 @@ interface Waiting {
 
 export class CopyRemovals {
   readonly #deps: CopyRemovalsDependencies;
-  readonly #turns: Repeating;
+  readonly #turns: RepeatingTask;
   #waiting: Waiting[] = [];
 
   constructor(dependencies: CopyRemovalsDependencies) {
     this.#deps = dependencies;
     const onError = (error: unknown): void => dependencies.log.error({ error }, 'copies of notes could not be removed');
-    this.#turns = every(dependencies.clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#turn());
+    this.#turns = every(dependencies.clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#turn());
   }
 
   stop(): void {

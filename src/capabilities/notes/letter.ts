@@ -12,9 +12,9 @@ import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { type Delegation, decodeDelegation, encodeDelegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { SIGNATURE_BYTES } from '../../foundation/identity/ed25519.ts';
-import { VERIFIED_IN_A_TURN, VerifierKeys } from '../../foundation/identity/keys.ts';
+import { MAX_VERIFICATIONS_PER_TURN, VerifierKeys } from '../../foundation/identity/keys.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
-import { TurnAllowance } from '../../foundation/turn-allowance.ts';
+import { TurnBudget } from '../../foundation/turn-budget.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/note/v1\0');
@@ -103,7 +103,7 @@ export class LetterVerifier {
   readonly #delegations: DelegationVerifier;
   /** Who writes once mostly writes again. */
   readonly #keys = new VerifierKeys();
-  readonly #here = new TurnAllowance(VERIFIED_IN_A_TURN);
+  readonly #here = new TurnBudget(MAX_VERIFICATIONS_PER_TURN);
 
   constructor({ delegations }: { readonly delegations: DelegationVerifier }) {
     this.#delegations = delegations;
@@ -117,11 +117,11 @@ export class LetterVerifier {
   async verify(letter: Letter, sealedTo: Uint8Array): Promise<void> {
     const { delegation, signature } = letter;
     const sentAt = Math.floor(letter.sentAt / 1000);
-    const isHere = this.#delegations.isSoonVerified(delegation) && this.#here.take();
+    const isHere = this.#delegations.isFastToVerify(delegation) && this.#here.take();
     if (isHere) this.#delegations.verify(delegation, sentAt);
     else await this.#delegations.verifyAsync(delegation, sentAt);
     const signed = signingInput(letter, delegation, sealedTo);
-    const verify = isHere ? this.#keys.verifyHere.bind(this.#keys) : this.#keys.verify.bind(this.#keys);
+    const verify = isHere ? this.#keys.verifySync.bind(this.#keys) : this.#keys.verify.bind(this.#keys);
     if (!(await verify(delegation.operationalKey, signed, signature)))
       throw refused("the signature is not its sender's for this recipient");
   }

@@ -10,7 +10,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { NoteCopy, NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import type { NearbyNodes } from '../../network/dht/types.ts';
 import type { MailNetwork } from './types.ts';
@@ -48,7 +48,7 @@ export interface LeftCopy {
 
 export class NoteCopies {
   readonly #deps: NoteCopiesDependencies;
-  readonly #turns: Repeating;
+  readonly #turns: RepeatingTask;
   readonly #stop = new AbortController();
   readonly #load: { count: number; bytes: number };
   /** Copies whose notes are with their recipients, and are not marked as due yet. */
@@ -67,7 +67,7 @@ export class NoteCopies {
       this.#draining = null;
       dependencies.log.warn({ error }, 'copies of notes could not go out');
     };
-    this.#turns = every(dependencies.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_HURRIED, onError }, () =>
+    this.#turns = every(dependencies.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_REQUESTED, onError }, () =>
       this.#turn(),
     );
   }
@@ -141,7 +141,7 @@ export class NoteCopies {
   async #turn(): Promise<number> {
     const { copies, clock, network } = this.#deps;
     const now = clock.now();
-    if (!network.reachability().ready || this.#stop.signal.aborted) return UNTIL_HURRIED;
+    if (!network.reachability().ready || this.#stop.signal.aborted) return UNTIL_REQUESTED;
     if (this.#draining === null) {
       if (this.#gathering !== null && this.#restMs(now) > 0) return this.#restMs(now);
       copies.release(this.#released, now);
@@ -157,7 +157,7 @@ export class NoteCopies {
     this.#draining = null;
     if (this.#gathering !== null) return this.#restMs(now);
     const next = copies.nextDue();
-    return next === null ? UNTIL_HURRIED : Math.max(0, next - now);
+    return next === null ? UNTIL_REQUESTED : Math.max(0, next - now);
   }
 
   async #send(mailbox: Uint8Array, copies: readonly NoteCopy[]): Promise<void> {

@@ -11,7 +11,7 @@ import { recordDigest } from '../../foundation/records/digest.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { Inbox, Verdict } from './inbox.ts';
 import { KnownRecords } from './known-records.ts';
 import type { MailNetwork } from './types.ts';
@@ -61,8 +61,8 @@ export class NoteFetcher {
   readonly #soon = new Map<Aid, number>();
   /** The rest of the present round; null between two rounds. */
   #round: Iterator<Aid> | null = null;
-  readonly #rounds: Repeating;
-  readonly #turns: Repeating;
+  readonly #rounds: RepeatingTask;
+  readonly #turns: RepeatingTask;
   #unsubscribe: () => void = () => {};
   #ready = false;
 
@@ -74,8 +74,8 @@ export class NoteFetcher {
       this.#round = null;
       this.#pause();
     };
-    this.#turns = every(dependencies.clock, { periodMs: UNTIL_HURRIED, onError }, () => this.#turn());
-    this.#rounds = every(dependencies.clock, { periodMs: UNTIL_HURRIED, onError }, () => {
+    this.#turns = every(dependencies.clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#turn());
+    this.#rounds = every(dependencies.clock, { periodMs: UNTIL_REQUESTED, onError }, () => {
       this.#round = this.#everyone();
       this.#turns.soon();
     });
@@ -147,7 +147,7 @@ export class NoteFetcher {
     }
     if (this.#running.size === 0) this.#pause();
     const now = this.#deps.clock.now();
-    let next = UNTIL_HURRIED;
+    let next = UNTIL_REQUESTED;
     for (const at of this.#soon.values()) if (at > now) next = Math.min(next, at);
     return next - now;
   }

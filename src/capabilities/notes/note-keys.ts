@@ -34,7 +34,7 @@ const SECRET_DOMAIN = new TextEncoder().encode('svcd/note-key/v1\0');
 const FORMAT = 1;
 
 /** Where secrets are kept: files that only their owner reads. */
-export type SecretVault = Pick<KeyStore, 'putSecret' | 'putSecretSoon' | 'settle' | 'getSecret' | 'delete'>;
+export type SecretVault = Pick<KeyStore, 'putSecret' | 'putSecretDeferred' | 'flush' | 'getSecret' | 'delete'>;
 
 export interface NoteKeysDependencies {
   readonly vault: SecretVault;
@@ -113,7 +113,7 @@ export class NoteKeys {
    */
   secure(aid: Aid): void {
     this.current(aid);
-    this.#deps.vault.settle();
+    this.#deps.vault.flush();
   }
 
   /** What opens the notes that are sealed to a key; null where it is none of this agent's. */
@@ -180,7 +180,7 @@ export class NoteKeys {
     const needed = keys.filter((key) => isNeeded(key, now)).slice(0, MAX_KEPT_NOTE_KEYS);
     const { vault } = this.#deps;
     if (when === 'now') vault.putSecret(nameOf(aid), encodeKept(needed));
-    else vault.putSecretSoon(nameOf(aid), encodeKept(needed));
+    else vault.putSecretDeferred(nameOf(aid), encodeKept(needed));
     return this.#hold(aid, needed, known);
   }
 }

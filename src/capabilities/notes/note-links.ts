@@ -11,9 +11,9 @@ import { RateQuota } from '../../foundation/rate-quota.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
 import { checkRecord, decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { letGo } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import type { Inbox } from './inbox.ts';
 import type { NoteKeys } from './note-keys.ts';
@@ -130,10 +130,10 @@ export class NoteLinks {
     // A note that comes twice is one, so that it may go with the header of its link.
     const options = { signal: either, timeoutMs: OPEN_TIMEOUT_MS, first: { bytes: request, isAll: true } };
     const link = await links.open(sender, recipient, 'note', options);
-    using limit = patience(clock, REQUEST_TIMEOUT_MS, either);
+    using limit = awakeTimeout(clock, REQUEST_TIMEOUT_MS, either);
     try {
       const said = await read(link, limit.signal);
-      letGo(link, clock);
+      drainAndDestroy(link, clock);
       return said;
     } catch (error) {
       link.destroy();
@@ -143,14 +143,14 @@ export class NoteLinks {
 
   async #serve(link: LinkStream): Promise<void> {
     link.on('error', () => {});
-    using limit = patience(this.#deps.clock, REQUEST_TIMEOUT_MS, this.#stop.signal);
+    using limit = awakeTimeout(this.#deps.clock, REQUEST_TIMEOUT_MS, this.#stop.signal);
     limit.signal.addEventListener('abort', () => link.destroy(), { once: true });
     try {
       const request = await readRequest(link, limit.signal);
       if (request === null) return void link.destroy();
       if (request === 'keys') answerKeys(link, encodeEncryptionKeysPayload([this.#deps.keys.current(link.called)]));
       else await this.#answer(link, request);
-      letGo(link, this.#deps.clock);
+      drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.debug({ caller: link.caller, error }, 'a link with a note failed');
       link.destroy();

@@ -11,7 +11,7 @@ import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { MAX_NOTE_TTL_S } from '../../foundation/records/types.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { NoteOutboxStore, QueuedNote } from '../../foundation/store/note-outbox.ts';
 import { noteSize } from '../../foundation/store/notes.ts';
 import { type LetterContent, messageId } from './letter.ts';
@@ -43,7 +43,7 @@ interface NoteOutboxDependencies {
 
 export class NoteOutbox {
   readonly #deps: NoteOutboxDependencies;
-  readonly #turns: Repeating;
+  readonly #turns: RepeatingTask;
   readonly #stop = new AbortController();
   #unsubscribe: () => void = () => {};
   #ready = false;
@@ -51,7 +51,7 @@ export class NoteOutbox {
   constructor(dependencies: NoteOutboxDependencies) {
     this.#deps = dependencies;
     const onError = (error: unknown): void => dependencies.log.warn({ error }, 'queued notes could not be sent');
-    this.#turns = every(dependencies.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_HURRIED, onError }, () =>
+    this.#turns = every(dependencies.clock, { periodMs: RETRY.firstMs, firstMs: UNTIL_REQUESTED, onError }, () =>
       this.#turn(),
     );
   }
@@ -108,12 +108,12 @@ export class NoteOutbox {
   /** Sends what is due; returns the milliseconds until more is. */
   async #turn(): Promise<number> {
     const { outbox, clock, network } = this.#deps;
-    if (this.#stop.signal.aborted) return UNTIL_HURRIED;
+    if (this.#stop.signal.aborted) return UNTIL_REQUESTED;
     const due = outbox.due(clock.now(), CONCURRENCY);
     const isReady = network.reachability().ready;
     await Promise.all(due.map((note) => this.#attempt(note, isReady)));
     const next = outbox.nextDue();
-    return next === null ? UNTIL_HURRIED : Math.max(0, next - clock.now());
+    return next === null ? UNTIL_REQUESTED : Math.max(0, next - clock.now());
   }
 
   async #attempt(note: QueuedNote, isReady: boolean): Promise<void> {

@@ -7,6 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { toHex } from '../../foundation/bytes.ts';
 import { encodeCbor } from '../../foundation/cbor.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
+import { assertClockNotAhead } from '../../foundation/clock-check.ts';
 import { abortable, deadline } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTE_BODY_BYTES, MAX_NOTE_TYPE } from '../../foundation/domain/notes.ts';
@@ -14,7 +15,6 @@ import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { checkWindow } from '../../foundation/identity/grant.ts';
 import type { Log } from '../../foundation/log.ts';
-import { refuseClockAhead } from '../../foundation/own-clock.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
@@ -191,7 +191,7 @@ export class NoteSender {
     const { recipients } = this.#deps;
     const key = await recipients.find(letter.sender, letter.recipient, anew, signal);
     // The search for the key has brought the times of other nodes.
-    refuseClockAhead(this.#deps.clockAheadMs?.() ?? 0);
+    assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
     const { key: once, delegation, box } = this.#identities.take();
     const payload = sealLetter(encodeLetter(letter, identity, key), letter.nonce, letter.recipient, key, box);
     const timestamp = unixSeconds(this.#deps.clock);

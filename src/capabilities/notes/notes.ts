@@ -12,7 +12,7 @@ import type { Log } from '../../foundation/log.ts';
 import { encodeEncryptionKeysPayload } from '../../foundation/records/encryption-keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_TTL_S, RECORD } from '../../foundation/records/types.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NoteCopyStore } from '../../foundation/store/note-copies.ts';
 import type { NoteOutboxStore, QueuedNote } from '../../foundation/store/note-outbox.ts';
 import type { NoteStore, StoredNote } from '../../foundation/store/notes.ts';
@@ -95,7 +95,7 @@ export class Notes implements Component {
   readonly #removals: CopyRemovals;
   /** How many notes wait, of those agents that have some. */
   readonly #waiting = new Map<Aid, number>();
-  #purge: Repeating | null = null;
+  #purge: RepeatingTask | null = null;
   #stopped = false;
 
   constructor(dependencies: NotesDependencies) {

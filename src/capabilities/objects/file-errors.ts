@@ -1,12 +1,12 @@
 /** Faults of the file system in the terms of the catalogue. */
-import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 
 /** What a failed write is to its caller. */
 export function writeError(error: unknown): SvcError {
   if (error instanceof SvcError) return error;
   return new SvcError('not_writable', {
-    message: `The folder files_root cannot be written${diskTrouble(error)}`,
+    message: `The folder files_root cannot be written${describeDiskError(error)}`,
     details: { code: codeOf(error) },
     cause: error,
   });

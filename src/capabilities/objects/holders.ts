@@ -3,7 +3,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { type HolderStatus, MAX_HOLDERS_PER_OBJECT } from '../../foundation/domain/objects.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { ObjectRepository } from '../../foundation/store/objects.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import type { ObjectInfo } from './types.ts';
@@ -67,7 +67,7 @@ export class Holders {
   }
 
   async #ask(local: Aid, holder: Aid, objectId: string, outer: AbortSignal): Promise<HolderView> {
-    using limit = patience(this.#deps.clock, ASK_TIMEOUT_MS, outer);
+    using limit = awakeTimeout(this.#deps.clock, ASK_TIMEOUT_MS, outer);
     try {
       const request = { local, holder, objectId, method: 'HEAD', headers: {}, signal: limit.signal } as const;
       const { body, size, name } = await this.#deps.remote.read(request);

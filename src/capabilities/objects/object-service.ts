@@ -154,7 +154,7 @@ export class ObjectService implements Component {
     this.#repository.expectBytes(objectId);
     const fingerprint = blobs.commit(incoming);
     const shown = safeName(name, objectId);
-    this.#stored.tell(aid, objectId);
+    this.#stored.notify(aid, objectId);
     this.#repository.put({ aid, objectId, size, name: shown, createdAt: now, path: null, fingerprint, hashedAt: now });
     return infoOf({ aid, objectId, size, name: shown });
   }
@@ -180,7 +180,7 @@ export class ObjectService implements Component {
     const createdAt = known?.createdAt ?? hashedAt;
     const row: ObjectRow = { aid, objectId, size, name: shown, createdAt, path: file.path, fingerprint, hashedAt };
     if (known === null) room.confirm();
-    this.#stored.tell(aid, objectId);
+    this.#stored.notify(aid, objectId);
     this.#repository.put(row);
     return infoOf(row);
   }

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { moveWhereFree } from '../../foundation/move-where-free.ts';
+import { moveWithoutReplacing } from '../../foundation/move-without-replacing.ts';
 import { writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
 import { hashInto } from './fingerprint.ts';
@@ -56,7 +56,7 @@ export class PartFile extends FileSink {
       await this.sync();
       await check();
       if (force) await rename(this.#file, target);
-      else if (!(await moveWhereFree(this.#file, target))) throw taken(target);
+      else if (!(await moveWithoutReplacing(this.#file, target))) throw taken(target);
       syncDirectory(dirname(target));
     } catch (error) {
       throw writeError(error);

@@ -5,8 +5,8 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import type { PartFile } from './part-file.ts';
 import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
 
@@ -179,10 +179,10 @@ export class Transfer {
   }
 
   /** Gives up a holder that brings next to nothing: one byte now and then would hold us for ever. */
-  #watch(stalled: AbortController): Repeating {
+  #watch(stalled: AbortController): RepeatingTask {
     let before = this.#part.length;
     const onError = (error: unknown): void => stalled.abort(error);
-    return every(wakingClock(this.#deps.clock), { periodMs: PROGRESS_MS, onError }, () => {
+    return every(awakeClock(this.#deps.clock), { periodMs: PROGRESS_MS, onError }, () => {
       if (this.#part.length - before < MIN_PROGRESS_BYTES) stalled.abort();
       before = this.#part.length;
     });

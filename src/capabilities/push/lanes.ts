@@ -113,7 +113,7 @@ export class Lanes {
 
   #hasRoom(name: string): boolean {
     const lane = this.#lanes.get(name);
-    return lane !== undefined && this.#busy.lacking(lane.holder) === null;
+    return lane !== undefined && this.#busy.fullLevel(lane.holder) === null;
   }
 
   /** One thing of a lane: those that wait have their turn before its next one. */

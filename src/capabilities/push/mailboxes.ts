@@ -22,14 +22,14 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaHolder, type QuotaLimits, sourceGroupOf } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 import type { PushBoxRow, PushBoxStore } from '../../foundation/store/push-boxes.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { letGo } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';
@@ -84,8 +84,8 @@ export class Mailboxes implements Component {
   readonly #listening = new SingleFlight<BoxListener, ''>();
   readonly #stop = new AbortController();
   #listener: BoxListener | null = null;
-  #tidying: Repeating | null = null;
-  #looking: Repeating | null = null;
+  #tidying: RepeatingTask | null = null;
+  #looking: RepeatingTask | null = null;
 
   /** Takes the links of purpose `push-box`. */
   constructor(dependencies: MailboxesDependencies) {
@@ -175,7 +175,7 @@ export class Mailboxes implements Component {
     link.on('error', () => {});
     try {
       answerBox(link, await this.#answerFor(link));
-      letGo(link, this.#deps.clock);
+      drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.warn({ caller: link.caller, error }, 'no mailbox could be opened');
       link.destroy();
@@ -299,10 +299,10 @@ export class Mailboxes implements Component {
       if (isShutOut(error)) return 'gone' satisfies NotificationAnswer;
       throw error;
     }
-    using limit = patience(clock, PUSH_ANSWER_MS, signal);
+    using limit = awakeTimeout(clock, PUSH_ANSWER_MS, signal);
     try {
       const answer = await offerNotification(link, next, limit.signal);
-      letGo(link, clock);
+      drainAndDestroy(link, clock);
       if (answer === null) throw new SvcError('protocol_error');
       return answer;
     } catch (error) {

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { PUSH_ANSWER_MS } from './limits.ts';
 import type { PostToWebhook, WebhookPost } from './types.ts';
 import { isOwnIp } from './webhook-address.ts';
@@ -27,7 +27,7 @@ export function webhookPosts({ clock, watch, isOurs }: WebhookPostDependencies):
     });
   };
   return async (post) => {
-    using limit = patience(clock, PUSH_ANSWER_MS, post.signal);
+    using limit = awakeTimeout(clock, PUSH_ANSWER_MS, post.signal);
     return await send(post, guarded, limit.signal);
   };
 }

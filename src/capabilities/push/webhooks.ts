@@ -18,11 +18,11 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
-import { patience } from '../../foundation/stall.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NewNotification, WebhookRow, WebhookStore } from '../../foundation/store/webhooks.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { letGo } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { Lanes } from './lanes.ts';
 import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_TIDY_MS } from './limits.ts';
@@ -85,8 +85,8 @@ export class Webhooks implements Component {
   readonly #open = new Tally<Aid>();
   readonly #tries = new LruCache<string, LastTry>({ maxEntries: MAX_REMEMBERED });
   readonly #stop = new AbortController();
-  #tidying: Repeating | null = null;
-  #renewing: Repeating | null = null;
+  #tidying: RepeatingTask | null = null;
+  #renewing: RepeatingTask | null = null;
 
   /** Takes the links of purpose `push`. */
   constructor(dependencies: WebhooksDependencies) {
@@ -184,12 +184,12 @@ export class Webhooks implements Component {
     if (link.destroyed) return;
     this.#open.add(link.caller);
     link.once('close', () => this.#open.add(link.caller, -1));
-    using limit = patience(this.#deps.clock, TAKE_TIMEOUT_MS, this.#stop.signal);
+    using limit = awakeTimeout(this.#deps.clock, TAKE_TIMEOUT_MS, this.#stop.signal);
     limit.signal.addEventListener('abort', () => link.destroy(), { once: true });
     try {
       const notification = await readNotification(link, limit.signal);
       answerNotification(link, notification === null ? 'refused' : this.#take(link, notification));
-      letGo(link, this.#deps.clock);
+      drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.debug({ caller: link.caller, error }, 'a link with a notification failed');
       link.destroy();
@@ -269,10 +269,10 @@ export class Webhooks implements Component {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
     const link = await links.open(localAid, remoteAid, 'push-box', { accessToken, signal: either });
-    using limit = patience(clock, BOX_TIMEOUT_MS, either);
+    using limit = awakeTimeout(clock, BOX_TIMEOUT_MS, either);
     try {
       const answer = await askForBox(link, limit.signal);
-      letGo(link, clock);
+      drainAndDestroy(link, clock);
       if (answer === 'full')
         throw new SvcError('quota_exceeded', { message: 'The other node has no room for webhooks of one more agent.' });
       if (answer === 'elsewhere')

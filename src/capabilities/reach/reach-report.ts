@@ -9,7 +9,7 @@ import type { LinkPathKind, PathKind } from '../../foundation/domain/tunnels.ts'
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { RecordDht } from '../../network/dht/record-dht.ts';
 import type { ConnectionPool } from '../../network/links/connection-pool.ts';
 import type { DialAddress } from '../../network/links/dial.ts';
@@ -218,7 +218,7 @@ export class ReachReport {
   /** Where an agent is, once a connection to its node stands. */
   async #reached(aid: Aid, request: Omit<PingRequest, 'aid' | 'count' | 'intervalMs'>, signal: AbortSignal) {
     const { clock, locate } = this.#deps;
-    using limit = patience(clock, request.timeoutMs, signal);
+    using limit = awakeTimeout(clock, request.timeoutMs, signal);
     const known = await locate(aid, { fresh: false, signal: limit.signal });
     try {
       await this.#connect(known, request.disableRelay, limit.signal);
@@ -240,7 +240,7 @@ export class ReachReport {
     { timeoutMs, disableRelay }: Pick<PingRequest, 'timeoutMs' | 'disableRelay'>,
     signal: AbortSignal,
   ): Promise<ProbeResult> {
-    using limit = patience(this.#deps.clock, timeoutMs, signal);
+    using limit = awakeTimeout(this.#deps.clock, timeoutMs, signal);
     try {
       await this.#connect(place, disableRelay, limit.signal);
       const { rttMs, path } = await this.#deps.pool.probe(place.nodeKey, limit.signal);

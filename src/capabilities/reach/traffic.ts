@@ -3,7 +3,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { TRAFFIC_HOURS } from '../../foundation/domain/reach.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 
 /** From one sample to the next, milliseconds. */
 export const TRAFFIC_SAMPLE_MS = 60_000;
@@ -35,7 +35,7 @@ export class TrafficHistory implements Component {
   readonly #deps: TrafficDependencies;
   readonly #samples: TrafficSample[] = [];
   #before = { bytesUp: 0, bytesDown: 0 };
-  #sampling: Repeating | null = null;
+  #sampling: RepeatingTask | null = null;
 
   constructor(dependencies: TrafficDependencies) {
     this.#deps = dependencies;

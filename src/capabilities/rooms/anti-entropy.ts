@@ -7,7 +7,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { Entry } from './entry.ts';
@@ -70,7 +70,7 @@ export class AntiEntropy {
   readonly #syncing = new SingleFlight<void>();
   readonly #talks = new Semaphore(MAX_TALKS);
   readonly #stop = new AbortController();
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
 
   constructor(dependencies: AntiEntropyDependencies) {
     this.#deps = dependencies;
@@ -139,7 +139,7 @@ export class AntiEntropy {
   syncNow(replica: Replica, peer: Aid): Promise<void> {
     return this.#syncing.run(nameOf(replica, peer), async () => {
       await this.#talk(peer, () => this.#deps.links.sync(replica, peer));
-      this.synced.tell(replica);
+      this.synced.notify(replica);
     });
   }
 

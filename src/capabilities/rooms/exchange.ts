@@ -2,7 +2,7 @@
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { VerifierKeys } from '../../foundation/identity/keys.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { drained } from '../../network/links/wire.ts';
 import { decodeEntry, verifyEntry } from './entry.ts';
@@ -62,7 +62,7 @@ export class RoomExchange {
 
   /** Runs one step of a talk within its time limit. */
   async #within<T>(step: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    using limit = patience(this.#deps.clock, MESSAGE_TIMEOUT_MS, this.#stop);
+    using limit = awakeTimeout(this.#deps.clock, MESSAGE_TIMEOUT_MS, this.#stop);
     return await step(limit.signal);
   }
 

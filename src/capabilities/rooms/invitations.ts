@@ -13,7 +13,7 @@ import {
 } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { InviteOut, RoomRow } from '../../foundation/store/rooms.ts';
 import { hashBytes } from './entry.ts';
 import type { Replicas } from './replicas.ts';
@@ -39,7 +39,7 @@ interface InvitationsDependencies extends Pick<RoomsDependencies, 'rooms' | 'not
 
 export class Invitations {
   readonly #deps: InvitationsDependencies;
-  #repeating: Repeating | null = null;
+  #repeating: RepeatingTask | null = null;
 
   /** Takes the notes of type 0x10. */
   constructor(dependencies: InvitationsDependencies) {

@@ -1,8 +1,9 @@
 /** How an agent comes into a room: it finds a member that gives it the log, then writes that it joins. */
+
+import { assertClockNotAhead } from '../../foundation/clock-check.ts';
 import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { refuseClockAhead } from '../../foundation/own-clock.ts';
 import type { InviteIn, RoomRow } from '../../foundation/store/rooms.ts';
 import type { AntiEntropy } from './anti-entropy.ts';
 import type { Replica } from './replica.ts';
@@ -64,7 +65,7 @@ export class Joiner {
     if (row.state === 'joining' || known !== null) spread.soon(row.rid);
     if (row.state === 'joining') {
       // The room is joined later, once the clock is right. Until then no attempt can succeed.
-      refuseClockAhead(this.#deps.clockAheadMs?.() ?? 0);
+      assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
       if (clockWrong !== null) throw clockWrong;
     }
     return { groupId, joined: row.state === 'member', title: row.title };

@@ -5,9 +5,9 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import { pairHolder } from '../../network/links/holder.ts';
-import { letGo } from '../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { decodeEntry, provesSecret, verifyEntry } from './entry.ts';
 import { RoomExchange, type RoomExchangeDependencies } from './exchange.ts';
@@ -129,11 +129,11 @@ export class RoomLinks {
   async #talk<T>(link: LinkStream, talk: (link: LinkStream) => Promise<T>): Promise<T> {
     const { clock } = this.#deps;
     link.on('error', () => {});
-    const limit = wakingClock(clock).after(TALK_TIMEOUT_MS, () => link.destroy());
+    const limit = awakeClock(clock).after(TALK_TIMEOUT_MS, () => link.destroy());
     try {
       const said = await talk(link);
       link.end();
-      letGo(link, clock);
+      drainAndDestroy(link, clock);
       return said;
     } catch (error) {
       link.destroy();
@@ -189,7 +189,7 @@ export class RoomLinks {
     const inside = this.#inside.take({ ...pairHolder(link, isMember), key: peer });
     if (inside === null) throw new SvcError('rate_limited');
     try {
-      this.met.tell(peer);
+      this.met.notify(peer);
       if (first.type === 'push') return await this.#takePush(link, replica, peer, first.entries);
       send(link, { type: 'have', have: this.#exchange.have(replica) });
       const theirs = await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer, proof));

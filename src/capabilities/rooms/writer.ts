@@ -1,10 +1,10 @@
 /** Takes entries into the rooms of agents here: those that they write themselves, and those of others. */
 import { randomBytes } from 'node:crypto';
+import { assertClockNotAhead } from '../../foundation/clock-check.ts';
 import { HASH_BYTES, JOIN_SECRET_BYTES } from '../../foundation/domain/rooms.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import { refuseClockAhead } from '../../foundation/own-clock.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
 import { type ControlKind, isControl } from './kinds.ts';
@@ -116,7 +116,7 @@ export class RoomWriter {
    * @throws SvcError `access_denied`, `invalid_request`, `not_member`, `bad_delegation`, `clock_wrong`
    */
   write(replica: Replica, identity: LocalIdentity, draft: EntryDraft, ...behind: readonly EntryDraft[]): Written {
-    refuseClockAhead(this.#deps.clockAheadMs?.() ?? 0);
+    assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
     const now = this.#deps.clock.now();
     const known = replica.control.newestDelegation(replica.control.everything(), replica.aid);
     // Whoever has an older key of this agent, a thief perhaps, writes nothing behind this.
@@ -149,7 +149,7 @@ export class RoomWriter {
       settleState(replica, added, this.#deps);
       announce(replica, added, this.#deps);
     });
-    if (admission.added.length > 0) this.added.tell(replica, admission.added, from);
+    if (admission.added.length > 0) this.added.notify(replica, admission.added, from);
     return admission;
   }
 }

@@ -9,7 +9,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import type { Log } from '../../foundation/log.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
 import type { BulkLanes } from '../../network/bulk/bulk-lanes.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
@@ -275,7 +275,7 @@ export class TunnelService {
   /** Asks the remote agent whether a connection would be served, before a port is promised. */
   async #probe(request: Whom & Pick<TunnelRequest, 'disableRelay'>): Promise<LinkPath> {
     const { localAid, remoteAid, accessToken, disableRelay } = request;
-    using limit = patience(this.#deps.clock, PROBE_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#deps.clock, PROBE_TIMEOUT_MS);
     const link: LinkStream = await this.#deps.links.open(localAid, remoteAid, 'tcp-probe', {
       timeoutMs: PROBE_TIMEOUT_MS,
       signal: limit.signal,

@@ -7,7 +7,7 @@ import { detach } from '../../foundation/detached.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
 import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { portTrouble } from '../../foundation/port-trouble.ts';
+import { describePortError } from '../../foundation/port-errors.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { LinkPath, LinkPaths, LinkStream } from '../../network/links/types.ts';
@@ -82,7 +82,7 @@ export class Tunnel {
       await listening(this.#server);
     } catch (error) {
       throw new SvcError('port_in_use', {
-        message: `Port ${this.request.localPort} of ${HOST} ${portTrouble(error)}. Choose another local_port, or leave it out for a free one.`,
+        message: `Port ${this.request.localPort} of ${HOST} ${describePortError(error)}. Choose another local_port, or leave it out for a free one.`,
         details: { port: this.request.localPort },
         cause: error,
       });

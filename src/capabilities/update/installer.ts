@@ -3,7 +3,7 @@ import { readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
 import { syncDirectory, syncFile } from '../../foundation/atomic-file.ts';
-import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { type Npm, runProgram } from './npm.ts';
 import type { ReleaseSource } from './release-source.ts';
@@ -56,7 +56,7 @@ export class Installer {
       const code = codeOf(error, '');
       if (error instanceof SvcError || code === '') throw error;
       throw new SvcError('not_writable', {
-        message: `The release cannot be written${diskTrouble(error)}`,
+        message: `The release cannot be written${describeDiskError(error)}`,
         cause: error,
       });
     } finally {

@@ -6,7 +6,7 @@ import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { placesOf } from '../../foundation/service-address.ts';
+import { addressesOf } from '../../foundation/service-address.ts';
 import { ServiceSockets } from '../../foundation/service-sockets.ts';
 import { AgentStore } from '../../foundation/store/agents.ts';
 import { OriginStore } from '../../foundation/store/origins.ts';
@@ -58,7 +58,7 @@ export function buildAgents(
       if (service === null) return null;
       // The API may have moved to this address after the service was bound to it.
       const isApi = ({ host, port }: Address): boolean => port === api.address?.port && isLoopbackHost(host);
-      return placesOf(service).some(isApi) ? null : service;
+      return addressesOf(service).some(isApi) ? null : service;
     },
     /** Calls back once an agent is gone. */
     onDeleted: (forget: (aid: Aid) => void): void => {

@@ -36,7 +36,7 @@ export function buildDirectory(
       autoPublish: () => configuration.current.auto_publish,
       noteDelegation: (aid, issuedAt) => seen.note(aid, issuedAt),
       random: Math.random,
-      onPublished: (record) => published.tell(record),
+      onPublished: (record) => published.notify(record),
     },
   );
   life.add('acting', directory);

@@ -2,7 +2,7 @@
 import { EventLog } from '../../capabilities/events/event-log.ts';
 import { EventStreams } from '../../capabilities/events/event-streams.ts';
 import { PendingCounters } from '../../capabilities/events/pending-counters.ts';
-import { promptClock } from '../../foundation/prompt-clock.ts';
+import { immediateClock } from '../../foundation/immediate-clock.ts';
 import { EventStore } from '../../foundation/store/events.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Agents } from './agents.ts';
@@ -27,7 +27,7 @@ export function buildEventStreams(
   ]);
   const eventStreams = new EventStreams({
     log: eventLog,
-    clock: promptClock(clock),
+    clock: immediateClock(clock),
     logger: log,
     pending: (aid) => pending.view(aid ?? undefined),
   });

@@ -8,7 +8,7 @@ import { formatAddress } from '../../foundation/address.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { nativeAid } from '../../foundation/identity/aid.ts';
-import { promptClock } from '../../foundation/prompt-clock.ts';
+import { immediateClock } from '../../foundation/immediate-clock.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { PathChange } from '../../network/links/path-changes.ts';
@@ -74,7 +74,7 @@ export function buildNodeEvents(
   };
   life.defer(pool.onPathChange(onPath));
   const nodeEventStreams = new EventStreams(
-    { log: nodeEvents, clock: promptClock(clock), logger: log, pending: () => ({}) },
+    { log: nodeEvents, clock: immediateClock(clock), logger: log, pending: () => ({}) },
     MAX_NODE_SUBSCRIBERS,
   );
   return { nodeEvents, nodeEventStreams };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Releases } from '../../capabilities/update/releases.ts';
 import { systemClock } from '../../foundation/clock.ts';
 import { DataDir } from '../../foundation/data-dir/data-dir.ts';
-import { takeLock } from '../../foundation/data-dir/lock.ts';
+import { acquireLock } from '../../foundation/data-dir/lock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isSingleFile } from '../../foundation/package-file.ts';
 import { VERSION } from '../../foundation/version.ts';
@@ -24,7 +24,7 @@ export async function superviseDaemon(dataDir: string, program: string, args: re
   DataDir.open({ path: dataDir, version: VERSION }, { clock: systemClock }).close();
   const releases = new Releases(dataDir);
   releases.open();
-  const lock = takeLock(releases.directory);
+  const lock = acquireLock(releases.directory);
   if (lock === null)
     throw new SvcError('already_running', { message: `Another service runs on the data directory ${dataDir}.` });
   const supervisor = new ServiceSupervisor(

@@ -66,7 +66,7 @@ function hostOf(url: URL): string {
 }
 
 /** True where a host is what a machine calls itself, and be it every interface of it. */
-function isItself(host: string): boolean {
+function isThisMachine(host: string): boolean {
   return isLoopbackHost(host) || isEveryInterface(host);
 }
 
@@ -78,9 +78,9 @@ function placeOf(service: CardService, binding: unknown): Address {
 /** True where an address is that of the bound service. */
 function isService(url: URL, service: CardPlace['service'], binding: unknown): boolean {
   const host = hostOf(url);
-  if (service === null) return isItself(host);
+  if (service === null) return isThisMachine(host);
   const place = placeOf(service, binding);
-  return portOf(url) === place.port && (host === place.host.toLowerCase() || isItself(host));
+  return portOf(url) === place.port && (host === place.host.toLowerCase() || isThisMachine(host));
 }
 
 /** Path and query of a relative address; null where it leads elsewhere. */
@@ -130,7 +130,7 @@ function ledInterface(text: unknown, where: string, place: CardPlace, binding: u
 }
 
 /** An interface of a card that leads to another program than the service. */
-export interface LeftInterface {
+export interface SkippedInterface {
   /** What it speaks, such as `GRPC`; null where the card does not say. */
   readonly binding: string | null;
   readonly host: string;
@@ -140,9 +140,9 @@ export interface LeftInterface {
 }
 
 /** What is at another port of the service's machine; null for an address that is not. */
-function besides(text: unknown, { service }: CardPlace, binding: unknown): LeftInterface | null {
+function besides(text: unknown, { service }: CardPlace, binding: unknown): SkippedInterface | null {
   const read = typeof text === 'string' ? readAddress(text) : null;
-  if (read === null || service === null || !isItself(hostOf(read.url))) return null;
+  if (read === null || service === null || !isThisMachine(hostOf(read.url))) return null;
   const [port, servicePort] = [portOf(read.url), placeOf(service, binding).port];
   const known = typeof binding === 'string' ? binding : null;
   return port === servicePort ? null : { binding: known, host: hostOf(read.url), port, servicePort };
@@ -166,10 +166,10 @@ function bindingOf(one: Card): unknown {
   return BINDINGS.map((key) => one[key]).find((value) => typeof value === 'string');
 }
 
-class Leading {
+class AddressRewriter {
   readonly #place: CardPlace;
   /** Interfaces that were left out, as they are other programs'. */
-  readonly left: LeftInterface[] = [];
+  readonly left: SkippedInterface[] = [];
   /** Interfaces that are the service. */
   own = 0;
 
@@ -182,13 +182,13 @@ class Leading {
       Object.entries(card).map(([key, value]): [string, unknown] => {
         if (INTERFACE_LISTS.has(key)) return [key, this.#list(value, key)];
         if (key === 'transport' && isObject(value)) return [key, this.#interface(value, key)];
-        if (INTERFACE_ADDRESSES.includes(key)) return [key, this.#led(value, key, card['preferredTransport'])];
+        if (INTERFACE_ADDRESSES.includes(key)) return [key, this.#rewrite(value, key, card['preferredTransport'])];
         return [key, this.#member(value, key, key)];
       }),
     );
   }
 
-  #led(value: unknown, where: string, binding: unknown): string {
+  #rewrite(value: unknown, where: string, binding: unknown): string {
     const led = ledInterface(value, where, this.#place, binding);
     this.own++;
     return led;
@@ -211,7 +211,10 @@ class Leading {
     return Object.fromEntries(
       Object.entries(one).map(([key, value]): [string, unknown] => {
         const at = `${where}.${key}`;
-        return [key, INTERFACE_ADDRESSES.includes(key) ? this.#led(value, at, binding) : this.#member(value, key, at)];
+        return [
+          key,
+          INTERFACE_ADDRESSES.includes(key) ? this.#rewrite(value, at, binding) : this.#member(value, key, at),
+        ];
       }),
     );
   }
@@ -242,9 +245,9 @@ class Leading {
 }
 
 /** A card whose addresses lead to one place, and which of its interfaces were left out. */
-export interface LedCard {
+export interface RewrittenCard {
   readonly card: Card;
-  readonly left: readonly LeftInterface[];
+  readonly left: readonly SkippedInterface[];
 }
 
 /**
@@ -252,8 +255,8 @@ export interface LedCard {
  * where one is there that is the service: they are other programs, which the agent is not.
  * @throws SvcError `bad_card` with `foreign_address`, `special_address`, `swapped`, `not_a_card`
  */
-export function leadAddresses(card: Card, place: CardPlace): LedCard {
-  const leading = new Leading(place);
+export function rewriteAddresses(card: Card, place: CardPlace): RewrittenCard {
+  const leading = new AddressRewriter(place);
   const led = leading.card(card);
   if (leading.own > 0) return { card: led, left: leading.left };
   if (leading.left.length > 0)

@@ -2,9 +2,9 @@
 import { basename } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Create } from 'typebox/value';
-import { exposure, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
+import { checkFileMode, parseConfig, readConfigFile, writeConfigFile } from './file.ts';
 import { invalidConfig, type Origin } from './invalid.ts';
-import { holdsRedacted, REDACTED, redact, restoreServers } from './redact.ts';
+import { containsRedacted, REDACTED, redact, restoreServers } from './redact.ts';
 import {
   CONFIG_KEYS,
   type Config,
@@ -15,9 +15,9 @@ import {
   LIVE_KEYS,
   PATCHABLE_KEYS,
 } from './schema.ts';
-import { fromText } from './text.ts';
+import { parseValueText } from './text.ts';
 import { setKeys } from './toml-edit.ts';
-import { checkTogether, checkValue } from './values.ts';
+import { checkCombination, checkValue } from './values.ts';
 
 interface ConfigServiceOptions {
   /** Path of config.toml, which may not exist. */
@@ -84,7 +84,7 @@ export class ConfigService {
     this.#overrides = overrides;
     this.#next = this.#combine(readConfigFile(file).values);
     this.#current = this.#next;
-    const exposed = exposure(file);
+    const exposed = checkFileMode(file);
     this.warnings = [
       ...unknownVariables(environment, options.otherVariables ?? []),
       ...(exposed === null ? [] : [exposed]),
@@ -171,7 +171,7 @@ export class ConfigService {
     // Compared with the file, not with the values in effect: a secret of the environment must not get into the file.
     const sent = restoreServers(raw, file.turn_servers ?? []);
     const value = accept(key, sent, REQUEST, false) as Config['turn_servers'];
-    const hidden = value.findIndex(holdsRedacted);
+    const hidden = value.findIndex(containsRedacted);
     if (hidden < 0) return value;
     throw invalidConfig(key, `at ${hidden} contains a redacted secret, but no stored entry matches it`, REQUEST);
   }
@@ -193,7 +193,7 @@ export class ConfigService {
       ),
     );
     const alone = (file: Partial<Config>): Config => ({ ...DEFAULTS, ...file, ...kept });
-    if (checkTogether(alone(before)) === null) refuseTogether(alone(after));
+    if (checkCombination(alone(before)) === null) refuseTogether(alone(after));
   }
 
   /** The values in effect after `next` is committed. They must be valid together, with the current API address. */
@@ -221,13 +221,13 @@ export class ConfigService {
 const DEFAULTS: Config = Object.freeze(Create(ConfigSchema));
 
 function accept(key: ConfigKey, raw: unknown, origin: Origin, text = true): Config[ConfigKey] {
-  const checked = checkValue(key, text && typeof raw === 'string' ? fromText(key, raw) : raw);
+  const checked = checkValue(key, text && typeof raw === 'string' ? parseValueText(key, raw) : raw);
   if ('problem' in checked) throw invalidConfig(key, checked.problem, origin);
   return checked.value;
 }
 
 function refuseTogether(config: Config): void {
-  const fault = checkTogether(config);
+  const fault = checkCombination(config);
   if (fault !== null) throw invalidConfig(fault.key, fault.problem, TOGETHER);
 }
 

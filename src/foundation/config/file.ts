@@ -3,7 +3,7 @@ import { existsSync, readFileSync, readlinkSync, realpathSync, statSync } from '
 import { basename, dirname, resolve } from 'node:path';
 import { parse, TomlError } from 'smol-toml';
 import { writeFileAtomic, writeFileInPlace } from '../atomic-file.ts';
-import { diskTrouble } from '../disk-trouble.ts';
+import { describeDiskError } from '../disk-errors.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE } from '../file-modes.ts';
 import { invalidConfig, type Origin } from './invalid.ts';
@@ -37,7 +37,7 @@ export function readConfigFile(path: string): ConfigFile {
   } catch (error) {
     if (error instanceof SvcError) throw error;
     const refused = error instanceof Error && 'syscall' in error;
-    const why = refused ? diskTrouble(error) : ` as UTF-8 text (${codeOf(error)}).`;
+    const why = refused ? describeDiskError(error) : ` as UTF-8 text (${codeOf(error)}).`;
     throw new SvcError('config_invalid', { message: `${path} cannot be read${why}` });
   }
   return { text, values: parseConfig(text, basename(path)) };
@@ -103,7 +103,7 @@ export function writeConfigFile(path: string, text: string): void {
 }
 
 /** A warning if other users of this machine can access the file, or null. */
-export function exposure(path: string): string | null {
+export function checkFileMode(path: string): string | null {
   if (process.platform === 'win32' || !existsSync(path)) return null;
   const mode = statSync(path).mode & 0o777;
   if ((mode & OTHERS_MODE) === 0) return null;

@@ -31,7 +31,7 @@ export function restoreServers(sent: unknown, present: readonly TurnServer[]): u
 }
 
 /** True if a client's input still contains a hidden secret. */
-export function holdsRedacted(server: TurnServer): boolean {
+export function containsRedacted(server: TurnServer): boolean {
   return server.credential === REDACTED || server.credential_url.includes(REDACTED);
 }
 

@@ -13,7 +13,7 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
  * `turn_servers` is a JSON array. The result still needs validation. Text that cannot be parsed is returned unchanged,
  * so that validation reports the expected type.
  */
-export function fromText(key: ConfigKey, text: string): unknown {
+export function parseValueText(key: ConfigKey, text: string): unknown {
   const schema = ConfigSchema.properties[key];
   const trimmed = text.trim();
   if (Type.IsBoolean(schema)) return BOOLEANS.get(trimmed.toLowerCase()) ?? text;

@@ -7,7 +7,7 @@ import { NETWORK_NAME } from '../domain/directory.ts';
 import { type Config, type ConfigKey, ConfigSchema, NO_FILES_ROOT, type TurnServer } from './schema.ts';
 
 /** A valid value, or its problem: a phrase that follows the key's name. */
-export type Checked = { readonly value: Config[ConfigKey] } | { readonly problem: string };
+export type ValueCheck = { readonly value: Config[ConfigKey] } | { readonly problem: string };
 
 /** Characters of a bearer token (RFC 6750). */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
@@ -20,7 +20,7 @@ const CONTROL = /[\p{Cc}\u2028\u2029\p{Cs}]/u;
 const ADDRESS_PROBLEM = 'must be host:port, [ipv6]:port or :port';
 
 /** The final value, frozen and with defaults of nested members, or the problem. */
-export function checkValue(key: ConfigKey, raw: unknown): Checked {
+export function checkValue(key: ConfigKey, raw: unknown): ValueCheck {
   const schema = ConfigSchema.properties[key];
   const error = Errors(schema, raw).find(({ keyword }) => keyword !== 'boolean');
   if (error !== undefined) {
@@ -116,7 +116,7 @@ function isCredentialUrl(text: string): boolean {
  * A problem between several keys: the key to change and a sentence, or null. An open API on a network would give every
  * agent of this node to others.
  */
-export function checkTogether(config: Config): { readonly key: ConfigKey; readonly problem: string } | null {
+export function checkCombination(config: Config): { readonly key: ConfigKey; readonly problem: string } | null {
   const api = parseAddress(config.api_addr);
   if (config.api_token === '' && (api === null || !isLoopbackHost(api.host))) {
     return {

@@ -7,7 +7,7 @@ import { isAlive } from './process.ts';
 const DEFAULT_API = 'http://127.0.0.1:2121';
 
 /** The address that the daemon of a data directory wrote down; where it crashed, that of the dead one. */
-export function addressIn(dataDir: string | null): string {
+export function recordedDaemonAddress(dataDir: string | null): string {
   const address = (dataDir === null ? null : readDaemonInfo(dataDir))?.api_addr ?? null;
   return address === null ? DEFAULT_API : `http://${address}`;
 }
@@ -17,7 +17,7 @@ export function addressIn(dataDir: string | null): string {
  * one: neither the default address nor what a dead daemon left behind will do, since another node may have it.
  * @returns the error `daemon_unreachable` where there is none
  */
-export function addressInNamed(dataDir: string): string | SvcError {
+export function runningDaemonAddress(dataDir: string): string | SvcError {
   const directory = resolve(dataDir);
   const info = readDaemonInfo(directory);
   const isThere = info !== null && isAlive(info.pid);

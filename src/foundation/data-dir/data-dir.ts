@@ -4,14 +4,14 @@ import { chmodSync, lstatSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeFileAtomic } from '../atomic-file.ts';
 import { type Clock, isoTime } from '../clock.ts';
-import { diskTrouble } from '../disk-trouble.ts';
+import { describeDiskError } from '../disk-errors.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { type DaemonInfo, daemonInfoFile, readDaemonInfo, type SharedMcp } from './daemon-info.ts';
-import { sweepBackups } from './leftovers.ts';
-import { type Lock, takeLock } from './lock.ts';
-import { finishRestore } from './restoring.ts';
+import { finishRestore } from './finish-restore.ts';
+import { removeStaleBackups } from './leftovers.ts';
+import { acquireLock, type Lock } from './lock.ts';
 
 /** Random bytes of the key by which the API proves whose it is. */
 const PROOF_KEY_BYTES = 32;
@@ -45,11 +45,11 @@ export class DataDir {
    */
   static open({ path, version }: DataDirOptions, { clock }: { readonly clock: Clock }): DataDir {
     makePrivate(path);
-    const lock = takeLock(path);
+    const lock = acquireLock(path);
     if (lock === null) throw alreadyRunning(path);
     try {
       finishRestore(path);
-      sweepBackups(path);
+      removeStaleBackups(path);
       const started_at = isoTime(clock.now());
       return new DataDir(path, lock, { pid: process.pid, api_addr: null, started_at, version });
     } catch (error) {
@@ -101,7 +101,7 @@ function makePrivate(path: string): void {
     const message =
       code === 'EEXIST' || code === 'ENOTDIR'
         ? `The data directory ${path} is not a directory: it, or what it should be in, is a file. Give another --data-dir.`
-        : `The data directory ${path} cannot be used${diskTrouble(error)}`;
+        : `The data directory ${path} cannot be used${describeDiskError(error)}`;
     throw new SvcError('not_writable', { message, cause: error });
   }
 }

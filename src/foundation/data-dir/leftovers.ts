@@ -11,7 +11,7 @@ export function backupDirectory(dataDir: string, pid: number): string {
 }
 
 /** Removes the copies that nobody looks after any more. */
-export function sweepBackups(dataDir: string): void {
+export function removeStaleBackups(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     const pid = Number(NAME.exec(name)?.[1] ?? 0);
     if (pid > 0 && !isAlive(pid)) rmSync(join(dataDir, name), { recursive: true, force: true });

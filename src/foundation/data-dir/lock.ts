@@ -6,7 +6,7 @@
 import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { openingTrouble } from '../disk-trouble.ts';
+import { describeOpenError } from '../disk-errors.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 
@@ -28,7 +28,7 @@ export interface Lock {
  * result: a lock that is garbage is released.
  * @throws SvcError `not_writable` where the file cannot be used
  */
-export function takeLock(directory: string): Lock | null {
+export function acquireLock(directory: string): Lock | null {
   const file = join(directory, LOCK_FILE_NAME);
   let db: DatabaseSync | undefined;
   try {
@@ -39,7 +39,7 @@ export function takeLock(directory: string): Lock | null {
   } catch (error) {
     db?.close();
     if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return null;
-    const why = openingTrouble(file) ?? ': check its permissions and the free space on the disk.';
+    const why = describeOpenError(file) ?? ': check its permissions and the free space on the disk.';
     throw new SvcError('not_writable', {
       message: `The lock ${file} cannot be used${why} The data directory must be on a local disk; a damaged lock file may be deleted while no svcd runs.`,
       cause: error,

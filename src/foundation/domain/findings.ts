@@ -43,6 +43,6 @@ export function findingsOf(check: Check) {
 }
 
 /** True where nothing failed. */
-export function isWell(findings: readonly Finding[]): boolean {
+export function hasNoFailures(findings: readonly Finding[]): boolean {
   return findings.every(({ level }) => level !== 'FAIL');
 }

@@ -35,22 +35,22 @@ export const NOTIFICATION_ID_BYTES = 16;
 /** How long a notification is kept on each side where the next step does not take it, milliseconds. */
 export const NOTIFICATION_LIFE_MS: number = 7 * 24 * 3600 * 1000;
 /** How long the names of notifications that a webhook has taken are remembered, milliseconds: longer than they are sent again. */
-export const TAKEN_NAMES_MS: number = NOTIFICATION_LIFE_MS + 24 * 3600 * 1000;
+export const RECEIVED_IDS_LIFE_MS: number = NOTIFICATION_LIFE_MS + 24 * 3600 * 1000;
 
 /** Notifications that wait for one webhook. */
-export const MAX_WAITING_PER_WEBHOOK = 1024;
+export const MAX_QUEUED_PER_WEBHOOK = 1024;
 /** Notifications that wait between one agent here and one elsewhere: many webhooks of one leave room for those of others. */
-export const MAX_WAITING_PER_PEER = 2048;
+export const MAX_QUEUED_PER_PEER = 2048;
 /** Bytes of the notifications that wait between one agent here and one elsewhere. */
-export const MAX_WAITING_BYTES_PER_PEER: number = 16 * 1024 * 1024;
+export const MAX_QUEUED_BYTES_PER_PEER: number = 16 * 1024 * 1024;
 /** Notifications that wait on one side in all. */
-export const MAX_WAITING_NOTIFICATIONS = 16_384;
+export const MAX_QUEUED_NOTIFICATIONS = 16_384;
 /** Their bytes. */
-export const MAX_WAITING_BYTES: number = 128 * 1024 * 1024;
+export const MAX_QUEUED_NOTIFICATION_BYTES: number = 128 * 1024 * 1024;
 /** The part of both that the strangers of one source may use, and all strangers together. */
 export const SOURCE_WAITING_PART: number = 1 / 8;
 export const STRANGERS_WAITING_PART: number = 1 / 2;
 /** Names of notifications that are remembered for one local address once they were taken. */
-export const MAX_TAKEN_NAMES = 8192;
+export const MAX_RECEIVED_IDS = 8192;
 /** Webhooks that are shown, those used last. */
 export const MAX_SHOWN_WEBHOOKS = 1024;

@@ -64,7 +64,7 @@ export class DelegationVerifier {
   }
 
   /** True where `verify` takes a signature at most, and no wallet's: those take twenty times as long. */
-  isSoonVerified({ agent }: Delegation): boolean {
+  isFastToVerify({ agent }: Delegation): boolean {
     return schemeOf(agent) === 'native';
   }
 

@@ -54,14 +54,14 @@ export class KeyPair implements Signer {
 }
 
 /** The key object of a raw public key that may verify a signature of this length; null where none can. */
-function verifierOf(publicKey: Uint8Array, signature: Uint8Array): KeyObject | null {
+function toVerifierKey(publicKey: Uint8Array, signature: Uint8Array): KeyObject | null {
   if (signature.length !== SIGNATURE_BYTES || !isUsablePublicKey(publicKey)) return null;
   return createPublicKey({ key: Buffer.concat([SPKI_HEADER, publicKey]), format: 'der', type: 'spki' });
 }
 
 /** True where `signature` is `publicKey`'s over `message`; false for malformed input too. */
 export function verifySignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
-  const key = verifierOf(publicKey, signature);
+  const key = toVerifierKey(publicKey, signature);
   return key !== null && verify(null, message, key, signature);
 }
 
@@ -71,7 +71,7 @@ export function verifySignatureAsync(
   message: Uint8Array,
   signature: Uint8Array,
 ): Promise<boolean> {
-  const key = verifierOf(publicKey, signature);
+  const key = toVerifierKey(publicKey, signature);
   return key === null ? Promise.resolve(false) : verifyWith(key, message, signature);
 }
 
@@ -79,7 +79,7 @@ export function verifySignatureAsync(
  * Records, or letters, whose signatures this thread verifies in one turn of the event loop: the way to another thread takes
  * longer than one signature.
  */
-export const VERIFIED_IN_A_TURN = 2;
+export const MAX_VERIFICATIONS_PER_TURN = 2;
 
 /** Key objects kept by `VerifierKeys`. */
 const MAX_KEPT_KEYS = 1024;
@@ -94,14 +94,14 @@ export class VerifierKeys {
   }
 
   /** As `verify`, on this thread: the way to another one and back costs nearly as much as the work. */
-  verifyHere(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
+  verifySync(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
     const key = this.#key(publicKey, signature);
     return key !== null && verify(null, message, key, signature);
   }
 
   #key(publicKey: Uint8Array, signature: Uint8Array): KeyObject | null {
     const name = toHex(publicKey);
-    const key = this.#keys.get(name) ?? verifierOf(publicKey, signature);
+    const key = this.#keys.get(name) ?? toVerifierKey(publicKey, signature);
     if (key === null || signature.length !== SIGNATURE_BYTES) return null;
     this.#keys.set(name, key);
     return key;

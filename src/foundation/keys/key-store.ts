@@ -106,15 +106,15 @@ export class KeyStore {
 
   /**
    * As `putSecret` for what can be made again: nobody waits for the disk, and many that come together cost it less. They
-   * are sure after `settle`, or some moments.
+   * are sure after `flush`, or some moments.
    */
-  putSecretSoon(name: string, secret: Uint8Array): void {
-    this.#directory.writeSoon(fileOf(name), this.#textOf(name, secret));
+  putSecretDeferred(name: string, secret: Uint8Array): void {
+    this.#directory.writeDeferred(fileOf(name), this.#textOf(name, secret));
   }
 
   /** Makes sure what was put soon: before that goes from which it could be made again. @throws SvcError `not_writable` */
-  settle(): void {
-    this.#directory.settle();
+  flush(): void {
+    this.#directory.flush();
   }
 
   #textOf(name: string, secret: Uint8Array): string {

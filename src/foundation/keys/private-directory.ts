@@ -15,12 +15,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
-import { diskTrouble } from '../disk-trouble.ts';
+import { describeDiskError } from '../disk-errors.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
 import { makeDirectory } from '../make-directory.ts';
-import { LateFiles } from './late-files.ts';
+import { DeferredFiles } from './deferred-files.ts';
 
 /** Larger files are none of ours. */
 const MAX_FILE_BYTES = 16 * 1024;
@@ -28,12 +28,12 @@ const MAX_FILE_BYTES = 16 * 1024;
 export class PrivateDirectory {
   readonly #path: string;
   readonly #log: Log;
-  readonly #late: LateFiles;
+  readonly #late: DeferredFiles;
 
   private constructor(path: string, log: Log) {
     this.#path = path;
     this.#log = log;
-    this.#late = new LateFiles(path, { log, write: (file, text) => writeFileAtomic(join(path, file), text) });
+    this.#late = new DeferredFiles(path, { log, write: (file, text) => writeFileAtomic(join(path, file), text) });
   }
 
   /**
@@ -49,7 +49,7 @@ export class PrivateDirectory {
     } catch (error) {
       const advice = codeOf(error) === 'EACCES' ? ` If it is yours, run "chmod 700 ${path}".` : '';
       throw new SvcError('not_writable', {
-        message: `The directory ${path} cannot be made or read${diskTrouble(error)}${advice}`,
+        message: `The directory ${path} cannot be made or read${describeDiskError(error)}${advice}`,
         cause: error,
       });
     }
@@ -108,28 +108,31 @@ export class PrivateDirectory {
   /** Writes a file as a whole, durably. @throws SvcError `not_writable` */
   write(file: string, text: string): void {
     writeFileAtomic(join(this.#path, file), text);
-    this.#late.drop(file);
+    this.#late.discard(file);
   }
 
-  /** Writes a file as a whole, soon: `read` gives it from now on, and until `settle` a power cut may leave what was before. */
-  writeSoon(file: string, text: string): void {
+  /** Writes a file as a whole, soon: `read` gives it from now on, and until `flush` a power cut may leave what was before. */
+  writeDeferred(file: string, text: string): void {
     this.#late.put(file, text);
   }
 
   /** Makes all sure that was to be written soon. @throws SvcError `not_writable` */
-  settle(): void {
-    this.#late.settle();
+  flush(): void {
+    this.#late.flush();
   }
 
   /** Deletes a file durably; nothing happens where there is none. @throws SvcError `not_writable` */
   delete(file: string): void {
-    this.#late.drop(file);
+    this.#late.discard(file);
     const path = join(this.#path, file);
     try {
       rmSync(path, { force: true });
       syncDirectory(this.#path);
     } catch (error) {
-      throw new SvcError('not_writable', { message: `${path} cannot be deleted${diskTrouble(error)}`, cause: error });
+      throw new SvcError('not_writable', {
+        message: `${path} cannot be deleted${describeDiskError(error)}`,
+        cause: error,
+      });
     }
   }
 }
@@ -163,7 +166,7 @@ function exposed(path: string): SvcError {
 
 /** The error of a file that the system does not let us read, for example because too many files are open. */
 function unreadable(path: string, cause: unknown): SvcError {
-  return new SvcError('not_writable', { message: `${path} cannot be read${diskTrouble(cause)}`, cause });
+  return new SvcError('not_writable', { message: `${path} cannot be read${describeDiskError(cause)}`, cause });
 }
 
 /** The error of a file that does not hold what it should. */

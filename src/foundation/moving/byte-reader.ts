@@ -16,19 +16,19 @@ export class ByteReader {
   }
 
   /** The next `count` bytes; fewer where the source ends before. */
-  async take(count: number): Promise<Buffer> {
+  async read(count: number): Promise<Buffer> {
     await this.#fill(count);
     return this.#cut(count);
   }
 
   /** What has come already, at most `count` bytes but at least one; empty at the end. */
-  async some(count: number): Promise<Buffer> {
+  async readSome(count: number): Promise<Buffer> {
     await this.#fill(1);
     return this.#cut(count);
   }
 
   /** The bytes up to a line break, with it; null where none comes within `max` bytes. */
-  async line(max: number): Promise<Buffer | null> {
+  async readLine(max: number): Promise<Buffer | null> {
     // Each piece is searched and copied once, however long the line is.
     const pieces: Uint8Array[] = [this.#here];
     let size = this.#here.length;

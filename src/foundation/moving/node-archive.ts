@@ -86,7 +86,7 @@ type Open = (file: ArchivedFile) => { write(piece: Uint8Array): void; close(): v
  */
 export async function readArchive(source: ByteSource, open: Open): Promise<Manifest> {
   const reader = new ByteReader(source);
-  const line = await reader.line(MAX_MANIFEST_BYTES);
+  const line = await reader.readLine(MAX_MANIFEST_BYTES);
   const manifest = line === null ? null : readManifest(line.toString());
   if (manifest === null)
     throw new SvcError('bad_file', { message: 'The file is no backup of svcd, or it is damaged.' });
@@ -100,7 +100,7 @@ async function readFile(reader: ByteReader, file: ArchivedFile, open: Open): Pro
   const target = open(file);
   try {
     for (let left = file.size; left > 0; ) {
-      const piece = await reader.some(Math.min(left, PIECE_BYTES));
+      const piece = await reader.readSome(Math.min(left, PIECE_BYTES));
       if (piece.length === 0) throw damaged('it is cut off');
       hash.update(piece);
       target.write(piece);

@@ -7,9 +7,9 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { readConfigFile } from '../config/file.ts';
-import { backupDirectory, sweepBackups } from '../data-dir/leftovers.ts';
+import { backupDirectory, removeStaleBackups } from '../data-dir/leftovers.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
-import { diskTrouble, openingTrouble } from '../disk-trouble.ts';
+import { describeDiskError, describeOpenError } from '../disk-errors.ts';
 import { codeOf, SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { isKeyFile, keyFileName, NODE_KEY } from '../keys/key-store.ts';
@@ -48,7 +48,7 @@ export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot 
   const directory = backupDirectory(dataDir, pid);
   const dispose = (): void => rmSync(directory, { recursive: true, force: true });
   try {
-    sweepBackups(dataDir);
+    removeStaleBackups(dataDir);
     mkdirSync(directory, { mode: PRIVATE_DIRECTORY_MODE });
     const { copy, keyFiles, agents } = consistent(database, directory, keys);
     const small: FileSource[] = [...keyFiles].map(([name, content]) => ({
@@ -74,12 +74,12 @@ const SQLITE_FULL = 13;
 function troubleOf(error: unknown, database: string): string {
   if (error instanceof Error && 'syscall' in error) {
     const path = 'path' in error ? `: ${String(error.path)}` : '';
-    return `${path}${diskTrouble(error)}`;
+    return `${path}${describeDiskError(error)}`;
   }
   if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL)
     return ': the disk is full, free some room.';
   const said = error instanceof Error ? ` (${error.message}).` : '.';
-  return openingTrouble(database) ?? said;
+  return describeOpenError(database) ?? said;
 }
 
 /** A copy of the database, and all the keys that it names. */

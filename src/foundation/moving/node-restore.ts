@@ -24,10 +24,10 @@ import { syncDirectory, writeFileAtomic } from '../atomic-file.ts';
 import { isoTime } from '../clock.ts';
 import { parseConfig } from '../config/file.ts';
 import { setKeys } from '../config/toml-edit.ts';
-import { takeLock } from '../data-dir/lock.ts';
+import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-dir/finish-restore.ts';
+import { acquireLock } from '../data-dir/lock.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
-import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-dir/restoring.ts';
-import { diskTrouble } from '../disk-trouble.ts';
+import { describeDiskError } from '../disk-errors.ts';
 import { EPOCH_BYTES } from '../domain/rooms.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
@@ -68,7 +68,7 @@ export async function restoreNode(archive: ByteSource, options: RestoreOptions):
   } catch (error) {
     throw unwritable(dataDir, error);
   }
-  const lock = takeLock(dataDir);
+  const lock = acquireLock(dataDir);
   if (lock === null)
     throw new SvcError('already_running', {
       message: `A svcd runs on ${dataDir}: stop it first. Nothing was changed.`,
@@ -94,7 +94,7 @@ function isOfTheSystem(error: unknown): boolean {
 
 function unwritable(dataDir: string, error: unknown): SvcError {
   return new SvcError('not_writable', {
-    message: `The node cannot be written to ${dataDir}${diskTrouble(error)} Nothing was changed.`,
+    message: `The node cannot be written to ${dataDir}${describeDiskError(error)} Nothing was changed.`,
     cause: error,
   });
 }
@@ -210,7 +210,7 @@ function verify(staging: string, { files }: Manifest): void {
       .filter((row) => !names.has(`${KEYS_DIRECTORY}/${keyFileName(String(row['key_name']))}`));
     if (missing.length > 0 || !names.has(`${KEYS_DIRECTORY}/${keyFileName(NODE_KEY)}`))
       throw new SvcError('bad_file', { message: 'Keys are missing from the backup. Nothing was changed.' });
-    beginAnew(store);
+    resetAfterRestore(store);
   } finally {
     store.close();
   }
@@ -232,7 +232,7 @@ function rewriteConfig(file: string): void {
  * What would be believed to be what it was after the backup gets another name: other members read
  * the replicas of rooms from their beginning, and no number of an event is given a second time.
  */
-export function beginAnew(store: Store): void {
+export function resetAfterRestore(store: Store): void {
   store.transaction(() => {
     for (const { rid } of store.all('SELECT rid FROM rooms'))
       store.run('UPDATE rooms SET epoch = ? WHERE rid = ?', new Uint8Array(randomBytes(EPOCH_BYTES)), Number(rid));

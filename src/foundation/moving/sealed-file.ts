@@ -61,7 +61,7 @@ export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteS
   const reader = new ByteReader(plain);
   for (let index = 0; ; index++) {
     if (index > MAX_CHUNKS) throw new SvcError('too_large');
-    const chunk = await reader.take(CHUNK_BYTES);
+    const chunk = await reader.read(CHUNK_BYTES);
     const isLast = await reader.atEnd();
     yield encrypt(key, nonceOf(index, isLast), line, chunk);
     if (isLast) return;
@@ -75,7 +75,7 @@ export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteS
  */
 export async function* unseal(kind: SealedKind, password: Passphrase, sealed: ByteSource): AsyncGenerator<Uint8Array> {
   const reader = new ByteReader(sealed);
-  const line = await reader.line(MAX_HEADER_BYTES);
+  const line = await reader.readLine(MAX_HEADER_BYTES);
   const header = line === null ? null : readHeader(line, password.cost);
   if (line === null || header === null) throw new SvcError('bad_file');
   if (header.kind !== kind)
@@ -84,7 +84,7 @@ export async function* unseal(kind: SealedKind, password: Passphrase, sealed: By
     });
   const key = await deriveKey(password, header.salt);
   for (let index = 0; index <= MAX_CHUNKS; index++) {
-    const chunk = await reader.take(CHUNK_BYTES + TAG_BYTES);
+    const chunk = await reader.read(CHUNK_BYTES + TAG_BYTES);
     const isLast = await reader.atEnd();
     const plain = decrypt(key, nonceOf(index, isLast), line, chunk);
     if (plain === null && index === 0 && decrypt(key, nonceOf(0, !isLast), line, chunk) === null)

@@ -79,7 +79,7 @@ export function readTexts(value: unknown): readonly string[] | null {
 }
 
 /** What a member is on the wire: nothing where it is empty, so that it costs no bytes. */
-export function orNothing<T extends string | readonly unknown[]>(value: T): T | undefined {
+export function emptyToUndefined<T extends string | readonly unknown[]>(value: T): T | undefined {
   return value.length === 0 ? undefined : value;
 }
 

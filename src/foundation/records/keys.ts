@@ -27,8 +27,8 @@ export function mailboxKey(recipient: Aid): Uint8Array {
   return key('mailbox', aidToBytes(recipient));
 }
 
-/** Where those ask who want to meet a node that no helper introduces. @param publicKey of its `MeetingPlace` */
-export function meetingKey(publicKey: Uint8Array): Uint8Array {
+/** Where those ask who want to meet a node that no helper introduces. @param publicKey of its `TurnRendezvous` */
+export function turnRendezvousKey(publicKey: Uint8Array): Uint8Array {
   return key('meeting', publicKey);
 }
 
@@ -39,7 +39,7 @@ export function meetingKey(publicKey: Uint8Array): Uint8Array {
  * payload begins with. Anyone may write to any mailbox, by design; whether the sealed part is truly
  * for that recipient shows when the recipient opens it.
  */
-export function belongsUnder(record: SignedRecord, at: Uint8Array): boolean {
+export function belongsUnderKey(record: SignedRecord, at: Uint8Array): boolean {
   // protocol.md, step 7
   if (record.type === RECORD.note)
     return record.payload.length > KEY_BYTES && equalBytes(record.payload.subarray(0, KEY_BYTES), at);

@@ -16,8 +16,8 @@ import {
   checkMeta,
   checkText,
   decodeMap,
+  emptyToUndefined,
   invalidField,
-  orNothing,
   readText,
   readTexts,
 } from './fields.ts';
@@ -31,8 +31,8 @@ export interface HelperNode {
 }
 
 /** Where a node that has no helper looks for those who want to meet it at a TURN server. */
-export interface MeetingPlace {
-  /** An X25519 public key: requests are sealed to it, and lie under the `meetingKey` of it. */
+export interface TurnRendezvous {
+  /** An X25519 public key: requests are sealed to it, and lie under the `turnRendezvousKey` of it. */
   readonly publicKey: Uint8Array;
   /** The IPv4 address that others see the node's packets come from. */
   readonly host: string;
@@ -53,7 +53,7 @@ export interface EndpointsPayload {
   /** True where the node has a TURN server of its own; absent where it has none. */
   readonly hasTurn?: true;
   /** Absent where the node has helpers, or needs none. */
-  readonly meeting?: MeetingPlace;
+  readonly meeting?: TurnRendezvous;
   /** The custom record types that this agent publishes. */
   readonly customTypes: readonly number[];
   /** The local service that the agent is bound to, as its owner wrote it; absent where none is. */
@@ -113,19 +113,19 @@ export function encodeEndpointsPayload(p: EndpointsPayload): Uint8Array {
   const helpers: CborValue[] = p.helpers.map((h) => [h.nodeKey, h.address]);
   const mapped = p.endpoints.reduce((bits, e, i) => (p.mapped?.includes(e) === true ? bits + 2 ** i : bits), 0);
   return encodeCbor({
-    e: orNothing(p.endpoints),
+    e: emptyToUndefined(p.endpoints),
     m: mapped === 0 ? undefined : mapped,
     n: p.natType,
     k: p.nodeKey,
-    h: orNothing(helpers),
-    c: orNothing(p.customTypes),
+    h: emptyToUndefined(helpers),
+    c: emptyToUndefined(p.customTypes),
     r: p.meeting === undefined ? undefined : [p.meeting.publicKey, p.meeting.host],
-    s: orNothing(p.service ?? ''),
+    s: emptyToUndefined(p.service ?? ''),
     t: p.hasTurn,
   });
 }
 
-function readMeeting(value: unknown): MeetingPlace | null {
+function readMeeting(value: unknown): TurnRendezvous | null {
   if (!Array.isArray(value) || value.length !== 2) return null;
   const [publicKey, host]: unknown[] = value;
   return isBytes(publicKey) && typeof host === 'string' ? { publicKey, host } : null;
@@ -206,11 +206,11 @@ export function encodeServicePayload(p: ServicePayload): Uint8Array {
   checkService(p);
   return encodeCbor({
     s: p.service,
-    n: orNothing(p.name),
-    p: orNothing(p.protocols),
-    t: orNothing(p.tags),
-    b: orNothing(p.brief),
-    m: orNothing(p.meta),
+    n: emptyToUndefined(p.name),
+    p: emptyToUndefined(p.protocols),
+    t: emptyToUndefined(p.tags),
+    b: emptyToUndefined(p.brief),
+    m: emptyToUndefined(p.meta),
   });
 }
 

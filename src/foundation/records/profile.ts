@@ -7,7 +7,7 @@ import {
   checkMeta,
   checkText,
   decodeMap,
-  orNothing,
+  emptyToUndefined,
   readText,
   readTexts,
 } from './fields.ts';
@@ -62,13 +62,13 @@ function checkProfile(p: ProfilePayload): void {
 export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
   checkProfile(p);
   return encodeCbor({
-    n: orNothing(p.name),
-    b: orNothing(p.brief),
-    p: orNothing(p.protocols),
-    s: orNothing(p.skills),
-    o: orNothing(p.modalities),
-    h: orNothing(p.cardHash),
-    m: orNothing(p.meta),
+    n: emptyToUndefined(p.name),
+    b: emptyToUndefined(p.brief),
+    p: emptyToUndefined(p.protocols),
+    s: emptyToUndefined(p.skills),
+    o: emptyToUndefined(p.modalities),
+    h: emptyToUndefined(p.cardHash),
+    m: emptyToUndefined(p.meta),
   });
 }
 

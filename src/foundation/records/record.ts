@@ -25,9 +25,9 @@ export { MAX_RECORD_BYTES };
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/record/v1\0');
 /** Records of which we made members and bytes from each other ourselves: nobody has to look whether they agree. */
-const coherent = new WeakSet<SignedRecord>();
+const consistent = new WeakSet<SignedRecord>();
 /** Records that were signed here with the key that their delegation names: nobody has to look at their signatures. */
-const signedHere = new WeakSet<SignedRecord>();
+const signedLocally = new WeakSet<SignedRecord>();
 /** How much the length of a payload may add to its header, bytes. */
 const PAYLOAD_HEADER_GROWTH_BYTES = 2;
 
@@ -77,7 +77,7 @@ export function recordSigningInput(content: RecordContent): Uint8Array {
 
 /**
  * Signs a record with the operational key of its delegation. Where the signer says which key it has and that is this one,
- * the record need not be verified here again: `isSignedHere`.
+ * the record need not be verified here again: `isSignedLocally`.
  * @throws SvcError `too_large` where the payload or the whole is over its type's limit
  */
 export function signRecord(content: RecordContent, operational: RecordSigner): SignedRecord {
@@ -96,19 +96,19 @@ export function signRecord(content: RecordContent, operational: RecordSigner): S
       message: `The signed record has ${encoded.length} bytes; one of this type takes ${maxRecord}. Shorten its texts and lists.`,
       details: { limit: maxRecord, size: encoded.length },
     });
-  const record = cohering({ aid, type, seq, timestamp, ttl, payload, delegation, signature, encoded });
+  const record = markConsistent({ aid, type, seq, timestamp, ttl, payload, delegation, signature, encoded });
   const { publicKey } = operational;
-  if (publicKey !== undefined && equalBytes(publicKey, delegation.operationalKey)) signedHere.add(record);
+  if (publicKey !== undefined && equalBytes(publicKey, delegation.operationalKey)) signedLocally.add(record);
   return record;
 }
 
 /** True where this process made the record's signature with the key that its delegation names. */
-export function isSignedHere(record: SignedRecord): boolean {
-  return signedHere.has(record);
+export function isSignedLocally(record: SignedRecord): boolean {
+  return signedLocally.has(record);
 }
 
-function cohering(record: SignedRecord): SignedRecord {
-  coherent.add(Object.freeze(record));
+function markConsistent(record: SignedRecord): SignedRecord {
+  consistent.add(Object.freeze(record));
   return record;
 }
 
@@ -148,7 +148,7 @@ export function decodeRecord(encoded: Uint8Array): SignedRecord {
     throw bad('malformed field');
   const delegation = decodeDelegation(proof);
   if (!equalBytes(aidToBytes(delegation.agent), agent)) throw bad("the delegation is another agent's");
-  return cohering({
+  return markConsistent({
     aid: delegation.agent,
     type,
     seq,
@@ -177,12 +177,12 @@ export function checkRecord(record: SignedRecord, now: number): void {
   if (timestamp + ttl < now) throw bad('it has expired');
   if (delegation.agent !== record.aid) throw bad("the delegation is another agent's");
   checkWindow(delegation, now);
-  if (!coherent.has(record) && !equalBytes(encodeCbor({ ...bodyOf(record), g: record.signature }), encoded))
+  if (!consistent.has(record) && !equalBytes(encodeCbor({ ...bodyOf(record), g: record.signature }), encoded))
     throw bad('its members are not what its bytes say');
 }
 
 /** Whether a time is within a record's life and within the window of its delegation. */
-export function isInForce({ timestamp, ttl, delegation }: SignedRecord, now: number): boolean {
+export function isValidAt({ timestamp, ttl, delegation }: SignedRecord, now: number): boolean {
   const hasBegun = timestamp <= now + CLOCK_SKEW_S && timestamp + ttl >= now;
   return hasBegun && isWindowOpen(delegation, now);
 }

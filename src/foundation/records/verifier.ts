@@ -2,11 +2,11 @@
 import { hash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
-import { VERIFIED_IN_A_TURN, VerifierKeys } from '../identity/keys.ts';
+import { MAX_VERIFICATIONS_PER_TURN, VerifierKeys } from '../identity/keys.ts';
 import { LruCache } from '../lru-cache.ts';
 import { SingleFlight } from '../single-flight.ts';
-import { TurnAllowance } from '../turn-allowance.ts';
-import { badRecordSignature, checkRecord, isSignedHere, recordSigningInput, type SignedRecord } from './record.ts';
+import { TurnBudget } from '../turn-budget.ts';
+import { badRecordSignature, checkRecord, isSignedLocally, recordSigningInput, type SignedRecord } from './record.ts';
 
 /** Good records that are remembered; one takes about 150 bytes. */
 const MAX_REMEMBERED = 20_000;
@@ -19,7 +19,7 @@ export class RecordVerifier {
   readonly #good: LruCache<string, true>;
   /** Records that another thread looks at right now: the same one comes from several nodes at once. */
   readonly #checks = new SingleFlight<void>();
-  readonly #here = new TurnAllowance(VERIFIED_IN_A_TURN);
+  readonly #here = new TurnBudget(MAX_VERIFICATIONS_PER_TURN);
 
   constructor(
     { maxEntries = MAX_REMEMBERED }: { readonly maxEntries?: number },
@@ -38,10 +38,10 @@ export class RecordVerifier {
     // protocol.md, steps 3 to 6
     checkRecord(record, now);
     this.#delegations.verify(record.delegation, now);
-    if (isSignedHere(record)) return;
+    if (isSignedLocally(record)) return;
     const key = keyOf(record);
     if (this.#good.get(key) === true) return;
-    if (!this.#keys.verifyHere(record.delegation.operationalKey, recordSigningInput(record), record.signature))
+    if (!this.#keys.verifySync(record.delegation.operationalKey, recordSigningInput(record), record.signature))
       throw badRecordSignature();
     this.#good.set(key, true);
   }
@@ -52,11 +52,11 @@ export class RecordVerifier {
    * @throws SvcError `bad_record` or `bad_delegation` with the reason
    */
   async verifyAsync(record: SignedRecord, now: number): Promise<void> {
-    if (this.#delegations.isSoonVerified(record.delegation) && this.#here.take()) return this.verify(record, now);
+    if (this.#delegations.isFastToVerify(record.delegation) && this.#here.take()) return this.verify(record, now);
     checkRecord(record, now);
     const key = keyOf(record);
     // Side by side, on two threads; what is wrong with the delegation is told first.
-    const isGood = isSignedHere(record) || this.#good.get(key) === true;
+    const isGood = isSignedLocally(record) || this.#good.get(key) === true;
     const check = isGood ? undefined : this.#checks.run(key, () => this.#check(key, record));
     check?.catch(() => {});
     await this.#delegations.verifyAsync(record.delegation, now);

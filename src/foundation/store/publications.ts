@@ -100,7 +100,7 @@ export class PublicationStore {
    * holds. What was held back goes out anew.
    */
   claim(aid: Aid, dueAt: number | null): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
@@ -114,7 +114,7 @@ export class PublicationStore {
 
   /** Adds a publication, or changes what it says; it has to go out then. The publisher exists. */
   put(aid: Aid, { type, name, payload, ttl }: Publication): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.run`
       INSERT INTO publications (aid, type, name, payload, ttl) VALUES (${aid}, ${type}, ${name}, ${payload}, ${ttl})
       ON CONFLICT (aid, type, name) DO UPDATE SET payload = excluded.payload, ttl = excluded.ttl, dirty = dirty + 1`;
@@ -122,7 +122,7 @@ export class PublicationStore {
 
   /** True where there was such a publication. */
   remove(aid: Aid, type: RecordType, name: string): boolean {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     return this.#store.run`DELETE FROM publications WHERE aid = ${aid} AND type = ${type} AND name = ${name}` > 0;
   }
 
@@ -161,7 +161,7 @@ export class PublicationStore {
    * changed since has to go out again.
    */
   acknowledge(aid: Aid, acknowledgements: readonly Acknowledgement[]): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     for (const { type, name, seq, publishedAt, replicas, dirty, settled, said } of acknowledgements)
       this.#store.run`
         UPDATE publications SET seq = ${seq}, published_at = ${publishedAt}, replicas = ${replicas},
@@ -174,7 +174,7 @@ export class PublicationStore {
     aid: Aid,
     { type, name, seq, replicas, settled }: Omit<Acknowledgement, 'publishedAt' | 'dirty' | 'said'>,
   ): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.run`
       UPDATE publications SET replicas = ${replicas}, settled = ${settled ? 1 : 0}
       WHERE aid = ${aid} AND type = ${type} AND name = ${name} AND seq = ${seq}`;
@@ -190,7 +190,7 @@ export class PublicationStore {
 
   /** Sets how a publisher goes on. */
   schedule(aid: Aid, next: Pick<PublisherRow, 'claim' | 'state' | 'dueAt' | 'failures'>): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.run`
       UPDATE publishers SET claim = ${next.claim ? 1 : 0}, state = ${next.state}, due_at = ${next.dueAt},
         failures = ${next.failures} WHERE aid = ${aid}`;
@@ -240,7 +240,7 @@ export class PublicationStore {
 
   /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */
   resume(now: number): void {
-    this.changed.tell(null);
+    this.changed.notify(null);
     this.#store.run`UPDATE publishers SET due_at = ${now} WHERE state = 'active' AND due_at IS NULL`;
   }
 
@@ -249,7 +249,7 @@ export class PublicationStore {
    * out again; and whoever waits for a time that the wrong clock showed is looked at now.
    */
   mendTimes(now: number): void {
-    this.changed.tell(null);
+    this.changed.notify(null);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publishers SET due_at = ${now}
@@ -262,20 +262,20 @@ export class PublicationStore {
 
   /** Lets a lapsed publisher go on. */
   revive(aid: Aid, dueAt: number): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.run`
       UPDATE publishers SET state = 'active', due_at = ${dueAt} WHERE aid = ${aid} AND state = 'lapsed'`;
   }
 
   /** Everything of one publisher has to go out anew. */
   touch(aid: Aid): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE aid = ${aid}`;
   }
 
   /** The endpoint record of a publisher has to go out anew, where it is out. */
   touchEndpoints(aid: Aid, dueAt: number): void {
-    this.changed.tell(aid);
+    this.changed.notify(aid);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
@@ -289,7 +289,7 @@ export class PublicationStore {
    * @param first whose goes out before those of all others
    */
   touchMoved(now: string, dueAt: number, first: Aid): void {
-    this.changed.tell(null);
+    this.changed.notify(null);
     this.#store.transaction(() => {
       const others = this.#store.run`
         UPDATE publications SET dirty = dirty + 1, said = NULL
@@ -326,7 +326,7 @@ export class PublicationStore {
 
   /** Everything that is out has to go out anew: the network does not know it. */
   touchAll(dueAt: number): void {
-    this.changed.tell(null);
+    this.changed.notify(null);
     this.#store.transaction(() => {
       this.#store.run('UPDATE publications SET dirty = dirty + 1 WHERE published_at IS NOT NULL');
       this.#store.run`
@@ -342,7 +342,7 @@ export class PublicationStore {
    * @param part of the time that is left, 0 to 1
    */
   spreadOverdue(now: number, part: number): void {
-    this.changed.tell(null);
+    this.changed.notify(null);
     this.#store.run`
       WITH ends AS (
         SELECT aid, min(published_at + ttl * 1000) AS at FROM publications
@@ -363,7 +363,7 @@ export class PublicationStore {
 
   /** What fewer nodes keep than could goes out again. */
   touchUnsettled(dueAt: number): void {
-    this.changed.tell(null);
+    this.changed.notify(null);
     this.#store.transaction(() => {
       this.#store.run`
         UPDATE publishers SET due_at = min(coalesce(due_at, ${dueAt}), ${dueAt})
@@ -374,7 +374,7 @@ export class PublicationStore {
 
   /** Agents that have no endpoint record to keep, and are not held back, get one that is due at `dueAt`. Returns how many. */
   adopt(dueAt: number, ttl: number): number {
-    this.changed.tell(null);
+    this.changed.notify(null);
     const missing = `FROM agents a WHERE a.is_held = 0 AND NOT EXISTS
       (SELECT 1 FROM publications p WHERE p.aid = a.aid AND p.type = ?1 AND p.name = '')`;
     return this.#store.transaction(() => {

@@ -8,7 +8,7 @@ import { writeFileAtomic } from '../atomic-file.ts';
 import type { Clock } from '../clock.ts';
 import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
-import { every, type Repeating } from '../repeat.ts';
+import { every, type RepeatingTask } from '../repeat.ts';
 import type { MetaStore } from './meta.ts';
 import type { Store } from './store.ts';
 
@@ -27,7 +27,7 @@ interface RollbackGuardDependencies {
 export class RollbackGuard implements Component {
   readonly #file: string;
   readonly #deps: RollbackGuardDependencies;
-  readonly #marks: Repeating;
+  readonly #marks: RepeatingTask;
   #number: number;
   #changes = -1;
   #isRolledBack: boolean;

@@ -11,7 +11,7 @@ import type { Component } from '../lifecycle.ts';
 import type { Log } from '../log.ts';
 import { LruCache } from '../lru-cache.ts';
 import { type SourceGroup, sourceGroupOf } from '../quota.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../repeat.ts';
 import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
@@ -69,7 +69,7 @@ export class SeenDelegations implements Component {
   readonly #log: Log;
   readonly #unwritten = new Map<Aid, Met>();
   readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
-  readonly #flush: Repeating;
+  readonly #flush: RepeatingTask;
   /** Since agents were last forgotten; how many were written before the start is not known. */
   #written = TRIM_AFTER_AGENTS;
 
@@ -78,9 +78,9 @@ export class SeenDelegations implements Component {
     this.#clock = dependencies.clock;
     this.#log = dependencies.log;
     const onError = (error: unknown): void => this.#unwritable(error);
-    this.#flush = every(this.#clock, { firstMs: UNTIL_HURRIED, periodMs: RETRY_PAUSE_MS, onError }, () => {
+    this.#flush = every(this.#clock, { firstMs: UNTIL_REQUESTED, periodMs: RETRY_PAUSE_MS, onError }, () => {
       this.#write();
-      return UNTIL_HURRIED;
+      return UNTIL_REQUESTED;
     });
   }
 

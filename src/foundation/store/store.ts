@@ -4,7 +4,7 @@
  */
 import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
-import { diskTrouble, openingTrouble } from '../disk-trouble.ts';
+import { describeDiskError, describeOpenError } from '../disk-errors.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 import { Journal } from './journal.ts';
@@ -296,8 +296,8 @@ function known(error: unknown, file?: string): SvcError | undefined {
   const name = file === undefined ? 'The database' : `The database ${file}`;
   // Not of SQLite: the system refuses what we do with the file ourselves.
   const refused = error instanceof Error && 'syscall' in error;
-  if (refused) return unwritable(name, error, diskTrouble(error));
-  if (DISK_CODES.has(code)) return unwritable(name, error, file === undefined ? undefined : openingTrouble(file));
+  if (refused) return unwritable(name, error, describeDiskError(error));
+  if (DISK_CODES.has(code)) return unwritable(name, error, file === undefined ? undefined : describeOpenError(file));
   if (!DAMAGE_CODES.has(code)) return undefined;
   return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
 }

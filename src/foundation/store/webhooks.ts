@@ -1,5 +1,5 @@
 /** Webhooks of programs here, and the notifications that they have not taken yet. Times are Unix milliseconds. */
-import { MAX_TAKEN_NAMES, MAX_WEBHOOKS_PER_ORIGIN, TAKEN_NAMES_MS, WEBHOOK_LIFE_MS } from '../domain/push.ts';
+import { MAX_RECEIVED_IDS, MAX_WEBHOOKS_PER_ORIGIN, RECEIVED_IDS_LIFE_MS, WEBHOOK_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
 import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
@@ -167,7 +167,7 @@ export class WebhookStore {
       DELETE FROM webhook_posts WHERE seq IN
         (SELECT p.seq FROM webhooks AS w JOIN webhook_posts AS p ON p.webhook = w.name AND p.body IS NULL
          WHERE w.origin_id = (SELECT origin_id FROM webhooks WHERE name = ${webhook})
-         ORDER BY p.seq DESC LIMIT -1 OFFSET ${MAX_TAKEN_NAMES})`;
+         ORDER BY p.seq DESC LIMIT -1 OFFSET ${MAX_RECEIVED_IDS})`;
   }
 
   /** Webhooks for which something waits. */
@@ -204,7 +204,7 @@ export class WebhookStore {
   forgetOld(now: number): void {
     this.#store.transaction(() => {
       this.#store.run`DELETE FROM webhooks WHERE used_at <= ${now - WEBHOOK_LIFE_MS}`;
-      this.#store.run`DELETE FROM webhook_posts WHERE body IS NULL AND at <= ${now - TAKEN_NAMES_MS}`;
+      this.#store.run`DELETE FROM webhook_posts WHERE body IS NULL AND at <= ${now - RECEIVED_IDS_LIFE_MS}`;
     });
   }
 }

@@ -4,9 +4,9 @@ import type DHT from 'dht-rpc';
 import { freeMemory } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Quota, QuotaHolder } from '../../foundation/quota.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { ResizableShare } from '../../foundation/resizable-share.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
-import { VaryingShare } from '../../foundation/varying-share.ts';
 import { BUFFERED } from '../quic/limits.ts';
 import { StreamError } from '../quic/stream-error.ts';
 import { type BulkRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from './records.ts';
@@ -34,9 +34,9 @@ export class BulkLane extends Duplex {
   readonly #sealer: RecordSealer;
   readonly #opener: RecordOpener;
   readonly #clock: Clock;
-  readonly #unread: VaryingShare;
+  readonly #unread: ResizableShare;
   readonly #met = Promise.withResolvers<void>();
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
   #silence: SilenceWatch | null = null;
   #heard = 0;
   /** The other side has ended its half, and said so. */
@@ -49,7 +49,7 @@ export class BulkLane extends Duplex {
     super(BUFFERED);
     this.#clock = clock;
     this.#stream = stream;
-    this.#unread = new VaryingShare(unread, holder, () => this.#lose());
+    this.#unread = new ResizableShare(unread, holder, () => this.#lose());
     this.#sealer = new RecordSealer(keys.seal);
     this.#opener = new RecordOpener(keys.open);
     this.#met.promise.catch(() => {});

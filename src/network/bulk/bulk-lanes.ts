@@ -12,7 +12,7 @@ import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Quota } from '../../foundation/quota.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Path } from '../path.ts';
 import { BulkLane } from './bulk-lane.ts';
 import { LaneEntrance } from './lane-entrance.ts';
@@ -134,7 +134,7 @@ export class BulkLanes implements Component {
 
   /** Bytes that have arrived and were not read. */
   get unreadBytes(): number {
-    return this.#unread.taken;
+    return this.#unread.used;
   }
 
   /** Lanes that stand, and the bytes of all that there were. */
@@ -183,7 +183,7 @@ export class BulkLanes implements Component {
     else if (goes) end.connect(there);
     else end.expect(there);
     try {
-      using limit = patience(this.#deps.clock, LANE_TIMEOUT_MS, signal);
+      using limit = awakeTimeout(this.#deps.clock, LANE_TIMEOUT_MS, signal);
       await abortable(lane.met, limit.signal);
       return lane;
     } catch (cause) {

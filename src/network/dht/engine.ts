@@ -7,7 +7,7 @@ import DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON_COMMAND, SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
@@ -148,7 +148,7 @@ export class DhtEngine {
         // What others send on their own reaches this node even if nothing that it sends gets out.
         if (!isRequest) this.#lastAnswerAt = clock.now();
         this.#clients.heard(from);
-        if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.tell(from);
+        if (!isRequest && this.#isServerSocket(socket)) events.serverAnswer.notify(from);
       },
       knows: (from) => this.#admission.has(from),
       onStranger: (from) => this.#admission.onStranger(from),
@@ -156,20 +156,20 @@ export class DhtEngine {
       idSeenBy: (host) => this.#idSeenBy(host),
     });
     dht.on('request', (request) => {
-      if (this.#isServerSocket(request.socket)) events.unasked.tell(request.to);
+      if (this.#isServerSocket(request.socket)) events.unasked.notify(request.to);
       if (request.token !== null && !this.#admission.has(request.from) && this.#clients.proven(request.from))
-        events.tableChange.tell();
-      events.request.tell(request);
+        events.tableChange.notify();
+      events.request.notify(request);
     });
     dht.on('add-node', (node) => {
       this.#admission.add(node);
-      events.node.tell(node);
-      events.tableChange.tell();
+      events.node.notify(node);
+      events.tableChange.notify();
     });
     dht.on('remove-node', (node) => {
       this.#admission.remove(node);
-      events.left.tell({ host: node.host, port: node.port });
-      events.tableChange.tell();
+      events.left.notify({ host: node.host, port: node.port });
+      events.tableChange.notify();
     });
     try {
       await dht.bind();
@@ -178,7 +178,7 @@ export class DhtEngine {
       dht.io.networkInterfaces.destroy();
       const where = formatAddress({ host, port });
       throw new SvcError('address_in_use', {
-        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd beside another: ${SECOND_DAEMON}`,
+        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd beside another: ${SECOND_DAEMON_COMMAND}`,
         details: { address: where },
         cause: error,
       });
@@ -339,7 +339,7 @@ export class DhtEngine {
     const old = dht.io.clientSocket;
     dht.io.clientSocket = tagged;
     detach(old?.close() ?? Promise.resolve());
-    this.events.portChange.tell();
+    this.events.portChange.notify();
   }
 
   /** Takes a node out of the table. */

@@ -2,7 +2,7 @@
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { RecordStore } from './record-store.ts';
 
 /** How often expired records are removed, and again where many are left, milliseconds. */
@@ -22,7 +22,7 @@ export interface HousekeepingDependencies {
 
 export class Housekeeping {
   readonly #deps: HousekeepingDependencies;
-  readonly #repeating: Repeating[] = [];
+  readonly #repeating: RepeatingTask[] = [];
 
   constructor(dependencies: HousekeepingDependencies) {
     this.#deps = dependencies;

@@ -5,7 +5,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { ProofState } from '../../foundation/domain/joining.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
@@ -129,7 +129,7 @@ export class Lookups {
     return new Lookup(
       { target: key, width: SEARCH_WIDTH, ...pace, start },
       {
-        clock: wakingClock(clock),
+        clock: awakeClock(clock),
         health,
         ask: async (address, id) => recent?.get(formatAddress(address)) ?? (await client.find(address, id, key, value)),
         skips: (address) => engine.isOwn(address) || !engine.canReach(address),

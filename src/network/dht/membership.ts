@@ -14,7 +14,7 @@ import type { MeetingState } from '../../foundation/domain/joining.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { BootstrapNodes, Meeting } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
@@ -73,11 +73,11 @@ export class Membership {
   readonly #options: MembershipOptions;
   readonly #deps: MembershipDependencies;
   readonly #changes = new Listeners<[Reachability]>();
-  readonly #entries: Repeating;
-  readonly #looks: Repeating;
-  readonly #probes: Repeating;
-  readonly #announcements: Repeating;
-  readonly #reunions: Repeating;
+  readonly #entries: RepeatingTask;
+  readonly #looks: RepeatingTask;
+  readonly #probes: RepeatingTask;
+  readonly #announcements: RepeatingTask;
+  readonly #reunions: RepeatingTask;
   /** Peers whose answer to the probe under way has come in at the server socket. */
   readonly #reachedBy = new Set<string>();
   /** Attempts in a row to reach any contact that failed, and probes. */
@@ -97,7 +97,7 @@ export class Membership {
     this.#options = options;
     this.#deps = dependencies;
     const { clock } = dependencies;
-    const waiting = { firstMs: UNTIL_HURRIED, periodMs: MAX_RETRY_MS, onError: this.#onError };
+    const waiting = { firstMs: UNTIL_REQUESTED, periodMs: MAX_RETRY_MS, onError: this.#onError };
     this.#entries = every(clock, waiting, () => this.#enter());
     this.#looks = every(clock, waiting, () => this.#lookAtTable());
     this.#probes = every(clock, waiting, () => this.#probe());
@@ -125,7 +125,7 @@ export class Membership {
   async #enter(): Promise<number> {
     const { bootstrapNodes, engine, lookups } = this.#deps;
     const greeted = await anyOf(bootstrapNodes.meet(lookups));
-    if (this.#stopped) return UNTIL_HURRIED;
+    if (this.#stopped) return UNTIL_REQUESTED;
     if (greeted || engine.peerCount > 0) {
       await lookups.survey(engine.id).finished;
       this.#searched = true;
@@ -138,7 +138,7 @@ export class Membership {
     this.#failedEntries = engine.peerCount === 0 ? this.#failedEntries + 1 : 0;
     const isEarly = this.#deps.clock.now() - this.#begunAt < EARLY_MS;
     const maxMs = isEarly ? MAX_EARLY_RETRY_MS : MAX_RETRY_MS;
-    return backoff({ firstMs: MIN_RETRY_MS, maxMs }, this.#failedEntries) || UNTIL_HURRIED;
+    return backoff({ firstMs: MIN_RETRY_MS, maxMs }, this.#failedEntries) || UNTIL_REQUESTED;
   }
 
   /**
@@ -186,7 +186,7 @@ export class Membership {
       if (engine.ownAddress === null && this.#failedProbes === 0 && !this.#probing) this.#probes.soon();
       // After an attempt that failed, the pause before the next one holds while the table is empty.
     } else if (!this.#entries.isRunning && (engine.peerCount > 0 || this.#failedEntries === 0)) this.#entries.soon();
-    return UNTIL_HURRIED;
+    return UNTIL_REQUESTED;
   }
 
   /**
@@ -271,16 +271,16 @@ export class Membership {
   /** Makes itself known to the nodes near it, and again to those that were coming in at the same time. */
   async #announce(): Promise<number> {
     const own = this.#deps.engine.ownAddress;
-    if (own === null) return UNTIL_HURRIED;
+    if (own === null) return UNTIL_REQUESTED;
     await this.#deps.lookups.survey(nodeId(own)).finished;
-    return this.#pauses.shift() ?? UNTIL_HURRIED;
+    return this.#pauses.shift() ?? UNTIL_REQUESTED;
   }
 
   /** Asks peers to answer to our server socket, where strangers would write. */
   async #probe(): Promise<number> {
     // protocol-dht.md, steps 2 to 4
     const { engine, bootstrapNodes } = this.#deps;
-    if (this.#probing || this.#stopped) return UNTIL_HURRIED;
+    if (this.#probing || this.#stopped) return UNTIL_REQUESTED;
     const peers = engine.nodes().map(({ node }): Address => node);
     const others = apartFirst(peers, this.#deps.isOwnHost);
     // Others each time: those that were asked may be in league.
@@ -294,16 +294,16 @@ export class Membership {
     const asked = [...known.values()].slice(0, PROBE_PEERS);
     if (asked.length === 0) {
       this.#failedProbes = 0;
-      return UNTIL_HURRIED;
+      return UNTIL_REQUESTED;
     }
     this.#probing = true;
     const host = await this.#askToReachUs(asked);
     this.#probing = false;
     this.#reachedBy.clear();
-    if (this.#stopped) return UNTIL_HURRIED;
+    if (this.#stopped) return UNTIL_REQUESTED;
     if (host !== null) {
       if (!this.#narrows(host)) await this.#join({ host, port: engine.address.port });
-      return UNTIL_HURRIED;
+      return UNTIL_REQUESTED;
     }
     if (engine.ownAddress !== null) engine.leave();
     await this.#classifyNat(asked);
@@ -394,7 +394,7 @@ export class Membership {
     const now = JSON.stringify([r.ready, r.natType, r.observed, r.inRoutingTables, r.peers > 0, r.clients > 0]);
     if (now === this.#last) return;
     this.#last = now;
-    this.#changes.tell(r);
+    this.#changes.notify(r);
   }
 }
 

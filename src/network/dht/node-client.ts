@@ -3,7 +3,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { belongsUnder } from '../../foundation/records/keys.ts';
+import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
@@ -64,7 +64,7 @@ export class NodeClient {
     const askedAt = clock.now();
     const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
     if (!reply?.value) return null;
-    this.observed.tell(address, reply.to);
+    this.observed.notify(address, reply.to);
     const found = decodeFindReply(reply.value);
     if (found === null) return null;
     this.clocks.heard(address, found.time, askedAt, clock.now());
@@ -135,7 +135,7 @@ export class NodeClient {
     if (reply.code !== 'newer' || reply.record === undefined) return null;
     try {
       const newer = decodeRecord(Uint8Array.from(reply.record));
-      if (newer.aid !== ours.aid || newer.type !== ours.type || !belongsUnder(newer, key)) return null;
+      if (newer.aid !== ours.aid || newer.type !== ours.type || !belongsUnderKey(newer, key)) return null;
       this.#deps.verifier.verify(newer, unixSeconds(this.#deps.clock));
       return newer;
     } catch {

@@ -9,8 +9,8 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
-import { belongsUnder } from '../../foundation/records/keys.ts';
-import { decodeRecord, isInForce, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
+import { belongsUnderKey } from '../../foundation/records/keys.ts';
+import { decodeRecord, isValidAt, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
@@ -189,8 +189,8 @@ export class RecordHost {
     let isUntimely = false;
     try {
       const record = decodeRecord(Uint8Array.from(encoded));
-      isUntimely = !isInForce(record, now);
-      if (!belongsUnder(record, key)) return { code: 'misplaced' };
+      isUntimely = !isValidAt(record, now);
+      if (!belongsUnderKey(record, key)) return { code: 'misplaced' };
       await verifier.verifyAsync(record, now);
       const offer = await this.#offers.run(() => store.offer(key, record, publisher));
       // A note is not put again once it is acknowledged; its publisher renews every other record.

@@ -3,11 +3,11 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { addDigest } from '../../foundation/records/digest.ts';
-import { belongsUnder } from '../../foundation/records/keys.ts';
+import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { Lookup, LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
 import type { FindReply } from './messages.ts';
@@ -61,7 +61,7 @@ export class RecordReader {
     shared: SharedLookup | null = null,
   ): Promise<SignedRecord | null> {
     const { clock, store } = this.#deps;
-    using limit = patience(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    using limit = awakeTimeout(clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const slot = String(type);
     const quorum = this.#newQuorum(key, [type]);
     let isTold = false;
@@ -108,7 +108,7 @@ export class RecordReader {
    */
   async list(key: Uint8Array, types: readonly RecordType[], options: ListOptions): Promise<readonly SignedRecord[]> {
     // protocol-dht.md, step 12
-    using limit = patience(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
+    using limit = awakeTimeout(this.#deps.clock, options.timeoutMs ?? READ_TIMEOUT_MS, options.signal);
     const answers: LookupAnswer[] = [];
     const quorum = this.#newQuorum(key, types);
     const { known = NOTHING, limit: max } = options;
@@ -135,7 +135,7 @@ export class RecordReader {
   #newQuorum(key: Uint8Array, types: readonly RecordType[]): Quorum {
     const { verifier, clock } = this.#deps;
     return new Quorum(types, (record) => {
-      if (!belongsUnder(record, key)) return false;
+      if (!belongsUnderKey(record, key)) return false;
       verifier.verify(record, unixSeconds(clock));
       return true;
     });
@@ -187,7 +187,7 @@ export class RecordReader {
   async #fetch(quorum: Quorum, claim: Claim, key: Uint8Array, signal: AbortSignal): Promise<void> {
     for (const holder of claim.holders.slice(0, MAX_HOLDERS)) {
       if (claim.record !== null || signal.aborted) return;
-      using limit = patience(this.#deps.clock, BODY_TIMEOUT_MS, signal);
+      using limit = awakeTimeout(this.#deps.clock, BODY_TIMEOUT_MS, signal);
       const page = await this.#deps.fetcher.page(holder, { key, types: [claim.type] }, 0, limit.signal);
       for (const encoded of page?.records ?? []) quorum.fulfil(encoded);
     }

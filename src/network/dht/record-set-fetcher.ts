@@ -8,11 +8,11 @@ import { toHex } from '../../foundation/bytes.ts';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
-import { belongsUnder } from '../../foundation/records/keys.ts';
+import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { LookupAnswer } from './lookup.ts';
 import { MAX_PARTS, type Part } from './messages.ts';
@@ -96,7 +96,7 @@ export class RecordSetFetcher {
    * that takes long, and where one has given all, those of no more voters have little more time.
    */
   async collect(wanted: Collection, signal: AbortSignal): Promise<void> {
-    const clock = wakingClock(this.#deps.clock);
+    const clock = awakeClock(this.#deps.clock);
     const groups = groupsOf(wanted.answers).slice(0, MAX_GROUPS).values();
     const stop = new AbortController();
     const within = AbortSignal.any([signal, stop.signal]);
@@ -218,7 +218,7 @@ function packDigests(known: ReadonlySet<string>): Uint8Array {
 }
 
 function wants({ types, key }: Collection, record: SignedRecord): boolean {
-  return (types.length === 0 || types.includes(record.type)) && belongsUnder(record, key);
+  return (types.length === 0 || types.includes(record.type)) && belongsUnderKey(record, key);
 }
 
 function isFull({ quorum, max }: Collection): boolean {

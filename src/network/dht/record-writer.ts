@@ -3,11 +3,11 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { belongsUnder } from '../../foundation/records/keys.ts';
+import { belongsUnderKey } from '../../foundation/records/keys.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { SharedTimers } from '../../foundation/shared-timers.ts';
-import { patience, wakingClock } from '../../foundation/stall.ts';
+import { awakeClock, awakeTimeout } from '../../foundation/stall.ts';
 import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
 import { type Lookups, SEARCH_WIDTH } from './lookups.ts';
@@ -63,7 +63,7 @@ export class RecordWriter {
     shared: SharedLookup | null = null,
   ): Promise<PutResult> {
     const { clock, verifier, lookups, client, store, health } = this.#deps;
-    if (!belongsUnder(record, key))
+    if (!belongsUnderKey(record, key))
       throw new SvcError('bad_record', { message: 'The record belongs under another key.' });
     await verifier.verifyAsync(record, unixSeconds(clock));
     const isOurs = this.#isOurs(key);
@@ -71,7 +71,7 @@ export class RecordWriter {
     if (newer !== null) return { replicas: 0, newer: newer.held, refused: { newer: 1 } };
     // Readers ask this node as well. Its own copy does not count: an acknowledgement needs another node.
     const keep = isOurs ? () => this.#keepOwn(key, record) : null;
-    using limit = patience(clock, PUT_TIMEOUT_MS, signal);
+    using limit = awakeTimeout(clock, PUT_TIMEOUT_MS, signal);
     const put = new PutOperation(
       {
         wanted: REPLICAS,
@@ -79,7 +79,7 @@ export class RecordWriter {
         patienceMs: STORE_PATIENCE_MS,
       },
       {
-        clock: wakingClock(clock),
+        clock: awakeClock(clock),
         later: (ms, task) => this.#timers.after(ms, task),
         isNearby: (node) => (health.rttMsOf(node) ?? HOLD_MS) < HOLD_MS,
         store: (at) => client.store(at, key, record),

@@ -13,7 +13,7 @@ import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { decodeRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
@@ -80,7 +80,7 @@ export class Replication {
   readonly #hosts: RateLimiter;
   readonly #bytes: RateLimiter;
   #lastPublisher = '';
-  #turns: Repeating | null = null;
+  #turns: RepeatingTask | null = null;
   #stopped = false;
 
   constructor(dependencies: ReplicationDependencies) {

@@ -11,7 +11,7 @@ export class SharedLookup {
   constructor(start: (onAnswer: (answer: LookupAnswer) => void) => Lookup) {
     this.lookup = start((answer) => {
       this.#answers.push(answer);
-      this.#followers.tell(answer);
+      this.#followers.notify(answer);
     });
   }
 

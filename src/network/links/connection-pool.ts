@@ -12,8 +12,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import type { Repeating } from '../../foundation/repeat.ts';
-import { patience } from '../../foundation/stall.ts';
+import type { RepeatingTask } from '../../foundation/repeat.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import { KnownNodes } from '../known-nodes.ts';
 import type { Near } from '../near/near.ts';
@@ -93,7 +93,7 @@ export class ConnectionPool implements Component {
   #locate: Locate = async () => null;
   /** Those who wait for the hello of a connection that the other node dialled. */
   readonly #awaited = new WeakMap<QuicConnection, (session: NodeSession) => void>();
-  #sweep: Repeating | null = null;
+  #sweep: RepeatingTask | null = null;
   #stopped = false;
 
   /** Takes the endpoint's connections, so it is made before the endpoint starts. */
@@ -111,7 +111,7 @@ export class ConnectionPool implements Component {
     this.handle(KIND.probe, probeAnswers({ clock, known: this.known }));
     const onReady = ({ nodeId: node, there }: NodeSession): void => {
       this.#log.debug({ node }, 'new links to a neighbour go over TCP');
-      this.nearer.tell(there.nodeKey);
+      this.nearer.notify(there.nodeKey);
     };
     this.#near = near === undefined ? null : new NearStreams({ near, gate: this.gate, clock, log: this.#log, onReady });
     if (this.#near !== null) this.handle(KIND.near, this.#near.answer);
@@ -257,7 +257,7 @@ export class ConnectionPool implements Component {
     if (this.#stopped || isWorse) connection.close();
     if (this.#stopped) throw new SvcError('cancelled');
     if (isWorse) return standing;
-    using limit = patience(this.#clock, HELLO_TIMEOUT_MS, signal);
+    using limit = awakeTimeout(this.#clock, HELLO_TIMEOUT_MS, signal);
     const session = await this.#greeter.greet(connection, limit.signal);
     return this.current(connection.remoteKey) ?? session;
   }

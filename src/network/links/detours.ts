@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeSession } from './node-session.ts';
 import { probe } from './probe.ts';
 
@@ -60,7 +60,7 @@ export class Detours {
     const { signal } = this.#search;
     const received = session.stats().bytesReceived;
     const isSilent = (): boolean => !session.closed && session.stats().bytesReceived === received;
-    using limit = patience(clock, DETOUR_MS, signal);
+    using limit = awakeTimeout(clock, DETOUR_MS, signal);
     try {
       const other = newer(session) ?? (await dial(session, limit.signal));
       if (other === null) return;

@@ -5,8 +5,8 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { MeetingPlace } from '../../foundation/records/payloads.ts';
-import { patience } from '../../foundation/stall.ts';
+import type { TurnRendezvous } from '../../foundation/records/payloads.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
 import { race } from './race.ts';
@@ -35,7 +35,7 @@ export interface NodePlace {
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
   /** Where a node without helpers is met; absent where it is not. */
-  readonly meeting?: MeetingPlace;
+  readonly meeting?: TurnRendezvous;
   /** True where the node has a TURN server. */
   readonly hasTurn?: true;
 }
@@ -121,7 +121,7 @@ export async function dialBy(
     .map(({ dialler, afterMs }) => ({
       afterMs,
       run: async (given: AbortSignal) => {
-        using limit = patience(clock, dialler.timeoutMs, given);
+        using limit = awakeTimeout(clock, dialler.timeoutMs, given);
         const dialling = dialler.dial(place, limit.signal);
         // One that comes too late is not wanted any more.
         dialling.then(
@@ -161,7 +161,7 @@ export function directly({ endpoint, clock }: DirectDependencies): Dialler {
     mayLead: () => true,
     dial: async (place, outer) => {
       const { addresses, nodeKey } = place;
-      using limit = patience(clock, isUnreached(place) ? UNLIKELY_DIAL_TIMEOUT_MS : NODE_DIAL_TIMEOUT_MS, outer);
+      using limit = awakeTimeout(clock, isUnreached(place) ? UNLIKELY_DIAL_TIMEOUT_MS : NODE_DIAL_TIMEOUT_MS, outer);
       const { signal } = limit;
       if (addresses.length === 0) throw new SvcError('connect_failed', { message: 'The node has no address.' });
       const runners = addresses.slice(0, MAX_ADDRESSES).map(({ host, port, isMapped }, i) => ({

@@ -4,7 +4,7 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { SharedAttempt } from './attempt.ts';
 import { type Dialler, dialBy, NodeAbsent, type NodePlace, tryRelays } from './dial.ts';
@@ -113,7 +113,7 @@ export class Dials {
     const { clock } = this.#deps;
     const begins = (dialler: Dialler): number => dialler.delayMs(place, tryRelays(allowed));
     const limitMs = Math.max(0, ...allowed.map((dialler) => begins(dialler) + dialler.timeoutMs));
-    using limit = patience(clock, limitMs, cancelled);
+    using limit = awakeTimeout(clock, limitMs, cancelled);
     let connection: QuicConnection;
     try {
       connection = await dialBy(allowed, place, { clock, signal: limit.signal });

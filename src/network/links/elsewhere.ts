@@ -9,7 +9,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodePlace } from './dial.ts';
 import { knownOf } from './dials.ts';
 
@@ -40,7 +40,7 @@ interface Sought {
   /** As `knownOf` names them. */
   readonly known: Set<string>;
   readonly end: AbortController;
-  readonly looks: Repeating;
+  readonly looks: RepeatingTask;
   waiters: number;
   isLookedFor: boolean;
 }

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import {
@@ -91,7 +91,7 @@ export class Greeter {
   receive(connection: QuicConnection): void {
     if (this.#stopped || this.#ungreeted.size >= MAX_UNGREETED) return connection.close();
     this.#ungreeted.add(connection);
-    const limit = patience(this.#deps.clock, HELLO_TIMEOUT_MS);
+    const limit = awakeTimeout(this.#deps.clock, HELLO_TIMEOUT_MS);
     limit.signal.addEventListener('abort', () => connection.close());
     const greeted = (): void => {
       this.#ungreeted.delete(connection);

@@ -7,7 +7,7 @@
 import type { Duplex } from 'node:stream';
 import { detach } from '../../foundation/detached.ts';
 import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
-import { VaryingShare } from '../../foundation/varying-share.ts';
+import { ResizableShare } from '../../foundation/resizable-share.ts';
 import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
 import type { QuicStream } from '../quic/types.ts';
 
@@ -68,18 +68,18 @@ export class HeldBytes {
 
   /** Memory that is held for strangers, bytes. */
   get ofStrangers(): number {
-    return this.#strangers.taken;
+    return this.#strangers.used;
   }
 
   /** Memory of streams that were cut off and that the engine has not let go of, bytes. */
   get stuck(): number {
-    return this.#stuck.taken;
+    return this.#stuck.used;
   }
 
   /** Counts what a stream keeps, until it closes; cuts it off if there is no room. */
   watch(stream: Watched, holder: QuotaHolder): void {
     const [quota, limits] = holder.named ? [this.#named, NAMED] : [this.#strangers, STRANGERS];
-    const share = new VaryingShare(quota, holder, () => stream.destroy());
+    const share = new ResizableShare(quota, holder, () => stream.destroy());
     const count = (): void => {
       if (stream.destroyed) return;
       const waiting = stream.writableLength;
@@ -88,7 +88,7 @@ export class HeldBytes {
       stream.destroy();
     };
     const isTight = (): boolean =>
-      quota.taken > TIGHT_PART * limits.total || quota.takenBy(holder.node) > TIGHT_PART * limits.perNode;
+      quota.used > TIGHT_PART * limits.total || quota.usedBy(holder.node) > TIGHT_PART * limits.perNode;
     stream.watchQueue({
       buffer: () => (isTight() ? TIGHT_BUFFER_BYTES : STREAM_BUFFER_BYTES),
       added: count,

@@ -1,7 +1,7 @@
 /** Closes connections that nobody has used for a while. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeSession } from './node-session.ts';
 
 /** A connection without streams is closed after this long, milliseconds, unless somebody keeps it. */
@@ -26,7 +26,7 @@ export function sweepIdle(
   sessions: () => Iterable<NodeSession>,
   standing: (session: NodeSession) => Standing,
   { clock, log }: { readonly clock: Clock; readonly log: Log },
-): Repeating {
+): RepeatingTask {
   const onError = (error: unknown): void => log.warn({ error }, 'idle connections could not be closed');
   return every(clock, { periodMs: SWEEP_MS, onError }, () => {
     for (const session of [...sessions()]) if (session.idleMs >= LIMIT_MS[standing(session)]) session.close();

@@ -18,7 +18,7 @@ export const MAX_LINGERING = 2048;
 export const RESERVED_LINGERING = 512;
 
 /** Time for the other side to end its half of a stream that is done with, milliseconds. */
-const LET_GO_MS = 5000;
+const DRAIN_TIMEOUT_MS = 5000;
 
 /** A stream that counts itself while it lingers, as links do that another node opened. */
 interface Lingering extends Duplex {
@@ -26,9 +26,9 @@ interface Lingering extends Duplex {
 }
 
 /** Lets go of a link whose own half has ended: discards the rest of it, and destroys it if the other side does not end it in time. */
-export function letGo(link: Lingering, clock: Clock): void {
+export function drainAndDestroy(link: Lingering, clock: Clock): void {
   if (link.destroyed) return;
-  const timer = clock.after(LET_GO_MS, () => link.destroy());
+  const timer = clock.after(DRAIN_TIMEOUT_MS, () => link.destroy());
   link.once('close', () => timer.cancel());
   link.resume();
   link.lingers?.();
@@ -48,7 +48,7 @@ export class RefusedStreams {
   readonly #counted = new WeakSet<Duplex>();
 
   get size(): number {
-    return this.#quota.taken;
+    return this.#quota.used;
   }
 
   /** Counts a stream once, until it closes; one without room is cut off at once. */

@@ -3,7 +3,7 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { patience, SilenceWatch } from '../../foundation/stall.ts';
+import { awakeTimeout, SilenceWatch } from '../../foundation/stall.ts';
 import { NearStream } from '../near/near-stream.ts';
 import type { QuicStream } from '../quic/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
@@ -110,7 +110,7 @@ export class LinkInitiator {
     const watches: SilenceWatch[] = [];
     const isSilent = (): boolean => session.connection.stats().bytesReceived === received;
     const dialBeside = async (): Promise<LinkStream> => {
-      using limit = patience(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
+      using limit = awakeTimeout(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
       const other = await pool.connect(place, limit.signal, { relays, insteadOf: session });
       if (answered) throw new SvcError('cancelled');
       first.abort(new SvcError('cancelled'));

@@ -9,7 +9,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { knownOf } from './dials.ts';
@@ -98,7 +98,7 @@ export class AgentLinks implements Links, LinkPaths {
     const caller = this.#caller(local);
     const { accessToken } = options;
     const names: LinkNames = { caller: local, called: remote, purpose, accessToken, nodeKey: null };
-    using limit = patience(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
+    using limit = awakeTimeout(this.#dependencies.clock, options.timeoutMs ?? OPEN_TIMEOUT_MS, options.signal);
     const { first } = options;
     const opening = { caller, names, relays: options.disableRelay !== true, first, signal: limit.signal };
     const here = await this.#isHere(remote, limit.signal);

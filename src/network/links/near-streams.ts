@@ -1,7 +1,7 @@
 /** Asks neighbours for TCP connections beside the QUIC connection, and answers those who ask: `network/near`. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import {
   decodeAnswer,
   decodeRequest,
@@ -67,7 +67,7 @@ export class NearStreams {
   };
 
   async #ask(session: NodeSession, request: NearRequest): Promise<NearAnswer | null> {
-    using limit = patience(this.#deps.clock, ASK_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#deps.clock, ASK_TIMEOUT_MS);
     const stream = await openStreamWithin(session, limit.signal);
     try {
       const body = encodeRequest(request);

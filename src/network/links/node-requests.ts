@@ -3,7 +3,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota } from '../../foundation/quota.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import {
   NODE_REQUEST_KINDS,
   type NodeAt,
@@ -105,7 +105,7 @@ export class PooledNodeRequests implements NodeRequests {
   ): Promise<Uint8Array> {
     const { maxBytes } = this.#desks[kind];
     this.#desks[kind].checkSize(body);
-    using limit = patience(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
+    using limit = awakeTimeout(this.#clock, options.timeoutMs ?? REQUEST_TIMEOUT_MS, options.signal);
     const place = { nodeKey: node.nodeKey, addresses: [node.address], ...UNHELPED };
     const pooled = this.#pool.current(node.nodeKey);
     const session = pooled ?? (await this.#pool.connect(place, limit.signal));
@@ -140,7 +140,7 @@ export class PooledNodeRequests implements NodeRequests {
     if (share === null) throw new SvcError('rate_limited');
     try {
       const body = await readMessage(stream, desk.maxBytes, signal);
-      using limit = patience(this.#clock, ANSWER_TIMEOUT_MS);
+      using limit = awakeTimeout(this.#clock, ANSWER_TIMEOUT_MS);
       const answer = await abortable(handler(body, from), limit.signal);
       desk.checkSize(answer);
       await send(stream, Buffer.concat([Uint8Array.of(STATUS.ok), u32(answer.length), answer]), limit.signal);

@@ -29,6 +29,6 @@ export class PathChanges {
     const before = this.#paths.get(node) ?? null;
     if (path === null) this.#paths.delete(node);
     else this.#paths.set(node, path);
-    if (nameOf(path) !== nameOf(before)) this.heard.tell({ nodeKey, path, before });
+    if (nameOf(path) !== nameOf(before)) this.heard.notify({ nodeKey, path, before });
   }
 }

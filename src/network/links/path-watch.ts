@@ -6,8 +6,8 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
-import { SLEPT_MS } from '../../foundation/stall.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { SLEEP_MS } from '../../foundation/stall.ts';
 import type { NodeSession } from './node-session.ts';
 import { probe } from './probe.ts';
 
@@ -63,7 +63,7 @@ function seenOf(session: NodeSession): { readonly received: number; readonly sen
 export class PathWatch {
   readonly #deps: PathWatchDependencies;
   readonly #watched = new WeakMap<NodeSession, Watched>();
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
   #lookedAt = 0;
   #doubtedAt = Number.NEGATIVE_INFINITY;
 
@@ -118,7 +118,7 @@ export class PathWatch {
     const passedMs = now - this.#lookedAt;
     this.#lookedAt = now;
     // A clock that was set back tells nothing; one that leaps ahead is that of a machine which slept.
-    if (passedMs > SLEPT_MS) return this.suspectAll();
+    if (passedMs > SLEEP_MS) return this.suspectAll();
     for (const session of this.#deps.sessions()) this.#lookAt(session);
   }
 

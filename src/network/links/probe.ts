@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { Path } from '../path.ts';
 import type { QuicStream } from '../quic/types.ts';
@@ -38,7 +38,7 @@ export interface Probed {
  */
 export async function probe(session: NodeSession, clock: Clock, signal?: AbortSignal): Promise<Probed> {
   // protocol-links.md, step 17
-  using limit = patience(clock, ANSWERED_MS, signal);
+  using limit = awakeTimeout(clock, ANSWERED_MS, signal);
   const stream = await openStreamWithin(session, limit.signal);
   try {
     // Not the time of day, which may be set meanwhile.

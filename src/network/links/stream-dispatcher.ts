@@ -10,7 +10,7 @@ import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
 import type { QuicStream } from '../quic/types.ts';
 import { sessionHolder } from './holder.ts';
@@ -108,7 +108,7 @@ export class StreamDispatcher {
 
   /** How many streams wait for their header or for permission. */
   get waiting(): number {
-    return this.#waiting.taken;
+    return this.#waiting.used;
   }
 
   /** How many streams linger after our last word. */
@@ -159,7 +159,7 @@ export class StreamDispatcher {
   }
 
   async #serve(stream: QuicStream, session: NodeSession): Promise<void> {
-    using limit = patience(this.#deps.clock, HEADER_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#deps.clock, HEADER_TIMEOUT_MS);
     try {
       const [kind = 0] = await readExactly(stream, 1, limit.signal);
       const handler = this.#handlers.get(kind);

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { QuicConnection, QuicStream } from '../quic/types.ts';
 import type { NearAnswer, NearRequest } from './agreement.ts';
@@ -58,7 +58,7 @@ export class NearDialer {
   readonly #ready: NearChannel[] = [];
   readonly #dialling = new Set<Socket>();
   #refill: Timer | null = null;
-  readonly #pulses: Repeating;
+  readonly #pulses: RepeatingTask;
   /** While a sign of life is awaited: on which channel, and what gives it up. */
   #awaited: { readonly channel: NearChannel; readonly watch: SilenceWatch } | null = null;
   /** Whether it is being found out if anything gets through. */

@@ -8,7 +8,7 @@ import type { MappingProtocol } from '../../foundation/domain/reach.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { Gateway, PortGrantor } from './types.ts';
 
 /** For how long a port is asked for, seconds. A node that ends without a word leaves it open no longer than this. */
@@ -70,8 +70,8 @@ export class PortMapper implements Component {
   #state: PortMappingState = 'off';
   #failures = 0;
   #told = '';
-  #passes: Repeating | null = null;
-  #looks: Repeating | null = null;
+  #passes: RepeatingTask | null = null;
+  #looks: RepeatingTask | null = null;
 
   constructor(dependencies: PortMapperDependencies) {
     this.#deps = dependencies;

@@ -7,7 +7,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { EngineConnection, EngineServer } from './engine.ts';
 
 /** Calls that always wait, whatever the unfinished handshakes hold. */
@@ -60,7 +60,7 @@ export class Acceptor {
   /** How many unfinished handshakes there may be now. */
   #allowed = FLOOD_HANDSHAKES;
   #stopped = false;
-  #adapting: Repeating | null = null;
+  #adapting: RepeatingTask | null = null;
 
   constructor(
     server: EngineServer,

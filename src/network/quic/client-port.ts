@@ -4,7 +4,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EngineClient, EngineConnection, EngineServer, QuicEngine } from './engine.ts';
 import { parsePeer } from './peer.ts';
 
@@ -33,7 +33,7 @@ export async function clientPort(
     return connection;
   };
   try {
-    using limit = patience(clock, OWN_HANDSHAKE_MS);
+    using limit = awakeTimeout(clock, OWN_HANDSHAKE_MS);
     const dialled = client.outboundConnection(LOOPBACK_V6, server.port()).then(keep);
     const [out, back] = await abortable(Promise.all([dialled, server.inboundConnection().then(keep)]), limit.signal);
     const [there, here] = [parsePeer(out.remoteMultiaddr()), parsePeer(back.remoteMultiaddr())];

@@ -47,7 +47,7 @@ export class ConnectionTable<C extends QuicConnection> {
         connection.close();
       },
     });
-    if (share === null) return this.#quota.lacking(holder);
+    if (share === null) return this.#quota.fullLevel(holder);
     this.#shares.set(connection, share);
     return null;
   }

@@ -7,7 +7,7 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_PORT } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { clientPort } from './client-port.ts';
 import type { EngineClient, EngineConnection, QuicEngine } from './engine.ts';
 import { type Peer, parsePeer } from './peer.ts';
@@ -72,7 +72,7 @@ export class Dialer {
     if (family === 0 || !Number.isInteger(port) || port < 1 || port > MAX_PORT)
       throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
     if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
-    using limit = patience(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
+    using limit = awakeTimeout(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
     const from = this.#portOf(family === 4 ? 0 : 1);
     const to = formatAddress({ host, port });
     from.uses++;

@@ -2,7 +2,7 @@
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import type { Path } from '../path.ts';
 import type { EngineConnection, EngineStream } from './engine.ts';
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from './limits.ts';
@@ -89,7 +89,7 @@ export class NativeConnection implements QuicConnection {
     if (this.#ended) return Promise.reject(new SvcError('connect_failed'));
     return new Promise((resolve, reject) => {
       let waiting = true;
-      const timer = wakingClock(this.#clock).after(OPEN_STREAM_TIMEOUT_MS, () => {
+      const timer = awakeClock(this.#clock).after(OPEN_STREAM_TIMEOUT_MS, () => {
         waiting = false;
         reject(new SvcError('timeout', { message: 'The other node takes no more streams on this connection.' }));
       });

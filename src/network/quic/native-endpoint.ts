@@ -5,7 +5,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import { type Clock, systemClock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
-import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON_COMMAND, SvcError } from '../../foundation/errors.ts';
 import type { KeyPair } from '../../foundation/identity/keys.ts';
 import type { Log } from '../../foundation/log.ts';
 import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
@@ -167,7 +167,7 @@ export class NativeQuicEndpoint implements QuicEndpoint {
       const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
       const where = formatAddress({ host, port });
       const message = inUse
-        ? `UDP address ${where} is already in use by another program. Stop it, or choose another with quic_listen_addr; where that is empty, it is the port after the one of --listen. To run a second svcd beside another: ${SECOND_DAEMON}`
+        ? `UDP address ${where} is already in use by another program. Stop it, or choose another with quic_listen_addr; where that is empty, it is the port after the one of --listen. To run a second svcd beside another: ${SECOND_DAEMON_COMMAND}`
         : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
       throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
     }

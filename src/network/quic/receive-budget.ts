@@ -6,8 +6,8 @@ import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota } from '../../foundation/quota.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 
 /** Bytes that connections with stopped readers may hold together. */
 export const MAX_HELD_BACK_BYTES = 256 * 1024 * 1024;
@@ -46,13 +46,13 @@ export class ReceiveBudget {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #isKnown: (nodeKey: Uint8Array) => boolean;
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
 
   /** @param holders every connection that stands */
   constructor(holders: () => Iterable<Holder>, dependencies: ReceiveBudgetDependencies) {
     this.#holders = holders;
     // In waking time: while we stalled, no reader could take anything.
-    this.#clock = wakingClock(dependencies.clock);
+    this.#clock = awakeClock(dependencies.clock);
     this.#log = dependencies.log;
     this.#isKnown = dependencies.isKnown ?? (() => false);
   }

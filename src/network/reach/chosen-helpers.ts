@@ -11,8 +11,8 @@ import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
-import { patience } from '../../foundation/stall.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { apartFirst } from '../dht/network-blocks.ts';
 import type { NodeAt } from '../node-requests.ts';
 import { FormerHelpers } from './former-helpers.ts';
@@ -95,7 +95,7 @@ export class ChosenHelpers implements Component {
   readonly #deps: ChosenHelpersDependencies;
   /** By their addresses in the record network. */
   readonly #failing: LruCache<string, Failing>;
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
   #helpers: readonly KnownNode[] = [];
   /** Null before the start. */
   #former: FormerHelpers | null = null;
@@ -190,7 +190,7 @@ export class ChosenHelpers implements Component {
     if (!this.#deps.isNeeded()) {
       if (this.#helpers.length > 0) this.#deps.remembered.keep([]);
       this.#take([]);
-      return UNTIL_HURRIED;
+      return UNTIL_REQUESTED;
     }
     await Promise.all(this.#helpers.map((helper) => this.#checkHelper(helper)));
     if (this.#former?.some === true) {
@@ -217,7 +217,7 @@ export class ChosenHelpers implements Component {
     const answered = widest(former, this.#deps.nodes()).filter(({ at }) => !this.has(at.nodeKey));
     if (answered.length === 0) return;
     // They may have answered some seconds ago, when it was not known whether they are needed.
-    using limit = patience(this.#deps.clock, ANSWER_MS);
+    using limit = awakeTimeout(this.#deps.clock, ANSWER_MS);
     const helping = await this.#helping(
       answered.map((helper) => ({ ...helper, cost: 0 })),
       limit.signal,
@@ -228,7 +228,7 @@ export class ChosenHelpers implements Component {
   /** Says hello to a helper, and gives up one that does not answer: at once, however long others take. */
   async #checkHelper(helper: KnownNode): Promise<void> {
     const isLost = this.#lost.delete(toHex(helper.at.nodeKey));
-    using limit = isLost ? patience(this.#deps.clock, ANSWER_MS) : null;
+    using limit = isLost ? awakeTimeout(this.#deps.clock, ANSWER_MS) : null;
     const [isHelping] = await this.#helping([helper], limit?.signal);
     if (isHelping === undefined) this.#take(this.#helpers.filter((one) => one !== helper));
   }
@@ -266,7 +266,7 @@ export class ChosenHelpers implements Component {
   async #identified({ host, port, firstSeen }: TableNode): Promise<KnownNode | null> {
     const { clock, identify } = this.#deps;
     const askedAt = clock.now();
-    using limit = patience(clock, ANSWER_MS);
+    using limit = awakeTimeout(clock, ANSWER_MS);
     const at = await abortable(identify({ host, port }), limit.signal).catch(() => null);
     const cost = clock.now() - askedAt + (askedAt - firstSeen < OLD_MS ? OLD_IS_WORTH_MS : 0);
     return at === null ? null : { host, port, at, cost };

@@ -10,7 +10,7 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EngineClient, EngineConnection } from '../quic/engine.ts';
 import type { EndpointParts } from '../quic/native-endpoint.ts';
 import { parsePeer } from '../quic/peer.ts';
@@ -76,7 +76,7 @@ export class ClientPool {
   async dial({ host, port }: Address, expectedKey: Uint8Array, signal?: AbortSignal): Promise<EngineConnection> {
     if (this.waitMs > 0) throw new SvcError('rate_limited');
     this.#lastAt = this.#clock.now();
-    using limit = patience(this.#clock, BIRTHDAY_TIMEOUT_MS, signal);
+    using limit = awakeTimeout(this.#clock, BIRTHDAY_TIMEOUT_MS, signal);
     await abortable(abortable(this.#made(), limit.signal), this.#stop.signal);
     const round: { winner: EngineConnection | null; isOver: boolean } = { winner: null, isOver: false };
     const dials = this.#clients.map(async (client) => {

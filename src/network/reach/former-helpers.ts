@@ -1,7 +1,7 @@
 /** The helpers of the last start, until they help again or others are chosen: whoever keeps the same has nothing to tell. */
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { RememberedHelper } from './remembered-helpers.ts';
 
@@ -52,7 +52,7 @@ export class FormerHelpers {
 
   async #ask(helper: RememberedHelper): Promise<void> {
     this.#asked.add(helper);
-    using limit = patience(this.#deps.clock, this.#deps.answerMs);
+    using limit = awakeTimeout(this.#deps.clock, this.#deps.answerMs);
     try {
       await this.#deps.hello(helper.at, limit.signal);
       this.#answered.add(helper);

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../links/dial.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
@@ -54,7 +54,7 @@ export class HelperLine {
    */
   async request(helper: NodeAt, body: Uint8Array, signal?: AbortSignal): Promise<Uint8Array> {
     const { clock, endpoint, pool, nodeRequests } = this.#deps;
-    using limit = patience(clock, HELPER_REQUEST_MS, signal);
+    using limit = awakeTimeout(clock, HELPER_REQUEST_MS, signal);
     const current = pool.current(helper.nodeKey)?.connection ?? null;
     if (current !== null && !(current.outbound && isStraight(current.path))) {
       const options = { timeoutMs: NODE_DIAL_TIMEOUT_MS, signal: limit.signal };

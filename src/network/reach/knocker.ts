@@ -7,7 +7,7 @@ import { abortable } from '../../foundation/deadline.ts';
 import { X25519_PRIVATE_KEY_BYTES } from '../../foundation/domain/notes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { BoxOpener, sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
-import { meetingKey } from '../../foundation/records/keys.ts';
+import { turnRendezvousKey } from '../../foundation/records/keys.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 import type { NodePlace } from '../links/dial.ts';
@@ -84,7 +84,7 @@ export class Knocker {
 
   async #put(message: Uint8Array, to: Uint8Array, signal: AbortSignal): Promise<void> {
     const { records, clock } = this.#deps;
-    const { replicas, isHere } = await records.put(meetingKey(to), sealKnock(message, to, clock), { signal });
+    const { replicas, isHere } = await records.put(turnRendezvousKey(to), sealKnock(message, to, clock), { signal });
     if (replicas === 0 && isHere !== true)
       throw new SvcError('connect_failed', { message: 'No node of the record network was reached.' });
   }
@@ -93,7 +93,10 @@ export class Knocker {
   async #answer(opener: BoxOpener, attempt: Uint8Array, signal: AbortSignal): Promise<Address> {
     const { records, clock } = this.#deps;
     for (;;) {
-      const found = await records.list(meetingKey(opener.publicKey), [RECORD.note], { limit: MAX_ANSWERS, signal });
+      const found = await records.list(turnRendezvousKey(opener.publicKey), [RECORD.note], {
+        limit: MAX_ANSWERS,
+        signal,
+      });
       const messages = found.map((record) => openKnock(record, opener));
       const answers = messages.map((message) => (message === null ? null : decodeKnockAnswer(message)));
       const answer = answers.find((one) => one !== null && equalBytes(one.attempt, attempt));

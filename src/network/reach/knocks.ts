@@ -14,7 +14,7 @@ import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
 import { KeyPair } from '../../foundation/identity/keys.ts';
 import { type BoxOpener, sealTo } from '../../foundation/keys/sealed-box.ts';
 import { encryptionKeyId, X25519_PUBLIC_KEY_BYTES } from '../../foundation/records/encryption-keys.ts';
-import { meetingKey } from '../../foundation/records/keys.ts';
+import { turnRendezvousKey } from '../../foundation/records/keys.ts';
 import { decodeNotePayload, encodeNotePayload, noteHeader, removalHash } from '../../foundation/records/notes.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
@@ -97,10 +97,10 @@ export function decodeKnockAnswer(bytes: Uint8Array): KnockAnswer | null {
   return listensAt === undefined || !isBytes(attempt, ATTEMPT_BYTES) ? null : { attempt, listensAt };
 }
 
-/** The record of a message; it belongs under `meetingKey(to)`. Throws where the key is no usable one. */
+/** The record of a message; it belongs under `turnRendezvousKey(to)`. Throws where the key is no usable one. */
 export function sealKnock(message: Uint8Array, to: Uint8Array, clock: Clock): SignedRecord {
   const shown = {
-    mailbox: meetingKey(to),
+    mailbox: turnRendezvousKey(to),
     // It goes by itself, soon.
     removalHash: removalHash(randomBytes(REMOVAL_TOKEN_BYTES)),
     keyId: encryptionKeyId(to),

@@ -8,7 +8,7 @@ import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { RateQuota } from '../../foundation/rate-quota.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import {
   type Announcement,
   asksForService,
@@ -69,9 +69,9 @@ export class LanDiscovery implements Component {
   readonly #packets: RateQuota;
   readonly #reports: RateLimiter;
   #socket: MdnsSocket | null = null;
-  #interfaces: Repeating | null = null;
-  #queries: Repeating | null = null;
-  #answers: Repeating | null = null;
+  #interfaces: RepeatingTask | null = null;
+  #queries: RepeatingTask | null = null;
+  #answers: RepeatingTask | null = null;
   #asked = 0;
   #lastAnswer = Number.NEGATIVE_INFINITY;
 
@@ -101,7 +101,7 @@ export class LanDiscovery implements Component {
     }
     this.#interfaces = every(clock, { periodMs: INTERFACES_PERIOD_MS, onError }, () => this.#socket?.join());
     this.#queries = every(clock, { firstMs: 0, periodMs: MAX_QUERY_PAUSE_MS, onError }, () => this.#query());
-    this.#answers = every(clock, { firstMs: 0, periodMs: UNTIL_HURRIED, onError }, () => this.#answer());
+    this.#answers = every(clock, { firstMs: 0, periodMs: UNTIL_REQUESTED, onError }, () => this.#answer());
   }
 
   async stop(): Promise<void> {

@@ -7,7 +7,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EngineConnection, EngineServer } from '../quic/engine.ts';
 import { type EndpointParts, SOCKET_BUFFER_BYTES } from '../quic/native-endpoint.ts';
 import { parsePeer } from '../quic/peer.ts';
@@ -60,7 +60,7 @@ export class LentPort {
    *   waits for handshakes that are under way, which who has waited long enough need not
    */
   async connection(timeoutMs: number = LENT_PORT_TIMEOUT_MS, signal?: AbortSignal): Promise<EngineConnection> {
-    using limit = patience(this.#clock, timeoutMs, signal);
+    using limit = awakeTimeout(this.#clock, timeoutMs, signal);
     try {
       const connection = await abortable(this.#found.promise, limit.signal);
       detach(enlargeReceiveBuffers(udpDescriptors(this.#options.port), SOCKET_BUFFER_BYTES));

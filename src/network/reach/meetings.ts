@@ -14,11 +14,11 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
-import { meetingKey } from '../../foundation/records/keys.ts';
-import type { MeetingPlace } from '../../foundation/records/payloads.ts';
+import { turnRendezvousKey } from '../../foundation/records/keys.ts';
+import type { TurnRendezvous } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 import { decodeKnock, encodeKnockAnswer, KNOCK_TTL_S, type Knock, openKnock, sealKnock } from './knocks.ts';
 
@@ -43,7 +43,7 @@ interface MeetingsDependencies {
   /** Whether strangers do not reach this node, and no helper introduces it. */
   readonly isNeeded: () => boolean;
   /** Told where the node is met; null where it is not any more. */
-  readonly changed: (place: MeetingPlace | null) => void;
+  readonly changed: (place: TurnRendezvous | null) => void;
   /** Goes to meet a caller: null where that is at its own address, else where the caller has to come to. */
   readonly meet: (knock: Knock, ownHost: string) => Promise<Address | null>;
 }
@@ -55,7 +55,7 @@ export class Meetings implements Component {
   /** Digests of records that were read. */
   readonly #known: LruCache<string, string>;
   readonly #stop = new AbortController();
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
   #unhelped = 0;
   #host: string | null = null;
 
@@ -86,7 +86,7 @@ export class Meetings implements Component {
     const { signal } = this.#stop;
     const known = new Set(this.#known.values());
     const options = { limit: MAX_KNOCKS, known, signal };
-    const found = await records.list(meetingKey(this.#opener.publicKey), [RECORD.note], options);
+    const found = await records.list(turnRendezvousKey(this.#opener.publicKey), [RECORD.note], options);
     await Promise.all(found.map((record) => this.#hear(record, host)));
   }
 
@@ -108,6 +108,6 @@ export class Meetings implements Component {
   async #answer({ attempt, answerTo }: Knock, listensAt: Address): Promise<void> {
     const { records, clock } = this.#deps;
     const record = sealKnock(encodeKnockAnswer({ attempt, listensAt }), answerTo, clock);
-    await records.put(meetingKey(answerTo), record, { signal: this.#stop.signal });
+    await records.put(turnRendezvousKey(answerTo), record, { signal: this.#stop.signal });
   }
 }

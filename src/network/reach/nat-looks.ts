@@ -3,7 +3,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 
 /** From one look to the next, milliseconds. */
 export const NAT_LOOK_MS: number = 10 * 60_000;
@@ -21,7 +21,7 @@ interface NatLooksDependencies {
 
 export class NatLooks implements Component {
   readonly #deps: NatLooksDependencies;
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
 
   constructor(dependencies: NatLooksDependencies) {
     this.#deps = dependencies;
@@ -44,7 +44,7 @@ export class NatLooks implements Component {
 
   async #look(): Promise<number> {
     const { isNeeded, look, found } = this.#deps;
-    if (!isNeeded()) return UNTIL_HURRIED;
+    if (!isNeeded()) return UNTIL_REQUESTED;
     const mapping = await look();
     found(mapping);
     return mapping === 'unknown' ? NAT_LOOK_AGAIN_MS : NAT_LOOK_MS;

@@ -4,8 +4,8 @@ import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
-import { SLEPT_MS } from '../../foundation/stall.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { SLEEP_MS } from '../../foundation/stall.ts';
 
 /** How often the interfaces are looked at, milliseconds. */
 export const NETWORK_LOOK_MS = 1_000;
@@ -20,7 +20,7 @@ interface NetworkChangesDependencies {
 export class NetworkChanges implements Component {
   readonly #deps: NetworkChangesDependencies;
   readonly #changes = new Listeners<[]>();
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
   #lookedAt = 0;
   #addresses = '';
 
@@ -53,12 +53,12 @@ export class NetworkChanges implements Component {
 
   #look(): void {
     const now = this.#deps.clock.now();
-    const hasSlept = now - this.#lookedAt > SLEPT_MS;
+    const hasSlept = now - this.#lookedAt > SLEEP_MS;
     this.#lookedAt = now;
     const addresses = this.#current();
     if (!hasSlept && addresses === this.#addresses) return;
     this.#addresses = addresses;
     this.#deps.log.info({ hasSlept, addresses }, 'this machine may be on another network');
-    this.#changes.tell();
+    this.#changes.notify();
   }
 }

@@ -3,9 +3,9 @@ import { createSocket } from 'node:dgram';
 import { connect } from 'node:net';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
+import { pluralize } from '../../foundation/display-text.ts';
 import { CLOCK_SKEW_S } from '../../foundation/domain/time.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { counted } from '../../foundation/plain-words.ts';
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { RecordDht } from '../dht/record-dht.ts';
 
@@ -113,7 +113,7 @@ export class NetworkTrouble {
 export function clockWrong({ offsetMs, peers }: ClockOffset): SvcError {
   const seconds = Math.round(Math.abs(offsetMs) / 1000);
   return new SvcError('clock_wrong', {
-    message: `The clock of this machine is ${seconds} s ${offsetMs > 0 ? 'behind' : 'ahead of'} ${counted(peers, 'other node')}: they refuse what it signs. Set the clock, and let NTP keep it.`,
+    message: `The clock of this machine is ${seconds} s ${offsetMs > 0 ? 'behind' : 'ahead of'} ${pluralize(peers, 'other node')}: they refuse what it signs. Set the clock, and let NTP keep it.`,
     details: { offset_s: offsetMs / 1000, peers },
   });
 }

@@ -8,7 +8,7 @@ import {
   ENDPOINT_SCHEME,
   type HelperNode,
   MAX_ENDPOINTS,
-  type MeetingPlace,
+  type TurnRendezvous,
 } from '../../foundation/records/payloads.ts';
 import type { RecordNetwork } from '../dht/types.ts';
 import { natTypeOf } from './nat.ts';
@@ -22,7 +22,7 @@ export interface NodeAddresses {
   readonly natType: number;
   readonly helpers: readonly HelperNode[];
   /** Where this node is met while it has no helper. */
-  readonly meeting?: MeetingPlace;
+  readonly meeting?: TurnRendezvous;
   /** True where callers may be led here by a TURN server of ours. */
   readonly hasTurn?: true;
 }
@@ -74,7 +74,7 @@ export class OwnAddresses implements Component {
   readonly #found = new Map<string, readonly OwnAddress[]>();
   #dialled: ReadonlyMap<string, boolean> = new Map();
   #helpers: readonly HelperNode[] = [];
-  #meeting: MeetingPlace | null = null;
+  #meeting: TurnRendezvous | null = null;
   #mapping: NatMapping = 'unknown';
   #last: NodeAddresses = NOTHING;
 
@@ -156,7 +156,7 @@ export class OwnAddresses implements Component {
   }
 
   /** Takes where those find this node whom no helper introduces; null where nobody is looked for. */
-  metAt(meeting: MeetingPlace | null): void {
+  metAt(meeting: TurnRendezvous | null): void {
     this.#meeting = meeting;
     this.#compare();
   }
@@ -180,6 +180,6 @@ export class OwnAddresses implements Component {
     const before = this.#last;
     if (JSON.stringify(now) === JSON.stringify(before)) return;
     this.#last = now;
-    this.#changes.tell(isUrgent(before, now));
+    this.#changes.notify(isUrgent(before, now));
   }
 }

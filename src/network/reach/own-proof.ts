@@ -6,7 +6,7 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { HelperReply } from './signals.ts';
 
@@ -46,7 +46,7 @@ export class OwnProof implements Component {
   /** By address. */
   #verdicts = new Map<string, Verdict>();
   #told = '[]';
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
 
   constructor(dependencies: OwnProofDependencies) {
     this.#deps = dependencies;

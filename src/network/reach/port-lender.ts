@@ -4,7 +4,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { patience } from '../../foundation/stall.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import type { EndpointParts } from '../quic/native-endpoint.ts';
 import { LentPort } from './lent-port.ts';
 import { mappingOf, type SeenPort } from './nat.ts';
@@ -143,7 +143,7 @@ export class PortLender {
     let isJoined = false;
     try {
       for (let i = 0; i < JOIN_TRIES && !isJoined; i++) {
-        using limit = patience(this.#deps.clock, JOIN_TRY_MS);
+        using limit = awakeTimeout(this.#deps.clock, JOIN_TRY_MS);
         const answer = opened.received(token, relay, limit.signal);
         await opened.send(token, relay);
         isJoined = await answer;
@@ -212,7 +212,7 @@ export class PortLender {
   async #observe(opened: OpenedPort, enough: number): Promise<SeenPort> {
     const { clock, observers, isOwnHost } = this.#deps;
     const at = clock.now();
-    using limit = patience(clock, OBSERVE_TIMEOUT_MS);
+    using limit = awakeTimeout(clock, OBSERVE_TIMEOUT_MS);
     const answers = observers()
       .slice(0, OBSERVERS)
       .map((node) => opened.seenBy(node));

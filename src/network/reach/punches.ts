@@ -8,8 +8,8 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { Log } from '../../foundation/log.ts';
-import { every, type Repeating, UNTIL_HURRIED } from '../../foundation/repeat.ts';
-import { patience } from '../../foundation/stall.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import type { ConnectionPool } from '../links/connection-pool.ts';
 import { type Dialler, NodeAbsent, type NodePlace } from '../links/dial.ts';
@@ -45,7 +45,7 @@ interface Improved {
   left: number;
   /** When a relay has led there last, in the clock's time. */
   reachedAt: number;
-  readonly rounds: Repeating;
+  readonly rounds: RepeatingTask;
 }
 
 interface PunchesDependencies {
@@ -125,13 +125,13 @@ export class Punches implements Dialler {
   /** One round with a node that is reached by a relay; returns the milliseconds to the next. */
   async #round(node: string): Promise<number> {
     const improved = this.#improved.get(node);
-    if (improved === undefined) return UNTIL_HURRIED;
+    if (improved === undefined) return UNTIL_REQUESTED;
     if (!this.#isRelayed(improved.place.nodeKey)) {
       // On a slow path or machine the hello over the relay takes its time.
       if (this.#isAwaited(improved)) return IMPROVE_AFTER_MS;
       improved.rounds.stop();
       this.#improved.delete(node);
-      return UNTIL_HURRIED;
+      return UNTIL_REQUESTED;
     }
     improved.left--;
     try {
@@ -154,7 +154,7 @@ export class Punches implements Dialler {
 
   async #punchBy(place: NodePlace): Promise<QuicConnection> {
     const { clock } = this.#deps;
-    using limit = patience(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
+    using limit = awakeTimeout(clock, PUNCH_TIMEOUT_MS, this.#stop.signal);
     const work = this.#punchWithin(place, limit.signal);
     try {
       // What does not end by itself would keep all later rounds from being tried.

@@ -6,7 +6,7 @@ import { detach } from '../../foundation/detached.ts';
 import { networkOf, subscriberOf } from '../../foundation/ip.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { DEFAULT_RELAY_LIMITS, RelayBudget, type RelayLimits } from './relay-budget.ts';
 import { RELAY_TOKEN_BYTES, type RelayCounters, RelaySession, type RelaySocket } from './relay-session.ts';
 
@@ -69,7 +69,7 @@ export class Relay {
   readonly #uses = new Map<string, Use>();
   readonly #sessions = new Set<Kept>();
   readonly #counters: RelayCounters = { datagrams: 0, bytes: 0, dropped: 0 };
-  #repeating: readonly Repeating[] = [];
+  #repeating: readonly RepeatingTask[] = [];
   #refilledAt = 0;
   #day: number;
 

@@ -4,7 +4,7 @@ import type { Address } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { every, type Repeating } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { longTermKey, type TurnCredentials } from './credentials.ts';
 import {
   ATTRIBUTE,
@@ -81,7 +81,7 @@ interface AllocationDependencies {
 export class TurnAllocation {
   readonly #deps: AllocationDependencies;
   readonly #waiting = new Map<string, (answer: Answer) => void>();
-  readonly #repeating: Repeating[] = [];
+  readonly #repeating: RepeatingTask[] = [];
   #realm: Uint8Array | null = null;
   #nonce: Uint8Array = new Uint8Array();
   #key: Uint8Array | null = null;

@@ -13,7 +13,7 @@ import { type Aid, schemeOf } from '../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../foundation/identity/delegation.ts';
 import { makeNativeIdentity } from '../../foundation/identity/native-identity.ts';
 import type { NewAids } from '../../foundation/identity/new-aids.ts';
-import { onceEach } from '../../foundation/once-each.ts';
+import { memoizeByObject } from '../../foundation/memoize-by-object.ts';
 import { type AclView, AGENTS_PAGE_DEFAULT, type agentOperations } from '../agents.ts';
 import type { Handlers, ResultOf } from '../operation.ts';
 import type { Pending } from '../schemas.ts';
@@ -45,13 +45,13 @@ export function profileView({ cardHash, ...card }: ProfileCard) {
 }
 
 /** Caches times as text: a list of a thousand agents has three thousand, which rarely change. */
-const publicationTimes = onceEach(({ lastPublishAt, nextRepublishAt, recordExpiresAt }: PublicationSummary) => ({
+const publicationTimes = memoizeByObject(({ lastPublishAt, nextRepublishAt, recordExpiresAt }: PublicationSummary) => ({
   lastPublishAt: timeOrNull(lastPublishAt),
   nextRepublishAt: timeOrNull(nextRepublishAt),
   recordExpiresAt: timeOrNull(recordExpiresAt),
 }));
 
-const delegationView = onceEach(({ issuedAt, expiresAt }: LocalAgent['window']) => ({
+const delegationView = memoizeByObject(({ issuedAt, expiresAt }: LocalAgent['window']) => ({
   issued_at: isoTime(issuedAt * 1000),
   expires_at: timeOrNull(expiresAt === 0 ? null : expiresAt * 1000),
 }));

@@ -3,7 +3,7 @@ import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { OwnCard, OwnCards } from '../../capabilities/cards/own-cards.ts';
 import type { FoundCard, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
 import { formatAddress } from '../../foundation/address.ts';
-import type { LeftInterface } from '../../foundation/cards/addresses.ts';
+import type { SkippedInterface } from '../../foundation/cards/addresses.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { cardOperations } from '../cards.ts';
@@ -21,7 +21,7 @@ function view(aid: Aid, { kind, card, objectId, signedAt }: OwnCard | FoundCard)
   return { aid, kind, card, object_id: objectId, signed_at: isoTime(signedAt * 1000) };
 }
 
-function leftView({ binding, host, port, servicePort }: LeftInterface) {
+function leftView({ binding, host, port, servicePort }: SkippedInterface) {
   return { protocol_binding: binding, address: formatAddress({ host, port }), service_port: servicePort };
 }
 

@@ -1,10 +1,10 @@
 /** The handler of the doctor operation. */
 import { isLoopbackHost, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
-import { type Finding, findingsOf, isWell } from '../../foundation/domain/findings.ts';
+import { checkFiles } from '../../foundation/diagnostics/files.ts';
+import { checkMcp } from '../../foundation/diagnostics/mcp.ts';
+import { type Finding, findingsOf, hasNoFailures } from '../../foundation/domain/findings.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { examineFiles } from '../../foundation/examination/files.ts';
-import { examineMcp } from '../../foundation/examination/mcp-greeting.ts';
 import { listMember, memberOf, textMember } from '../../foundation/json.ts';
 import type { doctorOperations } from '../doctor.ts';
 import type { Handlers } from '../operation.ts';
@@ -73,9 +73,9 @@ export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handler
       const parts = await Promise.all([
         attempt('network', examineNetwork(examination)),
         attempt('publication', examineAgents(examination, status)),
-        examineMcp({ baseUrl: api(), token: token() }).then((finding) => [finding]),
+        checkMcp({ baseUrl: api(), token: token() }).then((finding) => [finding]),
         attempt('update', examineRelease(examination)),
-        examineFiles(status.data_dir, textMember(configuration, 'key_dir')),
+        checkFiles(status.data_dir, textMember(configuration, 'key_dir')),
       ]);
       const findings = [
         examineVersion(status, host),
@@ -85,7 +85,7 @@ export function doctorHandlers(dependencies: DoctorHandlerDependencies): Handler
         examineStart(host),
         ...parts.flat(),
       ];
-      return { ok: isWell(findings), findings };
+      return { ok: hasNoFailures(findings), findings };
     },
   };
 }

@@ -8,7 +8,7 @@ import { type RemoteObject, type RemoteObjects, verified } from '../../capabilit
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
-import { wakingClock } from '../../foundation/stall.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import type { objectStreams } from '../objects.ts';
 import type { StreamExchange, StreamHandlers } from './exchange.ts';
 import { objectView } from './objects.ts';
@@ -31,7 +31,7 @@ export interface ObjectStreamDependencies {
 /** The body of a request, aborted if it stalls. */
 async function* bodyOf(request: IncomingMessage, clock: Clock): AsyncGenerator<Uint8Array> {
   const stall = new SvcError('timeout', { message: 'The upload stalled. Send it again.' });
-  const watch = () => wakingClock(clock).after(UPLOAD_STALL_MS, () => request.destroy(stall));
+  const watch = () => awakeClock(clock).after(UPLOAD_STALL_MS, () => request.destroy(stall));
   let timer = watch();
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {

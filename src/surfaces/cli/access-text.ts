@@ -1,5 +1,5 @@
 /** How access lists are shown. */
-import { relativeTime } from '../../foundation/plain-words.ts';
+import { relativeTime } from '../../foundation/display-text.ts';
 import type { AnswerOf } from './client.ts';
 import type { Confirmation } from './confirmation.ts';
 import { formatTable } from './text.ts';

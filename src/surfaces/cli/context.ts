@@ -1,6 +1,6 @@
 /** The context of a command: the client, the global options, and helpers for output. */
 import type { Command } from 'commander';
-import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
+import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-address.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type ClientOptions, createClient } from '../../operations/client.ts';
 import { operations } from '../../operations/index.ts';
@@ -80,8 +80,8 @@ export class CliContext {
     this.#api =
       stated ??
       (named === undefined
-        ? addressIn(typeof defaultDataDir === 'string' ? defaultDataDir : null)
-        : addressInNamed(named));
+        ? recordedDaemonAddress(typeof defaultDataDir === 'string' ? defaultDataDir : null)
+        : runningDaemonAddress(named));
     const plain = (): SvcClient => createClient(this.connection, operations);
     this.#aliases = new Aliases({
       labels: () => readLabels(this.local),

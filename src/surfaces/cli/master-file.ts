@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import { rejectDash } from './new-file.ts';
@@ -33,7 +33,7 @@ export function saveSecret(file: string, content: string, what: string): void {
       message:
         codeOf(error) === 'EEXIST'
           ? `${file} exists and is never overwritten. Choose another name for the ${what}.`
-          : `The ${what} cannot be written to ${file}${diskTrouble(error)} Nothing was registered.`,
+          : `The ${what} cannot be written to ${file}${describeDiskError(error)} Nothing was registered.`,
       cause: error,
     });
   }

@@ -2,7 +2,7 @@
 import { closeSync, createReadStream, existsSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
 import type { ByteSource } from '../../foundation/moving/byte-reader.ts';
@@ -61,7 +61,10 @@ export async function writeNewFile(file: string, content: ByteSource): Promise<n
   } catch (error) {
     rmSync(part, { force: true });
     if (error instanceof SvcError) throw error;
-    throw new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(error)}`, cause: error });
+    throw new SvcError('not_writable', {
+      message: `${file} cannot be written${describeDiskError(error)}`,
+      cause: error,
+    });
   } finally {
     for (const one of SIGNALS) process.off(one, interrupted);
   }

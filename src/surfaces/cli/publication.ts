@@ -1,5 +1,5 @@
 /** Publishes an agent, and describes the result. */
-import { counted } from '../../foundation/plain-words.ts';
+import { pluralize } from '../../foundation/display-text.ts';
 import type { CliContext } from './context.ts';
 
 const NO_OTHER_NODE = 'not yet: no other node stores it. It is published as soon as this node reaches one';
@@ -25,7 +25,7 @@ export async function tryPublish({ client }: CliContext, aid: string): Promise<P
 
 /** The storage nodes of a record, in words. */
 export function storedText(replicas: number): string {
-  return replicas > 0 ? `stored at ${counted(replicas, 'node')}` : 'stored at this node for all other nodes';
+  return replicas > 0 ? `stored at ${pluralize(replicas, 'node')}` : 'stored at this node for all other nodes';
 }
 
 /** Undefined if unknown. */
@@ -38,6 +38,6 @@ export function publishedText({ published, replicas, publish_error }: Partial<Pu
 /** The result of publishing. 0 replicas may mean that there is no other node. */
 export function publishResultText(what: string, { replicas }: { readonly replicas: number }): string {
   return replicas > 0
-    ? `Published ${what}, stored at ${counted(replicas, 'node')}.`
+    ? `Published ${what}, stored at ${pluralize(replicas, 'node')}.`
     : `Stored ${what} on this node. It is published as soon as this node reaches another one.`;
 }

@@ -1,6 +1,7 @@
 /** How links, peers and paths are shown to people. */
+
+import { networkText, pluralize, relativeTime } from '../../foundation/display-text.ts';
 import type { PortMappingState } from '../../foundation/domain/directory.ts';
-import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import { formatFields, formatTable, safeLine } from './text.ts';
 import type { OutputText, WrappedText } from './wrapped-text.ts';
@@ -122,7 +123,7 @@ function reachedText({ is_reached, helpers }: Checked): string {
 
 function clockText({ offset_s, peers }: Checked['clock']): string {
   if (offset_s === null) return 'no other node has reported its time';
-  return `${Math.abs(offset_s).toFixed(1)} s ${offset_s > 0 ? 'behind' : 'ahead of'} ${counted(peers, 'other node')}`;
+  return `${Math.abs(offset_s).toFixed(1)} s ${offset_s > 0 ? 'behind' : 'ahead of'} ${pluralize(peers, 'other node')}`;
 }
 
 /** Which node reached this node at an address, and when. */
@@ -183,7 +184,7 @@ export function agentNetcheckText(c: CheckedAgent): OutputText {
 /** The summary of a ping. */
 export function pingSummary({ sent, received, rtt_ms, path, not_direct }: AnswerOf<'pingAgent'>): string {
   const lost = Math.round((100 * (sent - received)) / sent);
-  const counts = `${counted(sent, 'probe')}, ${counted(received, 'answer')}, ${lost} % lost`;
+  const counts = `${pluralize(sent, 'probe')}, ${pluralize(received, 'answer')}, ${lost} % lost`;
   const times =
     rtt_ms === null
       ? ''

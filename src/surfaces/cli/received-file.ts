@@ -7,10 +7,10 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../../foundation/atomic-file.ts';
-import { diskTrouble } from '../../foundation/disk-trouble.ts';
+import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { numberedName, receivedName } from '../../foundation/file-name.ts';
-import { moveWhereFree } from '../../foundation/move-where-free.ts';
+import { moveWithoutReplacing } from '../../foundation/move-without-replacing.ts';
 
 /** Names to try for one file. */
 const MAX_NAMES = 1000;
@@ -18,7 +18,7 @@ const MAX_NAMES = 1000;
 const READ_BYTES: number = 1024 * 1024;
 
 function notWritable(file: string, cause: unknown): SvcError {
-  return new SvcError('not_writable', { message: `${file} cannot be written${diskTrouble(cause)}`, cause });
+  return new SvcError('not_writable', { message: `${file} cannot be written${describeDiskError(cause)}`, cause });
 }
 
 /** @throws SvcError `not_found` if the folder does not exist */
@@ -138,7 +138,7 @@ export class ReceivedFile implements AsyncDisposable {
       await this.#handle.sync();
       for (let number = 0; number < MAX_NAMES; number++) {
         const target = join(this.#folder, numberedName(plain, number));
-        if (!(await moveWhereFree(this.#part, target))) continue;
+        if (!(await moveWithoutReplacing(this.#part, target))) continue;
         syncDirectory(this.#folder);
         return target;
       }

@@ -1,6 +1,7 @@
 /** The state of the node at a glance: problems first, then pending items, then details. */
+
+import { networkText, pluralize, relativeTime } from '../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS } from '../../foundation/domain/agents.ts';
-import { counted, networkText, relativeTime } from '../../foundation/plain-words.ts';
 import type { AnswerOf } from './client.ts';
 import type { Names } from './names.ts';
 import { shortSize } from './reach-text.ts';
@@ -25,7 +26,7 @@ export interface StatusData {
 function uptime(seconds: number): string {
   const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24];
   const [minutes, rest] = [Math.floor(seconds / 60) % 60, Math.floor(seconds) % 60];
-  if (days > 0) return `${counted(days, 'day')} ${hours} h`;
+  if (days > 0) return `${pluralize(days, 'day')} ${hours} h`;
   if (hours > 0) return `${hours} h ${minutes} min`;
   return minutes > 0 ? `${minutes} min ${rest} s` : `${rest} s`;
 }
@@ -69,9 +70,9 @@ function problems({ status, agents }: StatusData, names: Names, now: number): st
 function waiting({ pending = {} }: Status, names: Names): string[] {
   return Object.entries(pending).map(([aid, { chat_invites: asks, chat_unread: unread, mailbox: notes }]) => {
     const what = [
-      ...(asks > 0 ? [counted(asks, 'chat request')] : []),
-      ...(unread > 0 ? [counted(unread, 'unread message')] : []),
-      ...(notes > 0 ? [counted(notes, 'note')] : []),
+      ...(asks > 0 ? [pluralize(asks, 'chat request')] : []),
+      ...(unread > 0 ? [pluralize(unread, 'unread message')] : []),
+      ...(notes > 0 ? [pluralize(notes, 'note')] : []),
     ];
     return `${names.shown(aid)}: ${what.join(', ')}`;
   });
@@ -103,7 +104,7 @@ export function statusText(glance: StatusData, names: Names, now: number): Wrapp
     tunnels: s.tunnels_active === 0 ? 'none open' : `${s.tunnels_active} open (svc tunnel status)`,
     traffic: `${shortSize(s.bytes_up)} up, ${shortSize(s.bytes_down)} down`,
     'relayed for others': s.relayed.helps
-      ? `${counted(s.relayed.sessions, 'session')}, ${shortSize(s.relayed.bytes)}`
+      ? `${pluralize(s.relayed.sessions, 'session')}, ${shortSize(s.relayed.bytes)}`
       : '',
     data: s.data_dir,
   });

@@ -1,5 +1,5 @@
 /** `svcd/client` for Node, connected to the daemon of this user. */
-import { addressIn, addressInNamed } from '../../foundation/data-dir/daemon-address.ts';
+import { recordedDaemonAddress, runningDaemonAddress } from '../../foundation/data-dir/daemon-address.ts';
 import { defaultDataDir } from '../../foundation/data-dir/paths.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { errorOf } from '../../operations/client.ts';
@@ -69,7 +69,9 @@ export class LocalDaemon extends SvcDaemon {
  * The daemon as `svc` finds it, from `SVC_API`, `SVC_TOKEN` and `SVCD_DATA_DIR`. @throws SvcError `daemon_unreachable`
  */
 function place({ SVC_API, SVC_TOKEN, SVCD_DATA_DIR }: NodeJS.ProcessEnv): DaemonOptions {
-  const found = SVC_API ?? (SVCD_DATA_DIR === undefined ? addressIn(defaultDataDir()) : addressInNamed(SVCD_DATA_DIR));
+  const found =
+    SVC_API ??
+    (SVCD_DATA_DIR === undefined ? recordedDaemonAddress(defaultDataDir()) : runningDaemonAddress(SVCD_DATA_DIR));
   if (typeof found !== 'string') throw found;
   return { baseUrl: found, ...(SVC_TOKEN === undefined ? {} : { token: SVC_TOKEN }) };
 }

@@ -1,7 +1,7 @@
 /** Answers of a share that are one JSON-RPC message over HTTP, and the messages that come in. */
 import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
-import { holdsMoreValues, isObject } from '../../foundation/json.ts';
+import { hasMoreValues, isObject } from '../../foundation/json.ts';
 import { parseJsonBody, readBytes } from '../rest/json-body.ts';
 import type { SharedRequest } from './backend.ts';
 import type { Backlog } from './backlog.ts';
@@ -61,7 +61,7 @@ export async function readMessage(
     const bytes = await readBytes(counted(), MAX_SHARED_MESSAGE_BYTES);
     const text = bytes.toString('utf8');
     // Reading it would hold up all other callers.
-    if (holdsMoreValues(text, MAX_MESSAGE_VALUES)) {
+    if (hasMoreValues(text, MAX_MESSAGE_VALUES)) {
       release();
       return refused(413, RPC.invalidRequest, `A message holds at most ${MAX_MESSAGE_VALUES} values.`);
     }

@@ -186,7 +186,7 @@ export class StdioShare implements Backend {
       if (keeper !== null) detach(keeper.end());
     };
     const holder = { node: caller, source: caller, named: false };
-    if (this.#processes.lacking(holder) === 'total') this.#endIdle();
+    if (this.#processes.fullLevel(holder) === 'total') this.#endIdle();
     const share = this.#processes.take(holder, { onEvict });
     if (share === null) return TOO_MANY;
     try {

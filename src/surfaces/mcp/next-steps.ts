@@ -1,5 +1,5 @@
 /** The next step for an assistant after an error, in terms of its tools. */
-import type { ErrorCode, Thing } from '../../foundation/errors.ts';
+import type { ErrorCode, ResourceKind } from '../../foundation/errors.ts';
 
 const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
   invalid_request: "Correct the argument and call again; see the tool's input schema.",
@@ -39,7 +39,7 @@ const NEXT_STEPS: Readonly<Partial<Record<ErrorCode, string>>> = {
 };
 
 /** The tool that lists or creates the things of a kind. */
-const WHERE: Readonly<Record<Thing, string>> = {
+const WHERE: Readonly<Record<ResourceKind, string>> = {
   agent: 'svc_agents_list shows the local agents.',
   tunnel: 'svc_tunnel_list shows the tunnels, and why the last ones closed.',
   origin: 'GET /origins shows the local addresses; svc_origin_open opens one.',
@@ -54,7 +54,7 @@ const WHERE: Readonly<Record<Thing, string>> = {
 };
 
 /** The next step after an error. @param thing the kind that was not found */
-export function nextStep(code: ErrorCode, thing?: Thing): string {
+export function nextStep(code: ErrorCode, thing?: ResourceKind): string {
   if (code === 'not_found' && thing !== undefined) return WHERE[thing];
   return NEXT_STEPS[code] ?? 'Report the error to the user.';
 }

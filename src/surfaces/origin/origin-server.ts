@@ -22,7 +22,7 @@ import { detach } from '../../foundation/detached.ts';
 import { ERRORS, isErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
-import { portTrouble } from '../../foundation/port-trouble.ts';
+import { describePortError } from '../../foundation/port-errors.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
@@ -108,7 +108,7 @@ class OriginServer implements OriginListener {
       await listening(this.#listener);
     } catch (cause) {
       throw new SvcError('port_in_use', {
-        message: `Port ${port} of ${HOST} ${portTrouble(cause)}. Choose another local_port, or omit it for a free one.`,
+        message: `Port ${port} of ${HOST} ${describePortError(cause)}. Choose another local_port, or omit it for a free one.`,
         details: { port },
         cause,
       });

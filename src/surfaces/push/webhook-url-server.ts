@@ -12,7 +12,7 @@ import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTIFICATION_BYTES } from '../../foundation/domain/push.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
-import { portTrouble } from '../../foundation/port-trouble.ts';
+import { describePortError } from '../../foundation/port-errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import { shownError } from '../rest/answer.ts';
 import { hostOf } from '../rest/host.ts';
@@ -59,7 +59,7 @@ async function listen(server: Server, port: number): Promise<void> {
     await listening(server);
   } catch (cause) {
     throw new SvcError('port_in_use', {
-      message: `Port ${port} of ${HOST} ${portTrouble(cause)}. It receives notifications of local servers.`,
+      message: `Port ${port} of ${HOST} ${describePortError(cause)}. It receives notifications of local servers.`,
       details: { port },
       cause,
     });

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { base64Length, writeBase64 } from '../../foundation/base64.ts';
-import { ownMemory } from '../../foundation/collected-bytes.ts';
+import { allocateTransferable } from '../../foundation/collected-bytes.ts';
 import type { AnswerBytes } from '../../operations/operation.ts';
 
 /** Bytes of which the mark is made that stands for them: what another side wrote must not hold it. */
@@ -25,7 +25,7 @@ export class InlinedBytes {
     const [before = '', after = ''] = json.split(this.mark);
     const bytes = this.#bytes.bytes();
     const head = Buffer.byteLength(before);
-    const answer = ownMemory(head + base64Length(bytes.length) + Buffer.byteLength(after));
+    const answer = allocateTransferable(head + base64Length(bytes.length) + Buffer.byteLength(after));
     answer.write(before);
     answer.write(after, writeBase64(answer, head, bytes));
     this.#bytes.free();

@@ -1,7 +1,7 @@
 /** Serves the operations table: one route for each declaration. */
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../foundation/clock.ts';
-import { longText } from '../../foundation/collected-bytes.ts';
+import { encodeLongText } from '../../foundation/collected-bytes.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import { compileInput, type ParseAid } from '../../operations/input.ts';
@@ -95,7 +95,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
       const { inlined } = context;
       if (inlined === undefined && text.length < LONG_ANSWER_CHARS) return reply.send(text);
       // Node sets three bytes aside for each character of a text that it writes, and leaves them to the garbage collector.
-      const bytes = inlined?.into(text) ?? longText(text);
+      const bytes = inlined?.into(text) ?? encodeLongText(text);
       reply.raw.once('finish', () => bytes.buffer.transfer(0));
       return reply.send(bytes);
     },

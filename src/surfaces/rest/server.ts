@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { type Address, formatAddress, parseAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
-import { SECOND_DAEMON, SvcError } from '../../foundation/errors.ts';
+import { SECOND_DAEMON_COMMAND, SvcError } from '../../foundation/errors.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { MetricSource } from '../../foundation/metrics.ts';
@@ -87,7 +87,7 @@ function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   if (code === 'EADDRINUSE')
     return new SvcError('address_in_use', {
-      message: `The API address ${apiAddr} is already in use: by another svcd, or by another program. Stop it, or run a second one beside it: ${SECOND_DAEMON}`,
+      message: `The API address ${apiAddr} is already in use: by another svcd, or by another program. Stop it, or run a second one beside it: ${SECOND_DAEMON_COMMAND}`,
       details: { address: apiAddr },
       cause: error,
     });

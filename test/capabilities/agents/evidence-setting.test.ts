@@ -47,9 +47,9 @@ test('an agent that is not here has no setting, and one that comes again begins 
   evidence.set(one, true);
   assert.equal(evidence.isOn(one), true);
   agents.delete(one);
-  changes.tell({ aid: one, kind: 'deleted' });
+  changes.notify({ aid: one, kind: 'deleted' });
   assert.equal(evidence.isOn(one), false);
   agents.put({ keyName: 'k', delegation: testDelegation(1, 1), serviceTcp: '', registeredAt: 1 });
-  changes.tell({ aid: one, kind: 'registered' });
+  changes.notify({ aid: one, kind: 'registered' });
   assert.equal(evidence.isOn(one), false);
 });

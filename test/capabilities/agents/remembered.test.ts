@@ -28,7 +28,7 @@ function remembering() {
   const change = (aid: Aid, kind: AgentChange['kind'], service?: string): void => {
     if (service === undefined) services.delete(aid);
     else services.set(aid, service);
-    changes.tell({ aid, kind });
+    changes.notify({ aid, kind });
   };
   return { agents, change, asked: () => asked };
 }

@@ -13,7 +13,7 @@ import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { decodeEncryptionKeysPayload, encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
-import { belongsUnder } from '../../../src/foundation/records/keys.ts';
+import { belongsUnderKey } from '../../../src/foundation/records/keys.ts';
 import { decodeNotePayload, noteHeader, removalHash } from '../../../src/foundation/records/notes.ts';
 import { decodeRecord } from '../../../src/foundation/records/record.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
@@ -101,7 +101,7 @@ for (const { aid: text, operational_seed_hex, now, start, ...key } of vectors.ke
 test('the record of a key', () => {
   const record = decodeRecord(hex(vectors.key_record.record_hex));
   verifyRecord(record, vectors.now);
-  assert.ok(belongsUnder(record, hex(vectors.key_record.stored_under_hex)));
+  assert.ok(belongsUnderKey(record, hex(vectors.key_record.stored_under_hex)));
   assert.equal(toHex(record.payload), vectors.key_record.payload_hex);
   const [first] = decodeEncryptionKeysPayload(record.payload) ?? [];
   assert.equal(toHex(first?.publicKey ?? new Uint8Array()), vectors.keys[0]?.public_key_hex);
@@ -126,7 +126,7 @@ for (const note of vectors.notes)
 
     const record = decodeRecord(hex(note.record_hex));
     verifyRecord(record, vectors.now);
-    assert.ok(belongsUnder(record, hex(note.stored_under_hex)));
+    assert.ok(belongsUnderKey(record, hex(note.stored_under_hex)));
     const sealed = decodeNotePayload(record.payload) ?? assert.fail();
     assert.equal(toHex(record.payload), note.payload_hex);
     assert.equal(toHex(noteHeader(sealed)), note.header_hex);

@@ -8,7 +8,7 @@ import {
   MAX_NOTIFICATION_BYTES,
   MAX_PUSH_BOXES_OF_STRANGERS,
   MAX_PUSH_BOXES_PER_SOURCE,
-  MAX_WAITING_BYTES,
+  MAX_QUEUED_NOTIFICATION_BYTES,
   SOURCE_WAITING_PART,
   STRANGERS_WAITING_PART,
 } from '../../../src/foundation/domain/push.ts';
@@ -101,10 +101,10 @@ test('what waits for strangers leaves room for what waits for a caller let in by
     }
     sums.push(sum);
   }
-  assert.equal(sums[0], SOURCE_WAITING_PART * MAX_WAITING_BYTES);
+  assert.equal(sums[0], SOURCE_WAITING_PART * MAX_QUEUED_NOTIFICATION_BYTES);
   assert.equal(
     sums.reduce((all, sum) => all + sum, 0),
-    STRANGERS_WAITING_PART * MAX_WAITING_BYTES,
+    STRANGERS_WAITING_PART * MAX_QUEUED_NOTIFICATION_BYTES,
   );
   assert.ok(fill(2) > 0);
 });

@@ -2,29 +2,29 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mayWait } from '../../../src/capabilities/push/room.ts';
 import {
-  MAX_WAITING_BYTES,
-  MAX_WAITING_BYTES_PER_PEER,
-  MAX_WAITING_NOTIFICATIONS,
-  MAX_WAITING_PER_PEER,
-  MAX_WAITING_PER_WEBHOOK,
+  MAX_QUEUED_BYTES_PER_PEER,
+  MAX_QUEUED_NOTIFICATION_BYTES,
+  MAX_QUEUED_NOTIFICATIONS,
+  MAX_QUEUED_PER_PEER,
+  MAX_QUEUED_PER_WEBHOOK,
 } from '../../../src/foundation/domain/push.ts';
 
 const NONE = { webhook: { count: 0, bytes: 0 }, peer: { count: 0, bytes: 0 }, all: { count: 0, bytes: 0 } };
 
 test('one more waits as long as webhook, peer and node have room', () => {
   assert.ok(mayWait(NONE, 1));
-  const counts = { webhook: MAX_WAITING_PER_WEBHOOK, peer: MAX_WAITING_PER_PEER, all: MAX_WAITING_NOTIFICATIONS };
+  const counts = { webhook: MAX_QUEUED_PER_WEBHOOK, peer: MAX_QUEUED_PER_PEER, all: MAX_QUEUED_NOTIFICATIONS };
   for (const [who, count] of Object.entries(counts)) {
     assert.ok(mayWait({ ...NONE, [who]: { count: count - 1, bytes: 0 } }, 1), who);
     assert.ok(!mayWait({ ...NONE, [who]: { count, bytes: 0 } }, 1), who);
   }
-  for (const [who, bytes] of Object.entries({ peer: MAX_WAITING_BYTES_PER_PEER, all: MAX_WAITING_BYTES })) {
+  for (const [who, bytes] of Object.entries({ peer: MAX_QUEUED_BYTES_PER_PEER, all: MAX_QUEUED_NOTIFICATION_BYTES })) {
     assert.ok(mayWait({ ...NONE, [who]: { count: 0, bytes: bytes - 1 } }, 1), who);
     assert.ok(!mayWait({ ...NONE, [who]: { count: 0, bytes } }, 1), who);
   }
 });
 
 test('no peer takes all the room, however many webhooks it names', () => {
-  assert.ok(MAX_WAITING_PER_PEER * 8 <= MAX_WAITING_NOTIFICATIONS);
-  assert.ok(MAX_WAITING_BYTES_PER_PEER * 8 <= MAX_WAITING_BYTES);
+  assert.ok(MAX_QUEUED_PER_PEER * 8 <= MAX_QUEUED_NOTIFICATIONS);
+  assert.ok(MAX_QUEUED_BYTES_PER_PEER * 8 <= MAX_QUEUED_NOTIFICATION_BYTES);
 });

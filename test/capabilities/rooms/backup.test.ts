@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { beginAnew } from '../../../src/foundation/moving/node-restore.ts';
+import { resetAfterRestore } from '../../../src/foundation/moving/node-restore.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { RoomWorld, roomOf } from '../../support/room-world.ts';
@@ -27,7 +27,7 @@ test('replicas agree again after one of them came back from a backup, its own en
   await b.rooms.stop();
   world.nodes.splice(world.nodes.indexOf(b), 1);
   const store = Store.open(file, MIGRATIONS, 'normal');
-  beginAnew(store);
+  resetAfterRestore(store);
   const restored = await world.node(b.agent, store);
   assert.deepEqual(restored.texts(group), ['before']);
   // Before it has heard of anything that it lost: the others must not take it for what they have read of it.

@@ -49,7 +49,7 @@ async function exchange(cutAt: readonly number[], size: number): Promise<{ arriv
   pair.service.end(down.subarray(size / 2));
   assert.deepEqual(await back, down, `down, cut at ${cutAt.join()}`);
   await eventually('both ends are over', () => pair.near.destroyed && pair.far.destroyed);
-  assert.equal(pair.kept.taken, 0);
+  assert.equal(pair.kept.used, 0);
   return { arrivals: pair.arrivals, resumptions: pair.resumptions };
 }
 
@@ -162,7 +162,7 @@ test('an other side that says it has what it cannot have is cut off', async () =
     await using pair = await LastingPair.open();
     pair.client.write('hello');
     await once(pair.service, 'data');
-    await eventually('all is acknowledged', () => pair.kept.taken === 0);
+    await eventually('all is acknowledged', () => pair.kept.used === 0);
     const ended = endOf(pair.client);
     pair.link[1].write(receivedFrame(received));
     assert.equal(await ended, 'ECONNRESET');
@@ -186,7 +186,7 @@ test('while there is no link, a writer is held back and nothing is lost', async 
   const up = sample(12 * 1024 * 1024);
   pair.client.end(up);
   await settle(100);
-  assert.ok(pair.kept.taken <= MAX_KEPT_BYTES + 1024 * 1024, `${pair.kept.taken} bytes`);
+  assert.ok(pair.kept.used <= MAX_KEPT_BYTES + 1024 * 1024, `${pair.kept.used} bytes`);
   const there = readAll(pair.service);
   pair.resume();
   assert.deepEqual(await there, up);
@@ -207,7 +207,7 @@ test('what is kept has a bound for each other node, and is all given back', () =
   const [other] = fill(quota, { ...PEER, node: 'other' });
   other.clear();
   kept.clear();
-  assert.equal(quota.taken, 0);
+  assert.equal(quota.used, 0);
 });
 
 test('free node keys of one network keep little together, and the largest makes room for others', () => {
@@ -215,12 +215,12 @@ test('free node keys of one network keep little together, and the largest makes 
   const stranger = (i: number, source: string) => ({ node: `node ${i}`, source, named: false });
   let evicted = 0;
   for (let i = 0; i < 8; i++) fill(quota, stranger(i, `192.0.2.${i}`), () => evicted++);
-  assert.ok(quota.taken <= MAX_KEPT_PER_SOURCE_BYTES, `${quota.taken} bytes`);
+  assert.ok(quota.used <= MAX_KEPT_PER_SOURCE_BYTES, `${quota.used} bytes`);
   const before = evicted;
   const [, pieces] = fill(quota, stranger(9, '198.51.100.1'));
   assert.ok(pieces >= (MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES) / MIB / 2 - 1, `${pieces} pieces`);
   assert.ok(evicted > before);
-  assert.ok(quota.taken <= MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES, `${quota.taken} bytes`);
+  assert.ok(quota.used <= MAX_KEPT_ALL_BYTES - RESERVED_KEPT_BYTES, `${quota.used} bytes`);
   assert.equal(fill(quota, PEER)[1], MAX_KEPT_PER_NODE_BYTES / MIB - 1, 'a caller let in by name');
 });
 
@@ -230,8 +230,8 @@ test('a connection whose kept bytes make room for another goes on, and ends with
   pair.link[0].cork();
   // The other side acknowledges nothing that it does not get.
   pair.service.write('word');
-  await eventually('it is kept', () => kept.taken > 0);
-  for (let i = 0; kept.taken < MAX_KEPT_ALL_BYTES - MIB; i++) fill(kept, { ...PEER, node: `named ${i}` });
+  await eventually('it is kept', () => kept.used > 0);
+  for (let i = 0; kept.used < MAX_KEPT_ALL_BYTES - MIB; i++) fill(kept, { ...PEER, node: `named ${i}` });
   fill(kept, { ...PEER, node: 'last' });
   pair.link[0].uncork();
   pair.client.write('hello');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SLEPT_MS } from '../../../src/foundation/stall.ts';
+import { SLEEP_MS } from '../../../src/foundation/stall.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Chat } from '../../support/lab/chat.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
@@ -69,7 +69,7 @@ test('a tunnel and a chat go on when networks change', async (t) => {
     survive('a sleep', async () => {
       await Promise.all([mobile, home].map((one) => one.signal('SIGSTOP')));
       // Time itself is what they find out about.
-      await sleep(SLEPT_MS + 500);
+      await sleep(SLEEP_MS + 500);
       await Promise.all([mobile, home].map((one) => one.signal('SIGCONT')));
     }),
   );

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type CardPlace, leadAddresses } from '../../../src/foundation/cards/addresses.ts';
+import { type CardPlace, rewriteAddresses } from '../../../src/foundation/cards/addresses.ts';
 import type { Card } from '../../../src/foundation/cards/card.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -25,7 +25,7 @@ function urlsOf({ card }: { readonly card: Card }): unknown[] {
 
 function reasonOf(card: Card, place: CardPlace = PLACE): unknown {
   try {
-    leadAddresses(card, place);
+    rewriteAddresses(card, place);
   } catch (error) {
     assert.ok(error instanceof SvcError, String(error));
     assert.equal(error.code, 'bad_card');
@@ -52,7 +52,7 @@ test('whatever the service calls itself on its machine leads to the local addres
     [`svc://${aid}`, HERE],
     [`svc://${aid}/a2a?y=2`, `${HERE}/a2a?y=2`],
   ];
-  for (const [url, led] of table) assert.deepEqual(urlsOf(leadAddresses(v10(url), PLACE)), [led], url);
+  for (const [url, led] of table) assert.deepEqual(urlsOf(rewriteAddresses(v10(url), PLACE)), [led], url);
 });
 
 test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () => {
@@ -71,7 +71,7 @@ test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () =
     capabilities: { extensions: [{ uri: 'http://localhost/ext' }] },
     securitySchemes: { o: { flows: { clientCredentials: { tokenUrl: 'http://127.0.0.1:41241/token' } } } },
   };
-  assert.deepEqual(leadAddresses(card, PLACE), {
+  assert.deepEqual(rewriteAddresses(card, PLACE), {
     card: {
       ...card,
       url: `${HERE}/rpc`,
@@ -85,12 +85,12 @@ test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () =
     left: [],
   });
   const mcp = { name: 'files', remotes: [{ type: 'streamable-http', url: 'http://localhost:41241/mcp' }] };
-  assert.deepEqual(leadAddresses(mcp, { ...PLACE, to: `svc://${aid}` }).card, {
+  assert.deepEqual(rewriteAddresses(mcp, { ...PLACE, to: `svc://${aid}` }).card, {
     name: 'files',
     remotes: [{ type: 'streamable-http', url: `svc://${aid}/mcp` }],
   });
   const old = { serverInfo: { name: 'files' }, transport: { type: 'http', endpoint: '/mcp' } };
-  assert.deepEqual(leadAddresses(old, PLACE).card['transport'], { type: 'http', endpoint: `${HERE}/mcp` });
+  assert.deepEqual(rewriteAddresses(old, PLACE).card['transport'], { type: 'http', endpoint: `${HERE}/mcp` });
 });
 
 test('what a card takes along leads back: signed for everyone, then read at a local address', () => {
@@ -98,9 +98,9 @@ test('what a card takes along leads back: signed for everyone, then read at a lo
     { url: 'http://localhost:41241/rpc', protocolBinding: 'JSONRPC' },
     { url: 'localhost:41241', protocolBinding: 'GRPC' },
   ];
-  const published = leadAddresses({ supportedInterfaces: interfaces }, { ...PLACE, to: `svc://${aid}` });
+  const published = rewriteAddresses({ supportedInterfaces: interfaces }, { ...PLACE, to: `svc://${aid}` });
   assert.deepEqual(urlsOf(published), [`svc://${aid}/rpc`, `svc://${aid}`]);
-  assert.deepEqual(urlsOf(leadAddresses(published.card, PLACE)), [`${HERE}/rpc`, '127.0.0.1:40123']);
+  assert.deepEqual(urlsOf(rewriteAddresses(published.card, PLACE)), [`${HERE}/rpc`, '127.0.0.1:40123']);
 });
 
 test('the attack table: what leads past the service is refused', () => {
@@ -181,7 +181,7 @@ test('addresses beside the interfaces may be public, and nothing else', () => {
 });
 
 test('interfaces at other ports of the machine are left out where one is there that is the service', () => {
-  const led = leadAddresses(v10('http://localhost:41241/', 'localhost:50051'), PLACE);
+  const led = rewriteAddresses(v10('http://localhost:41241/', 'localhost:50051'), PLACE);
   const left = [{ binding: 'JSONRPC', host: 'localhost', port: 50051, servicePort: 41241 }];
   assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/`], left]);
   assert.equal(reasonOf(v10('localhost:50051')), 'special_address');
@@ -197,9 +197,9 @@ test('gRPC at a port of its own is the service where tunnels lead there, and not
   const ways = (...list: readonly (readonly [string, string])[]): Card => ({
     supportedInterfaces: list.map(([protocolBinding, url]) => ({ protocolBinding, url })),
   });
-  const led = leadAddresses(ways(['JSONRPC', 'http://127.0.0.1:41241/rpc'], ['GRPC', '127.0.0.1:50051']), place);
+  const led = rewriteAddresses(ways(['JSONRPC', 'http://127.0.0.1:41241/rpc'], ['GRPC', '127.0.0.1:50051']), place);
   assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/rpc`, '127.0.0.1:40123'], []]);
-  const others = leadAddresses(
+  const others = rewriteAddresses(
     ways(['GRPC', 'localhost:50051'], ['GRPC', 'localhost:41241'], ['JSONRPC', 'http://localhost:50051/rpc']),
     place,
   );
@@ -212,21 +212,21 @@ test('gRPC at a port of its own is the service where tunnels lead there, and not
     ],
   );
   const old = { url: 'localhost:50051', preferredTransport: 'GRPC', protocolVersion: '0.3.0' };
-  assert.equal(leadAddresses(old, place).card['url'], '127.0.0.1:40123');
+  assert.equal(rewriteAddresses(old, place).card['url'], '127.0.0.1:40123');
   assert.equal(reasonOf({ ...old, preferredTransport: 'JSONRPC' }, place), 'special_address');
   assert.equal(reasonOf(ways(['GRPC', 'grpc.example:50051']), place), 'foreign_address');
 });
 
 test('where it is not known what the agent is bound to, its machine is it', () => {
   const place = { ...PLACE, service: null };
-  assert.deepEqual(urlsOf(leadAddresses(v10('http://127.0.0.1:9/x'), place)), [`${HERE}/x`]);
+  assert.deepEqual(urlsOf(rewriteAddresses(v10('http://127.0.0.1:9/x'), place)), [`${HERE}/x`]);
   assert.equal(reasonOf(v10('http://169.254.169.254/'), place), 'special_address');
   assert.equal(reasonOf(v10('https://evil.example/'), place), 'foreign_address');
 });
 
 test('a service on another machine is known by its host', () => {
   const place = { ...PLACE, service: { host: 'agent.example', port: 443, tunnels: null } };
-  assert.deepEqual(urlsOf(leadAddresses(v10('https://Agent.Example/a2a'), place)), [`${HERE}/a2a`]);
+  assert.deepEqual(urlsOf(rewriteAddresses(v10('https://Agent.Example/a2a'), place)), [`${HERE}/a2a`]);
   assert.equal(reasonOf(v10('https://other.example/a2a'), place), 'foreign_address');
 });
 
@@ -240,7 +240,7 @@ test('whatever stands in an interface, it leads to the local address or the card
     fc.property(fc.array(text, { minLength: 1, maxLength: 3 }), (parts) => {
       const card = v10(parts.join(''));
       if (reasonOf(card) !== 'let in') return;
-      for (const url of urlsOf(leadAddresses(card, PLACE))) {
+      for (const url of urlsOf(rewriteAddresses(card, PLACE))) {
         const led = String(url);
         assert.equal(URL.parse(led.includes('://') ? led : `http://${led}`)?.origin, HERE, led);
       }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { CONFIG_KEYS, type ConfigKey, isConfigKey } from '../../../src/foundation/config/schema.ts';
-import { fromText } from '../../../src/foundation/config/text.ts';
+import { parseValueText } from '../../../src/foundation/config/text.ts';
 import { checkValue } from '../../../src/foundation/config/values.ts';
 
 const good: Partial<Record<ConfigKey, unknown[]>> = {
@@ -154,5 +154,5 @@ test('reads text by the type of the key', () => {
     ['turn_servers', '[{"url":"turn:a"}]', [{ url: 'turn:a' }]],
     ['turn_servers', 'turn:a', 'turn:a'],
   ];
-  for (const [key, text, value] of cases) assert.deepEqual(fromText(key, text), value, `${key} ${text}`);
+  for (const [key, text, value] of cases) assert.deepEqual(parseValueText(key, text), value, `${key} ${text}`);
 });

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { readDaemonInfo } from '../../../src/foundation/data-dir/daemon-info.ts';
 import { DataDir } from '../../../src/foundation/data-dir/data-dir.ts';
-import { takeLock } from '../../../src/foundation/data-dir/lock.ts';
+import { acquireLock } from '../../../src/foundation/data-dir/lock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { beUser } from '../../support/other-system.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
@@ -109,7 +109,7 @@ test('a directory that could not be opened is free for the next who comes', (t) 
 
 test('who holds a directory without a word is not named', (t) => {
   const path = temporaryDirectory(t);
-  const lock = takeLock(path);
+  const lock = acquireLock(path);
   t.after(() => lock?.release());
   assert.throws(
     () => open(path),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { backupDirectory, sweepBackups } from '../../../src/foundation/data-dir/leftovers.ts';
+import { backupDirectory, removeStaleBackups } from '../../../src/foundation/data-dir/leftovers.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 /** No system has processes with such a number. */
@@ -14,7 +14,7 @@ test('copies are removed that no process looks after, with what is in them, and 
   for (const name of kept) mkdirSync(join(directory, name));
   for (const pid of [process.pid, NOBODY]) mkdirSync(backupDirectory(directory, pid));
   writeFileSync(join(backupDirectory(directory, NOBODY), '1.db'), '');
-  sweepBackups(directory);
+  removeStaleBackups(directory);
   assert.deepEqual(new Set(readdirSync(directory)), new Set([...kept, `backup-${process.pid}.tmp`]));
 });
 
@@ -26,7 +26,7 @@ test("another user's process looks after its copy", (t) => {
     const { mock } = t.mock.method(process, 'kill', () => {
       throw error;
     });
-    sweepBackups(directory);
+    removeStaleBackups(directory);
     mock.restore();
     return readdirSync(directory).length;
   });

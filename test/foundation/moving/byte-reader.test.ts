@@ -21,22 +21,22 @@ function reader(...pieces: string[]): ByteReader {
 
 test('takes so many bytes, whatever pieces they come in, and fewer at the end', async () => {
   const bytes = reader('ab', '', 'cdef', 'g', 'h');
-  assert.equal((await bytes.take(3)).toString(), 'abc');
-  assert.equal((await bytes.take(0)).toString(), '');
-  assert.equal((await bytes.take(3)).toString(), 'def');
-  assert.equal((await bytes.take(9)).toString(), 'gh');
-  assert.equal((await bytes.take(9)).toString(), '');
+  assert.equal((await bytes.read(3)).toString(), 'abc');
+  assert.equal((await bytes.read(0)).toString(), '');
+  assert.equal((await bytes.read(3)).toString(), 'def');
+  assert.equal((await bytes.read(9)).toString(), 'gh');
+  assert.equal((await bytes.read(9)).toString(), '');
 });
 
 test('asks for no more pieces than it needs', async () => {
   const { source, asked } = counted(['ab', 'cd', 'ef']);
   const bytes = new ByteReader(source);
-  await bytes.take(2);
+  await bytes.read(2);
   assert.equal(asked(), 1);
-  await bytes.take(1);
+  await bytes.read(1);
   assert.equal(asked(), 2);
   assert.equal(await bytes.atEnd(), false);
-  assert.equal((await bytes.some(9)).toString(), 'd');
+  assert.equal((await bytes.readSome(9)).toString(), 'd');
   assert.equal(asked(), 2);
   assert.equal(await bytes.atEnd(), false);
   assert.equal(asked(), 3);
@@ -50,36 +50,36 @@ test('does not ask again behind the end', async () => {
   };
   const bytes = new ByteReader({ [Symbol.asyncIterator]: () => ({ next }) });
   assert.equal(await bytes.atEnd(), true);
-  assert.equal((await bytes.take(1)).length, 0);
+  assert.equal((await bytes.read(1)).length, 0);
   assert.equal(asked, 1);
 });
 
 test('hands on what has come already, in its pieces', async () => {
   const bytes = reader('', 'abc', 'de');
-  assert.equal((await bytes.some(2)).toString(), 'ab');
-  assert.equal((await bytes.some(9)).toString(), 'c');
-  assert.equal((await bytes.some(2)).toString(), 'de');
-  assert.equal((await bytes.some(2)).toString(), '');
+  assert.equal((await bytes.readSome(2)).toString(), 'ab');
+  assert.equal((await bytes.readSome(9)).toString(), 'c');
+  assert.equal((await bytes.readSome(2)).toString(), 'de');
+  assert.equal((await bytes.readSome(2)).toString(), '');
 });
 
 test('reads a line with its break, and no longer one', async () => {
   const bytes = reader('a', 'b\nc\n', '\nlast');
-  assert.equal((await bytes.line(3))?.toString(), 'ab\n');
-  assert.equal((await bytes.line(9))?.toString(), 'c\n');
-  assert.equal((await bytes.line(1))?.toString(), '\n');
-  assert.equal(await bytes.line(9), null, 'no break comes');
-  assert.equal((await bytes.take(9)).toString(), 'last');
-  assert.equal(await reader('ab\n').line(2), null);
-  assert.equal(await reader('ab', 'cd').line(3), null);
+  assert.equal((await bytes.readLine(3))?.toString(), 'ab\n');
+  assert.equal((await bytes.readLine(9))?.toString(), 'c\n');
+  assert.equal((await bytes.readLine(1))?.toString(), '\n');
+  assert.equal(await bytes.readLine(9), null, 'no break comes');
+  assert.equal((await bytes.read(9)).toString(), 'last');
+  assert.equal(await reader('ab\n').readLine(2), null);
+  assert.equal(await reader('ab', 'cd').readLine(3), null);
   const { source, asked } = counted(['abc', 'd\n']);
-  assert.equal(await new ByteReader(source).line(3), null);
+  assert.equal(await new ByteReader(source).readLine(3), null);
   assert.equal(asked(), 1, 'what cannot be a line any more is not waited for');
 });
 
 test('knows the end, also behind empty pieces', async () => {
   const bytes = reader('a', '', '');
   assert.equal(await bytes.atEnd(), false);
-  await bytes.take(1);
+  await bytes.read(1);
   assert.equal(await bytes.atEnd(), true);
   assert.equal(await reader().atEnd(), true);
 });
@@ -94,7 +94,11 @@ test('whatever is asked for in whatever pieces, the bytes come in order and once
       for (const { how, count } of steps) {
         const rest = all.slice(got.length);
         const part =
-          how === 'take' ? await bytes.take(count) : how === 'some' ? await bytes.some(count) : await bytes.line(count);
+          how === 'take'
+            ? await bytes.read(count)
+            : how === 'some'
+              ? await bytes.readSome(count)
+              : await bytes.readLine(count);
         if (how === 'take') assert.equal(part?.length, Math.min(count, rest.length));
         if (how === 'some') assert.ok(part !== null && part.length <= count && part.length > 0 === (rest !== ''));
         if (how === 'line') {
@@ -103,7 +107,7 @@ test('whatever is asked for in whatever pieces, the bytes come in order and once
         }
         got += part?.toString() ?? '';
       }
-      got += (await bytes.take(all.length)).toString();
+      got += (await bytes.read(all.length)).toString();
       assert.equal(got, all);
       assert.equal(await bytes.atEnd(), true);
     }),
@@ -120,8 +124,8 @@ test('a long line in many pieces is copied once', async () => {
     return concat(list, length);
   });
   try {
-    assert.equal(await reader(...pieces).line(1_000_000), null, 'it does not end');
-    assert.equal((await reader(...pieces, 'y\nz').line(1_000_000))?.length, 200_002);
+    assert.equal(await reader(...pieces).readLine(1_000_000), null, 'it does not end');
+    assert.equal((await reader(...pieces, 'y\nz').readLine(1_000_000))?.length, 200_002);
   } finally {
     counting.mock.restore();
   }

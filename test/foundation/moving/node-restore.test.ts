@@ -18,7 +18,7 @@ import { type TestContext, test } from 'node:test';
 import * as fc from 'fast-check';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { DataDir } from '../../../src/foundation/data-dir/data-dir.ts';
-import { finishRestore, READY, STAGING } from '../../../src/foundation/data-dir/restoring.ts';
+import { finishRestore, READY, STAGING } from '../../../src/foundation/data-dir/finish-restore.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { KeyStore } from '../../../src/foundation/keys/key-store.ts';

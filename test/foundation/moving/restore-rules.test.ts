@@ -4,9 +4,9 @@ import fs, { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, write
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { READY, REPLACES_FILE } from '../../../src/foundation/data-dir/restoring.ts';
+import { READY, REPLACES_FILE } from '../../../src/foundation/data-dir/finish-restore.ts';
 import { writeArchive } from '../../../src/foundation/moving/node-archive.ts';
-import { beginAnew, restoreNode } from '../../../src/foundation/moving/node-restore.ts';
+import { resetAfterRestore, restoreNode } from '../../../src/foundation/moving/node-restore.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
 import { RoomStore } from '../../../src/foundation/store/rooms.ts';
@@ -166,7 +166,7 @@ test('replicas of rooms have new names, and a thousand million numbers of events
   for (const n of [1, 2]) rooms.add({ ...room, groupId: `0${n}`.repeat(32), epoch: bytes(n) });
   const events = new EventStore(store);
   events.append(testAid(1), 't', 0, '');
-  beginAnew(store);
+  resetAfterRestore(store);
   const epochs = rooms.list(testAid(1)).map(({ epoch }) => Buffer.from(epoch).toString('hex'));
   assert.ok(epochs.every((epoch) => epoch.length === 32));
   assert.equal(new Set([...epochs, '01'.repeat(16), '02'.repeat(16)]).size, 4);

@@ -7,7 +7,7 @@ import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import { decodeDelegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { parseSeed } from '../../../src/foundation/identity/keys.ts';
-import { agentKey, belongsUnder, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
+import { agentKey, belongsUnderKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import {
   compareFreshness,
   decodeRecord,
@@ -73,7 +73,7 @@ test('the records of the vectors are read, verified and placed', () => {
     );
     assert.equal(toHex(recordSigningInput(record)), v.signing_input_hex);
     assert.equal(toHex(encodeDelegation(record.delegation)), v.delegation_hex);
-    assert.ok(belongsUnder(record, hex(v.stored_under_hex)), v.name);
+    assert.ok(belongsUnderKey(record, hex(v.stored_under_hex)), v.name);
     assert.equal(expiresAt(record), v.timestamp + v.ttl);
   }
 });
@@ -99,13 +99,15 @@ test('bad records are refused, by every way of verifying', async () => {
 
 test('a record belongs under its own key only', () => {
   for (const { record_hex, key_hex } of vectors.misplaced)
-    assert.ok(!belongsUnder(decodeRecord(hex(record_hex)), hex(key_hex)));
+    assert.ok(!belongsUnderKey(decodeRecord(hex(record_hex)), hex(key_hex)));
   const owner = newIdentity(NOW);
   const short = testRecord(owner, RECORD.note, { payload: mailboxKey(owner.aid).subarray(0, 31) });
-  assert.ok(!belongsUnder(short, mailboxKey(owner.aid)));
-  assert.ok(!belongsUnder(short, short.payload));
-  assert.ok(!belongsUnder(testRecord(owner, RECORD.note, { payload: mailboxKey(owner.aid) }), mailboxKey(owner.aid)));
-  assert.ok(!belongsUnder(testRecord(owner, RECORD.service), serviceKey('lang.translate')));
+  assert.ok(!belongsUnderKey(short, mailboxKey(owner.aid)));
+  assert.ok(!belongsUnderKey(short, short.payload));
+  assert.ok(
+    !belongsUnderKey(testRecord(owner, RECORD.note, { payload: mailboxKey(owner.aid) }), mailboxKey(owner.aid)),
+  );
+  assert.ok(!belongsUnderKey(testRecord(owner, RECORD.service), serviceKey('lang.translate')));
 });
 
 test('keys of the DHT are as in the vectors', () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import {
   MAX_WEBHOOKS_PER_ORIGIN,
   PUSH_BOX_LIFE_MS,
-  TAKEN_NAMES_MS,
+  RECEIVED_IDS_LIFE_MS,
   WEBHOOK_LIFE_MS,
 } from '../../../src/foundation/domain/push.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -94,7 +94,7 @@ test('a notification is kept once, also after the webhook has taken it', () => {
   assert.ok(!webhooks.keep(of('w1', 'n1'), 6));
   assert.equal(webhooks.next('w1')?.id, 'n2');
   assert.deepEqual(webhooks.waitingInAll(), { count: 2, bytes: 20 });
-  webhooks.forgetOld(2 + TAKEN_NAMES_MS);
+  webhooks.forgetOld(2 + RECEIVED_IDS_LIFE_MS);
   assert.ok(!webhooks.isKnown('w1', 'n1'));
   assert.ok(webhooks.isKnown('w1', 'n2'), 'what waits is not forgotten');
   webhooks.forgetOld(5 + WEBHOOK_LIFE_MS);

@@ -1,7 +1,7 @@
 /** Cards of A2A and MCP agents, as their services and their nodes send them. */
 import { isDeepStrictEqual } from 'node:util';
 import { hostOfUrl } from '../../../src/foundation/address.ts';
-import { leadAddresses } from '../../../src/foundation/cards/addresses.ts';
+import { rewriteAddresses } from '../../../src/foundation/cards/addresses.ts';
 import { canonicalJson } from '../../../src/foundation/cards/canonical-json.ts';
 import { type Card, readCard } from '../../../src/foundation/cards/card.ts';
 import { signCard, unsigned, verifyCard } from '../../../src/foundation/cards/signature.ts';
@@ -79,7 +79,7 @@ const addresses = decoder({
   words: WORDS,
   refuses: ['bad_card'],
   seeds: () => bytesOf(JSON.stringify(A2A), JSON.stringify(OLD)),
-  decode: (bytes) => leadAddresses(readCard(bytes), PLACE).card,
+  decode: (bytes) => rewriteAddresses(readCard(bytes), PLACE).card,
   check: (card) => {
     for (const one of interfaces(card))
       if (typeof one !== 'string' || !isHere(one)) throw broken('an interface leads elsewhere', one);

@@ -4,7 +4,7 @@ import {
   decodeEncryptionKeysPayload,
   encodeEncryptionKeysPayload,
 } from '../../../src/foundation/records/encryption-keys.ts';
-import { agentKey, belongsUnder } from '../../../src/foundation/records/keys.ts';
+import { agentKey, belongsUnderKey } from '../../../src/foundation/records/keys.ts';
 import { decodeNotePayload, encodeNotePayload } from '../../../src/foundation/records/notes.ts';
 import {
   decodeEndpointsPayload,
@@ -27,7 +27,7 @@ const SIGNED = [...vectorBytes('record', 'valid.*.record_hex'), ...vectorBytes('
 
 function judge(record: SignedRecord): string {
   // Whether it may be stored somewhere is asked before it is verified.
-  belongsUnder(record, agentKey(record.aid));
+  belongsUnderKey(record, agentKey(record.aid));
   try {
     verifyRecord(record, NOW);
   } catch (error) {

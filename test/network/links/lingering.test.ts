@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
-  letGo,
+  drainAndDestroy,
   MAX_LINGERING,
   MAX_LINGERING_PER_NODE,
   MAX_LINGERING_PER_SOURCE,
@@ -55,8 +55,8 @@ test('links that are let go count as lingering, once each, and the oldest of a n
     links.push(link);
     link.on('error', () => {});
     link.end();
-    letGo(link, clock);
-    letGo(link, clock);
+    drainAndDestroy(link, clock);
+    drainAndDestroy(link, clock);
   });
   // The caller never ends its half.
   const open = async (): Promise<void> => {

@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { SLEPT_MS } from '../../../src/foundation/stall.ts';
+import { SLEEP_MS } from '../../../src/foundation/stall.ts';
 import type { NodeSession } from '../../../src/network/links/node-session.ts';
 import {
   ASK_AFTER_MS,
@@ -146,7 +146,7 @@ test('while we stalled nobody was silent, and after a sleep everybody is asked, 
   clock.advance(LOOK_MS);
   for (let i = 1; i < UNANSWERED_MS / LOOK_MS; i++) {
     figures.bytesSent += 100;
-    clock.jump(SLEPT_MS - LOOK_MS);
+    clock.jump(SLEEP_MS - LOOK_MS);
     clock.advance(LOOK_MS);
   }
   assert.deepEqual([asked(), dead.length], [0, 0], 'looks of so little time together');
@@ -154,7 +154,7 @@ test('while we stalled nobody was silent, and after a sleep everybody is asked, 
   stream.destroy();
   await closed;
   clock.advance(LONG_MS);
-  clock.jump(2 * SLEPT_MS);
+  clock.jump(2 * SLEEP_MS);
   clock.advance(0);
   assert.deepEqual([asked(), dead.length], [1, 0]);
   clock.advance(UNANSWERED_MS + LOOK_MS);

@@ -5,8 +5,8 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { meetingKey } from '../../../src/foundation/records/keys.ts';
-import type { MeetingPlace } from '../../../src/foundation/records/payloads.ts';
+import { turnRendezvousKey } from '../../../src/foundation/records/keys.ts';
+import type { TurnRendezvous } from '../../../src/foundation/records/payloads.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { Knocker } from '../../../src/network/reach/knocker.ts';
@@ -30,7 +30,7 @@ async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | 
   const records = new MemoryRecordNetwork(hub);
   await records.start();
   const state = { isNeeded: true, seenHost: CALLED_HOST, looks: 0 };
-  const places: (MeetingPlace | null)[] = [];
+  const places: (TurnRendezvous | null)[] = [];
   const met: Knock[] = [];
   const meetings = new Meetings({
     clock,
@@ -74,15 +74,15 @@ async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | 
 type World = Awaited<ReturnType<typeof world>>;
 
 /** The place, once it is named. */
-async function named({ look, places }: World): Promise<MeetingPlace> {
+async function named({ look, places }: World): Promise<TurnRendezvous> {
   await look(UNHELPED_LOOKS);
   const place = places.at(-1);
   assert.ok(place);
   return place;
 }
 
-async function put({ records, clock }: World, message: Uint8Array, { publicKey }: MeetingPlace): Promise<void> {
-  await records.put(meetingKey(publicKey), sealKnock(message, publicKey, clock));
+async function put({ records, clock }: World, message: Uint8Array, { publicKey }: TurnRendezvous): Promise<void> {
+  await records.put(turnRendezvousKey(publicKey), sealKnock(message, publicKey, clock));
 }
 
 const knock = (more: Partial<Knock> = {}): Uint8Array =>
@@ -175,7 +175,7 @@ test('a record of a request tells neither who calls nor from where', async () =>
   const all = await world();
   const place = await named(all);
   await put(all, knock(), place);
-  const [record] = await all.records.list(meetingKey(place.publicKey), [RECORD.note]);
+  const [record] = await all.records.list(turnRendezvousKey(place.publicKey), [RECORD.note]);
   assert.ok(record);
   const encoded = Buffer.from(record.encoded);
   for (const secret of [Buffer.from(CALLER), Buffer.from(CALLER_HOST), Buffer.from(AT_SERVER.host)])

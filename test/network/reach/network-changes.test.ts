@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { SLEPT_MS } from '../../../src/foundation/stall.ts';
+import { SLEEP_MS } from '../../../src/foundation/stall.ts';
 import { NETWORK_LOOK_MS, NetworkChanges } from '../../../src/network/reach/network-changes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -39,7 +39,7 @@ test('other addresses are told once, whatever their order, and none of this mach
 test('a sleep is told as well, a short stall or a clock that is set back is not', async () => {
   const { clock, told } = await world();
   for (const [ms, times] of [
-    [SLEPT_MS - NETWORK_LOOK_MS, 0],
+    [SLEEP_MS - NETWORK_LOOK_MS, 0],
     [-60_000, 0],
     [600_000, 1],
   ] as const) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { relativeTime } from '../../../src/foundation/plain-words.ts';
+import { relativeTime } from '../../../src/foundation/display-text.ts';
 import { formatFields, formatTable, safeLine, safeText } from '../../../src/surfaces/cli/text.ts';
 
 const DANGEROUS = /(?!\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;

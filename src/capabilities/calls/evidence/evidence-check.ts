@@ -89,7 +89,7 @@ export class EvidenceCheck {
     if ((digest !== null) !== evidence.isDigestCovered) throw refused('it does not cover the digest');
     const signed = signatureBase(componentsOf({ ...call, digest, delegation: evidence.delegation }), evidence.params);
     // A caller gets this far who was let in: his calls are limited, and each costs more than this.
-    if (!this.#keys.verifyHere(delegation.operationalKey, signed, evidence.signature))
+    if (!this.#keys.verifySync(delegation.operationalKey, signed, evidence.signature))
       throw refused('its signature does not verify');
     await this.#checkDelegation(read);
     // Last: whoever may not sign cannot use up a nonce.

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
-import { patience } from '../../../foundation/stall.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
 import { pairHolder } from '../../../network/links/holder.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { readTicket, TICKET_TIMEOUT_MS } from '../wide/ticket.ts';
@@ -44,7 +44,7 @@ export class LastingCalled {
 
   /** Connections that can be named, those that wait for a link, and bytes that are kept. */
   get counts(): { readonly known: number; readonly waiting: number; readonly keptBytes: number } {
-    return { known: this.#known.size, waiting: this.#waiting.size, keptBytes: this.#host.kept.taken };
+    return { known: this.#known.size, waiting: this.#waiting.size, keptBytes: this.#host.kept.used };
   }
 
   /**
@@ -96,7 +96,7 @@ export class LastingCalled {
 
   async #ticket(link: LinkStream): Promise<string> {
     // protocol-tunnels.md, step 6
-    using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#clock, TICKET_TIMEOUT_MS);
     return await readTicket(link, limit.signal);
   }
 }

@@ -1,7 +1,7 @@
 /** What one end of a lasting connection has sent and the other has not acknowledged: it goes again after a change of path. */
 import { freeMemory } from '../../../foundation/bytes.ts';
 import { Quota, type QuotaHolder } from '../../../foundation/quota.ts';
-import { VaryingShare } from '../../../foundation/varying-share.ts';
+import { ResizableShare } from '../../../foundation/resizable-share.ts';
 
 /** What a connection may have unacknowledged, bytes: more than one stream's window, so that it bounds no path that QUIC does not. */
 export const MAX_KEPT_BYTES: number = 4 * 1024 * 1024;
@@ -32,7 +32,7 @@ export function keptQuota(): Quota {
 }
 
 export class KeptBytes {
-  readonly #share: VaryingShare;
+  readonly #share: ResizableShare;
   #pieces: Buffer[] = [];
   /** Index of the first piece that is still kept. */
   #first = 0;
@@ -41,7 +41,7 @@ export class KeptBytes {
 
   /** @param onEvict called when it has to make room for another: nothing is kept then */
   constructor(quota: Quota, holder: QuotaHolder, onEvict: () => void) {
-    this.#share = new VaryingShare(quota, holder, () => {
+    this.#share = new ResizableShare(quota, holder, () => {
       this.#forget();
       onEvict();
     });

@@ -7,7 +7,7 @@ import type { Socket } from 'node:net';
 import type { Clock, Timer } from '../../../foundation/clock.ts';
 import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
 import { resetSocket } from '../../../foundation/reset-socket.ts';
-import { letGo } from '../../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
 import { outcomeOf } from '../preamble.ts';
@@ -371,7 +371,7 @@ export class LastingConnection implements FrameTaker, Resumable {
     if (this.#isOver || link === null || !this.#saidEnd || !this.#gotEnd || this.#acked <= this.#sent) return;
     this.#finish();
     link.end();
-    letGo(link, this.#host.clock);
+    drainAndDestroy(link, this.#host.clock);
   }
 
   #closed(link: LinkStream, error: unknown): void {

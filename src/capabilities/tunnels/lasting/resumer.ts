@@ -5,7 +5,7 @@ import { detach } from '../../../foundation/detached.ts';
 import { isRelayed } from '../../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
-import { patience } from '../../../foundation/stall.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, Links, OpenOptions } from '../../../network/links/types.ts';
 import { readExactly } from '../../../network/links/wire.ts';
@@ -164,7 +164,7 @@ export class Resumer {
     await this.#turn();
     try {
       if (over.signal.aborted) return;
-      using limit = patience(this.#deps.clock, ms, over.signal);
+      using limit = awakeTimeout(this.#deps.clock, ms, over.signal);
       const options = { ...anchor.terms(), timeoutMs: ms, signal: limit.signal };
       const link = await this.#deps.links.open(anchor.local, anchor.remote, 'tcp-resume', options);
       link.on('error', () => {});

@@ -1,10 +1,10 @@
 /** The called side of wide connections: brings their lanes together, and asks for a lane for bulk. */
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { patience } from '../../../foundation/stall.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
 import { type HolderRequest, type LinkEnds, pairHolder, requestHolder } from '../../../network/links/holder.ts';
-import { letGo } from '../../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import type { LastingCalled } from '../lasting/called.ts';
 import { answerForLane } from './lane-talk.ts';
@@ -86,18 +86,18 @@ export class WideCalled {
   async join(link: LinkStream): Promise<void> {
     const stream = this.#streams.get(await this.#ticket(link));
     if (stream === undefined) return void link.destroy();
-    using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#clock, TICKET_TIMEOUT_MS);
     try {
       const lane = await answerForLane(link, this.#lanes, limit.signal);
       if (lane !== null) stream.add(lane, { isBulk: true });
     } finally {
       link.end();
-      letGo(link, this.#clock);
+      drainAndDestroy(link, this.#clock);
     }
   }
 
   async #ticket(link: LinkStream): Promise<string> {
-    using limit = patience(this.#clock, TICKET_TIMEOUT_MS);
+    using limit = awakeTimeout(this.#clock, TICKET_TIMEOUT_MS);
     return await readTicket(link, limit.signal);
   }
 }

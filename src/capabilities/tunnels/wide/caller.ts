@@ -2,10 +2,10 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
-import { patience } from '../../../foundation/stall.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
 import { pairHolder } from '../../../network/links/holder.ts';
-import { letGo } from '../../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
 import type { Carrier } from '../carrier.ts';
@@ -88,7 +88,7 @@ export class WideCaller {
 
   /** Connections that would be resumed, and bytes that are kept for that. */
   get counts(): { readonly standing: number; readonly keptBytes: number } {
-    return { standing: this.#resumer.size, keptBytes: this.#host.kept.taken };
+    return { standing: this.#resumer.size, keptBytes: this.#host.kept.used };
   }
 
   /** When the path of a carrier was lost that is held for another one, milliseconds; null if it has a path. */
@@ -182,7 +182,7 @@ export class WideCaller {
   /** Agrees with the called side on a lane for a connection, over a link of its own. */
   async #bulkLane(ticket: Uint8Array, { local, remote, terms }: Omit<Anchor, 'ticket'>, signal: AbortSignal) {
     const { clock, links, lanes } = this.#deps;
-    using limit = patience(clock, LANE_MS, signal);
+    using limit = awakeTimeout(clock, LANE_MS, signal);
     const link = await links.open(local, remote, 'tcp-lane', { ...terms(), signal: limit.signal });
     link.on('error', () => {});
     try {
@@ -190,7 +190,7 @@ export class WideCaller {
       return await askForLane(link, lanes, limit.signal);
     } finally {
       link.end();
-      letGo(link, clock);
+      drainAndDestroy(link, clock);
     }
   }
 

@@ -5,7 +5,7 @@
 import { Duplex } from 'node:stream';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
-import { letGo } from '../../../network/links/lingering.ts';
+import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
 import { BUFFERED } from '../../../network/quic/limits.ts';
 import { StreamError } from '../../../network/quic/stream-error.ts';
@@ -371,7 +371,7 @@ export class WideStream extends Duplex implements Resumable {
     this.#endRetired();
     for (const { stream } of this.#lanes) {
       stream.end();
-      letGo(stream, this.#options.clock);
+      drainAndDestroy(stream, this.#options.clock);
     }
     this.#lanes.clear();
   }

@@ -28,7 +28,7 @@ export class WindowBudget {
 
   /** Whether there is room for a new connection. */
   hasRoom(holder: QuotaHolder): boolean {
-    return this.begun.lacking(holder, NEW_BYTES) === null;
+    return this.begun.fullLevel(holder, NEW_BYTES) === null;
   }
 }
 

@@ -1,8 +1,9 @@
 /** Checks of the agents: findable, renewed, service running. */
+
+import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { DELEGATION_WARN_MS, HEARTBEAT_LIFE_S } from '../../../foundation/domain/agents.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
-import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
 /** Agents that are checked one by one. */
@@ -52,7 +53,7 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
     );
   if (!probe.dht_ok)
     return publication.fail(`${name} was ${age}, but the network does not find it at this node`, again);
-  const keepers = replicas > 0 ? counted(replicas, 'node') : 'this node';
+  const keepers = replicas > 0 ? pluralize(replicas, 'node') : 'this node';
   return replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS
     ? publication.warn(`${name} was ${age}, but only ${keepers} stored it`, again)
     : publication.pass(`${name} was ${age} and is stored by ${keepers}`);

@@ -1,9 +1,9 @@
 /** Checks of the network: connected, reachable by strangers, clock correct. */
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
+import { networkText, pluralize } from '../../../foundation/display-text.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { NO_NODE_KNOWN } from '../../../foundation/domain/joining.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
-import { counted, networkText } from '../../../foundation/plain-words.ts';
 import { isPublicHost } from '../../../foundation/public-host.ts';
 import type { Examination, OwnAnswer } from './examination.ts';
 
@@ -125,7 +125,7 @@ async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]
   if (reached > 0) return [network.pass(`nodes answer over QUIC (${reached} of ${dialled} dialed)`)];
   return [
     network.fail(
-      `${counted(dialled, 'node')} ${dialled === 1 ? 'answers' : 'answer'} in the record network, but none over QUIC: calls and tunnels do not work`,
+      `${pluralize(dialled, 'node')} ${dialled === 1 ? 'answers' : 'answer'} in the record network, but none over QUIC: calls and tunnels do not work`,
       'A firewall blocks QUIC. Allow UDP on the port of quic_listen_addr. If it is empty, that is the port after listen_addr.',
     ),
   ];

@@ -1,5 +1,5 @@
 /** `svc admin`: remote administration of this node. */
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import { accessTable, hasSecret, NEW_ENTRY, REMOVED_ENTRY, removalConfirmation } from '../access-text.ts';
 import { ALLOW, allowInput } from '../allow-options.ts';
 import type { AnswerOf } from '../client.ts';

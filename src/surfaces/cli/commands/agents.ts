@@ -1,5 +1,5 @@
 /** `svc agents`: the agents of this daemon. */
-import { counted, relativeTime } from '../../../foundation/plain-words.ts';
+import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf, SvcClient } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -98,7 +98,7 @@ function topicCommands(agents: CommandGroup): void {
       formatTable(
         ['SERVICE', 'NAME', 'BRIEF', 'TAGS', 'STORED AT', 'META'],
         services.map(({ service, name, brief, tags, replicas, meta }) => [
-          ...[service, name, brief, tags.join(' '), counted(replicas, 'node')],
+          ...[service, name, brief, tags.join(' '), pluralize(replicas, 'node')],
           Object.keys(meta).length === 0 ? '' : JSON.stringify(meta),
         ]),
         'No services.',
@@ -156,7 +156,7 @@ export function agentCommands(svc: CommandGroup): void {
   agents.call('publish <aid>', 'publish the endpoint record now', {
     operation: 'agentPublish',
     progress: 'Publishing',
-    text: ({ seq, replicas }) => `Published with seq ${seq}, stored at ${counted(replicas, 'node')}.`,
+    text: ({ seq, replicas }) => `Published with seq ${seq}, stored at ${pluralize(replicas, 'node')}.`,
     quiet: ({ seq }) => String(seq),
   });
   agents.call('heartbeat <aid>', 'report that the agent is in use', {

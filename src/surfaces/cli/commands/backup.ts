@@ -1,9 +1,9 @@
 /** `svc backup`, `svc restore`: back up a whole node. */
 import { resolve } from 'node:path';
 import { isoTime, systemClock } from '../../../foundation/clock.ts';
+import { pluralize } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { seal } from '../../../foundation/moving/sealed-file.ts';
-import { counted } from '../../../foundation/plain-words.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { openFile, rejectExisting, writeNewFile } from '../new-file.ts';
@@ -108,7 +108,7 @@ export function backupCommands(svc: CommandGroup, version: string): void {
     ],
     options: { '<file>': 'a new file with mode 0600; "-" for standard output', ...BACKUP },
     run: (context, typed) => backup(context, typed, version),
-    text: (b) => `Backed up ${b.data_dir} with ${counted(b.agents, 'agent')} to ${b.file}, ${b.size} bytes.`,
+    text: (b) => `Backed up ${b.data_dir} with ${pluralize(b.agents, 'agent')} to ${b.file}, ${b.size} bytes.`,
     quiet: ({ file }) => file,
     remark: ({ sealed }) => remarks(sealed),
   });
@@ -117,7 +117,7 @@ export function backupCommands(svc: CommandGroup, version: string): void {
     options: RESTORE,
     run: restore,
     text: (r) =>
-      `Restored the node of ${r.created_at} with ${counted(r.agents, 'agent')} to ${r.data_dir}. Start svcd.`,
+      `Restored the node of ${r.created_at} with ${pluralize(r.agents, 'agent')} to ${r.data_dir}. Start svcd.`,
     quiet: (r) => r.data_dir,
     remark: ({ replaced }) =>
       `${replaced === null ? '' : `The previous node is in ${replaced}.\n`}Never run a restored node while the original is running: both are the same node.`,

@@ -1,5 +1,5 @@
 /** `svc callers`: callers of an agent, and refused callers. */
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { formatTable } from '../text.ts';

@@ -1,6 +1,6 @@
 /** `svc card` and `svc agents card`: cards of agents for programs that speak other protocols. */
 
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { findCard } from '../find-card.ts';
 import { missingInterfacesText } from '../missing-interfaces.ts';

@@ -1,9 +1,9 @@
 /** `svc config`: reads and changes the configuration of the daemon. */
 import { resolve } from 'node:path';
 import { NO_FILES_ROOT } from '../../../foundation/config/schema.ts';
+import { pluralize } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { isObject, memberOf, readJson } from '../../../foundation/json.ts';
-import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import { closestWord } from '../closest-word.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -108,7 +108,7 @@ export function configCommands(svc: CommandGroup): void {
         files_root === '' ? 'Objects are off.' : `Objects are stored in ${files_root}.`,
         ...(objects_left > 0
           ? [
-              `${counted(objects_left, 'object')} remain in the previous folder and are available again if you switch back.`,
+              `${pluralize(objects_left, 'object')} remain in the previous folder and are available again if you switch back.`,
             ]
           : []),
       ].join('\n'),

@@ -1,7 +1,7 @@
 /** `svc unpublish`, `search`, `info`, `resolve`: services and endpoints of agents. */
 
+import { relativeTime } from '../../../foundation/display-text.ts';
 import { natLabel } from '../../../foundation/domain/directory.ts';
-import { relativeTime } from '../../../foundation/plain-words.ts';
 import { RECORD } from '../../../foundation/records/types.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { ACTING_AGENT, integer, repeatable } from '../options.ts';

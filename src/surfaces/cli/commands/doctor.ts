@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import { hostOfUrl, isLoopbackHost } from '../../../foundation/address.ts';
-import { type Finding, isWell, type Level } from '../../../foundation/domain/findings.ts';
+import { type Finding, hasNoFailures, type Level } from '../../../foundation/domain/findings.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
 import { safeLine } from '../text.ts';
@@ -38,7 +38,7 @@ export function doctorCommand(svc: CommandGroup, version: string): void {
     progress: 'Examining',
     run: async (context) => {
       const findings = await findingsOn(context, version);
-      return { ok: isWell(findings), findings };
+      return { ok: hasNoFailures(findings), findings };
     },
     text: ({ findings }) => findings.map(lineOf).join('\n'),
     quiet: ({ ok }) => (ok ? 'ok' : 'failed'),

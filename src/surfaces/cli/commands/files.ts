@@ -1,8 +1,8 @@
 /** `svc send`, `svc receive`, `svc files`: offer a file to another agent, which accepts or declines it. */
 import { relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -158,7 +158,7 @@ function receiving(svc: CommandGroup<typeof ACTING_AGENT>): void {
       const offers = await offered(context, aid, from, wait === true);
       if (offers.length > 0 && yes !== true && !context.interactive)
         throw new SvcError('invalid_request', {
-          message: `Nothing was received: there is no terminal to ask about ${counted(offers.length, 'offered file')}. "svc files list" shows the offers, -y accepts them.`,
+          message: `Nothing was received: there is no terminal to ask about ${pluralize(offers.length, 'offered file')}. "svc files list" shows the offers, -y accepts them.`,
         });
       const received: Received[] = [];
       for (const offer of offers) {

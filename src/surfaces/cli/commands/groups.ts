@@ -1,5 +1,5 @@
 /** `svc group`: logs that their members share. */
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { type ACTING_AGENT, integer, nextPageHint, PAGE_OPTIONS } from '../options.ts';

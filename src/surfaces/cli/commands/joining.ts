@@ -1,6 +1,7 @@
 /** `svc invite`, `svc join`, `svc contacts`: join a network. */
+
+import { pluralize } from '../../../foundation/display-text.ts';
 import type { InvitationReach, MeetingState } from '../../../foundation/domain/joining.ts';
-import { counted } from '../../../foundation/plain-words.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { nextPageHint, PAGE_OPTIONS } from '../options.ts';
@@ -48,7 +49,7 @@ export function joiningCommands(svc: CommandGroup): void {
     progress: 'Joining',
     text: ({ network, by, dht_peers, network_ready }) =>
       network_ready
-        ? `This node joined ${networkText(network)} through ${by}: ${counted(dht_peers, 'peer')}.`
+        ? `This node joined ${networkText(network)} through ${by}: ${pluralize(dht_peers, 'peer')}.`
         : `${by} responds and is stored as a contact. Joining ${networkText(network)} continues; see "svc status".`,
     quiet: ({ by }) => by,
   });

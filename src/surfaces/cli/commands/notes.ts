@@ -1,7 +1,8 @@
 /** `svc note`: sealed messages that are stored until their recipient reads them. */
+
+import { pluralize, relativeTime } from '../../../foundation/display-text.ts';
 import { MAX_NOTE_BODY_BYTES, NOTE_TYPE } from '../../../foundation/domain/notes.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { counted, relativeTime } from '../../../foundation/plain-words.ts';
 import { sizeText } from '../../../foundation/quantities.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -40,7 +41,7 @@ function messageText({ sender, msg_type, sent_at, message_id, body_base64 }: Mes
 
 function queuedText({ message_id, recipient, msg_type, sent_at, expires_at, attempts }: Queued[number]): string {
   const [sent, expires] = [sent_at, expires_at].map((time) => relativeTime(time, Date.now()));
-  return `${sent} to ${recipient} type ${msg_type} ${message_id}\n    ${counted(attempts, 'attempt')}, expires ${expires}`;
+  return `${sent} to ${recipient} type ${msg_type} ${message_id}\n    ${pluralize(attempts, 'attempt')}, expires ${expires}`;
 }
 
 const NOTES = {
@@ -81,7 +82,7 @@ export function noteCommands(svc: CommandGroup): void {
         delivered: delivered ? 'yes' : 'not yet: the recipient receives it when it is back',
         'stored at': queued
           ? 'this node only: it is queued and sent when another node responds; see "svc note queued"'
-          : counted(replicas, 'other node'),
+          : pluralize(replicas, 'other node'),
       }),
     quiet: ({ message_id }) => message_id,
   });

@@ -1,6 +1,6 @@
 /** `svc object`: files by hash, stored here or fetched from other agents. */
 import { basename } from 'node:path';
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { type ACTING_AGENT, accessToken, integer } from '../options.ts';

@@ -1,5 +1,5 @@
 /** `svc origin`: local addresses of remote agents. */
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { accessToken, integer } from '../options.ts';
 import { formatTable } from '../text.ts';

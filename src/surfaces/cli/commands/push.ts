@@ -1,5 +1,5 @@
 /** `svc push`: webhooks of local programs that remote agents can notify, and webhook URLs reserved for others. */
-import { relativeTime } from '../../../foundation/plain-words.ts';
+import { relativeTime } from '../../../foundation/display-text.ts';
 import type { CommandGroup } from '../command-group.ts';
 import { formatTable } from '../text.ts';
 

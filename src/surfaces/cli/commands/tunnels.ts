@@ -1,6 +1,7 @@
 /** `svc connect`, `svc tunnel`: TCP to remote agents. */
+
+import { relativeTime } from '../../../foundation/display-text.ts';
 import { CLIENT_WAIT_MS } from '../../../foundation/domain/tunnels.ts';
-import { relativeTime } from '../../../foundation/plain-words.ts';
 import { timeText } from '../../../foundation/quantities.ts';
 import { REMOVED_ENTRY } from '../access-text.ts';
 import type { AnswerOf } from '../client.ts';

@@ -1,7 +1,8 @@
 /** The findings of the daemon about itself, and findings that need a client. */
+
+import { checkMcp } from '../../../foundation/diagnostics/mcp.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { examineMcp } from '../../../foundation/examination/mcp-greeting.ts';
 import { textMember } from '../../../foundation/json.ts';
 import type { AnswerOf } from '../client.ts';
 import type { ExaminedDaemon } from './examined-daemon.ts';
@@ -48,7 +49,7 @@ export async function diagnose(patient: ExaminedDaemon): Promise<readonly Findin
   const daemon = findingsOf('daemon');
   const other = 'Another program uses this port. Give the address of svcd with --api or SVC_API, or change api_addr.';
   if (textMember(status, 'node_aid') === '') return [daemon.fail(`the program at ${api} is not svcd`, other)];
-  const [token, found, mcp] = await Promise.all([examineToken(patient), askDoctor(patient), examineMcp(connection)]);
+  const [token, found, mcp] = await Promise.all([examineToken(patient), askDoctor(patient), checkMcp(connection)]);
   return [
     daemon.pass(`the daemon responds at ${api}`),
     ...examineVersions(patient, status),

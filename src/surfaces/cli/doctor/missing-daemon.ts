@@ -5,9 +5,9 @@ import { readConfigFile } from '../../../foundation/config/file.ts';
 import { readDaemonInfo } from '../../../foundation/data-dir/daemon-info.ts';
 import { CONFIG_FILE } from '../../../foundation/data-dir/names.ts';
 import { isAlive } from '../../../foundation/data-dir/process.ts';
+import { checkFiles } from '../../../foundation/diagnostics/files.ts';
 import { type Finding, findingsOf } from '../../../foundation/domain/findings.ts';
 import { SvcError } from '../../../foundation/errors.ts';
-import { examineFiles } from '../../../foundation/examination/files.ts';
 import { textMember } from '../../../foundation/json.ts';
 import { UNPROVEN_REASON } from '../../../foundation/proven-connection.ts';
 import type { ExaminedDaemon } from './examined-daemon.ts';
@@ -75,7 +75,7 @@ export async function examineMissingDaemon(error: SvcError, patient: ExaminedDae
 async function examineRemains(api: string, dataDir: string): Promise<Finding[]> {
   const trace = examineTraces(api, dataDir);
   if (!existsSync(dataDir)) return [trace];
-  return [trace, ...examineConfigFile(dataDir), ...(await examineFiles(dataDir, ''))];
+  return [trace, ...examineConfigFile(dataDir), ...(await checkFiles(dataDir, ''))];
 }
 
 /** Examines a data directory without a running daemon. */

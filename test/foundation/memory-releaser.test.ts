@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../src/foundation/log.ts';
-import { SpareMemory } from '../../src/foundation/spare-memory.ts';
+import { MemoryReleaser } from '../../src/foundation/memory-releaser.ts';
 import { TestClock } from '../support/test-clock.ts';
 
 const MIB = 1024 * 1024;
@@ -11,11 +11,11 @@ const LOOK_MS = 5000;
 function aProcess() {
   const state = { cpuMs: 400, resident: 95 * MIB, needed: 89 * MIB, given: 0 };
   const clock = new TestClock();
-  const memory = new SpareMemory({
+  const memory = new MemoryReleaser({
     clock,
     log: silentLog,
-    taken: { cpuMs: () => state.cpuMs, residentBytes: () => state.resident },
-    giveBack: () => {
+    usage: { cpuMs: () => state.cpuMs, residentBytes: () => state.resident },
+    release: () => {
       state.given += 1;
       state.resident = state.needed;
       state.cpuMs += 80;

@@ -8,7 +8,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
-import { diskTrouble } from '../disk-trouble.ts';
+import { describeDiskError } from '../disk-errors.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from './names.ts';
@@ -51,7 +51,7 @@ export function finishRestore(directory: string): void {
     rmdirSync(at(PLACING));
   } catch (error) {
     throw new SvcError('not_writable', {
-      message: `A restore in ${directory} could not be finished${diskTrouble(error)} Fix that and start again: nothing is lost.`,
+      message: `A restore in ${directory} could not be finished${describeDiskError(error)} Fix that and start again: nothing is lost.`,
       cause: error,
     });
   }

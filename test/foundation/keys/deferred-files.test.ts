@@ -26,7 +26,7 @@ async function setUp(t: TestContext) {
 test('what is put soon is there at once, and on the disk without anybody asking, for its owner only', async (t) => {
   const { store, open, file, written } = await setUp(t);
   const names = Array.from({ length: 70 }, (_, n) => `notes-${n}`);
-  for (const name of names) store.putSecretSoon(name, SECRET);
+  for (const name of names) store.putSecretDeferred(name, SECRET);
   assert.deepEqual(store.getSecret('notes-69'), SECRET);
   assert.ok(!existsSync(file('notes-0')), 'nobody has waited for the disk');
   await written(...names);
@@ -37,10 +37,10 @@ test('what is put soon is there at once, and on the disk without anybody asking,
 
 test('after settle it is on the disk, the last that was put', async (t) => {
   const { store, open, written } = await setUp(t);
-  store.putSecretSoon('notes-1', SECRET);
-  store.putSecretSoon('notes-1', OTHER);
-  store.putSecretSoon('notes-2', SECRET);
-  store.settle();
+  store.putSecretDeferred('notes-1', SECRET);
+  store.putSecretDeferred('notes-1', OTHER);
+  store.putSecretDeferred('notes-2', SECRET);
+  store.flush();
   const at = await open();
   assert.deepEqual([at.getSecret('notes-1'), at.getSecret('notes-2')], [OTHER, SECRET]);
   await written('notes-1', 'notes-2');
@@ -50,7 +50,7 @@ test('after settle it is on the disk, the last that was put', async (t) => {
 test('what is put durably, or deleted, meanwhile stays so', async (t) => {
   const { store, open, written } = await setUp(t);
   // The first turn of each is under way when the others come.
-  for (const name of ['a', 'b', 'c']) store.putSecretSoon(name, SECRET);
+  for (const name of ['a', 'b', 'c']) store.putSecretDeferred(name, SECRET);
   await new Promise((resolve) => {
     setImmediate(resolve);
   });
@@ -65,12 +65,12 @@ test('what is put durably, or deleted, meanwhile stays so', async (t) => {
 test('where the disk refuses, it waits: settle says so, and later it is written', async (t) => {
   const { directory, store, open } = await setUp(t);
   rmSync(directory, { recursive: true });
-  store.putSecretSoon('notes-1', SECRET);
-  assert.throws(() => store.settle(), { code: 'not_writable' });
+  store.putSecretDeferred('notes-1', SECRET);
+  assert.throws(() => store.flush(), { code: 'not_writable' });
   assert.deepEqual(store.getSecret('notes-1'), SECRET);
   const again = await open();
   assert.equal(again.getSecret('notes-1'), null);
-  store.settle();
+  store.flush();
   assert.deepEqual(again.getSecret('notes-1'), SECRET);
   assert.match(readFileSync(join(directory, keyFileName('notes-1')), 'utf8'), /010203/);
 });

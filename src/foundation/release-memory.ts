@@ -57,7 +57,7 @@ function findTrim(): (() => void) | null {
 let trim: ReturnType<typeof findTrim> | undefined;
 
 /** Holds everything up meanwhile, for some 0.1 s: for moments in which nobody waits. */
-export function giveBackMemory(): void {
+export function releaseMemory(): void {
   collectGarbage();
   trim ??= findTrim();
   trim?.();

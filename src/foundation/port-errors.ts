@@ -2,7 +2,7 @@
 import { codeOf } from './errors.ts';
 
 /** Why: what follows "Port 4000 of 127.0.0.1". */
-export function portTrouble(error: unknown): string {
+export function describePortError(error: unknown): string {
   const code = codeOf(error, 'for an unknown reason');
   if (code === 'EADDRINUSE') return 'is in use by another program';
   return code === 'EACCES' ? 'is closed to svcd by the system' : `cannot be used (${code})`;

@@ -64,7 +64,7 @@ function examineModes(dataDir: string, keyDir: string): Finding {
  * Examines the files of a daemon on this machine.
  * @param keyDir empty where it is below the data directory
  */
-export async function examineFiles(dataDir: string, keyDir: string): Promise<Finding[]> {
+export async function checkFiles(dataDir: string, keyDir: string): Promise<Finding[]> {
   const data = findingsOf('data');
   if (!existsSync(dataDir))
     return [

@@ -2,7 +2,7 @@
 import type { Clock } from './clock.ts';
 import type { Component } from './lifecycle.ts';
 import type { Log } from './log.ts';
-import { every, type Repeating } from './repeat.ts';
+import { every, type RepeatingTask } from './repeat.ts';
 
 /** Milliseconds between two looks. */
 const MEMORY_LOOK_MS = 5000;
@@ -12,22 +12,22 @@ const RESTING = 0.03;
 const WORTH_BYTES: number = 12 * 1024 * 1024;
 
 /** What this process takes. */
-export interface TakenFigures {
+export interface ProcessUsage {
   /** Processor time since its start, milliseconds. */
   cpuMs(): number;
   /** Memory, bytes. */
   residentBytes(): number;
 }
 
-interface SpareMemoryDependencies {
+interface MemoryReleaserDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  readonly taken: TakenFigures;
+  readonly usage: ProcessUsage;
   /** Gives back what is spare; everything else waits meanwhile. */
-  readonly giveBack: () => void;
+  readonly release: () => void;
 }
 
-export const takenByProcess: TakenFigures = {
+export const processUsage: ProcessUsage = {
   cpuMs: () => {
     const { user, system } = process.cpuUsage();
     return (user + system) / 1000;
@@ -35,15 +35,15 @@ export const takenByProcess: TakenFigures = {
   residentBytes: () => process.memoryUsage.rss(),
 };
 
-export class SpareMemory implements Component {
-  readonly #deps: SpareMemoryDependencies;
+export class MemoryReleaser implements Component {
+  readonly #deps: MemoryReleaserDependencies;
   /** What was left the last time; nothing yet, as a start takes more than it needs later. */
   #left = 0;
   #lookedAt = 0;
   #cpuMs = 0;
-  #looks: Repeating | null = null;
+  #looks: RepeatingTask | null = null;
 
-  constructor(dependencies: SpareMemoryDependencies) {
+  constructor(dependencies: MemoryReleaserDependencies) {
     this.#deps = dependencies;
   }
 
@@ -59,7 +59,7 @@ export class SpareMemory implements Component {
   }
 
   #look(): void {
-    const { clock, log, taken, giveBack } = this.#deps;
+    const { clock, log, usage: taken, release: giveBack } = this.#deps;
     const passed = clock.now() - this.#lookedAt;
     const isResting = passed > 0 && taken.cpuMs() - this.#cpuMs < RESTING * passed;
     const before = taken.residentBytes();
@@ -73,7 +73,7 @@ export class SpareMemory implements Component {
   }
 
   #remember(): void {
-    const { clock, taken } = this.#deps;
+    const { clock, usage: taken } = this.#deps;
     this.#lookedAt = clock.now();
     this.#cpuMs = taken.cpuMs();
   }

@@ -8,7 +8,7 @@ import { timeText } from './quantities.ts';
  * @param aheadMs by how much this clock is ahead of the clocks of other nodes; 0 if that is not known
  * @throws SvcError `clock_wrong`
  */
-export function refuseClockAhead(aheadMs: number): void {
+export function assertClockNotAhead(aheadMs: number): void {
   if (aheadMs <= CLOCK_SKEW_S * 1000) return;
   throw new SvcError('clock_wrong', {
     message: `The clock of this machine is ${timeText(aheadMs)} ahead of the clocks of other nodes, which reject records from the future. Set the clock, then retry.`,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { finishRestore, READY, REPLACES_FILE, STAGING } from '../../../src/foundation/data-dir/restoring.ts';
+import { finishRestore, READY, REPLACES_FILE, STAGING } from '../../../src/foundation/data-dir/finish-restore.ts';
 import { recordFileSteps } from '../../support/file-steps.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 

@@ -1,7 +1,7 @@
 /** A share of a quota whose amount rises and falls. It has a place in the quota only while it holds something, so that no holder is evicted in vain. */
 import type { Quota, QuotaHolder, QuotaShare } from './quota.ts';
 
-export class VaryingShare {
+export class ResizableShare {
   readonly #quota: Quota;
   readonly #holder: QuotaHolder;
   readonly #onEvict: () => void;

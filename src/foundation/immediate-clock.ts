@@ -2,7 +2,7 @@
 import type { Clock } from './clock.ts';
 
 /** As `clock`, but what is to run after 0 milliseconds runs in the next turn of the event loop. */
-export function promptClock(clock: Clock): Clock {
+export function immediateClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),
     after(ms, task) {

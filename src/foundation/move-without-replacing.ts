@@ -10,7 +10,7 @@ const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP',
  * @returns false where something has that name: nothing was done
  * @throws what the system says
  */
-export async function moveWhereFree(file: string, target: string): Promise<boolean> {
+export async function moveWithoutReplacing(file: string, target: string): Promise<boolean> {
   try {
     // Unlike a renaming this never replaces anything.
     await link(file, target);

@@ -1,7 +1,7 @@
 /** Counts and times as a person says them, in English. */
 
 /** `1 node`, `2 nodes`. */
-export function counted(count: number, noun: string): string {
+export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
@@ -23,8 +23,8 @@ export function relativeTime(iso: string, now: number): string {
 /** How many nodes a node knows, and how many reach the network through it. */
 export function networkText(peers: number, clients: number): string {
   const through =
-    clients === 0 ? '' : `${counted(clients, 'node')} ${clients === 1 ? 'uses' : 'use'} the network through this one`;
-  return [...(peers > 0 || clients === 0 ? [counted(peers, 'peer')] : []), ...(through === '' ? [] : [through])].join(
+    clients === 0 ? '' : `${pluralize(clients, 'node')} ${clients === 1 ? 'uses' : 'use'} the network through this one`;
+  return [...(peers > 0 || clients === 0 ? [pluralize(peers, 'peer')] : []), ...(through === '' ? [] : [through])].join(
     ', ',
   );
 }

@@ -11,25 +11,25 @@ import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
 
 /** Files that are made sure at a time: descriptors, and work for other threads. */
-const AT_ONCE = 32;
+const MAX_CONCURRENT_WRITES = 32;
 /** After how many milliseconds they are: who puts one has something else to do first, and what comes meanwhile shares its last step. */
 const WRITE_AFTER_MS = 50;
 
-interface LateFilesDependencies {
+interface DeferredFilesDependencies {
   readonly log: Log;
   /** Writes a file at once, durably. @throws SvcError `not_writable` */
   readonly write: (file: string, text: string) => void;
 }
 
-export class LateFiles {
+export class DeferredFiles {
   readonly #path: string;
-  readonly #deps: LateFilesDependencies;
+  readonly #deps: DeferredFilesDependencies;
   /** Names and contents of what is not sure yet. */
   readonly #waiting = new Map<string, string>();
   #isWriting = false;
 
   /** @param path of the directory */
-  constructor(path: string, dependencies: LateFilesDependencies) {
+  constructor(path: string, dependencies: DeferredFilesDependencies) {
     this.#path = path;
     this.#deps = dependencies;
   }
@@ -48,12 +48,12 @@ export class LateFiles {
   }
 
   /** Leaves a file alone: it was written otherwise, or is to be deleted. */
-  drop(file: string): void {
+  discard(file: string): void {
     this.#waiting.delete(file);
   }
 
   /** Writes at once what waits, durably. @throws SvcError `not_writable`; the rest waits on */
-  settle(): void {
+  flush(): void {
     for (const [file, text] of this.#waiting) {
       this.#deps.write(file, text);
       this.#waiting.delete(file);
@@ -63,7 +63,7 @@ export class LateFiles {
   async #writeAll(): Promise<void> {
     try {
       while (this.#waiting.size > 0) {
-        const batch = this.#waiting.entries().take(AT_ONCE).toArray();
+        const batch = this.#waiting.entries().take(MAX_CONCURRENT_WRITES).toArray();
         await Promise.all(batch.map(([file, text]) => this.#write(file, text)));
         await this.#syncNames();
         for (const [file, text] of batch) if (this.#waiting.get(file) === text) this.#waiting.delete(file);

@@ -15,7 +15,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The end of a sentence on what could not be done: ` (ENOSPC): the disk is full, free some room.` */
-export function diskTrouble(error: unknown): string {
+export function describeDiskError(error: unknown): string {
   const code = codeOf(error);
   const advice = ADVICE.get(code);
   return advice === undefined ? ` (${code}).` : ` (${code}): ${advice}.`;
@@ -28,7 +28,7 @@ const DESCRIPTORS = 4;
  * Why SQLite cannot open a file: it does not tell. The file itself is not opened, as that could end a lock on it.
  * @returns the end of a sentence; undefined where nothing can be found out
  */
-export function openingTrouble(file: string): string | undefined {
+export function describeOpenError(file: string): string | undefined {
   const opened: number[] = [];
   try {
     accessSync(dirname(file), constants.R_OK | constants.W_OK | constants.X_OK);
@@ -36,7 +36,7 @@ export function openingTrouble(file: string): string | undefined {
     accessSync(file, constants.R_OK | constants.W_OK);
     return undefined;
   } catch (error) {
-    return diskTrouble(error);
+    return describeDiskError(error);
   } finally {
     for (const one of opened) closeSync(one);
   }

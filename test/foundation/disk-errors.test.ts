@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { diskTrouble } from '../../src/foundation/disk-trouble.ts';
+import { describeDiskError } from '../../src/foundation/disk-errors.ts';
 import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('what a disk refuses is said with what to do, and with its code where nothing is known', () => {
-  const said = (code: string): string => diskTrouble(Object.assign(new Error('no'), { code }));
+  const said = (code: string): string => describeDiskError(Object.assign(new Error('no'), { code }));
   assert.equal(said('ENOSPC'), ' (ENOSPC): the disk is full, free some room.');
   assert.equal(said('EROFS'), ' (EROFS): the disk is mounted read-only.');
   assert.equal(said('EACCES'), ' (EACCES): its permissions forbid it.');
@@ -16,7 +16,7 @@ test('what a disk refuses is said with what to do, and with its code where nothi
 /** Opens files until the system refuses, then a lock, a database, a key, a configuration and a backup, and prints why they cannot be opened. */
 const EXHAUSTED = `
   const [, lock, store, keys, config, backup, directory] = process.argv;
-  const { takeLock } = await import(lock);
+  const { acquireLock } = await import(lock);
   const { Store } = await import(store);
   const { PrivateDirectory } = await import(keys);
   const { readConfigFile } = await import(config);
@@ -28,7 +28,7 @@ const EXHAUSTED = `
   writeFileSync(directory + '/backup/svcd.db', '');
   try { for (;;) openSync(directory, 'r'); } catch {}
   for (const open of [
-    () => takeLock(directory),
+    () => acquireLock(directory),
     () => Store.open(directory + '/a.db', []),
     () => privateDirectory.read('a.key'),
     () => readConfigFile(directory + '/config.toml'),

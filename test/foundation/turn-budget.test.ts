@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { TurnAllowance } from '../../src/foundation/turn-allowance.ts';
+import { TurnBudget } from '../../src/foundation/turn-budget.ts';
 
 test('so many in a turn of the event loop, and as many again in the next', async () => {
-  const allowance = new TurnAllowance(2);
+  const allowance = new TurnBudget(2);
   const take = (): boolean[] => Array.from({ length: 3 }, () => allowance.take());
   for (let i = 0; i < 3; i++) {
     assert.deepEqual(take(), [true, true, false]);

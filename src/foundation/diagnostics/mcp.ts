@@ -31,7 +31,7 @@ function jsonOf(text: string): unknown {
 }
 
 /** Greets the MCP server as a client would. Never throws: no answer is a finding too. */
-export async function examineMcp({ baseUrl, headers, token, streamFetch = fetch }: McpPlace): Promise<Finding> {
+export async function checkMcp({ baseUrl, headers, token, streamFetch = fetch }: McpPlace): Promise<Finding> {
   const mcp = findingsOf('mcp');
   const url = `${baseUrl.replace(/\/+$/, '')}/mcp/`;
   const hint = 'The log of svcd says why. Its configuration for an assistant: svcd mcp print';

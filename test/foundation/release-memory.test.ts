@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { giveBackMemory } from '../../src/foundation/give-back.ts';
+import { releaseMemory } from '../../src/foundation/release-memory.ts';
 
 const MIB = 1024 * 1024;
 /** Blocks that the C library keeps in its heap, between others that stay. */
@@ -18,7 +18,7 @@ function load(): readonly Buffer[] {
 }
 
 test('what is free goes back to the system, and what is used stays', async () => {
-  giveBackMemory();
+  releaseMemory();
   const before = process.memoryUsage.rss();
   const warnings: unknown[] = [];
   const heard = (warning: unknown): void => void warnings.push(warning);
@@ -26,7 +26,7 @@ test('what is free goes back to the system, and what is used stays', async () =>
   const stays = load();
   const full = process.memoryUsage.rss();
   assert.ok(full - before > 150 * MIB, `the load took ${Math.round((full - before) / MIB)} MiB`);
-  giveBackMemory();
+  releaseMemory();
   const more = (process.memoryUsage.rss() - before) / MIB;
   assert.ok(more < 40, `${Math.round(more)} MiB are kept`);
   assert.ok(stays.every((block) => block.every((byte) => byte === 1)));

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { onceEach } from '../../src/foundation/once-each.ts';
+import { memoizeByObject } from '../../src/foundation/memoize-by-object.ts';
 
 test('a result is made once for each object, and equal objects are two', () => {
   let made = 0;
-  const doubled = onceEach(({ n }: { readonly n: number }) => {
+  const doubled = memoizeByObject(({ n }: { readonly n: number }) => {
     made++;
     return { twice: n * 2 };
   });

@@ -1,5 +1,5 @@
 /** Counts what is done in one turn of the event loop, so that work which is quickest done at once holds nobody else up. */
-export class TurnAllowance {
+export class TurnBudget {
   readonly #count: number;
   #left: number;
 
