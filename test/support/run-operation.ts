@@ -1,4 +1,4 @@
-/** Runs operations as a surface does: the parts of a request in, JSON that fits the schema out. */
+/** Runs operations like a surface: the parts of a request in, JSON that matches the schema out. */
 import { Compile } from 'typebox/compile';
 import { compileInput } from '../../src/operations/input.ts';
 import { bind, type CallContext, type Declaration, type Handlers } from '../../src/operations/operation.ts';
@@ -20,7 +20,7 @@ export function localContext(more: Partial<CallContext> = {}): CallContext {
   };
 }
 
-/** What runs an operation of a table by its name; its answer is what a client would read. */
+/** Runs an operation of a table by its name. The result is what a client would read. */
 export function operationRunner<T extends { readonly [K in keyof T]: Declaration }>(
   declarations: T,
   handlers: Handlers<NoInfer<T>>,

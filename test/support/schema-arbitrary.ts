@@ -1,4 +1,4 @@
-/** Values that fit a JSON Schema of our tables, and values that nearly do, for fuzzing. */
+/** Values that match a JSON Schema, and values that nearly match, for fuzzing. */
 
 import type { Arbitrary, JsonValue } from 'fast-check';
 import * as fc from 'fast-check';
@@ -8,7 +8,7 @@ import { SERVICE_NAME_FORMAT } from '../../src/foundation/domain/directory.ts';
 export type Schema = Readonly<Record<string, unknown>>;
 
 export interface ArbitraryOptions {
-  /** Valid AIDs to use among the invented ones. */
+  /** Valid AIDs to use in addition to invented ones. */
   readonly aids: readonly string[];
 }
 
@@ -58,7 +58,7 @@ function text(schema: Schema, { aids }: ArbitraryOptions): Arbitrary<string> {
   });
 }
 
-/** Members of which one is there, as `oneOf` says. */
+/** The alternatives of a `oneOf`. */
 function formsOf(schema: Schema): readonly string[] {
   const forms = Array.isArray(schema['oneOf']) ? schema['oneOf'].filter(isSchema) : [];
   return forms.flatMap(({ required }) => (Array.isArray(required) ? required.map(String) : []));
@@ -68,7 +68,7 @@ function object(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue>
   const properties = isSchema(schema['properties']) ? schema['properties'] : {};
   const forms = formsOf(schema);
   const required = new Set([...(Array.isArray(schema['required']) ? schema['required'] : []), ...forms]);
-  // Where there are many that may be left out, most are: else hardly an object would have none that is refused.
+  // With many optional members, most are absent. Otherwise nearly every object would contain a rejected one.
   const absent = Math.max(1, Object.keys(properties).length - required.size - 5);
   const members = Object.entries(properties).map(([name, member]): [string, Arbitrary<JsonValue | undefined>] => {
     const value = isSchema(member) ? fitting(member, options) : fc.jsonValue();
@@ -91,7 +91,7 @@ function object(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue>
   return fc.tuple(fixed, more).map(([known, others]) => ({ ...others, ...known }));
 }
 
-/** Values that fit the schema. */
+/** Values that match the schema. */
 export function fitting(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue> {
   if ('const' in schema) return fc.constant(schema['const'] as JsonValue);
   if (Array.isArray(schema['enum'])) return fc.constantFrom(...(schema['enum'] as JsonValue[]));
@@ -124,7 +124,7 @@ export function fitting(schema: Schema, options: ArbitraryOptions): Arbitrary<Js
   }
 }
 
-/** Anything that JSON can say, hostile things first. */
+/** Any JSON, hostile values first. */
 export const anything: Arbitrary<JsonValue> = fc.oneof(
   fc.constantFrom<JsonValue>(...HOSTILE),
   fc.constantFrom<JsonValue>(null, true, 0, -1, 1.5, 2 ** 53, -1e308, [], {}, [[]], [null]),
@@ -145,7 +145,7 @@ export function damaged(value: JsonValue, at: number, what: JsonValue): JsonValu
   return Object.fromEntries(entries.map(([key, v], i) => [key, i === index ? damaged(v, at >> 3, what) : v]));
 }
 
-/** Values that fit the schema but for one place. */
+/** Values that match the schema except in one place. */
 export function nearlyFitting(schema: Schema, options: ArbitraryOptions): Arbitrary<JsonValue> {
   return fc
     .tuple(fitting(schema, options), fc.nat(10_000), anything)

@@ -1,4 +1,4 @@
-/** A record network in memory whose answers the test decides: replicas, failures, and what it is like to be alone. */
+/** An in-memory record network whose results the test controls: replicas, failures, and being alone. */
 import { toHex } from '../../src/foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../src/foundation/clock.ts';
 import { belongsUnderKey } from '../../src/foundation/records/keys.ts';
@@ -24,11 +24,11 @@ export class ScriptedRecords
   /** Number of refusals by reason if no node stores a record. */
   refused: PutResult['refused'] = {};
   state: Reachability = { ready: true, peers: 20, clients: 0, natType: 1, observed: [], inRoutingTables: true };
-  /** Every record that was kept, in order. */
+  /** Every stored record in order. */
   readonly kept: SignedRecord[] = [];
-  /** Called with each record before it is kept; may wait, or throw. */
+  /** Called before a record is stored. May wait or throw. */
   beforePut: (record: SignedRecord) => void | Promise<void> = () => {};
-  /** Called with each record after it was kept; may wait, or throw. */
+  /** Called after a record was stored. May wait or throw. */
   afterPut: (record: SignedRecord) => void | Promise<void> = () => {};
   /** Number of reads. */
   reads = 0;
@@ -75,7 +75,7 @@ export class ScriptedRecords
     return { answered, holding: (await this.get(key, type)) === null ? 0 : answered };
   }
 
-  /** As where all nodes were replaced by others. */
+  /** Forgets all records, as if all nodes were replaced. */
   forget(): void {
     this.#records.clear();
   }
@@ -120,7 +120,7 @@ export class ScriptedRecords
     return this.#handlers.size;
   }
 
-  /** The newest of the kept records that fit. */
+  /** The newest stored record that matches. */
   last(fits: (record: SignedRecord) => boolean): SignedRecord | undefined {
     return this.kept.findLast(fits);
   }
