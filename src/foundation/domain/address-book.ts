@@ -1,6 +1,6 @@
 /** The address book of a node's user. */
 
-/** Most aliases, and most favourites. */
+/** Most labels, and most favourites. */
 export const MAX_BOOK_ENTRIES = 10_000;
-/** Longest alias, characters. */
+/** Longest label, characters. */
 export const MAX_ALIAS_CHARS = 64;

@@ -1,9 +1,9 @@
 /** Streams of events. Rules: docs/events.md. */
 
-/** Comes on a stream, and in place of the events behind a client's cursor that are gone. */
+/** Sent instead of events that are no longer stored. */
 export const LOG_TRUNCATED = 'log.truncated';
 
-/** Milliseconds between two signs of life on a stream where nothing happens. */
+/** Interval of heartbeats on an idle stream, milliseconds. */
 export const EVENT_HEARTBEAT_MS = 15_000;
-/** How long a client waits before it opens a broken stream again, milliseconds. */
+/** A client waits this long before it opens a broken stream again, milliseconds. */
 export const EVENT_RETRY_MS = 3_000;

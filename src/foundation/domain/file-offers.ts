@@ -1,27 +1,27 @@
-/** Files that an agent offers to another one. Rules: docs/files.md. */
+/** File offers from one agent to another. Rules: docs/files.md. */
 
-/** What became of an offer. */
+/** States of an offer. */
 export const FILE_OFFER_STATES = ['open', 'taken', 'declined', 'withdrawn', 'expired'] as const;
 export type FileOfferState = (typeof FILE_OFFER_STATES)[number];
-/** `in`: another agent offers it to one here; `out`: one here offers it. */
+/** `in`: offered to a local agent. `out`: offered by a local agent. */
 export const FILE_OFFER_DIRECTIONS = ['in', 'out'] as const;
 export type FileOfferDirection = (typeof FILE_OFFER_DIRECTIONS)[number];
 
-/** How long an offer stands, milliseconds. */
+/** An offer expires after this time, milliseconds. */
 export const FILE_OFFER_LIFE_MS: number = 7 * 24 * 3600 * 1000;
-/** The id of an offer, bytes. */
+/** Size of an offer ID, bytes. */
 export const FILE_OFFER_ID_BYTES = 8;
-/** Longest message that goes with an offer, characters. */
+/** Longest message of an offer, characters. */
 export const MAX_OFFER_MESSAGE_CHARS = 280;
-/** Offers to one agent that are open at a time. */
+/** Open offers to one agent. */
 export const MAX_OPEN_OFFERS = 200;
-/** Of those, from agents that the owner has neither labelled nor let in by name. */
+/** Open offers to one agent from senders without a label or an allow entry. */
 export const MAX_OPEN_OFFERS_OF_STRANGERS = 100;
-/** Of those, from one sender. */
+/** Open offers to one agent from one sender. */
 export const MAX_OPEN_OFFERS_PER_SENDER = 20;
-/** Offers of one agent that are open at a time. */
+/** Open offers by one agent. */
 export const MAX_OPEN_OFFERS_MADE = 200;
-/** Offers of an agent that are over and still shown. */
+/** Ended offers of an agent that are still listed. */
 export const MAX_SETTLED_OFFERS = 200;
-/** Largest file that is offered, bytes. */
+/** Largest offered file, bytes. */
 export const MAX_OFFERED_BYTES: number = 1024 ** 4;

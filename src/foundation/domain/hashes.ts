@@ -1,4 +1,4 @@
-/** A SHA-256 as it stands in paths, bodies and files: lower-case hex. */
+/** A SHA-256 in paths, bodies and files: lower-case hex. */
 export const SHA256_PATTERN = '^[0-9a-f]{64}$';
 
 const SHA256 = new RegExp(SHA256_PATTERN);

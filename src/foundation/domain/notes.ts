@@ -1,30 +1,30 @@
-/** Notes: sealed messages to agents that need not be there. Rules: docs/notes-and-chat.md. */
+/** Notes: sealed messages to agents that may be offline. Rules: docs/notes-and-chat.md. */
 
-/** What the body of a note is; any other number is the applications' own. */
+/** Kinds of bodies. Applications define all other numbers. */
 export const NOTE_TYPE = { text: 3, invitation: 0x10, fileOffer: 0x11, fileNews: 0x12 } as const;
 
 /** Largest `msg_type`. */
 export const MAX_NOTE_TYPE = 0xffff_ffff;
 /** Longest body of a note, bytes. */
 export const MAX_NOTE_BODY_BYTES: number = 32 * 1024;
-/** Notes of one answer, to a poll or a list. */
+/** Most notes in one response of a poll or a list. */
 export const MAX_NOTES_PAGE = 500;
-/** Bodies in one answer together, bytes. */
+/** Most bytes of bodies in one response. */
 export const MAX_NOTES_PAGE_BYTES: number = 8 * 1024 * 1024;
-/** Notes that wait for one agent. */
+/** Most notes in a mailbox. */
 export const MAX_MAILBOX_NOTES = 1000;
-/** Keys for notes that are kept of an agent: the oldest ones go first. */
+/** Most stored keys for notes of one agent. The oldest ones are deleted first. */
 export const MAX_KEPT_NOTE_KEYS = 32;
-/** The id of a note, bytes. */
+/** Size of a note ID, bytes. */
 export const MESSAGE_ID_BYTES = 32;
-/** The private half of a key that opens notes, bytes. */
+/** Size of a private key that opens notes, bytes. */
 export const X25519_PRIVATE_KEY_BYTES = 32;
 
-/** Notes of one agent that are queued because no other node has them yet. */
+/** Most notes in the outbox of one agent. No other node has them yet. */
 export const MAX_QUEUED_NOTES = 1000;
 
 /**
- * What became of a note whose type has a taker. `full`: there is no room for it now; its copies stay on the network.
- * `dropped`: it changed nothing and never will. Its sender hears `kept`, and its id is not remembered: ids are free.
+ * Results of a handler for notes of a type. `full`: no room now; the copies in the network remain. `dropped`: the note
+ * had no effect and never will. The sender receives `kept`, and the ID is not stored, because IDs cost nothing.
  */
 export type NoteOutcome = 'kept' | 'full' | 'dropped';

@@ -1,4 +1,4 @@
-/** Local addresses that are remote agents. */
+/** Local addresses of remote agents. */
 
-/** Most of them at one daemon. */
+/** Most local addresses of one daemon. */
 export const MAX_ORIGINS = 64;

@@ -1,41 +1,44 @@
-/** Rooms (groups, as users know them). Rules: docs/groups.md, format: docs/protocol-groups.md. */
+/** Groups. Code and database call them rooms. Rules: docs/groups.md, format: docs/protocol-groups.md. */
 
-/** What a member may do. */
+/** Roles of a member. */
 export const ROLES = ['creator', 'admin', 'member'] as const;
 export type Role = (typeof ROLES)[number];
-/** Where an agent without a role stands in a room that it has a copy of. */
+/** States of an agent that has a copy of a group, but no role in it. */
 export const OUTSIDE_STATES = ['joining', 'left', 'removed'] as const;
-/** How a local agent stands to a room. */
+/** States of a local agent in a group. */
 export const ROOM_STATES = ['member', ...OUTSIDE_STATES] as const;
 export type RoomState = (typeof ROOM_STATES)[number];
 
-/** Names of kinds of entries: those of applications as well as ours. */
+/** Pattern of the kind of an entry. */
 export const KIND_PATTERN = '^[a-z][a-z0-9._-]{0,31}$';
-/** Bytes of an entry id, a group id and a creator's nonce. */
+/** Size of an entry ID, a group ID and a creator's nonce, bytes. */
 export const HASH_BYTES = 32;
-/** Bytes of a join secret. */
+/** Size of a join secret, bytes. */
 export const JOIN_SECRET_BYTES = 32;
-/** Bytes of the name of a replica: a peer that read another one begins again. */
+/** Size of the name of a replica, bytes. A peer that knows another name starts again. */
 export const EPOCH_BYTES = 16;
 /** Largest body of an entry, bytes. */
 export const MAX_ENTRY_BODY_BYTES = 2048;
-/** Agents that one entry mentions. */
+/** Most agents that one entry mentions. */
 export const MAX_MENTIONS = 64;
 /** Longest reference, characters. */
 export const MAX_REF_CHARS = 512;
 /** Longest title, characters. */
 export const MAX_TITLE_CHARS = 200;
-/** Agents that a joiner remembers to ask. */
+/** Agents that a joining agent can try. */
 export const MAX_HINTS = 16;
-/** Members of one room. */
+/** Most members of a group. */
 export const MAX_MEMBERS = 1000;
-/** Rooms that one agent is in, or joins. */
+/** Most groups of one agent, including groups that it is joining. */
 export const MAX_ROOMS = 1000;
-/** Rooms that it left, or was removed from, of which its copy is kept: the newest ones. */
+/** Copies of groups that an agent left or was removed from. The oldest ones are deleted first. */
 export const MAX_PAST_ROOMS = 1000;
-/** Invitations that are kept for one agent. Those of strangers go first, and of these the ones of whoever sent most. */
+/**
+ * Invitations of one agent. If there are more, invitations of strangers are deleted first, from the stranger with most
+ * invitations.
+ */
 export const MAX_INVITATIONS = 500;
-/** Milliseconds for which an invitation is sent again. */
+/** An invitation is repeated for this time, milliseconds. */
 export const INVITATION_LIFE_MS: number = 7 * 24 * 3600_000;
 /** Entries of one page. */
 export const MAX_ENTRIES_PAGE = 50;

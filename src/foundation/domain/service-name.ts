@@ -1,7 +1,7 @@
-/** The names of services. Pure: the panel checks them too. */
+/** Service names. The panel checks them too, so this file has no dependencies on Node. */
 import { MAX_SERVICE_NAME_CHARS } from '../records/types.ts';
 
-/** The form of a service name, besides its length. */
+/** Pattern of a service name. The length is limited separately. */
 export const SERVICE_NAME_FORM = /^[a-z0-9]+(?:[._-][a-z0-9]+)*$/;
 
 /** True for a well-formed service name such as `lang.translate`. */

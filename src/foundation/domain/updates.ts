@@ -1,5 +1,5 @@
-/** Updates of svcd itself. */
+/** Updates of svcd. */
 
-/** What is under way, or how the last update or look ended. */
+/** Current step, or result of the last update or check. */
 export const UPDATE_STATES = ['idle', 'checking', 'applying', 'ok', 'failed', 'rolled_back'] as const;
 export type UpdateState = (typeof UPDATE_STATES)[number];
