@@ -7,7 +7,7 @@ import { TestDaemon } from '../test/support/daemon.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { ready } from '../test/support/network.ts';
 import { fillChat } from './support/filled-chat.ts';
-import { fillRoom, type KnownAgent, knownAgent } from './support/filled-room.ts';
+import { fillGroup, type KnownAgent, knownAgent } from './support/filled-group.ts';
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
 const ENTRIES = 100_000;
@@ -120,7 +120,7 @@ async function filled(a: TestDaemon, b: TestDaemon, entries: number): Promise<Pa
   await b.kill('SIGTERM');
   fillChat(a.dataDir, alice.aid, bob.aid, entries, 'received');
   fillChat(b.dataDir, bob.aid, alice.aid, entries, 'sent');
-  const { groupId: group, link } = fillRoom(a.dataDir, alice, entries);
+  const { groupId: group, link } = fillGroup(a.dataDir, alice, entries);
   const back = await TestDaemon.start({ dataDir: a.dataDir });
   const peer = await TestDaemon.start({ dataDir: b.dataDir, bootstrap: [back.dhtAddress] });
   await ready(peer);

@@ -6,10 +6,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { aidVectors } from './vectors/aid.ts';
 import { chatVectors } from './vectors/chat.ts';
 import { delegationVectors } from './vectors/delegation.ts';
+import { groupVectors } from './vectors/group.ts';
 import { keyVectors } from './vectors/keys.ts';
 import { noteVectors } from './vectors/notes.ts';
 import { recordVectors } from './vectors/record.ts';
-import { roomVectors } from './vectors/room.ts';
 
 const files: Readonly<Record<string, unknown>> = {
   aid: aidVectors(),
@@ -18,7 +18,7 @@ const files: Readonly<Record<string, unknown>> = {
   record: recordVectors(),
   notes: noteVectors(),
   chat: chatVectors(),
-  room: roomVectors(),
+  group: groupVectors(),
 };
 const check = process.argv.includes('--check');
 for (const [name, content] of Object.entries(files)) {

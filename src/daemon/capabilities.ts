@@ -8,6 +8,7 @@ import { buildCards } from './capabilities/cards.ts';
 import { buildDirectory } from './capabilities/directory.ts';
 import { buildEventLog, buildEventStreams } from './capabilities/events.ts';
 import { buildFileOffers, buildOffered } from './capabilities/file-offers.ts';
+import { buildGroups } from './capabilities/groups.ts';
 import { buildJoining } from './capabilities/joining.ts';
 import { buildLinks } from './capabilities/links.ts';
 import { buildMessages } from './capabilities/messages.ts';
@@ -16,7 +17,6 @@ import { buildObjects } from './capabilities/objects.ts';
 import { buildOrigins } from './capabilities/origins.ts';
 import { buildPush } from './capabilities/push.ts';
 import { buildReachReport, buildTraffic } from './capabilities/reach.ts';
-import { buildRooms } from './capabilities/rooms.ts';
 import { buildTunnels } from './capabilities/tunnels.ts';
 import type { Foundation } from './foundation.ts';
 import type { Network } from './network.ts';
@@ -36,7 +36,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
   const shared = { links, events: eventLog, objects: objects.objects };
   const addressBook = new AddressBook(f.meta);
   const messages = buildMessages(f, n, agents, directory, { ...shared, access, addressBook });
-  const rooms = buildRooms(f, agents, { ...shared, ...messages }, n);
+  const groups = buildGroups(f, agents, { ...shared, ...messages }, n);
   const tunnels = buildTunnels(f, agents, access, links, n);
   const streams = buildEventStreams(f, agents, eventLog, messages);
   const cards = buildCards(f, n, agents, directory, objects);
@@ -66,7 +66,7 @@ export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) 
     ...buildJoining(f, n),
     ...buildNodeEvents(f, n, agents, { links, access, directory }),
     eventLog,
-    rooms,
+    groups,
     addressBook,
     reachReport,
     traffic: buildTraffic(f, n, tunnels.tunnels),

@@ -3,10 +3,10 @@ import { exportAccess, importAccess } from '../capabilities/access/moving.ts';
 import { exportCard, importCard } from '../capabilities/cards/moving.ts';
 import { exportChat, importChat } from '../capabilities/chat/moving.ts';
 import { exportRecords, importRecords } from '../capabilities/directory/moving.ts';
+import { exportGroups, importGroups } from '../capabilities/groups/moving.ts';
 import { AgentMover } from '../capabilities/moving/agent-mover.ts';
 import { exportNotes, importNotes } from '../capabilities/notes/moving.ts';
 import { exportOrigins, importOrigins } from '../capabilities/origins/moving.ts';
-import { exportRooms, importRooms } from '../capabilities/rooms/moving.ts';
 import { exportTunnels, importTunnels } from '../capabilities/tunnels/moving.ts';
 import { unixSeconds } from '../foundation/clock.ts';
 import { AccessRepository } from '../foundation/store/access.ts';
@@ -14,13 +14,13 @@ import { AgentStore } from '../foundation/store/agents.ts';
 import { CardStore } from '../foundation/store/cards.ts';
 import { ChatStore } from '../foundation/store/chat.ts';
 import { ChatLog } from '../foundation/store/chat-log.ts';
+import { GroupEntryStore } from '../foundation/store/group-entries.ts';
+import { GroupStore } from '../foundation/store/groups.ts';
 import { NoteOutboxStore } from '../foundation/store/note-outbox.ts';
 import { NoteStore } from '../foundation/store/notes.ts';
 import { ObjectRepository } from '../foundation/store/objects.ts';
 import { OriginStore } from '../foundation/store/origins.ts';
 import { PublicationStore } from '../foundation/store/publications.ts';
-import { RoomEntryStore } from '../foundation/store/room-entries.ts';
-import { RoomStore } from '../foundation/store/rooms.ts';
 import { TunnelStore } from '../foundation/store/tunnels.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Capabilities } from './capabilities.ts';
@@ -45,7 +45,7 @@ export function buildMover(
   const access = new AccessRepository(store);
   const tunnels = new TunnelStore(store);
   const chat = { store: new ChatStore(store), entries: new ChatLog(store) };
-  const rooms = { rooms: new RoomStore(store), entries: new RoomEntryStore(store), delegations };
+  const groups = { groups: new GroupStore(store), entries: new GroupEntryStore(store), delegations };
   const objects = new ObjectRepository(store);
   const agents = new AgentStore(store);
   const cards = new CardStore(store);
@@ -84,8 +84,8 @@ export function buildMover(
       importNotes: (aid, part) => importNotes(notes, aid, part, clock.now()),
       exportChat: (aid) => exportChat(chat, aid),
       importChat: (aid, part) => importChat(chat, aid, part),
-      exportRooms: (aid) => exportRooms(rooms, aid),
-      importRooms: (aid, part) => importRooms(rooms, aid, part, clock.now()),
+      exportGroups: (aid) => exportGroups(groups, aid),
+      importGroups: (aid, part) => importGroups(groups, aid, part, clock.now()),
     },
     label: (aid) => c.addressBook.get().aliases[aid],
     setLabel: (aid, label) => c.addressBook.label(aid, label),

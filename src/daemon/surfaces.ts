@@ -21,6 +21,7 @@ import { eventHandlers, eventStreamHandlers, nodeEventHandlers } from '../operat
 import { evidenceHandlers } from '../operations/handlers/evidence.ts';
 import { bindStreams } from '../operations/handlers/exchange.ts';
 import { fileOfferHandlers, fileOfferStreamHandlers } from '../operations/handlers/file-offers.ts';
+import { groupHandlers } from '../operations/handlers/groups.ts';
 import { countHeartbeats } from '../operations/handlers/heartbeats.ts';
 import { joiningHandlers } from '../operations/handlers/joining.ts';
 import { mailHandlers } from '../operations/handlers/mail.ts';
@@ -35,7 +36,6 @@ import { processHandlers } from '../operations/handlers/process.ts';
 import { pushHandlers } from '../operations/handlers/push.ts';
 import { reachHandlers } from '../operations/handlers/reach.ts';
 import { remoteAdminHandlers } from '../operations/handlers/remote-admin.ts';
-import { roomHandlers } from '../operations/handlers/rooms.ts';
 import { toolHandlers } from '../operations/handlers/tools.ts';
 import { tunnelHandlers } from '../operations/handlers/tunnels.ts';
 import { updateHandlers } from '../operations/handlers/update.ts';
@@ -170,7 +170,7 @@ export function buildSurfaces(
       ...nodeEventHandlers({ events: c.nodeEvents }),
       ...mailHandlers({ notes: c.notes }),
       ...chatHandlers({ chat: c.chat }),
-      ...roomHandlers({ rooms: c.rooms }),
+      ...groupHandlers({ groups: c.groups }),
       ...fileOfferHandlers({ offers: c.fileOffers, taker: c.offerTaker }),
       ...objectHandlers({ objects: c.objects, holders: c.holders, getter: c.objectGetter, requireAgent }),
     }),

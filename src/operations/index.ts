@@ -12,6 +12,7 @@ import { eventOperations, eventStreams, nodeEventOperations } from './events.ts'
 import { evidenceOperations } from './evidence.ts';
 import { fileOfferOperations, fileOfferStreams } from './file-offers.ts';
 import { gatewayStreams } from './gateway.ts';
+import { groupOperations } from './groups.ts';
 import { joiningOperations } from './joining.ts';
 import { mailOperations } from './mail.ts';
 import { mcpOperations, mcpStreams } from './mcp.ts';
@@ -25,7 +26,6 @@ import { processOperations } from './process.ts';
 import { pushOperations } from './push.ts';
 import { reachOperations } from './reach.ts';
 import { remoteAdminOperations, remoteAdminStreams } from './remote-admin.ts';
-import { roomOperations } from './rooms.ts';
 import { toolOperations } from './tools.ts';
 import { tunnelOperations } from './tunnels.ts';
 import { updateOperations } from './update.ts';
@@ -57,7 +57,7 @@ export const operations = {
   ...nodeEventOperations,
   ...mailOperations,
   ...chatOperations,
-  ...roomOperations,
+  ...groupOperations,
   ...toolOperations,
   ...mcpOperations,
   ...objectOperations,

@@ -42,7 +42,7 @@ test('what answers others is there before the network, and what acts by itself b
       'Directory',
       'Notes',
       'Chat',
-      'Rooms',
+      'Groups',
       'TunnelService',
       'OwnCards',
       'Mailboxes',

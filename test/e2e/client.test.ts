@@ -138,8 +138,8 @@ process.exit();
     await eventually('the second one is there', async () => inbox.lines.length === 2);
   });
 
-  await t.test('a room that is made, joined by its link, and answered in', async () => {
-    const link = (await runs('room', far)).trim();
+  await t.test('a group that is created, joined by its link, and answered in', async () => {
+    const link = (await runs('group', far)).trim();
     assert.match(link, /^svc:/);
     const entries = begins('entries', near, link);
     assert.equal(await entries.line(new RegExp(`^(${demo}) says: Who is here\\?$`)), demo);

@@ -55,7 +55,7 @@ interface Talk {
   readonly scanned_to: number;
 }
 
-interface Room {
+interface Group {
   readonly entries: readonly Readonly<Record<'author' | 'kind' | 'entry_id', string>>[] & readonly Values[];
 }
 
@@ -170,13 +170,13 @@ test('the main job over two transports, and both daemons killed in the middle', 
   });
   await bob.call('group_append', { ...there, body: base64('Where do we meet?'), to: [a] });
   const asked = await eventually('the entry is there', async () => {
-    const { entries } = await alice.call<Room>('group_read', { ...here, kind: 'msg', author: b });
+    const { entries } = await alice.call<Group>('group_read', { ...here, kind: 'msg', author: b });
     return entries[0];
   });
   assert.equal(fromBase64(asked['body']), 'Where do we meet?');
   await alice.call('group_append', { ...here, body: base64('Here'), reply_to: asked['entry_id'] });
   await eventually('the answer is there', async () => {
-    const { entries } = await bob.call<Room>('group_read', { ...there, reply_to: asked['entry_id'] });
+    const { entries } = await bob.call<Group>('group_read', { ...there, reply_to: asked['entry_id'] });
     return entries.length === 1 && fromBase64(entries[0]?.['body']) === 'Here';
   });
   const { members } = await bob.call<{ members: { aid: string }[] }>('group_members', there);

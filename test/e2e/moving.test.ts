@@ -12,9 +12,9 @@ import {
   callService,
   chatTexts,
   fullAgent,
+  groupTexts,
   noteTexts,
   published,
-  roomTexts,
   SECRET,
   sendNote,
   throughPort,
@@ -124,7 +124,7 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
     [home, aid],
     [away, friend],
   ] as const)
-    await eventually('the room goes on', async () => (await roomTexts(daemon, member, group)).length === 4);
+    await eventually('the group goes on', async () => (await groupTexts(daemon, member, group)).length === 4);
   await eventually('both notes', async () => (await noteTexts(home, aid)).length === 2);
   assert.deepEqual(new Set(await noteTexts(home, aid)), new Set(['a note', 'while away']));
 });

@@ -10,7 +10,7 @@ import { svc } from './cli.ts';
 import { type ApiAnswer, TestDaemon } from './daemon.ts';
 import { EchoService } from './echo-service.ts';
 import { eventually } from './eventually.ts';
-import { base64, chatTexts, fullAgent, noteTexts, roomTexts, tool } from './moving.ts';
+import { base64, chatTexts, fullAgent, groupTexts, noteTexts, tool } from './moving.ts';
 import { ready } from './network.ts';
 
 const [disk = ''] = process.argv.slice(2);
@@ -142,7 +142,7 @@ await assert.rejects(TestDaemon.start(settings), /ended with 1:[^]*svcd: .*free/
 rmSync(filler);
 home = await TestDaemon.start(settings);
 assert.deepEqual(await chatTexts(home, aid, friend).then((texts) => texts.slice(0, 2)), ['one', 'two']);
-assert.deepEqual(await roomTexts(home, aid, group), ['first', 'second']);
+assert.deepEqual(await groupTexts(home, aid, group), ['first', 'second']);
 await eventually('messages of a friend meanwhile', async () =>
   (await chatTexts(home, aid, friend)).includes('from outside'),
 );

@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto';
 import { AccessLists } from '../../src/capabilities/access/access-lists.ts';
 import { AddressBook } from '../../src/capabilities/address-book/address-book.ts';
 import { AgentRegistry } from '../../src/capabilities/agents/registry.ts';
+import { signEntry } from '../../src/capabilities/groups/entry.ts';
+import { Groups } from '../../src/capabilities/groups/groups.ts';
+import { Replica } from '../../src/capabilities/groups/replica.ts';
 import { type ExportedNoteKey, NoteKeys } from '../../src/capabilities/notes/note-keys.ts';
-import { signEntry } from '../../src/capabilities/rooms/entry.ts';
-import { Replica } from '../../src/capabilities/rooms/replica.ts';
-import { Rooms } from '../../src/capabilities/rooms/rooms.ts';
 import { buildMover } from '../../src/daemon/moving.ts';
 import { canonicalJson } from '../../src/foundation/cards/canonical-json.ts';
 import { signCard } from '../../src/foundation/cards/signature.ts';
@@ -21,13 +21,13 @@ import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { CardStore } from '../../src/foundation/store/cards.ts';
 import { ChatStore } from '../../src/foundation/store/chat.ts';
 import { ChatLog } from '../../src/foundation/store/chat-log.ts';
+import { GroupEntryStore } from '../../src/foundation/store/group-entries.ts';
+import { GroupStore } from '../../src/foundation/store/groups.ts';
 import { MetaStore } from '../../src/foundation/store/meta.ts';
 import { NoteOutboxStore } from '../../src/foundation/store/note-outbox.ts';
 import { NoteStore } from '../../src/foundation/store/notes.ts';
 import { OriginStore } from '../../src/foundation/store/origins.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
-import { RoomEntryStore } from '../../src/foundation/store/room-entries.ts';
-import { RoomStore } from '../../src/foundation/store/rooms.ts';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import { TunnelStore } from '../../src/foundation/store/tunnels.ts';
@@ -176,7 +176,7 @@ export async function furnish(node: MoverNode, agent: TestIdentity, peers: reado
   new NoteOutboxStore(store).add({ ...outgoing, ...times, nonce: new Uint8Array(16).fill(6) });
   new NoteStore(store).markSeen(aid, new Uint8Array(32).fill(9), now + 500);
   furnishChat(node, aid, friend.aid, stranger.aid);
-  await furnishRooms(node, agent, member);
+  await furnishGroups(node, agent, member);
 }
 
 /** A signed card of the agent. */
@@ -214,10 +214,10 @@ function furnishChat(node: MoverNode, aid: Aid, friend: Aid, stranger: Aid): voi
   log.queue(pair.id, { ...entry(3, 'waits'), file: { objectId: 'cd'.repeat(32), name: 'a.txt', size: 5 } });
 }
 
-async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestIdentity): Promise<void> {
+async function furnishGroups(node: MoverNode, agent: TestIdentity, member: TestIdentity): Promise<void> {
   const { store, clock, registry } = node;
-  const tables = { rooms: new RoomStore(store), entries: new RoomEntryStore(store) };
-  const rooms = new Rooms({
+  const tables = { groups: new GroupStore(store), entries: new GroupEntryStore(store) };
+  const groups = new Groups({
     isKnown: () => false,
     ...tables,
     links: new FlakyNetwork(clock, 1).node('nobody'),
@@ -229,20 +229,20 @@ async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestId
     identity: (aid) => registry.identity(aid),
     random: () => 0,
   });
-  const { groupId } = rooms.create(agent.aid, 'Room');
-  await rooms.invite(agent.aid, groupId, member.aid);
-  const row = tables.rooms.find(agent.aid, groupId);
-  if (row === null) throw new Error('the room is not there');
+  const { groupId } = groups.create(agent.aid, 'Group');
+  await groups.invite(agent.aid, groupId, member.aid);
+  const row = tables.groups.find(agent.aid, groupId);
+  if (row === null) throw new Error('the group is not there');
   // The member joins and writes an entry.
   const sign = (bytes: Uint8Array) => member.operational.sign(bytes);
   const identity = { aid: member.aid, delegation: member.delegation, sign };
   for (const draft of [{ kind: 'join' }, { kind: 'msg', body: Buffer.from('hi') }]) {
-    const replica = new Replica({ ...row, ...tables.rooms.byRid(row.rid) }, tables);
+    const replica = new Replica({ ...row, ...tables.groups.byRid(row.rid) }, tables);
     const content = { ...replica.compose(draft, clock.now()), author: member.aid };
     replica.admit([signEntry(content, identity)], clock.now(), () => {});
   }
-  rooms.markRead(agent.aid, groupId, 2);
-  tables.rooms.putInviteIn(
+  groups.markRead(agent.aid, groupId, 2);
+  tables.groups.putInviteIn(
     {
       aid: agent.aid,
       groupId: 'ef'.repeat(32),
@@ -254,7 +254,7 @@ async function furnishRooms(node: MoverNode, agent: TestIdentity, member: TestId
     },
     10,
   );
-  await rooms.stop();
+  await groups.stop();
 }
 
 /** A document without its creation time, with its access list in a stable order. */

@@ -25,7 +25,7 @@ export async function chatTexts(daemon: TestDaemon, aid: string, peer: string): 
   return entries.map(({ text }) => text ?? '');
 }
 
-export async function roomTexts(daemon: TestDaemon, aid: string, group: string): Promise<string[]> {
+export async function groupTexts(daemon: TestDaemon, aid: string, group: string): Promise<string[]> {
   const page = await tool<{ entries: { body?: string }[] }>(daemon, 'group_read', {
     aid,
     group_id: group,
@@ -109,16 +109,16 @@ export async function fullAgent(home: TestDaemon, away: TestDaemon, services: Se
   await away.call('POST', `/agents/${friend}/chat/send`, { peer: aid, text: 'two' });
   await eventually('both texts', async () => (await chatTexts(home, aid, friend)).length === 2);
 
-  const room = await tool<{ group_id: string; link: string }>(home, 'group_create', { aid, title: 'Moving' });
-  await tool(home, 'group_append', { aid, group_id: room.group_id, body: base64('first') });
-  await tool(away, 'group_join', { aid: friend, link: room.link });
-  await eventually('the room', async () =>
-    (await roomTexts(away, friend, room.group_id).catch((): string[] => [])).includes('first'),
+  const group = await tool<{ group_id: string; link: string }>(home, 'group_create', { aid, title: 'Moving' });
+  await tool(home, 'group_append', { aid, group_id: group.group_id, body: base64('first') });
+  await tool(away, 'group_join', { aid: friend, link: group.link });
+  await eventually('the group', async () =>
+    (await groupTexts(away, friend, group.group_id).catch((): string[] => [])).includes('first'),
   );
-  await tool(away, 'group_append', { aid: friend, group_id: room.group_id, body: base64('second') });
-  await eventually('the second entry', async () => (await roomTexts(home, aid, room.group_id)).length === 2);
+  await tool(away, 'group_append', { aid: friend, group_id: group.group_id, body: base64('second') });
+  await eventually('the second entry', async () => (await groupTexts(home, aid, group.group_id)).length === 2);
   await sendNote(away, friend, aid, 'a note');
   await eventually('the note', async () => (await noteTexts(home, aid)).length === 1);
   const { seq } = await home.call<{ seq: number }>('GET', `/agents/${aid}`);
-  return { aid, friend, group: room.group_id, tunnelPort, seq };
+  return { aid, friend, group: group.group_id, tunnelPort, seq };
 }

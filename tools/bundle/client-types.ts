@@ -13,7 +13,7 @@ import { bodyInputKey, type Declaration } from '../../src/operations/operation.t
 
 const SOURCES = 'src/surfaces/client';
 /** The files whose types programs meet. */
-const FILES = ['node', 'browser', 'daemon', 'inbox', 'place', 'remote-agent', 'room', 'serve'];
+const FILES = ['node', 'browser', 'daemon', 'inbox', 'place', 'remote-agent', 'group', 'serve'];
 
 const PLAIN: Readonly<Record<string, string>> = {
   string: 'string',

@@ -11,11 +11,11 @@ import {
   type AgentDocument,
   type ChatPart,
   DOCUMENT_VERSION,
+  type GroupsPart,
   MAX_AGENT_DOCUMENT_BYTES,
   type NotesPart,
   type OriginsPart,
   type RecordsPart,
-  type RoomsPart,
   type TunnelsPart,
 } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument } from '../../foundation/moving/document-fields.ts';
@@ -41,8 +41,8 @@ export interface AgentParts {
   readonly importNotes: (aid: Aid, part: NotesPart) => () => void;
   readonly exportChat: (aid: Aid) => { part: ChatPart; leftOut: number };
   readonly importChat: (aid: Aid, part: ChatPart) => () => void;
-  readonly exportRooms: (aid: Aid) => { part: RoomsPart; leftOut: string[] };
-  readonly importRooms: (aid: Aid, part: RoomsPart) => Promise<() => void>;
+  readonly exportGroups: (aid: Aid) => { part: GroupsPart; leftOut: string[] };
+  readonly importGroups: (aid: Aid, part: GroupsPart) => Promise<() => void>;
 }
 
 /** Ports of an agent that something else has here. */
@@ -97,7 +97,7 @@ export class AgentMover {
     const access = parts.exportAccess(aid);
     const card = parts.exportCard(aid);
     const chat = parts.exportChat(aid);
-    const rooms = parts.exportRooms(aid);
+    const rooms = parts.exportGroups(aid);
     const document: AgentDocument = {
       svcd_agent: DOCUMENT_VERSION,
       svcd_version: version,
@@ -150,7 +150,7 @@ export class AgentMover {
       () => void (refused = { tunnels: keepTunnels(), origins: keepOrigins() }),
       parts.importEvidence(aid, evidence),
       parts.importChat(aid, chat),
-      await parts.importRooms(aid, rooms),
+      await parts.importGroups(aid, rooms),
       ...(label === undefined ? [] : [() => this.#deps.setLabel(aid, label)]),
       // Last: it writes a file.
       parts.importNotes(aid, notes),

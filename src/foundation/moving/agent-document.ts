@@ -23,6 +23,17 @@ import {
   STREAM_ID_BYTES,
 } from '../domain/chat.ts';
 import {
+  GROUP_STATES,
+  HASH_BYTES,
+  JOIN_SECRET_BYTES,
+  MAX_GROUPS_PER_AGENT,
+  MAX_HINTS,
+  MAX_INVITATIONS,
+  MAX_MEMBERS,
+  MAX_PAST_GROUPS,
+  MAX_TITLE_CHARS,
+} from '../domain/groups.ts';
+import {
   MAX_KEPT_NOTE_KEYS,
   MAX_MAILBOX_NOTES,
   MAX_NOTE_TYPE,
@@ -32,17 +43,6 @@ import {
 } from '../domain/notes.ts';
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../domain/objects.ts';
 import { MAX_ORIGINS } from '../domain/origins.ts';
-import {
-  HASH_BYTES,
-  JOIN_SECRET_BYTES,
-  MAX_HINTS,
-  MAX_INVITATIONS,
-  MAX_MEMBERS,
-  MAX_PAST_ROOMS,
-  MAX_ROOMS,
-  MAX_TITLE_CHARS,
-  ROOM_STATES,
-} from '../domain/rooms.ts';
 import { MAX_UNIX_MS } from '../domain/time.ts';
 import { MAX_IDLE_TIMEOUT_S, MAX_PORT, MAX_TUNNELS } from '../domain/tunnels.ts';
 import {
@@ -65,7 +65,7 @@ export const MAX_MOVED_CHAT_BYTES: number = 16 * 1024 * 1024;
 /** Entries of one chat log in the document, newest first, besides queued entries. */
 export const MAX_MOVED_CHAT_ENTRIES = 2000;
 /** Bytes of group entries in the document. Larger groups are fetched from their members. */
-export const MAX_MOVED_ROOM_BYTES: number = 16 * 1024 * 1024;
+export const MAX_MOVED_GROUP_BYTES: number = 16 * 1024 * 1024;
 /** Note IDs in the document, newest first. */
 export const MAX_MOVED_SEEN = 100_000;
 
@@ -76,7 +76,7 @@ const MAX_MOVED_NOTES: number = 2 * MAX_MAILBOX_NOTES;
 const MAX_CONVERSATIONS = 20_000;
 const MAX_ENTRIES = 250_000;
 /** Including groups that the agent left. */
-const MAX_MOVED_ROOMS: number = MAX_ROOMS + MAX_PAST_ROOMS;
+const MAX_MOVED_GROUPS: number = MAX_GROUPS_PER_AGENT + MAX_PAST_GROUPS;
 /** Longest base64 of a body, a payload or an entry. */
 const MAX_BLOB_CHARS = 64 * 1024;
 const MAX_KEY_CHARS = 256;
@@ -239,11 +239,11 @@ const Way = {
   secret_hex: orNull(hex(JOIN_SECRET_BYTES)),
 };
 
-export const RoomsPart = part({
+export const GroupsPart = part({
   joined: Type.Array(
     part({
       ...Way,
-      state: Type.Enum(ROOM_STATES),
+      state: Type.Enum(GROUP_STATES),
       hints: Type.Array(AidText, { maxItems: MAX_HINTS }),
       read_seq: Count,
       last_at: Time,
@@ -253,7 +253,7 @@ export const RoomsPart = part({
         description: 'Signed entries in local order. If empty, members send them.',
       }),
     }),
-    { maxItems: MAX_MOVED_ROOMS },
+    { maxItems: MAX_MOVED_GROUPS },
   ),
   invitations: Type.Array(part({ ...Way, inviter: AidText, at: Time }), { maxItems: MAX_INVITATIONS }),
 });
@@ -277,10 +277,10 @@ export const AgentDocument = part({
   origins: Type.Optional(OriginsPart),
   notes: NotesPart,
   chat: ChatPart,
-  rooms: RoomsPart,
+  rooms: GroupsPart,
   left_out: part({
     chat_entries: Count,
-    room_copies: Type.Array(hex(HASH_BYTES), { maxItems: MAX_MOVED_ROOMS }),
+    room_copies: Type.Array(hex(HASH_BYTES), { maxItems: MAX_MOVED_GROUPS }),
     objects: Count,
   }),
 });
@@ -292,4 +292,4 @@ export type TunnelsPart = Static<typeof TunnelsPart>;
 export type OriginsPart = Static<typeof OriginsPart>;
 export type NotesPart = Static<typeof NotesPart>;
 export type ChatPart = Static<typeof ChatPart>;
-export type RoomsPart = Static<typeof RoomsPart>;
+export type GroupsPart = Static<typeof GroupsPart>;

@@ -28,7 +28,7 @@ import { finishRestore, READY, REPLACED, REPLACES_FILE, STAGING } from '../data-
 import { acquireLock } from '../data-dir/lock.ts';
 import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY } from '../data-dir/names.ts';
 import { describeDiskError } from '../disk-errors.ts';
-import { EPOCH_BYTES } from '../domain/rooms.ts';
+import { EPOCH_BYTES } from '../domain/groups.ts';
 import { SvcError } from '../errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import { keyFileName, NODE_KEY } from '../keys/key-store.ts';
@@ -230,7 +230,7 @@ function rewriteConfig(file: string): void {
 
 /**
  * What would be believed to be what it was after the backup gets another name: other members read
- * the replicas of rooms from their beginning, and no number of an event is given a second time.
+ * the replicas of groups from their beginning, and no number of an event is given a second time.
  */
 export function resetAfterRestore(store: Store): void {
   store.transaction(() => {

@@ -1,7 +1,7 @@
 /** A daemon for programs: its operations, remote agents, notes and groups. */
 import { followEvents } from '../../operations/event-client.ts';
 import { apiOf, type SvcApi } from './api.ts';
-import { Room, type RoomOptions } from './group.ts';
+import { Group, type GroupOptions } from './group.ts';
 import { type InboxOptions, iterateNotes, type ReceivedNote } from './inbox.ts';
 import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
@@ -56,18 +56,21 @@ export class SvcDaemon {
   }
 
   /** A group with a local member. */
-  room(id: string, options: RoomOptions = {}): Room {
-    return new Room(id, this.api, this.#client, options);
+  group(id: string, options: GroupOptions = {}): Group {
+    return new Group(id, this.api, this.#client, options);
   }
 
   /** Joins a group by its link, or creates one with a title. @throws SvcError errors of the daemon */
-  async openRoom(by: { readonly link: string } | { readonly title: string }, options: RoomOptions = {}): Promise<Room> {
+  async openGroup(
+    by: { readonly link: string } | { readonly title: string },
+    options: GroupOptions = {},
+  ): Promise<Group> {
     const aid = await actingAgent(this.api, options.as);
     const { group_id } =
       'link' in by
         ? await this.api.groupJoin({ aid, link: by.link })
         : await this.api.groupCreate({ aid, title: by.title });
-    return this.room(group_id, options);
+    return this.group(group_id, options);
   }
 
   /** Events of local agents as they occur. Resumes after a lost connection. */

@@ -7,7 +7,7 @@ import { actingAgent } from './names.ts';
 import type { DaemonOptions } from './place.ts';
 import { base64Of } from './text.ts';
 
-export interface RoomOptions {
+export interface GroupOptions {
   /** AID or label of the local member. Optional if there is only one. */
   readonly as?: string;
 }
@@ -35,13 +35,13 @@ export interface EntriesOptions {
   readonly signal?: AbortSignal;
 }
 
-export class Room {
+export class Group {
   readonly id: string;
   readonly #api: SvcApi;
   readonly #client: DaemonOptions;
   readonly #as: string | undefined;
 
-  constructor(id: string, api: SvcApi, client: DaemonOptions, { as }: RoomOptions) {
+  constructor(id: string, api: SvcApi, client: DaemonOptions, { as }: GroupOptions) {
     this.id = id;
     this.#api = api;
     this.#client = client;
@@ -79,13 +79,13 @@ export class Room {
     const api = this.#api;
     const { aid, group_id } = await this.#names();
     let seen = after ?? (await api.groupHead({ aid, group_id })).read_cursor;
-    const read = async function* (room: Room, call: CallOptions): AsyncGenerator<GroupMessage, void> {
+    const read = async function* (group: Group, call: CallOptions): AsyncGenerator<GroupMessage, void> {
       for (;;) {
         const page = await api.groupRead({ aid, group_id, after_seq: seen }, call);
         for (const { seq, entry_id: id, author, kind, at, body = '', retracted } of page.entries) {
           if (author !== aid && retracted !== true) {
             const text = new TextDecoder().decode(fromBase64(body) ?? new Uint8Array());
-            const reply = (answer: string): Promise<void> => room.#append(answer, id);
+            const reply = (answer: string): Promise<void> => group.#append(answer, id);
             yield { id, seq, author, kind, text, at: new Date(at), reply };
           }
           seen = seq;

@@ -6,7 +6,7 @@ import { errorOf } from '../../operations/client.ts';
 import { provenAgent } from '../proven-agent.ts';
 import type { SvcApi } from './api.ts';
 import { SvcDaemon } from './daemon.ts';
-import type { Room, RoomOptions } from './group.ts';
+import type { Group, GroupOptions } from './group.ts';
 import type { InboxOptions, ReceivedNote } from './inbox.ts';
 import type { DaemonOptions } from './place.ts';
 import type { AgentOptions, RemoteAgent, SendCall } from './remote-agent.ts';
@@ -98,7 +98,7 @@ export function inbox(options?: InboxOptions): AsyncGenerator<ReceivedNote, void
   return connect().inbox(options);
 }
 
-/** `connect().room(…)` */
-export function room(id: string, options?: RoomOptions): Room {
-  return connect().room(id, options);
+/** `connect().group(…)` */
+export function group(id: string, options?: GroupOptions): Group {
+  return connect().group(id, options);
 }

@@ -6,7 +6,7 @@ import {
   MAX_AGENT_DOCUMENT_BYTES,
   MAX_MOVED_CHAT_BYTES,
   MAX_MOVED_CHAT_ENTRIES,
-  MAX_MOVED_ROOM_BYTES,
+  MAX_MOVED_GROUP_BYTES,
 } from '../../../src/foundation/moving/agent-document.ts';
 import { testAid } from '../../support/agents.ts';
 
@@ -77,9 +77,9 @@ test('every object of a document refuses members that are unknown', () => {
   for (const { path, schema } of objects) assert.equal(schema['additionalProperties'], false, path);
 });
 
-test('a document has at most 128 MiB, 16 of them chats and 16 of them rooms', () => {
+test('a document has at most 128 MiB, 16 of them chats and 16 of them groups', () => {
   assert.deepEqual(
-    [MAX_AGENT_DOCUMENT_BYTES, MAX_MOVED_CHAT_BYTES, MAX_MOVED_ROOM_BYTES, MAX_MOVED_CHAT_ENTRIES],
+    [MAX_AGENT_DOCUMENT_BYTES, MAX_MOVED_CHAT_BYTES, MAX_MOVED_GROUP_BYTES, MAX_MOVED_CHAT_ENTRIES],
     [134_217_728, 16_777_216, 16_777_216, 2000],
   );
 });

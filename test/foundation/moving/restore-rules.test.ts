@@ -9,7 +9,7 @@ import { writeArchive } from '../../../src/foundation/moving/node-archive.ts';
 import { resetAfterRestore, restoreNode } from '../../../src/foundation/moving/node-restore.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { EventStore } from '../../../src/foundation/store/events.ts';
-import { RoomStore } from '../../../src/foundation/store/rooms.ts';
+import { GroupStore } from '../../../src/foundation/store/groups.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
@@ -153,7 +153,7 @@ test('a directory that was made for a restore goes where it fails, another one s
 
 test('replicas of rooms have new names, and a thousand million numbers of events are passed over', () => {
   const store = Store.open(':memory:', MIGRATIONS);
-  const rooms = new RoomStore(store);
+  const rooms = new GroupStore(store);
   const room = {
     aid: testAid(1),
     creator: testAid(1),

@@ -12,6 +12,8 @@ import { dhtTargets } from './dht.ts';
 import { documentTargets } from './documents.ts';
 import { eventTargets } from './events.ts';
 import { fileOfferTargets } from './file-offers.ts';
+import { groupLinkTargets } from './group-links.ts';
+import { groupTargets } from './groups.ts';
 import { identityTargets } from './identities.ts';
 import { knockTargets } from './knocks.ts';
 import { linkStreamTargets } from './link-streams.ts';
@@ -21,8 +23,6 @@ import { objectTargets } from './objects.ts';
 import { portMappingTargets } from './port-mapping.ts';
 import { pushTargets } from './push.ts';
 import { recordTargets } from './records.ts';
-import { roomLinkTargets } from './room-links.ts';
-import { roomTargets } from './rooms.ts';
 import { signalTargets } from './signals.ts';
 import { textTargets } from './texts.ts';
 import { tunnelLinkTargets } from './tunnel-links.ts';
@@ -40,8 +40,8 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...linkTargets,
   ...chatTargets,
   ...chatLinkTargets,
-  ...roomTargets,
-  ...roomLinkTargets,
+  ...groupTargets,
+  ...groupLinkTargets,
   ...noteTargets,
   ...fileOfferTargets,
   ...tunnelTargets,

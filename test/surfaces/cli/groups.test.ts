@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { roomHandlers } from '../../../src/operations/handlers/rooms.ts';
+import { groupOperations } from '../../../src/operations/groups.ts';
+import { groupHandlers } from '../../../src/operations/handlers/groups.ts';
 import { toolHandlers } from '../../../src/operations/handlers/tools.ts';
 import { bind } from '../../../src/operations/operation.ts';
-import { roomOperations } from '../../../src/operations/rooms.ts';
 import { ToolTable } from '../../../src/operations/tool-call.ts';
 import { toolOperations } from '../../../src/operations/tools.ts';
 import { runCli } from '../../../src/surfaces/cli/program.ts';
-import { type RoomNode, RoomWorld } from '../../support/room-world.ts';
+import { type GroupNode, GroupWorld } from '../../support/group-world.ts';
 import { startWorld } from '../rest/support.ts';
 
 const OPTIONS = { version: '0', dataDir: '/nonexistent' };
 
-async function shell(t: TestContext, node: RoomNode) {
-  const operations = bind(roomOperations, roomHandlers({ rooms: node.rooms }));
+async function shell(t: TestContext, node: GroupNode) {
+  const operations = bind(groupOperations, groupHandlers({ groups: node.groups }));
   const tools = new ToolTable({ operations, pending: () => ({}) });
   const api = await startWorld(t, { operations: [...operations, ...bind(toolOperations, toolHandlers({ tools }))] });
   return async (...args: string[]): Promise<{ code: number; text: string }> => {
@@ -26,12 +26,12 @@ async function shell(t: TestContext, node: RoomNode) {
 }
 
 test('a group from the command line: create, write, read, withdraw', async (t) => {
-  const world = new RoomWorld();
+  const world = new GroupWorld();
   const ann = await world.node();
   const svc = await shell(t, ann);
   const { text: group } = await svc('--quiet', 'group', 'create', 'Plans');
   assert.match(group, /^[0-9a-f]{64}$/);
-  assert.equal((await svc('group', 'link', group)).text, ann.rooms.head(ann.aid, group).link);
+  assert.equal((await svc('group', 'link', group)).text, ann.groups.head(ann.aid, group).link);
   const { text: entry } = await svc('--quiet', 'group', 'send', group, 'hello \u001b[2J', '--kind', 'note');
   const shown = await svc('group', 'read', group, '--kind', 'note');
   assert.ok(shown.text.includes(` ${entry.slice(0, 8)}…`) && shown.text.includes('hello \\u{1b}[2J'));

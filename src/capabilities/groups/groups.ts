@@ -1,0 +1,165 @@
+/** Groups: signed logs that their members share. See docs/groups.md. */
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import { AntiEntropy } from './anti-entropy.ts';
+import { GroupLinks } from './group-links.ts';
+import { Invitations } from './invitations.ts';
+import { Joiner, type JoinRequest } from './joiner.ts';
+import { Replicas } from './replicas.ts';
+import type {
+  EntryDraft,
+  GroupHead,
+  GroupInvitation,
+  GroupPage,
+  GroupsDependencies,
+  ListedGroup,
+  ReadQuery,
+} from './types.ts';
+import { headOf, pageBefore, pageOf, summaryOf } from './views.ts';
+import { GroupWriter, type Written } from './writer.ts';
+
+export class Groups implements Component {
+  readonly #deps: GroupsDependencies;
+  readonly #replicas: Replicas;
+  readonly #writer: GroupWriter;
+  readonly #invitations: Invitations;
+  readonly #links: GroupLinks;
+  readonly #spread: AntiEntropy;
+  readonly #joiner: Joiner;
+
+  constructor(dependencies: GroupsDependencies) {
+    const log = dependencies.log.child('groups');
+    const replicas = new Replicas(dependencies);
+    const common = { ...dependencies, log, replicas };
+    const writer = new GroupWriter(common);
+    const links = new GroupLinks({ ...common, writer });
+    const spread = new AntiEntropy({ ...common, links });
+    const joiner = new Joiner({ ...common, writer, spread });
+    writer.added.add((replica, entries, from) => spread.tell(replica, entries, from));
+    links.met.add((peer) => spread.met(peer));
+    spread.synced.add((replica) => joiner.synced(replica));
+    this.#deps = dependencies;
+    this.#replicas = replicas;
+    this.#writer = writer;
+    this.#invitations = new Invitations({ ...common, writer });
+    this.#links = links;
+    this.#spread = spread;
+    this.#joiner = joiner;
+  }
+
+  async start(): Promise<void> {
+    this.#spread.start();
+    this.#invitations.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#invitations.stop();
+    this.#links.stop();
+    this.#spread.stop();
+  }
+
+  /** Makes a group. @throws SvcError `not_found`, `quota_exceeded` */
+  create(aid: Aid, title = ''): { groupId: string; link: string } {
+    return this.#writer.create(aid, title);
+  }
+
+  /** The groups that an agent has a copy of, those that it left aside. @throws SvcError `not_found` */
+  list(aid: Aid): ListedGroup[] {
+    this.#replicas.mustBeHere(aid);
+    const rows = this.#deps.groups.list(aid).filter(({ state }) => state !== 'left');
+    const { entries } = this.#deps;
+    return rows.map((row) => ({
+      ...summaryOf(row, this.#replicas.open(row)),
+      place: row.rid,
+      lastSeq: row.maxSeq,
+      last: pageBefore(row, entries, row.maxSeq + 1, 1).entries[0] ?? null,
+    }));
+  }
+
+  /** The invitations to groups that an agent has not joined, oldest first. @throws SvcError `not_found` */
+  invitations(aid: Aid): GroupInvitation[] {
+    this.#replicas.mustBeHere(aid);
+    const { groups } = this.#deps;
+    const joined = new Set(groups.list(aid).flatMap(({ groupId, state }) => (state === 'member' ? [groupId] : [])));
+    return groups.invitesIn(aid).filter(({ groupId }) => !joined.has(groupId));
+  }
+
+  /** Lets an invitation go; whoever sent it may send another. @throws SvcError `not_found` */
+  refuseInvitation(aid: Aid, groupId: string): void {
+    if (!this.invitations(aid).some((invitation) => invitation.groupId === groupId))
+      throw new SvcError('not_found', {
+        thing: 'group',
+        message: 'No invitation to this group waits.',
+        details: { group_id: groupId },
+      });
+    this.#deps.groups.dropInviteIn(aid, groupId);
+  }
+
+  /** @throws SvcError `not_found` */
+  head(aid: Aid, groupId: string): GroupHead {
+    const row = this.#replicas.row(aid, groupId);
+    return headOf(row, this.#replicas.open(row));
+  }
+
+  /**
+   * Adds an entry.
+   * @throws SvcError `not_found`, `not_member`, `access_denied`, `invalid_request`, `quota_exceeded`, `bad_delegation`
+   */
+  append(aid: Aid, groupId: string, draft: EntryDraft): Written {
+    return this.#writer.append(aid, groupId, draft);
+  }
+
+  /** Withdraws an entry. @throws SvcError as `append` */
+  retract(aid: Aid, groupId: string, entryId: string): Written {
+    return this.#writer.retract(aid, groupId, entryId);
+  }
+
+  /** Leaves a group; the others are told as soon as one of them is there. @throws SvcError `creator_cannot_leave`, as `append` */
+  leave(aid: Aid, groupId: string): void {
+    this.#writer.leave(aid, groupId);
+  }
+
+  /** Invites an agent. True where it has the invitation already. @throws SvcError as `append`; `self`, `wrong_state` */
+  async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
+    return await this.#invitations.invite(aid, groupId, target);
+  }
+
+  /**
+   * Joins a group by its link or an invitation. What takes longer goes on in the background, over restarts.
+   * @throws SvcError `not_found`, `invalid_request`, `quota_exceeded`
+   */
+  join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
+    return this.#joiner.join(aid, request);
+  }
+
+  /** A page in causal order. @throws SvcError `not_found` */
+  read(aid: Aid, groupId: string, query: ReadQuery): GroupPage {
+    return pageOf(this.#replicas.row(aid, groupId), this.#deps.entries, query);
+  }
+
+  /** The newest entries before a place. @throws SvcError `not_found` */
+  readBefore(aid: Aid, groupId: string, beforeSeq: number, limit: number): GroupPage {
+    return pageBefore(this.#replicas.row(aid, groupId), this.#deps.entries, beforeSeq, limit);
+  }
+
+  /** Moves the read cursor on; it never goes back. @throws SvcError `not_found` */
+  markRead(aid: Aid, groupId: string, seq: number): { readCursor: number; unreadCount: number } {
+    this.#deps.groups.markRead(this.#replicas.row(aid, groupId).rid, seq);
+    const { readSeq, unread } = this.#replicas.row(aid, groupId);
+    return { readCursor: readSeq, unreadCount: unread };
+  }
+
+  /** Compares with one member now. @throws SvcError `not_found`, as `GroupLinks.sync` */
+  async sync(aid: Aid, groupId: string, peer: Aid): Promise<{ added: number; entryCount: number }> {
+    const before = this.#replicas.row(aid, groupId);
+    await this.#spread.syncNow(this.#replicas.open(before), peer);
+    const after = this.#replicas.row(aid, groupId);
+    return { added: after.maxSeq - before.maxSeq, entryCount: after.maxSeq };
+  }
+
+  /** Takes notice that an agent is gone: its copies go with it. */
+  forget(aid: Aid): void {
+    this.#replicas.forget(aid);
+  }
+}

@@ -1,0 +1,132 @@
+/** Invitations: notes of type 0x10, sent again until they are answered or seven days old. */
+import { type Backoff, backoff } from '../../foundation/backoff.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
+import {
+  HASH_BYTES,
+  INVITATION_LIFE_MS,
+  JOIN_SECRET_BYTES,
+  MAX_INVITATIONS,
+  MAX_MEMBERS,
+  MAX_TITLE_CHARS,
+} from '../../foundation/domain/groups.ts';
+import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, aidFromBytes, aidToBytes } from '../../foundation/identity/aid.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import type { GroupRow, InviteOut } from '../../foundation/store/groups.ts';
+import { hashBytes } from './entry.ts';
+import type { Replicas } from './replicas.ts';
+import type { GroupsDependencies, InvitationNote } from './types.ts';
+import type { GroupWriter } from './writer.ts';
+
+const VERSION = 1;
+const MAX_INVITATION_BYTES = 1024;
+/** Milliseconds until the next attempt: after a failure at first, at most, and after one that waits in the network. */
+const RETRY_MS = 30_000;
+const MAX_RETRY_MS = 3600_000;
+const RETRY: Backoff = { firstMs: RETRY_MS, maxMs: MAX_RETRY_MS };
+const REPEAT_MS: number = 24 * 3600_000;
+/** Invitations that are sent again in one go. */
+const BATCH = 16;
+/** Milliseconds between two looks at what is to be sent again. */
+const TICK_MS = 15_000;
+
+interface InvitationsDependencies extends Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown'> {
+  readonly replicas: Replicas;
+  readonly writer: Pick<GroupWriter, 'appendAny'>;
+}
+
+export class Invitations {
+  readonly #deps: InvitationsDependencies;
+  #repeating: RepeatingTask | null = null;
+
+  /** Takes the notes of type 0x10. */
+  constructor(dependencies: InvitationsDependencies) {
+    this.#deps = dependencies;
+    dependencies.notes.onNote(NOTE_TYPE.invitation, (recipient, note) => this.#received(recipient, note));
+  }
+
+  start(): void {
+    const { clock, log } = this.#deps;
+    const onError = (error: unknown): void => log.warn({ error }, 'invitations were not sent again');
+    this.#repeating = every(clock, { periodMs: TICK_MS, firstMs: 0, onError }, () => this.#repeat());
+  }
+
+  stop(): void {
+    this.#repeating?.stop();
+  }
+
+  /** As `Groups.invite`. */
+  async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
+    const { replicas, writer, clock } = this.#deps;
+    if (target === aid) throw new SvcError('self');
+    const row = replicas.row(aid, groupId);
+    const replica = replicas.open(row);
+    if (replica.role(target) !== null)
+      throw new SvcError('wrong_state', { message: 'This agent is a member of the group already.' });
+    if (replica.members().length >= MAX_MEMBERS)
+      throw new SvcError('quota_exceeded', { message: `A group takes ${MAX_MEMBERS} members.` });
+    if (!replica.control.isInvited(replica.control.everything(), target))
+      writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
+    return this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 });
+  }
+
+  /** Sends again what is due. */
+  async #repeat(): Promise<void> {
+    const { groups, clock } = this.#deps;
+    for (const out of groups.dueInvites(clock.now(), BATCH)) {
+      const group = groups.byRid(out.rid);
+      if (group === null || group.state !== 'member' || out.until <= clock.now())
+        groups.dropInviteOut(out.rid, out.target);
+      else await this.#attempt(group, out);
+    }
+  }
+
+  /** True where the recipient has the invitation already. */
+  async #attempt(group: GroupRow, before: Pick<InviteOut, 'target' | 'until' | 'attempts'>): Promise<boolean> {
+    const { groups, notes, clock, log } = this.#deps;
+    const { target, until } = before;
+    const attempts = before.attempts + 1;
+    const out = { rid: group.rid, target, until, attempts };
+    // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
+    groups.putInviteOut({ ...out, nextAt: clock.now() + backoff(RETRY, attempts) });
+    try {
+      const { delivered } = await notes.send(group.aid, target, NOTE_TYPE.invitation, encodeInvitation(group));
+      if (groups.byRid(group.rid) !== null)
+        groups.putInviteOut({ ...out, nextAt: delivered ? until : clock.now() + REPEAT_MS });
+      return delivered;
+    } catch (error) {
+      log.debug({ aid: group.aid, error }, 'an invitation was not sent; it is tried again');
+      return false;
+    }
+  }
+
+  #received(recipient: Aid, { sender, body }: InvitationNote): void {
+    const invitation = decodeInvitation(body);
+    if (invitation === null) return;
+    const { groups, clock, isKnown } = this.#deps;
+    const came = { aid: recipient, inviter: sender, at: clock.now(), ...invitation };
+    groups.putInviteIn(came, MAX_INVITATIONS, isKnown(recipient, sender));
+  }
+}
+
+function encodeInvitation({ groupId, creator, title, secret }: GroupRow): Uint8Array {
+  // protocol-groups.md, step 12
+  return encodeCbor({ v: VERSION, g: hashBytes(groupId), c: aidToBytes(creator), t: title, s: secret ?? undefined });
+}
+
+function decodeInvitation(body: Uint8Array) {
+  try {
+    const map = asMap(decodeCbor(body, MAX_INVITATION_BYTES), ['v', 'g', 'c', 't'], ['s']);
+    if (map === null || map['v'] !== VERSION) return null;
+    const { g: group, c: creator, t: title, s: secret } = map;
+    if (!isBytes(group, HASH_BYTES) || !isBytes(creator)) return null;
+    if (typeof title !== 'string' || title.length > MAX_TITLE_CHARS) return null;
+    if (secret !== undefined && !isBytes(secret, JOIN_SECRET_BYTES)) return null;
+    return { groupId: toHex(group), creator: aidFromBytes(creator), title, secret: secret ?? null };
+  } catch {
+    // A stranger wrote it: what is none is only a note.
+    return null;
+  }
+}

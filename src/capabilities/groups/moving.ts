@@ -1,0 +1,183 @@
+/**
+ * The groups of an agent, for its move to another node. Entries are signed, so a replica that comes
+ * from elsewhere is taken in like what a member sends; a group whose replica has no room in the
+ * document is fetched from its members. See docs/moving.md.
+ */
+import { randomBytes } from 'node:crypto';
+import { toBase64 } from '../../foundation/base64.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import {
+  EPOCH_BYTES,
+  INVITATION_LIFE_MS,
+  MAX_HINTS,
+  MAX_INVITATIONS,
+  MAX_TITLE_CHARS,
+} from '../../foundation/domain/groups.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { type GroupsPart, MAX_MOVED_GROUP_BYTES } from '../../foundation/moving/agent-document.ts';
+import { aidAt, badDocument, base64At, checkDistinct, hexBytes } from '../../foundation/moving/document-fields.ts';
+import type { GroupEntryStore } from '../../foundation/store/group-entries.ts';
+import type { GroupRow, InviteIn } from '../../foundation/store/groups.ts';
+import { decodeEntry, type Entry, MAX_ENTRY_BYTES, verifyEntry } from './entry.ts';
+import { Replica } from './replica.ts';
+import type { GroupsDependencies } from './types.ts';
+
+/** Entries that are read from the database, or verified, at once. */
+const BATCH = 256;
+
+type GroupsMovingDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'delegations'>;
+
+type GroupPart = GroupsPart['joined'][number];
+
+/** The groups, and the ids of those whose replica had no room: the largest ones. */
+export function exportGroups(deps: GroupsMovingDependencies, aid: Aid): { part: GroupsPart; leftOut: string[] } {
+  const { groups, entries } = deps;
+  const rows = groups.list(aid).sort((a, b) => a.maxSeq - b.maxSeq);
+  let group = MAX_MOVED_GROUP_BYTES;
+  const leftOut: string[] = [];
+  const joined = rows.map((row): GroupPart => {
+    const replica = wholeReplica(entries, row, group);
+    if (replica === null) leftOut.push(row.groupId);
+    group -= replica?.bytes ?? 0;
+    const { groupId, creator, title, secret, state, hints, readSeq, lastAt } = row;
+    return {
+      group_id: groupId,
+      creator,
+      title,
+      secret_hex: secret === null ? null : toHex(secret),
+      state,
+      // Without a replica nobody else is known to ask.
+      hints: replica === null ? new Replica(row, deps).others().slice(0, MAX_HINTS) : [...hints],
+      read_seq: readSeq,
+      last_at: lastAt,
+      invited: groups.invitesOut(row.rid),
+      entries_base64: replica?.encoded ?? [],
+    };
+  });
+  const invitations = groups.invitesIn(aid).map(({ groupId: group_id, creator, title, secret, inviter, at }) => {
+    return { group_id, creator, title, secret_hex: secret === null ? null : toHex(secret), inviter, at };
+  });
+  return { part: { joined, invitations }, leftOut };
+}
+
+/** Null where the entries take more than `max` bytes. */
+function wholeReplica(entries: GroupEntryStore, { rid }: GroupRow, max: number) {
+  const encoded: string[] = [];
+  let bytes = 0;
+  for (let after = 0; ; ) {
+    const page = entries.bytesAfter(rid, after, BATCH);
+    for (const one of page) {
+      after = one.seq;
+      if (one.bytes === null) continue;
+      bytes += one.bytes.length;
+      if (bytes > max) return null;
+      encoded.push(toBase64(one.bytes));
+    }
+    if (page.length < BATCH) return { encoded, bytes };
+  }
+}
+
+interface PreparedGroup {
+  readonly one: GroupPart;
+  readonly creator: Aid;
+  readonly hints: readonly Aid[];
+  readonly invited: readonly { readonly target: Aid; readonly until: number }[];
+  readonly entries: readonly Entry[];
+}
+
+/**
+ * Checks groups from elsewhere and verifies their entries.
+ * @param now Unix milliseconds
+ * @returns what keeps them
+ * @throws SvcError `bad_file`
+ */
+export async function importGroups(
+  deps: GroupsMovingDependencies,
+  aid: Aid,
+  part: GroupsPart,
+  now: number,
+): Promise<() => void> {
+  const groups = part.joined.map(({ group_id }) => group_id);
+  checkDistinct('/rooms/joined', groups);
+  const invitations = part.invitations.map((one, i) => readInvitation(`/rooms/invitations/${i}`, aid, one));
+  const prepared: PreparedGroup[] = [];
+  for (const [i, one] of part.joined.entries()) {
+    const path = `/rooms/joined/${i}`;
+    checkTitle(path, one.title);
+    prepared.push({
+      one,
+      creator: aidAt(`${path}/creator`, one.creator),
+      hints: one.hints.map((hint, n) => aidAt(`${path}/hints/${n}`, hint)),
+      invited: one.invited.map((out, n) => ({ ...out, target: aidAt(`${path}/invited/${n}/target`, out.target) })),
+      entries: await verified(`${path}/entries_base64`, one, deps),
+    });
+  }
+  return () => {
+    for (const group of prepared) keepGroup(deps, aid, group, now);
+    for (const invitation of invitations) deps.groups.putInviteIn(invitation, MAX_INVITATIONS);
+  };
+}
+
+function checkTitle(path: string, title: string): void {
+  if (title.length > MAX_TITLE_CHARS) throw badDocument(`${path}/title`, 'is too long');
+}
+
+function readInvitation(path: string, aid: Aid, one: GroupsPart['invitations'][number]): InviteIn {
+  checkTitle(path, one.title);
+  return {
+    aid,
+    groupId: one.group_id,
+    inviter: aidAt(`${path}/inviter`, one.inviter),
+    creator: aidAt(`${path}/creator`, one.creator),
+    title: one.title,
+    secret: one.secret_hex === null ? null : hexBytes(one.secret_hex),
+    at: one.at,
+  };
+}
+
+async function verified(path: string, one: GroupPart, { delegations }: GroupsMovingDependencies): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (let from = 0; from < one.entries_base64.length; from += BATCH) {
+    const batch = one.entries_base64.slice(from, from + BATCH).map(async (text, i) => {
+      try {
+        const entry = decodeEntry(base64At(`${path}/${from + i}`, text, MAX_ENTRY_BYTES));
+        await verifyEntry(entry, delegations);
+        return entry;
+      } catch (error) {
+        if (!(error instanceof SvcError)) throw error;
+        throw badDocument(`${path}/${from + i}`, 'is no signed entry');
+      }
+    });
+    entries.push(...(await Promise.all(batch)));
+  }
+  return entries;
+}
+
+/** In the transaction of the import. The replica is made for this only: nobody else sees what may yet be undone. */
+function keepGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGroup, now: number): void {
+  const { groups } = deps;
+  const { one, creator, hints, entries } = group;
+  const isOver = one.state === 'left' || one.state === 'removed';
+  if (isOver && entries.length === 0) return;
+  const rid = groups.add({
+    aid,
+    groupId: one.group_id,
+    creator,
+    title: one.title,
+    state: isOver ? one.state : 'joining',
+    secret: one.secret_hex === null ? null : hexBytes(one.secret_hex),
+    hints: [...new Set([...hints, creator])].filter((hint) => hint !== aid).slice(0, MAX_HINTS),
+    epoch: new Uint8Array(randomBytes(EPOCH_BYTES)),
+    lastAt: Math.min(one.last_at, now),
+  });
+  const row = groups.byRid(rid);
+  if (row === null || entries.length === 0) return;
+  const replica = new Replica(row, deps);
+  // The old node held these, however its clock was set.
+  replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
+  if (replica.role(aid) !== null && one.state === 'member') groups.setState(rid, 'member');
+  groups.markRead(rid, one.read_seq);
+  for (const { target, until } of group.invited)
+    groups.putInviteOut({ rid, target, nextAt: now, until: Math.min(until, now + INVITATION_LIFE_MS), attempts: 0 });
+}

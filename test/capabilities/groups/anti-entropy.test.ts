@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AntiEntropy } from '../../../src/capabilities/groups/anti-entropy.ts';
+import { decodeEntry, signEntry } from '../../../src/capabilities/groups/entry.ts';
+import { Replica } from '../../../src/capabilities/groups/replica.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { GroupWorld } from '../../support/group-world.ts';
+import { localIdentity, newIdentity, type TestIdentity } from '../../support/identities.ts';
+
+async function spreadTo(members: readonly Aid[], isJoining = false) {
+  const world = new GroupWorld();
+  const ann = await world.node();
+  const { groupId } = ann.groups.create(ann.aid);
+  const row = ann.table.find(ann.aid, groupId);
+  assert.ok(row !== null);
+  const replica = new Replica(row, { groups: ann.table, entries: ann.entries });
+  const told: Aid[] = [];
+  const compared: Aid[] = [];
+  let open = (): void => {};
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const silent = new Set<Aid>();
+  const spread = new AntiEntropy({
+    links: {
+      push: async (_, peer) => {
+        told.push(peer);
+        if (silent.has(peer)) throw new SvcError('connect_failed');
+        return true;
+      },
+      sync: async (_, peer) => {
+        compared.push(peer);
+        await gate;
+      },
+    },
+    clock: world.clock,
+    log: silentLog,
+    random: () => world.links.random.next(),
+    groups: { rids: () => [replica.rid], byRid: () => ({ state: isJoining ? 'joining' : 'member' }) },
+    replicas: { byRid: () => replica, peers: () => [...members] },
+  });
+  const tell = async (from: Aid | null): Promise<Aid[]> => {
+    told.length = 0;
+    spread.tell(replica, entries(), from);
+    await world.clock.run(0);
+    return [...told];
+  };
+  const entries = () => {
+    const { entryId } = ann.say(groupId, 'x');
+    return [decodeEntry(ann.entries.bytes(row.rid, entryId) ?? new Uint8Array(0))];
+  };
+  return { world, tell, silent, spread, replica, compared, open };
+}
+
+test('an author tells all members of a small group, its receivers nobody', async () => {
+  const members = Array.from({ length: 5 }, () => newIdentity().aid);
+  const { world, tell } = await spreadTo(members);
+  assert.deepEqual(new Set(await tell(null)), new Set(members));
+  assert.deepEqual(await tell(members[0] ?? null), []);
+  await world.stop();
+});
+
+test('in a great group the author tells some, and each receiver some others', async () => {
+  const members = Array.from({ length: 60 }, () => newIdentity().aid);
+  const { world, tell } = await spreadTo(members);
+  assert.equal(new Set(await tell(null)).size, 24);
+  assert.equal(new Set(await tell(members[0] ?? null)).size, 6);
+  await world.stop();
+});
+
+test('a member that does not answer is left alone for a while', async () => {
+  const members = Array.from({ length: 3 }, () => newIdentity().aid);
+  const { world, tell, silent } = await spreadTo(members);
+  const [away] = members;
+  assert.ok(away !== undefined);
+  silent.add(away);
+  await tell(null);
+  assert.equal((await tell(null)).includes(away), false);
+  await world.clock.run(30_000);
+  assert.equal((await tell(null)).includes(away), true);
+  await world.stop();
+});
+
+test('who reads a group for the first time meets those who joined just now, not those of long ago', async () => {
+  const members = Array.from({ length: 60 }, () => newIdentity());
+  const { world, spread, replica, compared, open } = await spreadTo(members.map(({ aid }) => aid).slice(0, 20));
+  const [author, ...others] = members;
+  assert.ok(author !== undefined);
+  const content = replica.compose({ kind: 'join' }, world.clock.now() - 3600_000);
+  const joins = (at: number, some: readonly TestIdentity[]) =>
+    some.map((agent) => signEntry({ ...content, author: agent.aid, at }, localIdentity(agent)));
+  spread.tell(replica, joins(world.clock.now() - 3600_000, others), author.aid);
+  await world.clock.run(0);
+  assert.deepEqual(compared, []);
+  spread.tell(replica, joins(world.clock.now(), [author]), others[0]?.aid ?? null);
+  await world.clock.run(0);
+  assert.deepEqual(compared, [author.aid]);
+  open();
+  await world.stop();
+});
+
+test('a group comes from one member at a time to who joins it', async () => {
+  const members = Array.from({ length: 5 }, () => newIdentity().aid);
+  const { world, spread, replica, compared, open } = await spreadTo(members, true);
+  const [first] = members;
+  assert.ok(first !== undefined);
+  const both = Promise.all([spread.syncNow(replica, first), spread.syncNow(replica, first)]);
+  spread.start();
+  await world.clock.run(60_000);
+  assert.deepEqual(compared, [first]);
+  open();
+  await both;
+  await world.clock.run(60_000);
+  assert.ok(compared.length > 1);
+  spread.stop();
+  await world.stop();
+});

@@ -1,0 +1,345 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type GroupState, MAX_GROUPS_PER_AGENT, MAX_PAST_GROUPS } from '../../../src/foundation/domain/groups.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
+import { newIdentity } from '../../support/identities.ts';
+
+test('a group that could not be made leaves nothing behind that the next one takes for its own', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { link } = ben.groups.create(ben.aid, 'made elsewhere');
+  // As many characters as a title may have, and more units of a string.
+  assert.throws(() => ann.groups.create(ann.aid, '😀'.repeat(150)), { code: 'invalid_request' });
+  const { groupId } = ann.groups.create(ann.aid, 'made');
+  assert.equal(ann.groups.head(ann.aid, groupId).title, 'made');
+  assert.throws(() => ann.groups.create(ann.aid, '😀'.repeat(150)), { code: 'invalid_request' });
+  assert.equal((await world.during(ann.groups.join(ann.aid, { link, hints: [] }))).joined, true);
+  await world.stop();
+});
+
+test('an invited agent joins, both see what the other writes, and both are told', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId } = ann.groups.create(ann.aid, 'Plans');
+  assert.equal(await world.during(ann.groups.invite(ann.aid, groupId, ben.aid)), true);
+  const joined = await world.during(ben.groups.join(ben.aid, { groupId, hints: [] }));
+  assert.deepEqual(joined, { groupId, joined: true, title: 'Plans' });
+  const { entryId } = ann.say(groupId, 'hello', { to: [ben.aid] });
+  await world.until('the message', () => ben.texts(groupId).includes('hello'));
+  assert.equal(ben.groups.list(ben.aid)[0]?.mentionCount, 1);
+  assert.ok(ben.events.some(({ type }) => type === 'group.unread'));
+  assert.deepEqual(ben.events.find(({ type }) => type === 'group.mentioned')?.data, {
+    group_id: groupId,
+    entry_id: entryId,
+    from: ann.aid,
+  });
+  ben.say(groupId, 'hi', { replyTo: entryId });
+  await world.until('the answer', () => ann.texts(groupId).length === 2);
+  assert.equal(ann.fingerprint(groupId), ben.fingerprint(groupId));
+  await world.stop();
+});
+
+test('a stranger gets nothing, without the secret and with a wrong one', async () => {
+  const world = new GroupWorld();
+  const [ann, eve] = [await world.node(), await world.node()];
+  const { groupId, link } = ann.groups.create(ann.aid);
+  ann.say(groupId, 'secret');
+  const bare = link.split('#')[0] ?? '';
+  for (const way of [bare, `${bare}#${'A'.repeat(43)}`]) {
+    const { joined } = await world.during(eve.groups.join(eve.aid, { link: way, hints: [] }));
+    assert.equal(joined, false);
+    assert.equal(eve.groups.head(eve.aid, groupId).entryCount, 0);
+  }
+  await world.stop();
+});
+
+test('false invitations neither keep out nor change the link of a member', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId, link } = ann.groups.create(ann.aid);
+  const eve = newIdentity().aid;
+  const secret = new Uint8Array(32);
+  const invite = () =>
+    ben.table.putInviteIn({ aid: ben.aid, groupId, inviter: eve, creator: eve, title: '', secret, at: 0 }, 1);
+  invite();
+  assert.equal((await world.during(ben.groups.join(ben.aid, { groupId, hints: [] }))).joined, false);
+  assert.equal((await world.during(ben.groups.join(ben.aid, { link, hints: [] }))).joined, true);
+  invite();
+  const again = { groupId, creator: ann.aid, hints: [] };
+  assert.equal((await world.during(ben.groups.join(ben.aid, again))).joined, true);
+  assert.equal(ben.groups.head(ben.aid, groupId).link, link);
+  await world.stop();
+});
+
+test('who is removed gets nothing more, hears of it, and comes back only by an invitation', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await groupOf(world, nodes);
+  const { link } = ann.groups.head(ann.aid, groupId);
+  await world.until('all are known', () => ann.groups.head(ann.aid, groupId).memberCount === 3);
+  assert.throws(() => cid.groups.append(cid.aid, groupId, { kind: 'remove', to: [ben.aid] }), {
+    code: 'access_denied',
+  });
+  // Cid does not hear of it yet.
+  for (const other of [ann, ben]) world.links.part(other.links, cid.links);
+  ann.groups.append(ann.aid, groupId, { kind: 'remove', to: [cid.aid] });
+  ann.say(groupId, 'without cid');
+  await world.until('the message', () => ben.texts(groupId).includes('without cid'));
+  cid.say(groupId, 'still here');
+  world.links.heal();
+  await world.until('cid hears of it', () => cid.groups.head(cid.aid, groupId).role === 'removed');
+  assert.deepEqual(ann.texts(groupId), ['without cid']);
+  assert.equal((await world.during(cid.groups.join(cid.aid, { link, hints: [] }))).joined, false);
+  await world.during(ann.groups.invite(ann.aid, groupId, cid.aid));
+  assert.equal((await world.during(cid.groups.join(cid.aid, { groupId, hints: [] }))).joined, true);
+  cid.say(groupId, 'back again');
+  await world.until('the message', () => ben.texts(groupId).includes('back again'));
+  assert.equal(ann.texts(groupId).includes('still here'), false);
+  await world.until('all are equal', () => new Set(nodes.map((node) => node.fingerprint(groupId))).size === 1);
+  await world.stop();
+});
+
+test('a removal makes another link: the one of before lets nobody in, not even under another name', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await groupOf(world, nodes);
+  await world.until('all are known', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
+  );
+  const { link: old } = ann.groups.head(ann.aid, groupId);
+  assert.throws(() => ben.groups.append(ben.aid, groupId, { kind: 'rekey' }), { code: 'access_denied' });
+  ann.groups.append(ann.aid, groupId, { kind: 'remove', to: [cid.aid] });
+  const { link } = ann.groups.head(ann.aid, groupId);
+  assert.notEqual(link, old);
+  await world.until('ben has the new link', () => ben.groups.head(ben.aid, groupId).link === link);
+  for (const node of [ann, ben])
+    assert.ok(
+      node.groups.read(node.aid, groupId, { afterSeq: 0, limit: 50, kind: 'rekey' }).entries[0]?.body === undefined,
+    );
+
+  const stranger = await world.node();
+  assert.equal((await world.during(stranger.groups.join(stranger.aid, { link: old, hints: [ben.aid] }))).joined, false);
+  assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 2);
+  const guest = await world.node();
+  assert.equal((await world.during(guest.groups.join(guest.aid, { link, hints: [] }))).joined, true);
+  await world.until('the guest is known', () => ann.groups.head(ann.aid, groupId).memberCount === 3);
+  ann.groups.append(ann.aid, groupId, { kind: 'rekey' });
+  await world.until('all have the newest link', () =>
+    [ben, guest].every((node) => node.groups.head(node.aid, groupId).link === ann.groups.head(ann.aid, groupId).link),
+  );
+  assert.notEqual(ann.groups.head(ann.aid, groupId).link, link);
+  guest.say(groupId, 'still in');
+  await world.until('the message', () => ann.texts(groupId).includes('still in'));
+  await world.stop();
+});
+
+test('who was just coming in by the old link is let in by the new one', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const { groupId, link: old } = ann.groups.create(ann.aid);
+  await world.during(ben.groups.join(ben.aid, { link: old, hints: [] }));
+  // Before word of the joining is here.
+  assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 1);
+  ann.groups.append(ann.aid, groupId, { kind: 'rekey' });
+  await world.clock.run(300_000);
+  assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 1);
+  const { link } = ann.groups.head(ann.aid, groupId);
+  await world.during(ben.groups.join(ben.aid, { link, hints: [] }));
+  await world.until('equal', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 2);
+  await world.stop();
+});
+
+test('two who change the link beside each other: both links let in, until the next change', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const groupId = await groupOf(world, nodes);
+  await world.until('ben is known', () => ann.groups.head(ann.aid, groupId).memberCount === 2);
+  ann.groups.append(ann.aid, groupId, { kind: 'role', to: [ben.aid], body: Buffer.from('admin') });
+  await world.until('the office', () => ben.groups.head(ben.aid, groupId).role === 'admin');
+  world.links.part(ann.links, ben.links);
+  const links = nodes.map((node) => {
+    node.groups.append(node.aid, groupId, { kind: 'rekey' });
+    return node.groups.head(node.aid, groupId).link;
+  });
+  world.links.heal();
+  await world.until('equal', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  for (const link of links) {
+    const guest = await world.node();
+    assert.equal((await world.during(guest.groups.join(guest.aid, { link, hints: [] }))).joined, true);
+  }
+  await world.until('the guests are known', () => ann.groups.head(ann.aid, groupId).memberCount === 4);
+  ben.groups.append(ben.aid, groupId, { kind: 'rekey' });
+  await world.until('ann has the last link', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  const late = await world.node();
+  for (const link of links)
+    assert.equal((await world.during(late.groups.join(late.aid, { link, hints: [ben.aid] }))).joined, false);
+  await world.stop();
+});
+
+test('only the author or an admin retracts; the content goes, the place stays', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await groupOf(world, nodes);
+  const { entryId } = ben.say(groupId, 'oops');
+  await world.until('the message', () => cid.texts(groupId).includes('oops') && ann.texts(groupId).includes('oops'));
+  assert.throws(() => cid.groups.retract(cid.aid, groupId, entryId), { code: 'access_denied' });
+  // Nor does an entry that goes round the check.
+  cid.groups.append(cid.aid, groupId, { kind: 'retract', ref: entryId });
+  await world.until('ann hears who joined', () => ann.groups.head(ann.aid, groupId).members.length === 3);
+  ann.groups.append(ann.aid, groupId, { kind: 'role', to: [cid.aid], body: Buffer.from('admin') });
+  assert.ok(ben.texts(groupId).includes('oops'));
+  await world.until('the office', () => cid.groups.head(cid.aid, groupId).role === 'admin');
+  cid.groups.retract(cid.aid, groupId, entryId);
+  const unread = ann.groups.head(ann.aid, groupId).unreadCount;
+  await world.until('gone', () => ann.texts(groupId).includes('') && ben.texts(groupId).includes(''));
+  assert.equal(ann.groups.head(ann.aid, groupId).unreadCount, unread - 1);
+  const [entry] = ben.groups.read(ben.aid, groupId, { afterSeq: 0, limit: 50, kind: 'msg' }).entries;
+  assert.deepEqual([entry?.retracted, entry?.body, entry?.author], [true, undefined, ben.aid]);
+  await world.stop();
+});
+
+test('who left is not a member for anybody; the creator cannot leave', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node()] as const;
+  const [ann, ben] = nodes;
+  const groupId = await groupOf(world, nodes);
+  assert.throws(() => ann.groups.leave(ann.aid, groupId), { code: 'creator_cannot_leave' });
+  // Nobody is there to hear it.
+  world.links.part(ann.links, ben.links);
+  ben.groups.leave(ben.aid, groupId);
+  assert.throws(() => ben.say(groupId, 'more'), { code: 'not_member' });
+  const again = await ben.restart();
+  world.links.heal();
+  await world.until('ann hears of it', () => ann.groups.head(ann.aid, groupId).members.length === 1);
+  assert.deepEqual(again.groups.list(again.aid), []);
+  await world.stop();
+});
+
+/** Gives an agent groups without a log, the later ones newer; returns their ids. */
+function addGroups({ table, store, aid }: GroupNode, count: number, state: GroupState): string[] {
+  return store.transaction(() =>
+    Array.from({ length: count }, (_, i) => {
+      const groupId = Buffer.from(`${state} ${i}`.padEnd(32)).toString('hex');
+      const epoch = new Uint8Array(16);
+      table.add({ aid, groupId, creator: aid, title: '', state, secret: null, hints: [], epoch, lastAt: i });
+      return groupId;
+    }),
+  );
+}
+
+test('groups that an agent left do not count, and the oldest of too many are forgotten', async () => {
+  const world = new GroupWorld();
+  const ann = await world.node();
+  const left = addGroups(ann, MAX_PAST_GROUPS + 1, 'left');
+  const { groupId } = ann.groups.create(ann.aid, 'another');
+  const known = new Set(ann.table.list(ann.aid).map((row) => row.groupId));
+  assert.deepEqual(known, new Set([...left.slice(1), groupId]));
+  await world.stop();
+});
+
+test('an agent is in so many groups, and comes back into none beyond that', async () => {
+  const world = new GroupWorld();
+  const ann = await world.node();
+  addGroups(ann, MAX_GROUPS_PER_AGENT, 'member');
+  const [past] = addGroups(ann, 1, 'left');
+  assert.throws(() => ann.groups.create(ann.aid, 'another'), { code: 'quota_exceeded' });
+  const again = ann.groups.join(ann.aid, { groupId: past, creator: newIdentity().aid, hints: [] });
+  await assert.rejects(world.during(again), { code: 'quota_exceeded' });
+  await world.stop();
+});
+
+test('an invitation is sent again until it arrives, and the read cursor survives and never goes back', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const { groupId } = ann.groups.create(ann.aid);
+  world.mail = false;
+  assert.equal(await world.during(ann.groups.invite(ann.aid, groupId, ben.aid)), false);
+  world.mail = true;
+  await world.clock.run(2 * 24 * 3600_000);
+  assert.ok(ben.table.inviteIn(ben.aid, groupId) !== null);
+  const sent = world.notesSent;
+  await world.clock.run(24 * 3600_000);
+  assert.equal(world.notesSent, sent);
+  await world.during(ben.groups.join(ben.aid, { groupId, hints: [] }));
+  for (let i = 0; i < 5; i++) ann.say(groupId, `${i}`);
+  await world.until('all', () => ben.texts(groupId).length === 5);
+  const { maxSeq } = ben.groups.head(ben.aid, groupId);
+  assert.equal(ben.groups.markRead(ben.aid, groupId, maxSeq - 1).unreadCount, 1);
+  const again = await ben.restart();
+  assert.deepEqual(again.groups.markRead(ben.aid, groupId, 1), { readCursor: maxSeq - 1, unreadCount: 1 });
+  await world.stop();
+});
+
+test('entries written while the clock was ahead delay neither later entries of the author nor those of others', async () => {
+  const world = new GroupWorld();
+  const [ann, ben] = [await world.node(), await world.node()];
+  const groupId = await groupOf(world, [ann, ben]);
+  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  const ahead = 900_000;
+  world.links.part(ann.links, ben.links);
+  world.clock.jump(ahead);
+  ben.say(groupId, 'ahead');
+  ben.say(groupId, 'ahead as well');
+  world.clock.jump(-ahead);
+  ben.say(groupId, 'on time');
+  ben.say(groupId, 'also on time');
+  world.links.heal();
+  await world.until('the entries on time', () => ann.texts(groupId).length === 2, 600_000);
+  assert.deepEqual(ann.texts(groupId), ['on time', 'also on time']);
+  ann.say(groupId, 'an answer');
+  await world.until('the answer', () => ben.texts(groupId).includes('an answer'), 600_000);
+  ben.say(groupId, 'thanks');
+  await world.until('the thanks', () => ann.texts(groupId).includes('thanks'), 600_000);
+  await world.until('the early entries', () => ann.texts(groupId).length === 6, 2 * ahead);
+  await world.until('the same group', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  await world.stop();
+});
+
+test('who creates a group while the clock is ahead can go on writing when the clock is right again', async () => {
+  const world = new GroupWorld();
+  const ann = await world.node();
+  world.clock.jump(3_600_000);
+  const { groupId } = ann.groups.create(ann.aid);
+  world.clock.jump(-3_600_000);
+  ann.say(groupId, 'hello');
+  assert.deepEqual(ann.texts(groupId), ['hello']);
+  await world.stop();
+});
+
+test('who is removed hears of it at once, or by the answer of the first member that it writes to', async () => {
+  const world = new GroupWorld();
+  const nodes = [await world.node(), await world.node(), await world.node()] as const;
+  const [ann, ben, cid] = nodes;
+  const groupId = await groupOf(world, nodes);
+  await world.until('all are known', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
+  );
+  const remove = (aid: Aid) => ann.groups.append(ann.aid, groupId, { kind: 'remove', to: [aid] });
+  const isOut = ({ aid, groups }: GroupNode): boolean => groups.head(aid, groupId).role === 'removed';
+  const removals = ({ events }: GroupNode) => events.filter(({ type }) => type === 'group.removed');
+
+  remove(ben.aid);
+  await world.until('ben hears of it', () => isOut(ben), 2000);
+  assert.throws(() => ben.say(groupId, 'hello?'), { code: 'not_member' });
+  assert.deepEqual(removals(ben), [{ type: 'group.removed', data: { group_id: groupId, by: ann.aid } }]);
+
+  world.links.part(ann.links, cid.links);
+  ann.say(groupId, 'cid does not get this');
+  remove(cid.aid);
+  await world.clock.run(1000);
+  world.links.heal();
+  assert.equal(isOut(cid), false);
+  cid.say(groupId, 'hello?');
+  await world.until('cid hears of it', () => isOut(cid), 2000);
+  assert.throws(() => cid.say(groupId, 'hello?'), { code: 'not_member' });
+  assert.deepEqual(removals(cid), [{ type: 'group.removed', data: { group_id: groupId, by: ann.aid } }]);
+  assert.equal(ann.texts(groupId).includes('hello?'), false);
+  await world.stop();
+});

@@ -1,0 +1,17 @@
+/** What the kinds of entries demand. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decodeEntry } from '../../../src/capabilities/groups/entry.ts';
+import { shapeProblem } from '../../../src/capabilities/groups/kinds.ts';
+import { vectorBytes } from '../../fuzz/engine/seeds.ts';
+
+test('a kind that is a word of the language is one that we do not know, as any other', () => {
+  const entries = vectorBytes('group', 'entries.*.entry_hex').map((bytes) => decodeEntry(bytes));
+  const message = entries.find(
+    ({ kind, parents, proof }) => kind !== 'create' && parents.length > 0 && proof === undefined,
+  );
+  assert.ok(message);
+  for (const kind of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'not-yet-made'])
+    assert.equal(shapeProblem({ ...message, kind }), null, kind);
+  assert.equal(shapeProblem({ ...message, kind: 'rekey', body: new Uint8Array(1) }), 'the join secret is malformed');
+});

@@ -1,0 +1,94 @@
+/** A group of a hundred thousand entries: no operation asks more of the database than in a small one. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EntryFilter } from '../../../src/foundation/store/group-entries.ts';
+import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { recordingStore } from '../../support/recording-store.ts';
+
+const ENTRIES = 100_000;
+const MENTION_EVERY = 100;
+/** What one operation may ask, whatever the size of the group. */
+const MAX_STATEMENTS = 60;
+const MAX_ROWS = 400;
+
+/** Puts entries behind the last one of a copy, as if somebody had written them one behind the other. */
+function fill(node: GroupNode, groupId: string, template: string): void {
+  const { store, aid } = node;
+  const { rid, maxSeq } = node.table.find(aid, groupId) ?? { rid: 0, maxSeq: 0 };
+  const numbers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${ENTRIES})`;
+  const id = (i: string): string => `CAST(printf('%032d', ${i}) AS BLOB)`;
+  store.transaction(() => {
+    store.run(
+      `INSERT INTO room_entries (rid, seq, entry_id, parents, depth, author, kind, at, frontier, counts, mention, void, bytes)
+       ${numbers} SELECT e.rid, e.seq + i, ${id('i')}, iif(i = 1, e.entry_id, ${id('i - 1')}), e.depth + i, e.author,
+         e.kind, e.at + i, e.frontier, 1, i % ${MENTION_EVERY} = 0, 0, e.bytes
+       FROM n, room_entries e WHERE e.rid = ? AND e.entry_id = unhex(?)`,
+      rid,
+      template,
+    );
+    store.run(
+      `INSERT INTO room_mentions (rid, aid, seq) SELECT rid, ?, seq FROM room_entries WHERE rid = ? AND mention = 1`,
+      aid,
+      rid,
+    );
+    store.run('DELETE FROM room_heads WHERE rid = ?', rid);
+    store.run(`INSERT INTO room_heads (rid, entry_id) VALUES (?, ${id(String(ENTRIES))})`, rid);
+    store.run(
+      'UPDATE rooms SET max_seq = ?, unread = unread + ?, mentions = mentions + ? WHERE rid = ?',
+      maxSeq + ENTRIES,
+      ENTRIES,
+      ENTRIES / MENTION_EVERY,
+      rid,
+    );
+  });
+}
+
+test('whatever is done in a group of a hundred thousand entries asks little of the database', async () => {
+  const world = new GroupWorld();
+  const recording = recordingStore();
+  const nodes = [await world.node(newIdentity(), recording.store), await world.node()] as const;
+  const [small, ben] = nodes;
+  const { aid } = small;
+  const groupId = await groupOf(world, nodes);
+  const { entryId } = ben.say(groupId, 'template');
+  await world.until('the message', () => small.texts(groupId).length === 1);
+  world.links.part(small.links, ben.links);
+  fill(small, groupId, entryId);
+  const ann = await small.restart();
+  const { maxSeq, unreadCount, mentionCount } = ann.groups.head(aid, groupId);
+  assert.deepEqual([unreadCount, mentionCount], [ENTRIES + 1, ENTRIES / MENTION_EVERY]);
+
+  const cheap = async (what: string, work: () => unknown): Promise<void> => {
+    const { statements, rows } = await recording.measure(work);
+    assert.ok(statements <= MAX_STATEMENTS && rows <= MAX_ROWS, `${what}: ${statements} statements, ${rows} rows`);
+  };
+  const page = (afterSeq: number, filter: EntryFilter = {}) =>
+    ann.groups.read(aid, groupId, { afterSeq, limit: 50, ...filter });
+  const filters: EntryFilter[] = [
+    {},
+    { kind: 'msg' },
+    { kind: 'none' },
+    { author: ben.aid },
+    { to: aid },
+    { sinceAt: 0, untilAt: 1 },
+    { replyTo: '00'.repeat(32) },
+  ];
+  for (const filter of filters)
+    for (const after of [0, maxSeq / 2, maxSeq - 10])
+      await cheap(JSON.stringify(filter), () => page(Math.floor(after), filter));
+  assert.equal(page(maxSeq - 10).entries.length, 10);
+  assert.equal(page(maxSeq - 1000, { to: aid }).entries.length, 10);
+  await cheap('list', () => ann.groups.list(aid));
+  await cheap('head', () => ann.groups.head(aid, groupId));
+  let own = '';
+  await cheap('append', () => {
+    own = ann.say(groupId, 'one more').entryId;
+  });
+  await cheap('retract', () => ann.groups.retract(aid, groupId, own));
+  await cheap('mark read', () => ann.groups.markRead(aid, groupId, maxSeq - 1000));
+  assert.equal(ann.groups.head(aid, groupId).unreadCount, 1000);
+  assert.equal(ann.groups.head(aid, groupId).mentionCount, 10);
+  assert.deepEqual(recording.scans('room_entries'), []);
+  await world.stop();
+});

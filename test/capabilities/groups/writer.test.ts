@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MAX_APPENDED } from '../../../src/capabilities/groups/writer.ts';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { GroupParts } from '../../support/group-parts.ts';
+import { delegateAnew, newIdentity } from '../../support/identities.ts';
+
+const MESSAGE = { kind: 'msg', body: Buffer.from('hello') };
+
+/** A group of one agent. */
+function setUp() {
+  const parts = new GroupParts();
+  const identity = newIdentity();
+  const ann = parts.agent(identity);
+  const told: { readonly kinds: readonly string[]; readonly from: Aid | null }[] = [];
+  parts.writer.added.add((_replica, entries, from) => {
+    told.push({ kinds: entries.map(({ kind }) => kind), from });
+  });
+  const { groupId, link } = parts.writer.create(ann, 'Plans');
+  return { parts, identity, ann, groupId, link, told };
+}
+
+test('who makes a group is its creator, and those who listen hear of each entry', () => {
+  const { parts, ann, groupId, link, told } = setUp();
+  const replica = parts.replicas.open(parts.replicas.row(ann, groupId));
+  assert.equal(replica.role(ann), 'creator');
+  assert.ok(link.startsWith(`svc://${ann}/groups/${groupId}#`));
+  const { seq, entryId, at } = parts.writer.append(ann, groupId, MESSAGE);
+  assert.deepEqual([seq, at], [2, parts.clock.now()]);
+  assert.equal(parts.log(ann, groupId)[1]?.id, entryId);
+  assert.deepEqual(told, [
+    { kinds: ['create'], from: null },
+    { kinds: ['msg'], from: null },
+  ]);
+  assert.deepEqual(parts.events, ['group.appended', 'group.appended']);
+});
+
+test('what has an operation of its own is not appended, nor a file that the agent does not have', () => {
+  const { parts, ann, groupId } = setUp();
+  for (const kind of ['create', 'invite', 'join', 'leave', 'key'])
+    assert.throws(() => parts.writer.append(ann, groupId, { kind }), {
+      code: 'invalid_request',
+      details: { path: '/kind' },
+    });
+  const file = { kind: 'file', ref: 'sha256:1' };
+  assert.throws(() => parts.writer.append(ann, groupId, file), { code: 'not_found' });
+  assert.throws(() => parts.writer.append(ann, groupId, { kind: 'file' }), { code: 'not_found' });
+  parts.objects.add(file.ref);
+  parts.writer.append(ann, groupId, file);
+  assert.deepEqual(parts.kinds(ann, groupId), ['create', 'file']);
+});
+
+test('a removal changes the link in the same breath, or nothing happens', () => {
+  const { parts, ann, groupId, link, told } = setUp();
+  const ben = newIdentity();
+  parts.writer.appendAny(ann, groupId, { kind: 'invite', to: [ben.aid] });
+  const there = new GroupParts(parts.clock);
+  const row = there.replicas.add({
+    aid: there.agent(ben),
+    groupId,
+    creator: ann,
+    title: '',
+    secret: null,
+    hints: [],
+    state: 'member',
+  });
+  const copy = there.replicas.open(row);
+  there.writer.admit(copy, parts.log(ann, groupId), ann);
+  there.writer.write(copy, there.replicas.mustBeHere(ben.aid), { kind: 'join' });
+  const joined = there.log(ben.aid, groupId).slice(2);
+  parts.writer.admit(parts.replicas.open(parts.replicas.row(ann, groupId)), joined, ben.aid);
+  assert.deepEqual(told.at(-1), { kinds: ['join'], from: ben.aid });
+
+  const { seq } = parts.writer.append(ann, groupId, { kind: 'remove', to: [ben.aid] });
+  assert.equal(seq, 4);
+  assert.deepEqual(parts.kinds(ann, groupId), ['create', 'invite', 'join', 'remove', 'rekey']);
+  assert.deepEqual(told.at(-1)?.kinds, ['remove', 'rekey']);
+  const { secret } = parts.replicas.row(ann, groupId);
+  assert.ok(secret !== null && !link.endsWith(Buffer.from(secret).toString('base64url')));
+  there.writer.admit(copy, parts.log(ann, groupId).slice(3), ann);
+  assert.equal(there.replicas.row(ben.aid, groupId).state, 'removed');
+  assert.throws(() => there.writer.append(ben.aid, groupId, MESSAGE), { code: 'not_member' });
+  assert.throws(() => parts.writer.append(ann, groupId, { kind: 'role', to: [ben.aid], body: Buffer.from('admin') }), {
+    code: 'invalid_request',
+  });
+  assert.equal(parts.log(ann, groupId).length, 5);
+});
+
+test('a newer key of the author is made known before it writes again', () => {
+  const { parts, identity, ann, groupId } = setUp();
+  parts.agent(delegateAnew(identity.master, unixSeconds(parts.clock) + 1));
+  parts.writer.append(ann, groupId, MESSAGE);
+  parts.writer.append(ann, groupId, MESSAGE);
+  assert.deepEqual(parts.kinds(ann, groupId), ['create', 'key', 'msg', 'msg']);
+  // The older one writes nothing any more.
+  parts.agent(identity);
+  assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'invalid_request' });
+});
+
+test('a group takes so many entries, and entries of an agent that is here', () => {
+  const { parts, ann, groupId } = setUp();
+  const { rid } = parts.replicas.row(ann, groupId);
+  parts.store.run('UPDATE rooms SET max_seq = ? WHERE rid = ?', MAX_APPENDED, rid);
+  assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'quota_exceeded' });
+  parts.store.run('UPDATE rooms SET max_seq = ? WHERE rid = ?', 1, rid);
+  parts.writer.append(ann, groupId, MESSAGE);
+  parts.agents.delete(ann);
+  assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'not_found' });
+});
+
+test('who joins still leaves without a word, the creator never', () => {
+  const { parts, ann, groupId } = setUp();
+  assert.throws(() => parts.writer.leave(ann, groupId), { code: 'creator_cannot_leave' });
+  const ben = parts.agent();
+  const group = { aid: ben, groupId, creator: ann, title: '', secret: null, hints: [], state: 'joining' as const };
+  const { rid } = parts.replicas.add(group);
+  parts.writer.leave(ben, groupId);
+  assert.equal(parts.groups.byRid(rid)?.state, 'left');
+  assert.deepEqual(parts.log(ben, groupId), []);
+  assert.throws(() => parts.writer.leave(ben, groupId), { code: 'not_member' });
+});
+
+test('an entry is withdrawn by its author; one that is not there is not found', () => {
+  const { parts, ann, groupId } = setUp();
+  const { entryId } = parts.writer.append(ann, groupId, MESSAGE);
+  assert.throws(() => parts.writer.retract(ann, groupId, 'ab'.repeat(32)), { code: 'not_found' });
+  parts.writer.retract(ann, groupId, entryId);
+  assert.deepEqual(parts.kinds(ann, groupId), ['create', 'msg', 'retract']);
+});
+
+test('nothing comes into a group that has gone with its agent, and nobody hears of what adds nothing', () => {
+  const { parts, ann, groupId, told } = setUp();
+  const replica = parts.replicas.open(parts.replicas.row(ann, groupId));
+  const entries = parts.log(ann, groupId);
+  const { length } = told;
+  assert.deepEqual(parts.writer.admit(replica, entries, newIdentity().aid).added, []);
+  assert.equal(told.length, length);
+  parts.replicas.forget(ann);
+  assert.throws(() => parts.writer.admit(replica, entries, null), { code: 'not_found' });
+});
+
+test('nothing is written while the clock is ahead of those of other nodes, and nothing is left of it', () => {
+  const { parts, ann, groupId } = setUp();
+  parts.aheadMs = 60_001;
+  assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), {
+    code: 'clock_wrong',
+    details: { offset_s: -60.001 },
+  });
+  assert.throws(() => parts.writer.create(ann, 'Later'), { code: 'clock_wrong' });
+  assert.equal(parts.groups.list(ann).length, 1);
+  parts.aheadMs = 60_000;
+  parts.writer.append(ann, groupId, MESSAGE);
+  assert.deepEqual(parts.kinds(ann, groupId), ['create', 'msg']);
+});

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Aid } from '../../../src/foundation/identity/aid.ts';
+import { GroupEntryStore } from '../../../src/foundation/store/group-entries.ts';
+import { type GroupRow, GroupStore, type InviteIn, type NewGroup } from '../../../src/foundation/store/groups.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import { testAid } from '../../support/agents.ts';
+import { bytes } from './agents-here.ts';
+import { newEntry } from './group-rows.ts';
+
+const [A, B, C, D] = [testAid(1), testAid(2), testAid(3), testAid(4)];
+
+function world(): { store: Store; groups: GroupStore } {
+  const store = Store.open(':memory:', MIGRATIONS);
+  return { store, groups: new GroupStore(store) };
+}
+
+/** The id of group number `n`. */
+function idOf(n: number): string {
+  return n.toString(16).padStart(64, '0');
+}
+
+function group(n: number, more: Partial<NewGroup> = {}): NewGroup {
+  const way = { creator: B, title: 'Group', secret: null, hints: [], epoch: bytes(n) };
+  return { aid: A, groupId: idOf(n), state: 'member', lastAt: n, ...way, ...more };
+}
+
+function fresh(rid: number, from: NewGroup): GroupRow {
+  return { ...from, rid, maxSeq: 0, readSeq: 0, unread: 0, mentions: 0 };
+}
+
+test('a group comes back as it was added', () => {
+  const { groups } = world();
+  const full = group(1, { secret: bytes(9, 32), hints: [B, C], state: 'joining' });
+  assert.equal(groups.add(full), 1);
+  assert.equal(groups.add(group(2)), 2);
+  assert.equal(groups.add(group(1, { aid: B })), 3);
+  assert.deepEqual(groups.find(A, idOf(1)), fresh(1, full));
+  assert.deepEqual(groups.byRid(2), fresh(2, group(2)));
+  assert.deepEqual(groups.list(A), [fresh(1, full), fresh(2, group(2))]);
+  assert.deepEqual([groups.find(A, idOf(3)), groups.byRid(4)], [null, null]);
+});
+
+test('what is known of a group changes alone', () => {
+  const { groups } = world();
+  const rid = groups.add(group(1));
+  groups.add(group(2));
+  groups.setState(rid, 'left');
+  groups.setTitle(rid, 'New');
+  groups.setWay(rid, { creator: C, hints: [B, C] }, null);
+  const changed = { ...fresh(1, group(1)), state: 'left', title: 'New', creator: C, hints: [B, C] };
+  assert.deepEqual(groups.byRid(rid), changed);
+  groups.setWay(rid, { creator: C, hints: [] }, bytes(1, 32));
+  assert.deepEqual(groups.byRid(rid), { ...changed, hints: [], secret: bytes(1, 32) });
+  groups.setWay(rid, { creator: C, hints: [] }, null);
+  assert.deepEqual(groups.byRid(rid)?.secret, bytes(1, 32), 'a secret stays');
+  groups.setSecret(rid, bytes(2, 32));
+  assert.deepEqual(groups.byRid(rid)?.secret, bytes(2, 32));
+  assert.deepEqual(groups.byRid(2), fresh(2, group(2)));
+});
+
+test('groups that were left count no more, are kept in step for a while, and are forgotten but for the newest', () => {
+  const { groups } = world();
+  const states = ['member', 'joining', 'left', 'removed', 'left'] as const;
+  for (const [i, state] of states.entries()) groups.add(group(i + 1, { state, lastAt: 10 * (i + 1) }));
+  groups.add(group(9, { aid: B, state: 'left', lastAt: 1 }));
+  assert.deepEqual([groups.count(A), groups.count(B)], [2, 0]);
+  assert.deepEqual(groups.rids(30), [1, 2, 3, 5]);
+  assert.deepEqual(groups.rids(31), [1, 2, 5]);
+  assert.deepEqual(groups.forgetPast(A, 3), []);
+  assert.deepEqual(new Set(groups.forgetPast(A, 1)), new Set([3, 4]));
+  assert.deepEqual(
+    groups.list(A).map(({ rid }) => rid),
+    [1, 2, 5],
+  );
+  assert.equal(groups.list(B).length, 1);
+});
+
+test('the read cursor moves on only, and counts what is behind it', () => {
+  const { store, groups } = world();
+  const rid = groups.add(group(1));
+  const other = groups.add(group(2));
+  const entries = new GroupEntryStore(store);
+  for (const n of [1, 2, 3, 4]) entries.add(rid, n, newEntry(n, { counts: true, mention: n % 2 === 0 }));
+  const counters = () => {
+    const row = groups.byRid(rid);
+    return [row?.readSeq, row?.unread, row?.mentions];
+  };
+  assert.deepEqual(counters(), [0, 4, 2]);
+  groups.markRead(rid, 2);
+  assert.deepEqual(counters(), [2, 2, 1]);
+  groups.markRead(rid, 1);
+  assert.deepEqual(counters(), [2, 2, 1]);
+  groups.markRead(rid, 99);
+  assert.deepEqual(counters(), [4, 0, 0]);
+  assert.equal(groups.byRid(other)?.readSeq, 0);
+});
+
+test('how far a peer was read counts for the replica that was read', () => {
+  const { groups } = world();
+  const rid = groups.add(group(1));
+  assert.equal(groups.cursor(rid, B, bytes(1)), 0);
+  groups.setCursor(rid, B, bytes(1), 5);
+  groups.setCursor(rid, C, bytes(1), 6);
+  assert.deepEqual([groups.cursor(rid, B, bytes(1)), groups.cursor(rid, B, bytes(2))], [5, 0]);
+  groups.setCursor(rid, B, bytes(2), 7);
+  assert.deepEqual([groups.cursor(rid, B, bytes(1)), groups.cursor(rid, B, bytes(2))], [0, 7]);
+  assert.equal(groups.cursor(rid, C, bytes(1)), 6);
+});
+
+test('invitations on their way are due in the order of their times', () => {
+  const { groups } = world();
+  const rid = groups.add(group(1));
+  const invite = (target: Aid, nextAt: number, attempts = 0) => ({ rid, target, nextAt, until: 99, attempts });
+  groups.putInviteOut(invite(B, 20));
+  groups.putInviteOut(invite(C, 10));
+  assert.deepEqual(groups.dueInvites(20, 9), [invite(C, 10), invite(B, 20)]);
+  assert.deepEqual(groups.dueInvites(20, 1), [invite(C, 10)]);
+  assert.deepEqual(groups.dueInvites(19, 9), [invite(C, 10)]);
+  groups.putInviteOut({ ...invite(C, 30, 1), until: 100 });
+  assert.deepEqual(groups.dueInvites(30, 9), [invite(B, 20), { ...invite(C, 30, 1), until: 100 }]);
+  const targets = [
+    { target: B, until: 99 },
+    { target: C, until: 100 },
+  ];
+  assert.deepEqual(
+    groups.invitesOut(rid),
+    targets.sort((a, b) => (a.target < b.target ? -1 : 1)),
+  );
+  groups.dropInviteOut(rid, B);
+  assert.deepEqual(groups.invitesOut(rid), [{ target: C, until: 100 }]);
+});
+
+test('of the invitations that came the newest are kept, one for each group', () => {
+  const { groups } = world();
+  const invite = (n: number, more: Partial<InviteIn> = {}): InviteIn => {
+    const way = { inviter: B, creator: C, title: 'T', secret: null };
+    return { aid: A, groupId: idOf(n), at: n, ...way, ...more };
+  };
+  groups.putInviteIn(invite(2, { secret: bytes(1, 32) }), 2);
+  groups.putInviteIn(invite(1), 2);
+  assert.deepEqual(groups.invitesIn(A), [invite(1), invite(2, { secret: bytes(1, 32) })]);
+  groups.putInviteIn(invite(2, { at: 3 }), 2);
+  assert.deepEqual(groups.invitesIn(A), [invite(1), invite(2, { at: 3 })]);
+  groups.putInviteIn(invite(5, { aid: B }), 2);
+  groups.putInviteIn(invite(4), 2);
+  assert.deepEqual(groups.invitesIn(A), [invite(2, { at: 3 }), invite(4)]);
+  assert.deepEqual([groups.inviteIn(A, idOf(4)), groups.inviteIn(A, idOf(1))], [invite(4), null]);
+  groups.dropInviteIn(A, idOf(4));
+  assert.deepEqual([groups.invitesIn(A).length, groups.invitesIn(B).length], [1, 1]);
+});
+
+test('an agent that is no longer here leaves nothing of its own', () => {
+  const { groups } = world();
+  for (const aid of [A, B]) {
+    groups.add(group(1, { aid }));
+    groups.putInviteIn({ aid, groupId: idOf(2), inviter: C, creator: C, title: '', secret: null, at: 1 }, 9);
+  }
+  groups.removeAgent(A);
+  assert.deepEqual([groups.list(A), groups.invitesIn(A)], [[], []]);
+  assert.deepEqual([groups.list(B).length, groups.invitesIn(B).length], [1, 1]);
+});
+
+test('what a transaction of groups throws undoes it, and what it returns comes back', () => {
+  const { groups } = world();
+  assert.throws(() =>
+    groups.transaction(() => {
+      groups.add(group(1));
+      throw new Error('no');
+    }),
+  );
+  assert.deepEqual(
+    groups.transaction(() => groups.list(A)),
+    [],
+  );
+});
+
+test('invitations of strangers go first, and those of whoever sent most before others', () => {
+  const { groups } = world();
+  const put = (n: number, inviter: Aid, isKnown: boolean): void =>
+    groups.putInviteIn(
+      { aid: A, groupId: idOf(n), inviter, creator: inviter, title: `${n}`, secret: null, at: n },
+      4,
+      isKnown,
+    );
+  put(1, C, true);
+  put(2, B, false);
+  for (let n = 3; n < 9; n++) put(n, D, false);
+  assert.deepEqual(
+    groups.invitesIn(A).map(({ title }) => title),
+    ['1', '2', '7', '8'],
+  );
+  groups.putInviteIn({ aid: A, groupId: idOf(1), inviter: D, creator: D, title: 'mine', secret: null, at: 9 }, 4);
+  assert.equal(groups.inviteIn(A, idOf(1))?.inviter, C, 'a stranger does not replace it');
+});
