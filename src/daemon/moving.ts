@@ -34,7 +34,7 @@ export interface MoverSources {
   readonly accessLists: Pick<Capabilities['accessLists'], 'reload'>;
   readonly tunnels: Pick<Capabilities['tunnels'], 'resume'>;
   readonly origins: Pick<Capabilities['origins'], 'resume'>;
-  readonly ownCards: Pick<Capabilities['ownCards'], 'settle'>;
+  readonly ownCards: Pick<Capabilities['ownCards'], 'complete'>;
 }
 
 export function buildMover(
@@ -94,10 +94,10 @@ export function buildMover(
       const hasCard = card !== null && objects.get(aid, card.objectId) !== null;
       return objects.usage(aid).count - (hasCard ? 1 : 0);
     },
-    undo: (aid) => c.notes.discardSecrets(aid),
-    arrived: async (aid) => {
+    undoNotes: (aid) => c.notes.discardSecrets(aid),
+    onImported: async (aid) => {
       c.accessLists.reload(aid);
-      await c.ownCards.settle(aid);
+      await c.ownCards.complete(aid);
       return { tunnels: await c.tunnels.resume(aid), origins: await c.origins.resume(aid) };
     },
   });

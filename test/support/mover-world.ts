@@ -115,7 +115,7 @@ export class MoverNode {
             return [];
           },
         },
-        ownCards: { settle: async (aid: Aid) => void this.settled.push(aid) },
+        ownCards: { complete: async (aid: Aid) => void this.settled.push(aid) },
       },
     );
   }

@@ -1,6 +1,6 @@
 /**
- * Access control: who may call an agent, read its objects or tunnel to it, and who may administer
- * the node from afar. Notes, records, chat and rooms have rules of their own and pass.
+ * Access control: decides which callers may call an agent, read its objects, tunnel to it or administer the node
+ * remotely. Notes, records, chat and groups have their own rules.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { AccessDecision } from '../../foundation/domain/access.ts';
@@ -9,18 +9,18 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { type AccessRequest, type LinkAsk, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
 import type { AccessLists } from './access-lists.ts';
 import type { DeriveSecret } from './derivations.ts';
-import { decide, isNamed, opens } from './rules.ts';
+import { decide, isNamed, matchesSecret } from './rules.ts';
 import { SecretCheck } from './secret-check.ts';
 
-/** What the access list of a called agent decides about. */
-const GOVERNED: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object', 'push-box']);
+/** Purposes that the access list of the called agent controls. */
+const CONTROLLED_PURPOSES: ReadonlySet<Purpose> = new Set<Purpose>(['http', ...TUNNEL_PURPOSES, 'object', 'push-box']);
 
 export interface AccessControlDependencies {
   readonly lists: AccessLists;
   readonly clock: Clock;
-  /** Hashes presented secrets, as those of the lists were hashed. */
+  /** Hashes presented secrets like the secrets of the lists. */
   readonly derive: DeriveSecret;
-  /** True while only this daemon's own agents may pass: the access lists may be older than they were. */
+  /** True while only local agents may call: the access lists may be outdated. */
   readonly isClosed?: () => boolean;
 }
 
@@ -37,38 +37,41 @@ export class AccessControl {
     this.#secrets = new SecretCheck(clock, derive);
   }
 
-  /** True while no other node is let in, whatever the lists say; agents of this daemon are. */
+  /** True while every other node is rejected, regardless of the lists. Local agents may still call. */
   isClosedTo({ nodeKey }: Pick<AccessRequest, 'nodeKey'>): boolean {
     return nodeKey !== null && this.#isClosed();
   }
 
-  /** True where the owner of an agent has let a caller in by its AID, and not only everybody. */
-  names(called: Aid, caller: Aid): boolean {
+  /** True if the owner allows a caller by its AID, not only by a public default. */
+  isNamed(called: Aid, caller: Aid): boolean {
     return isNamed(this.#lists.rules(called), caller, this.#clock.now());
   }
 
-  /** False for a caller that the access list shuts out, though links of such a purpose have rules of their own and pass. */
-  admits({ called, caller, purpose }: LinkAsk): boolean {
-    return purpose === 'admin' || GOVERNED.has(purpose) || this.decide(called, caller) === 'allow';
+  /**
+   * False if the access list rejects a caller for a purpose that `authorize` does not check. True for all other
+   * purposes.
+   */
+  isAdmitted({ called, caller, purpose }: LinkAsk): boolean {
+    return purpose === 'admin' || CONTROLLED_PURPOSES.has(purpose) || this.decide(called, caller) === 'allow';
   }
 
-  /** True where the owner of an agent has shut a caller out by its AID. */
-  denies(called: Aid, caller: Aid): boolean {
+  /** True if the owner denies a caller by its AID. */
+  isDenied(called: Aid, caller: Aid): boolean {
     return this.#lists.rules(called).deny.has(caller);
   }
 
-  /** What the access list of an agent says of a caller, before any secret is looked at. */
+  /** The decision of an agent's access list about a caller, before any secret is checked. */
   decide(called: Aid, caller: Aid): AccessDecision {
     return decide(this.#lists.rules(called), caller, this.#clock.now());
   }
 
   /**
-   * Lets a proven caller pass, or says why not.
-   * @throws SvcError `access_denied`; `rate_limited` with `retry_after_s` for who guesses secrets
+   * Resolves if an authenticated caller may open the link.
+   * @throws SvcError `access_denied`; `rate_limited` with `retry_after_s` after too many wrong secrets
    */
   async authorize(request: AccessRequest): Promise<void> {
     const subject = request.purpose === 'admin' ? 'node' : request.called;
-    if (subject !== 'node' && !GOVERNED.has(request.purpose)) return;
+    if (subject !== 'node' && !CONTROLLED_PURPOSES.has(request.purpose)) return;
     if (this.isClosedTo(request)) throw new SvcError('access_denied');
     const rules = this.#lists.rules(subject);
     const decision = decide(rules, request.caller, this.#clock.now());
@@ -80,10 +83,10 @@ export class AccessControl {
       node: request.nodeKey === null ? null : Buffer.from(request.nodeKey).toString('hex'),
       source: request.source,
     };
-    const opensNow = (hash: Uint8Array) => opens(this.#lists.rules(subject), hash, this.#clock.now());
-    if (!(await this.#secrets.check(subject, rules.salt, request.accessToken, guesser, opensNow)))
+    const matches = (hash: Uint8Array) => matchesSecret(this.#lists.rules(subject), hash, this.#clock.now());
+    if (!(await this.#secrets.check(subject, rules.salt, request.accessToken, guesser, matches)))
       throw new SvcError('access_denied');
-    // The lists may have changed while the secret was derived.
+    // The lists may have changed during the derivation.
     if (decide(this.#lists.rules(subject), request.caller, this.#clock.now()) === 'deny')
       throw new SvcError('access_denied');
   }

@@ -1,4 +1,4 @@
-/** The access lists of all subjects: read, changed, and watched for changes. */
+/** The access lists of agents and of the node: reads, changes and change notifications. */
 import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -21,23 +21,23 @@ import type { DeriveSecret } from './derivations.ts';
 import { type AccessRules, initialPolicy, nextExpiry, rulesOf, type Subject } from './rules.ts';
 import { type AccessView, type AllowEntryView, allowView, type DenyEntryView, denyView } from './views.ts';
 
-/** Secrets on one list: each guess is compared with all of them. */
+/** Secrets on one list. Each guess is compared with all secrets. */
 export const MAX_SECRETS = 100;
-/** Subjects whose rules are kept in memory. */
-const MAX_RULES = 10_000;
-/** Subjects whose views are kept; nearly all of them are that of lists nobody set, some 150 bytes. */
-const MAX_VIEWS = 4096;
+/** Subjects with rules in memory. */
+const MAX_CACHED_RULES = 10_000;
+/** Subjects with a cached view. Nearly all are unchanged defaults of about 150 bytes. */
+const MAX_CACHED_VIEWS = 4096;
 const NO_SALT = new Uint8Array();
 const GENERATED_SECRET_BYTES = 32;
 const GENERATED_SECRET_PREFIX = 'svcs_';
-/** Longest single wait for an entry to run out; the timer is then set anew. */
+/** Longest single wait for an expiry, in milliseconds. After it the timer is armed again. */
 const MAX_EXPIRY_WAIT_MS = 86_400_000;
 
 /** Exactly one of `aid`, `secret` and `generateSecret`. */
 export interface AllowInput {
   readonly aid?: string | undefined;
   readonly secret?: string | undefined;
-  /** Makes a secret that nobody can guess. */
+  /** Generate a random secret. */
   readonly generateSecret?: boolean | undefined;
   readonly label?: string | undefined;
   /** Unix milliseconds. */
@@ -59,9 +59,9 @@ export class AccessLists {
   readonly #repository: AccessRepository;
   readonly #clock: Clock;
   readonly #derive: DeriveSecret;
-  readonly #rules = new LruCache<Subject, AccessRules>({ maxEntries: MAX_RULES });
-  /** What lists of many subjects show, until it changes. */
-  readonly #views = new LruCache<Subject, AccessView>({ maxEntries: MAX_VIEWS });
+  readonly #rules = new LruCache<Subject, AccessRules>({ maxEntries: MAX_CACHED_RULES });
+  /** Cached views, until the subject changes. */
+  readonly #views = new LruCache<Subject, AccessView>({ maxEntries: MAX_CACHED_VIEWS });
   readonly #changes = new Listeners<[Subject]>();
   readonly #expiries = new Map<Subject, Timer>();
 
@@ -71,7 +71,7 @@ export class AccessLists {
     this.#derive = derive;
   }
 
-  /** The lists of a subject, secrets redacted; entries that have run out are still shown. */
+  /** The lists of a subject without its secrets. Includes expired entries. */
   view(subject: Subject): AccessView {
     const stored = this.#repository.load(subject);
     return {
@@ -81,7 +81,7 @@ export class AccessLists {
     };
   }
 
-  /** As `view`, of several subjects. */
+  /** Like `view`, for several subjects. */
   views<S extends Subject>(subjects: readonly S[]): Map<S, AccessView> {
     const found = new Map<S, AccessView>();
     const missing: S[] = [];
@@ -100,17 +100,17 @@ export class AccessLists {
     return found;
   }
 
-  /** The rules of a subject at this moment. */
+  /** The current rules of a subject. */
   rules(subject: Subject): AccessRules {
     const known = this.#rules.get(subject);
     if (known !== undefined) return known;
     const rules = rulesOf(subject, this.#repository.load(subject));
     this.#rules.set(subject, rules);
-    this.#awaitExpiry(subject, rules);
+    this.#scheduleExpiry(subject, rules);
     return rules;
   }
 
-  /** @throws SvcError `invalid_request` for the node, which is always closed by default */
+  /** @throws SvcError `invalid_request` for the node, which always denies by default */
   setDefault(subject: Subject, policy: AccessPolicy): void {
     if (subject === 'node' && policy !== 'deny')
       throw invalid('Remote administration always denies by default.', '/default');
@@ -120,10 +120,10 @@ export class AccessLists {
   }
 
   /**
-   * Allows an AID, or whoever presents a secret. The same AID or secret again renews its entry.
-   * The answer holds `secret` where one was generated: it is shown this once.
-   * @throws SvcError `invalid_request`, `bad_aid`, `quota_exceeded`, `not_found` where the subject was
-   *   removed while its secret was hashed
+   * Allows an AID, or every caller that presents a secret. An AID or secret that is already listed is renewed. A
+   * generated secret is returned as `secret`, this once only.
+   * @throws SvcError `invalid_request`, `bad_aid`, `quota_exceeded`, `not_found` if the subject was removed while its
+   *   secret was hashed
    */
   async allow(subject: Subject, input: AllowInput): Promise<AllowEntryView & { secret?: string }> {
     const { aid, secret, generateSecret = false, label, expiresAt } = input;
@@ -132,7 +132,7 @@ export class AccessLists {
     if (label !== undefined && label.length > MAX_LABEL_CHARS)
       throw invalid(`A label has at most ${MAX_LABEL_CHARS} characters.`, '/label');
     if (expiresAt !== undefined && !(expiresAt > this.#clock.now()))
-      throw invalid('expires_at lies in the past.', '/expires_at');
+      throw invalid('expires_at is in the past.', '/expires_at');
     const common = { ...this.#newEntry(), label: label ?? null, expiresAt: expiresAt ?? null };
     if (aid !== undefined) return allowView(this.#put(subject, 'allow', { ...common, aid: parseAid(aid) }));
     const generated = `${GENERATED_SECRET_PREFIX}${randomBytes(GENERATED_SECRET_BYTES).toString('base64url')}`;
@@ -141,15 +141,15 @@ export class AccessLists {
       throw invalid(`A secret has ${MIN_SECRET_CHARS} to ${MAX_SECRET_CHARS} characters.`, '/secret');
     const salt = this.#create(subject);
     const secretHash = await this.#derive(chosen, salt);
-    // The list would be that of who registers the agent next.
+    // The list may now belong to the next registration of this agent.
     if (!equalBytes(this.#repository.load(subject)?.salt ?? NO_SALT, salt))
-      throw new SvcError('not_found', { message: 'The agent was deleted meanwhile.' });
+      throw new SvcError('not_found', { message: 'The agent was deleted during this request.' });
     const view = allowView(this.#put(subject, 'allow', { ...common, secretHash }));
     return secret === undefined ? { ...view, secret: generated } : view;
   }
 
   /**
-   * Denies an AID, whatever else would let it in.
+   * Denies an AID. This takes precedence over every allow entry.
    * @throws SvcError `bad_aid`, `quota_exceeded`
    */
   deny(subject: Subject, aid: string): DenyEntryView {
@@ -161,27 +161,27 @@ export class AccessLists {
   /** @throws SvcError `not_found` */
   remove(subject: Subject, list: AccessListName, id: string): void {
     if (!this.#repository.remove(subject, list, id))
-      throw new SvcError('not_found', { message: `There is no ${list} entry "${id}".` });
+      throw new SvcError('not_found', { message: `The ${list} list has no entry "${id}".` });
     this.#changed(subject);
   }
 
-  /** Forgets a subject that is no longer here. */
+  /** Removes the lists of a subject that was deleted. */
   removeSubject(subject: Subject): void {
     this.#repository.removeSubject(subject);
     this.#changed(subject);
   }
 
-  /** Takes notice of lists that were written past this object: those of an agent that moved here. */
+  /** Reloads lists that another component wrote, as for an agent that moved here. */
   reload(subject: Subject): void {
     this.#changed(subject);
   }
 
-  /** Calls back when the rules of a subject have changed, or one of its entries has run out. Returns how to stop. */
+  /** Adds a listener for changed rules and expired entries. Returns a function that removes it. */
   onChange(listener: (subject: Subject) => void): () => void {
     return this.#changes.add(listener);
   }
 
-  /** Releases the timers. */
+  /** Cancels the timers. */
   stop(): void {
     for (const timer of this.#expiries.values()) timer.cancel();
   }
@@ -190,7 +190,7 @@ export class AccessLists {
     return { id: newId(), createdAt: this.#clock.now() };
   }
 
-  /** The salt of a subject, whose row is made where there is none. */
+  /** The salt of a subject. Creates the row if there is none. */
   #create(subject: Subject): Uint8Array {
     return this.#repository.create(subject, initialPolicy(subject), new Uint8Array(randomBytes(SECRET_SALT_BYTES)));
   }
@@ -202,7 +202,7 @@ export class AccessLists {
     const size = list === 'allow' ? allow.size + secrets.length : deny.size;
     if (!known && (size >= MAX_LIST_ENTRIES || ('secretHash' in entry && secrets.length >= MAX_SECRETS)))
       throw new SvcError('quota_exceeded', {
-        message: `An access list has at most ${MAX_LIST_ENTRIES} entries, ${MAX_SECRETS} of them secrets.`,
+        message: `An access list has at most ${MAX_LIST_ENTRIES} entries, including at most ${MAX_SECRETS} secrets. Remove an entry first.`,
       });
     const kept = this.#repository.put(subject, list, entry);
     this.#changed(subject);
@@ -216,14 +216,14 @@ export class AccessLists {
     this.#changes.notify(subject);
   }
 
-  #awaitExpiry(subject: Subject, rules: AccessRules): void {
+  #scheduleExpiry(subject: Subject, rules: AccessRules): void {
     this.#expiries.get(subject)?.cancel();
     this.#expiries.delete(subject);
     const now = this.#clock.now();
     const next = nextExpiry(rules, now);
     if (next === null) return;
     const timer = this.#clock.after(Math.min(next - now, MAX_EXPIRY_WAIT_MS), () => {
-      this.#awaitExpiry(subject, rules);
+      this.#scheduleExpiry(subject, rules);
       this.#changes.notify(subject);
     });
     this.#expiries.set(subject, timer);

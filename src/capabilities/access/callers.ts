@@ -1,6 +1,6 @@
 /**
- * Who called the agents here, and who was refused: counted in memory since the start. AIDs are free to make, so
- * those that no access list names go first, and a source has room for a few of them only.
+ * Callers and refused callers of the local agents, counted in memory since the start. AIDs are free to create, so
+ * callers that no access list names are evicted first, and each source has a small limit.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { CALL_REFUSALS, type CallKind, type CallRefusal, MAX_CALLERS } from '../../foundation/domain/access.ts';
@@ -9,14 +9,14 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { CallerNotes } from '../../network/links/access-request.ts';
 import { type AccessRequest, type Purpose, TUNNEL_PURPOSES } from '../../network/links/types.ts';
-import { householdOf } from './guess-limits.ts';
+import { householdPrefix } from './guess-limits.ts';
 
-/** Callers from one source that an agent remembers, those aside whom its access list names. */
+/** Callers from one source that are kept per agent. Callers that the access list names do not count. */
 export const MAX_CALLERS_PER_SOURCE = 16;
-/** Callers that are remembered of all agents together. */
-export const MAX_CALLERS_IN_ALL = 16_384;
-/** Tunnels begin with these; other links of a tunnel belong to one that has begun. */
-const BEGINNINGS: ReadonlySet<Purpose> = new Set<Purpose>(['tcp', 'tcp-wide', 'tcp-lasting']);
+/** Callers kept for all agents together. */
+export const MAX_CALLERS_TOTAL = 16_384;
+/** The first link of a tunnel has one of these purposes. Its other links are not counted. */
+const TUNNEL_OPENERS: ReadonlySet<Purpose> = new Set<Purpose>(['tcp', 'tcp-wide', 'tcp-lasting']);
 
 /** A caller was refused. */
 export interface RefusedCall {
@@ -26,10 +26,10 @@ export interface RefusedCall {
   readonly code: CallRefusal;
 }
 
-/** What is known of one caller of an agent; times are Unix milliseconds. */
+/** Statistics of one caller of an agent. Times are Unix milliseconds. */
 export interface KnownCaller {
   readonly aid: Aid;
-  /** How often it was let in, by what for. */
+  /** Accepted requests by kind. */
   readonly entered: Readonly<Record<CallKind, number>>;
   readonly refused: number;
   readonly firstAt: number;
@@ -44,7 +44,7 @@ type Known = { -readonly [K in keyof KnownCaller]: KnownCaller[K] } & {
 
 export interface CallersDependencies {
   readonly clock: Clock;
-  /** True where the owner of an agent lets a caller in by its AID. */
+  /** True if the owner allows a caller by its AID. */
   readonly isNamed: (called: Aid, caller: Aid) => boolean;
 }
 
@@ -60,7 +60,7 @@ function refusalOf(code: ErrorCode): CallRefusal | null {
 
 export class Callers implements CallerNotes {
   readonly #deps: CallersDependencies;
-  /** By agent, then by caller; who called last comes last. */
+  /** By agent, then by caller. The most recent caller is last. */
   readonly #agents = new Map<Aid, Map<Aid, Known>>();
   readonly #refusals = new Listeners<[RefusedCall]>();
   readonly #since: number;
@@ -71,13 +71,13 @@ export class Callers implements CallerNotes {
     this.#since = dependencies.clock.now();
   }
 
-  /** Since when callers are counted, Unix milliseconds. */
+  /** Start of the counting, Unix milliseconds. */
   get since(): number {
     return this.#since;
   }
 
-  /** The callers of an agent, the last one first. */
-  of(called: Aid): readonly KnownCaller[] {
+  /** The callers of an agent, the most recent first. */
+  list(called: Aid): readonly KnownCaller[] {
     return [...(this.#agents.get(called)?.values() ?? [])].reverse();
   }
 
@@ -97,39 +97,39 @@ export class Callers implements CallerNotes {
     this.#refusals.notify({ caller: request.caller, called: request.called, kind, code: refusal });
   }
 
-  /** Tells of each refusal. Returns how to end that. */
+  /** Adds a listener for refused calls. Returns a function that removes it. */
   onRefused(listener: (call: RefusedCall) => void): () => void {
     return this.#refusals.add(listener);
   }
 
   /**
-   * Asks for permission to open a link, and notes it: refusals of all, and those who come in with a tunnel, which is
-   * asked for no more. Calls and objects are noted one by one where they are served.
-   * @throws what `authorize` throws
+   * Authorizes a link and records the outcome: every refusal, and each accepted tunnel. Accepted calls and objects are
+   * recorded by the code that handles them.
+   * @throws any error of `authorize`
    */
-  async watch(request: AccessRequest, authorize: (request: AccessRequest) => void | Promise<void>): Promise<void> {
+  async authorize(request: AccessRequest, authorize: (request: AccessRequest) => void | Promise<void>): Promise<void> {
     try {
       await authorize(request);
     } catch (error) {
       if (error instanceof SvcError) this.refused(request, error.code);
       throw error;
     }
-    if (BEGINNINGS.has(request.purpose)) this.entered(request);
+    if (TUNNEL_OPENERS.has(request.purpose)) this.entered(request);
   }
 
-  /** Forgets the callers of an agent that is gone. */
-  forget(called: Aid): void {
+  /** Drops the callers of a deleted agent. */
+  drop(called: Aid): void {
     this.#count -= this.#agents.get(called)?.size ?? 0;
     this.#agents.delete(called);
   }
 
-  /** The caller, as the last one to come. */
+  /** Returns the caller's entry and marks it as the most recent. */
   #caller({ caller: aid, called, source }: AccessRequest): Known {
     const now = this.#deps.clock.now();
     const callers = this.#agents.get(called) ?? new Map<Aid, Known>();
     this.#agents.set(called, callers);
     const known =
-      callers.get(aid) ?? this.#newCaller(called, callers, aid, source === null ? null : householdOf(source));
+      callers.get(aid) ?? this.#newCaller(called, callers, aid, source === null ? null : householdPrefix(source));
     callers.delete(aid);
     callers.set(aid, known);
     known.lastAt = now;
@@ -139,19 +139,19 @@ export class Callers implements CallerNotes {
   #newCaller(called: Aid, callers: Map<Aid, Known>, aid: Aid, source: string | null): Known {
     const now = this.#deps.clock.now();
     const entered = { call: 0, tunnel: 0, object: 0 };
-    this.#makeRoom(called, callers, aid, source);
+    this.#evict(called, callers, aid, source);
     this.#count++;
     return { aid, entered, refused: 0, firstAt: now, lastAt: now, lastRefusal: null, source };
   }
 
-  #makeRoom(called: Aid, callers: Map<Aid, Known>, aid: Aid, source: string | null): void {
+  #evict(called: Aid, callers: Map<Aid, Known>, aid: Aid, source: string | null): void {
     const isFree = (known: Known): boolean => !this.#deps.isNamed(called, known.aid);
     if (source !== null && !this.#deps.isNamed(called, aid)) {
-      const neighbours = [...callers.values()].filter((known) => known.source === source && isFree(known));
-      if (neighbours.length >= MAX_CALLERS_PER_SOURCE) this.#drop(callers, neighbours[0]);
+      const fromSource = [...callers.values()].filter((known) => known.source === source && isFree(known));
+      if (fromSource.length >= MAX_CALLERS_PER_SOURCE) this.#drop(callers, fromSource[0]);
     }
     if (callers.size >= MAX_CALLERS) this.#dropOldest(callers, isFree);
-    if (this.#count < MAX_CALLERS_IN_ALL) return;
+    if (this.#count < MAX_CALLERS_TOTAL) return;
     const [most, all] = [...this.#agents].reduce((one, other) => (other[1].size > one[1].size ? other : one));
     this.#dropOldest(all, (known) => !this.#deps.isNamed(most, known.aid));
   }

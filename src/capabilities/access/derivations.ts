@@ -1,26 +1,26 @@
-/** scrypt of presented secrets, one at a time, behind a small queue that no single source or network can fill. */
+/** Runs scrypt for presented secrets, one at a time, behind a small queue that no single source or network can fill. */
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type ScryptCost, scryptHash } from '../../foundation/keys/scrypt.ts';
 import { Quota, type QuotaHolder } from '../../foundation/quota.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 
-/** What the stored hashes were made with: changing it makes them all useless. 32 MiB and about 0.1 s of one core. */
+/** Cost of the stored hashes: 32 MiB and about 0.1 s of one core. A change makes all stored hashes useless. */
 export const SECRET_COST: ScryptCost = { N: 2 ** 15, r: 8, p: 1 };
-/** Guesses that wait or run: over all subjects, of one caller, of the strangers of one source, and of one network. */
-const MAX_WAITING = 32;
+/** Running and queued guesses: in total, per caller, per source and per network. */
+const MAX_QUEUED = 32;
 const MAX_PER_CALLER = 4;
 const MAX_PER_SOURCE = 4;
 const MAX_PER_NETWORK = 12;
-/** Places among them that are left to callers known to hold a secret. */
-const RESERVED = 8;
-/** What a refused caller is told to wait, seconds. */
+/** Queue places reserved for callers that presented a valid secret before. */
+const RESERVED_FOR_TRUSTED = 8;
+/** Seconds that a rejected caller should wait. */
 const BUSY_RETRY_S = 1;
 
-/** Makes the hash of a secret as it is stored. */
+/** Derives the hash of a secret, as it is stored. */
 export type DeriveSecret = (secret: string, salt: Uint8Array) => Promise<Uint8Array>;
 
-/** Derivation at a cost: the same for what is stored and for what is presented. */
+/** Creates a derivation with the given cost, for stored and for presented secrets. */
 export function secretDerivation(cost: ScryptCost): DeriveSecret {
   return async (secret, salt) => new Uint8Array(await scryptHash(secret.normalize('NFC'), salt, cost));
 }
@@ -35,8 +35,8 @@ export class DerivationQueue {
     perKey: MAX_PER_CALLER,
     perSource: MAX_PER_SOURCE,
     perNetwork: MAX_PER_NETWORK,
-    total: MAX_WAITING,
-    reserved: RESERVED,
+    total: MAX_QUEUED,
+    reserved: RESERVED_FOR_TRUSTED,
   });
   readonly #turn = new Semaphore(1);
 
@@ -45,9 +45,9 @@ export class DerivationQueue {
   }
 
   /**
-   * Derives a presented secret when its turn comes.
-   * @throws SvcError `rate_limited` at once if the queue is full or the holder has its share in it; rejects with it if the
-   *   guess has to make room for another before its turn
+   * Queues the derivation of a presented secret.
+   * @throws SvcError `rate_limited` immediately if the queue is full or the caller's share is used up; rejects with it
+   *   if the guess is evicted while queued
    */
   run(holder: QuotaHolder, secret: string, salt: Uint8Array): Promise<Uint8Array> {
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();

@@ -1,4 +1,4 @@
-/** The access list of an agent, for its move to another node: secrets go along as their hashes only. */
+/** Export and import of an agent's access list. Secrets are exported only as their hashes. */
 import { toHex } from '../../foundation/bytes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
@@ -7,7 +7,7 @@ import { aidAt, badDocument, checkDistinct, hexBytes } from '../../foundation/mo
 import type { AccessRepository, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
 import { MAX_SECRETS } from './access-lists.ts';
 
-/** What an agent has set; undefined where it never changed anything. */
+/** The access list of an agent. Undefined if it was never changed. */
 export function exportAccess(repository: AccessRepository, aid: Aid): AccessPart | undefined {
   const stored = repository.load(aid);
   if (stored === null) return undefined;
@@ -25,8 +25,8 @@ export function exportAccess(repository: AccessRepository, aid: Aid): AccessPart
 }
 
 /**
- * Checks an access list from elsewhere. Its entries get new ids here.
- * @returns what keeps it
+ * Validates an imported access list. Its entries get new ids.
+ * @returns a function that stores the list
  * @throws SvcError `bad_file`
  */
 export function importAccess(repository: AccessRepository, subject: Aid, part: AccessPart | undefined): () => void {
@@ -57,5 +57,5 @@ function readAllow(path: string, entry: AccessPart['allow'][number]): AidEntry |
   const common = { id: newId(), label: entry.label ?? null, createdAt, expiresAt: entry.expires_at ?? null };
   if (aid !== undefined && hash === undefined) return { ...common, aid: aidAt(`${path}/aid`, aid) };
   if (hash !== undefined && aid === undefined) return { ...common, secretHash: hexBytes(hash) };
-  throw badDocument(path, 'has neither aid nor secret_hash_hex, or both');
+  throw badDocument(path, 'must have either aid or secret_hash_hex');
 }

@@ -1,22 +1,22 @@
-/** The rules of one subject and their order: deny, allow by AID, allow by secret, default. */
+/** The rules of one subject, in their order: deny, allow by AID, allow by secret, default. */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessDecision, AccessPolicy } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { AidEntry, SecretEntry, StoredAccess } from '../../foundation/store/access.ts';
 
-/** Who is guarded: an agent of this daemon, or the node itself for its remote administration. */
+/** The owner of an access list: a local agent, or the node for its remote administration. */
 export type Subject = Aid | 'node';
 
 export interface AccessRules {
   readonly policy: AccessPolicy;
-  /** Null while the subject never changed anything: it has no secrets then. */
+  /** Null if the subject never changed its list. It has no secrets then. */
   readonly salt: Uint8Array | null;
   readonly allow: ReadonlyMap<Aid, AidEntry>;
   readonly secrets: readonly SecretEntry[];
   readonly deny: ReadonlyMap<Aid, AidEntry>;
 }
 
-/** What holds while nothing was set: agents are public, the node's administration is closed. */
+/** The default policy: agents are public, the node's administration is closed. */
 export function initialPolicy(subject: Subject): AccessPolicy {
   return subject === 'node' ? 'deny' : 'public';
 }
@@ -41,14 +41,14 @@ function isLive(entry: { readonly expiresAt: number | null }, now: number): bool
   return entry.expiresAt === null || now < entry.expiresAt;
 }
 
-/** True where a caller is let in by name. @param now Unix milliseconds */
+/** True if a caller is allowed by its AID. @param now Unix milliseconds */
 export function isNamed(rules: AccessRules, caller: Aid, now: number): boolean {
   const entry = rules.allow.get(caller);
   return entry !== undefined && isLive(entry, now);
 }
 
 /**
- * Decides about a proven caller, before any secret is looked at.
+ * Decides about an authenticated caller, before any secret is checked.
  * @param now Unix milliseconds
  */
 export function decide(rules: AccessRules, caller: Aid, now: number): AccessDecision {
@@ -58,8 +58,11 @@ export function decide(rules: AccessRules, caller: Aid, now: number): AccessDeci
   return rules.secrets.some((secret) => isLive(secret, now)) ? 'secret' : 'deny';
 }
 
-/** True where a derived secret is one that still holds. Looks at all of them: the time tells nothing about which. */
-export function opens(rules: AccessRules, derived: Uint8Array, now: number): boolean {
+/**
+ * True if a derived hash matches a valid secret. Compares all of them, so the duration does not reveal which one
+ * matches.
+ */
+export function matchesSecret(rules: AccessRules, derived: Uint8Array, now: number): boolean {
   let found = false;
   for (const secret of rules.secrets) {
     const equal = secret.secretHash.length === derived.length && timingSafeEqual(secret.secretHash, derived);
@@ -68,7 +71,7 @@ export function opens(rules: AccessRules, derived: Uint8Array, now: number): boo
   return found;
 }
 
-/** When the next entry runs out, Unix milliseconds; null where none does. */
+/** The time of the next expiry, Unix milliseconds. Null if no entry expires. */
 export function nextExpiry(rules: AccessRules, now: number): number | null {
   const times = [...rules.allow.values(), ...rules.secrets].map(({ expiresAt }) => expiresAt ?? 0);
   const next = Math.min(...times.filter((time) => time > now));

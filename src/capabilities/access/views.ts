@@ -1,4 +1,4 @@
-/** The API's form of access lists: a secret itself is in none of them. */
+/** Access lists as the API returns them, without the secrets. */
 import { isoTime } from '../../foundation/clock.ts';
 import type { AccessPolicy } from '../../foundation/domain/access.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';

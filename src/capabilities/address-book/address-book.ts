@@ -1,10 +1,10 @@
-/** The user's address book: labels for AIDs, and favourites. One document, replaced as a whole. */
+/** The user's address book: labels for AIDs, and favorites. One document, replaced as a whole. */
 import { createHash } from 'node:crypto';
 import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../../foundation/domain/address-book.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 
-/** What would be taken for something else on a command line. */
+/** Excludes text that a command line would read as an option or split. */
 const LABEL = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s-][^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]*$/u;
 
 export interface Favorite {
@@ -21,8 +21,8 @@ export interface AddressBookDocument {
   readonly favorites: readonly Favorite[];
 }
 
-/** Where the document is kept. */
-export interface AddressBookMemory {
+/** Stores the document. */
+export interface AddressBookStorage {
   get(key: string): unknown;
   set(key: string, value: unknown): void;
 }
@@ -35,9 +35,9 @@ function invalid(path: string, message: string): SvcError {
 }
 
 export class AddressBook {
-  readonly #memory: AddressBookMemory;
+  readonly #memory: AddressBookStorage;
 
-  constructor(memory: AddressBookMemory) {
+  constructor(memory: AddressBookStorage) {
     this.#memory = memory;
   }
 
@@ -46,14 +46,14 @@ export class AddressBook {
     return stored === undefined || stored === null ? EMPTY : (stored as AddressBookDocument);
   }
 
-  /** Names what the address book says now: another name, another content. */
+  /** Changes with the content of the address book. */
   version(): string {
     return createHash('sha256').update(JSON.stringify(this.get())).digest('base64url');
   }
 
   /**
-   * Replaces the whole document. AIDs come out in canonical form.
-   * @throws SvcError `bad_aid`, `invalid_request` where a label is malformed or stands for two AIDs
+   * Replaces the whole document. Returns it with AIDs in canonical form.
+   * @throws SvcError `bad_aid`, `invalid_request` if a label is malformed or used for two AIDs
    */
   replace(document: AddressBookDocument): AddressBookDocument {
     const aliases: Record<string, string> = {};
@@ -61,29 +61,29 @@ export class AddressBook {
     for (const [text, label] of Object.entries(document.aliases)) {
       const aid = parseAid(text);
       if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
-        throw invalid(`/aliases/${text}`, `"${label}" cannot be a label.`);
+        throw invalid(`/aliases/${text}`, `"${label}" is not a valid label.`);
       const folded = label.toLowerCase();
-      if (labels.has(folded)) throw invalid(`/aliases/${text}`, `The label "${label}" stands for two agents.`);
-      if (Object.hasOwn(aliases, aid)) throw invalid(`/aliases/${text}`, 'This agent has two labels.');
+      if (labels.has(folded)) throw invalid(`/aliases/${text}`, `The label "${label}" is used for two agents. Choose another label for one agent.`);
+      if (Object.hasOwn(aliases, aid)) throw invalid(`/aliases/${text}`, 'This agent has two labels. Remove one.');
       labels.add(folded);
       aliases[aid] = label;
     }
     const favorites = document.favorites.map((f) => ({ ...f, aid: parseAid(f.aid) }));
     if (labels.size > MAX_BOOK_ENTRIES || favorites.length > MAX_BOOK_ENTRIES)
-      throw invalid('', `The address book takes ${MAX_BOOK_ENTRIES} entries.`);
+      throw invalid('', `The address book is limited to ${MAX_BOOK_ENTRIES} entries. Remove some.`);
     const stored = { aliases, favorites };
     this.#memory.set(KEY, stored);
     return stored;
   }
 
-  /** Gives an agent a label, where neither of the two has the other already. @throws SvcError as `replace` */
+  /** Labels an agent, unless it has a label or the label is in use. @throws SvcError as `replace` */
   label(aid: Aid, label: string): void {
     const { aliases, favorites } = this.get();
     if (aliases[aid] !== undefined || this.find(label) !== null) return;
     this.replace({ aliases: { ...aliases, [aid]: label }, favorites });
   }
 
-  /** The AID that a label stands for, whatever its case; null where there is none. */
+  /** The AID with a label, ignoring case. Null if there is none. */
   find(label: string): Aid | null {
     const folded = label.trim().toLowerCase();
     const found = Object.entries(this.get().aliases).find(([, name]) => name.toLowerCase() === folded);

@@ -1,4 +1,4 @@
-/** Reads what proves an identity when it is registered. */
+/** Parses and verifies the credentials of a registration. */
 import { fromHex } from '../../foundation/bytes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import {
@@ -10,7 +10,7 @@ import {
 import { verifyDelegation } from '../../foundation/identity/delegation-verifier.ts';
 import { type KeyPair, parsePrivateKey } from '../../foundation/identity/keys.ts';
 
-/** Longest hex text that is looked at: a proof, `0x` and some blanks. */
+/** Maximum length of the hex text, in characters: a proof, `0x` and some whitespace. */
 const MAX_PROOF_TEXT = 2 * MAX_DELEGATION_BYTES + 16;
 
 export interface Credentials {
@@ -19,7 +19,7 @@ export interface Credentials {
 }
 
 /**
- * An operational key and the proof that it may act, both verified.
+ * Parses an operational key and its delegation proof, and verifies both.
  * @param now Unix seconds
  * @throws SvcError `bad_key`, `bad_delegation`
  */
@@ -28,7 +28,7 @@ export function readCredentials(privateKeyHex: string, proofHex: string, now: nu
   const proof = proofHex.length > MAX_PROOF_TEXT ? null : fromHex(proofHex.trim());
   if (proof === null)
     throw new SvcError('bad_delegation', {
-      message: 'The delegation proof is not hex of whole bytes, or is too long.',
+      message: 'The delegation proof is not valid hex or is too long.',
     });
   const delegation = decodeDelegation(proof);
   verifyDelegation(delegation, now);

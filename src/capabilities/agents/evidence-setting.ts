@@ -1,16 +1,17 @@
-/** Which agents give evidence with their calls: asked at every call, and remembered until something of the agent changes. */
+/**
+ * Which agents sign evidence for their calls. Every call reads this setting, so it is cached until the agent changes.
+ */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { AgentStore } from '../../foundation/store/agents.ts';
 import type { AgentRegistry } from './registry.ts';
 
-/** Agents whose setting is remembered. */
-const MAX_REMEMBERED = 1024;
+const MAX_CACHED = 1024;
 
 export class EvidenceSetting {
   readonly #agents: Pick<AgentStore, 'givesEvidence' | 'setEvidence'>;
   readonly #registry: Pick<AgentRegistry, 'get'>;
-  readonly #known = new LruCache<Aid, boolean>({ maxEntries: MAX_REMEMBERED });
+  readonly #known = new LruCache<Aid, boolean>({ maxEntries: MAX_CACHED });
 
   constructor(
     agents: Pick<AgentStore, 'givesEvidence' | 'setEvidence'>,
@@ -23,7 +24,7 @@ export class EvidenceSetting {
     });
   }
 
-  /** False also for the node itself, and for agents that are not here. */
+  /** Also false for the node itself and for agents that are not registered here. */
   isOn(aid: Aid): boolean {
     const known = this.#known.get(aid);
     if (known !== undefined) return known;
@@ -37,7 +38,7 @@ export class EvidenceSetting {
     return this.isOn(this.#registry.get(aid).aid);
   }
 
-  /** From the next call on. @throws SvcError `not_found` */
+  /** Takes effect with the next call. @throws SvcError `not_found` */
   set(aid: Aid, isOn: boolean): void {
     this.#agents.setEvidence(this.#registry.get(aid).aid, isOn);
     this.#known.delete(aid);

@@ -1,6 +1,6 @@
 /**
- * When each agent last showed life. Kept in memory and written in small batches: a heartbeat costs
- * no disk write, and a crash loses a minute of them at most.
+ * The time of each agent's last heartbeat. Kept in memory and written in small batches: a heartbeat costs no disk
+ * write, and a crash loses at most one minute of heartbeats.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -8,11 +8,11 @@ import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { AgentStore } from '../../foundation/store/agents.ts';
 
-/** Milliseconds from the first heartbeat that is not written to the write, and from a write that failed to the next. */
+/** Delay from the first unwritten heartbeat to the write, and from a failed write to its retry, in milliseconds. */
 const FLUSH_INTERVAL_MS = 60_000;
-/** Heartbeats per write: more of them would hold up the event loop. */
+/** Heartbeats per write. A larger batch would block the event loop. */
 const FLUSH_BATCH = 500;
-/** Milliseconds between the writes of one round. */
+/** Milliseconds between the batches of one flush. */
 const FLUSH_PAUSE_MS = 50;
 
 interface HeartbeatsDependencies {
@@ -29,7 +29,7 @@ export class Heartbeats {
   constructor(dependencies: HeartbeatsDependencies) {
     this.#deps = dependencies;
     const onError = (error: unknown): void =>
-      dependencies.log.warn({ error }, 'heartbeats could not be written; it is tried again');
+      dependencies.log.warn({ error }, 'failed to write heartbeats; will retry');
     this.#flush = every(dependencies.clock, { firstMs: UNTIL_REQUESTED, periodMs: FLUSH_INTERVAL_MS, onError }, () => {
       this.#write();
       return this.#unwritten.size > 0 ? FLUSH_PAUSE_MS : UNTIL_REQUESTED;
@@ -41,7 +41,7 @@ export class Heartbeats {
     this.#flush.soon(FLUSH_INTERVAL_MS);
   }
 
-  /** Unix milliseconds of an agent's last heartbeat; `stored` is what its row says. */
+  /** Unix milliseconds of an agent's last heartbeat. `stored` is the value in the database. */
   last(aid: Aid, stored: number): number {
     return this.#unwritten.get(aid) ?? stored;
   }
@@ -50,7 +50,7 @@ export class Heartbeats {
     this.#unwritten.delete(aid);
   }
 
-  /** Writes all that is left. */
+  /** Flushes all pending heartbeats. */
   stop(): void {
     this.#flush.stop();
     while (this.#unwritten.size > 0) this.#write();

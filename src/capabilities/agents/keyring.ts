@@ -1,4 +1,4 @@
-/** The operational keys of local agents: loaded when they are first needed, a bounded number in memory. */
+/** The operational keys of local agents: loaded on first use, cached up to a limit. */
 import { createHash } from 'node:crypto';
 import { type Aid, aidToBytes } from '../../foundation/identity/aid.ts';
 import { decodeDelegation } from '../../foundation/identity/delegation.ts';
@@ -9,16 +9,15 @@ import type { AgentStore } from '../../foundation/store/agents.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { KeyVault } from './types.ts';
 
-/** Identities kept in memory. */
 const MAX_CACHED = 2000;
-/** Agents of which it is kept in memory that they are not here: each link that is opened asks for the other one. */
+/** AIDs cached as not local. Each new link checks whether the remote agent is local. */
 const MAX_ABSENT = 8192;
-/** Names of our keys in the vault begin with it; other components have names of their own. */
+/** Prefix of the agents' keys in the vault. Other components use other names. */
 const NAME_PREFIX = 'agent-';
-/** Names of foreign keys that the log shows. */
+/** Maximum number of unknown key names in a log line. */
 const MAX_LISTED = 10;
 
-/** The name of an agent's key: one per agent and key, so that a rotation never overwrites. */
+/** The vault name of an agent's key. It depends on agent and key, so a rotation never overwrites a key. */
 export function keyName(aid: Aid, operationalKey: Uint8Array): string {
   const digest = createHash('sha256').update(aidToBytes(aid)).update(operationalKey).digest('hex');
   return `${NAME_PREFIX}${digest.slice(0, 32)}`;
@@ -39,7 +38,7 @@ export class Keyring {
     this.#deps = dependencies;
   }
 
-  /** Who an agent is; null where it is not here, or its key file is gone. */
+  /** The identity of a local agent. Null if the agent is not registered here or its key file is missing. */
   identity(aid: Aid): LocalIdentity | null {
     const cached = this.#cache.get(aid);
     if (cached !== undefined) return cached;
@@ -51,7 +50,7 @@ export class Keyring {
     }
     const pair = this.#deps.vault.get(row.keyName);
     if (pair === null) {
-      this.#deps.log.error({ aid, key: row.keyName }, 'the key of this agent is missing: register it again');
+      this.#deps.log.error({ aid, key: row.keyName }, 'key file of the agent is missing; register the agent again');
       return null;
     }
     const delegation = decodeDelegation(row.delegation);
@@ -61,39 +60,36 @@ export class Keyring {
     return identity;
   }
 
-  /** The key itself, for export; null where the file is gone. */
+  /** The key pair itself, for export. Null if the file is missing. */
   pair(name: string): KeyPair | null {
     return this.#deps.vault.get(name);
   }
 
-  /**
-   * Keeps a key. It comes first, the row that names it second: where that never comes, the key is
-   * deleted at the next start.
-   */
+  /** Stores a key before the row that names it. If that row is never written, the next start deletes the key. */
   put(name: string, pair: KeyPair): void {
     this.#deps.agents.expectKey(name);
     this.#deps.vault.put(name, pair);
   }
 
-  /** Forgets what is cached of an agent whose row changed. */
-  changed(aid: Aid): void {
+  /** Invalidates the cache of an agent after its row changed. */
+  invalidate(aid: Aid): void {
     this.#cache.delete(aid);
     this.#absent.delete(aid);
   }
 
-  /** Deletes a key that no row names any more; should that fail, the next start does it. */
+  /** Deletes a key that no row names. If this fails, the next start retries it. */
   discard(name: string): void {
     try {
       this.#deps.vault.delete(name);
       this.#deps.agents.keyDeleted(name);
     } catch (error) {
-      this.#deps.log.warn({ key: name, error }, 'a key file could not be deleted');
+      this.#deps.log.warn({ key: name, error }, 'failed to delete a key file');
     }
   }
 
   /**
-   * Deletes the keys that a crash left behind. Others that no agent has here stay: they belong to
-   * another database, one that was moved away or is to be put back, and may be all that is left of it.
+   * Deletes keys that a crash left behind. Keys of unknown agents are kept: they belong to another database, for
+   * example one that was moved away or will be restored, and may be the only copy.
    */
   discardRetired(): void {
     const { agents, vault, log } = this.#deps;
@@ -103,7 +99,7 @@ export class Keyring {
     if (foreign.length > 0)
       log.warn(
         { keys: foreign.slice(0, MAX_LISTED), count: foreign.length },
-        'keys of agents that are not here are left alone',
+        'kept keys of agents that are not registered here',
       );
   }
 }

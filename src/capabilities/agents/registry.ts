@@ -1,4 +1,4 @@
-/** The registry of local agents: who they are, what they are bound to, and whether they are alive. */
+/** The registry of local agents: their identities, their services and their liveness. */
 import type { Address } from '../../foundation/address.ts';
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -26,14 +26,14 @@ import { Keyring, keyName } from './keyring.ts';
 import { ServiceMonitor, type ServiceState } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 
-/** Agents that are named where a service that they share changes its state. */
-const MAX_BOUND_TOLD = 10;
+/** Agents that a state change of their shared service is reported for. */
+const MAX_BOUND_AGENTS = 10;
 
-/** Services that are kept while temporary ones replace each other; the first ones are forgotten. */
-const MAX_SERVICES_BEFORE = 8;
+/** Replaced services kept per agent while temporary ones are bound. The oldest are dropped. */
+const MAX_REPLACED_SERVICES = 8;
 
 export interface RegistryOptions {
-  /** The node's own identity, which is no agent. */
+  /** The node's own identity, which cannot be registered as an agent. */
   readonly nodeAid: Aid;
 }
 
@@ -43,28 +43,29 @@ export interface RegistryDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly own: OwnApi;
-  /** Connects to a bound service and hangs up; never rejects. */
+  /** Connects to a bound service and closes the connection. Never rejects. */
   checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
 }
 
 export interface RegisterRequest {
   readonly operationalPrivateKeyHex: string;
   readonly delegationProofHex: string;
-  /** Left out: as it was. */
+  /** Unchanged if omitted. */
   readonly serviceTcp?: string;
-  /** It is not published by itself until somebody asks for it. */
+  /** Publish the agent only on request, not automatically. */
   readonly isHeld?: boolean;
 }
 
 export interface PatchRequest {
-  /** Empty: none. */
+  /** Empty: no service. */
   readonly serviceTcp: string;
   /**
-   * The service stands in for the one that is bound now, which is kept. Without a service, the kept one is bound again.
+   * The service temporarily replaces the bound one, which is stored. If `serviceTcp` is empty, the stored service is
+   * bound again.
    */
   readonly isTemporary?: boolean;
   readonly operationalPrivateKeyHex?: string;
-  /** The request comes from a program on this machine: it may leave the key out. */
+  /** The request comes from a program on this machine, which may omit the key. */
   readonly local: boolean;
 }
 
@@ -96,30 +97,31 @@ export class AgentRegistry implements Component {
     this.#heartbeats.stop();
   }
 
-  /** Calls back after each change. Returns how to stop. */
+  /** Adds a listener for changes. Returns a function that removes it. */
   onChange(listener: (change: AgentChange) => void): () => void {
     return this.#changes.add(listener);
   }
 
   /**
-   * Calls back before an agent gets another operational key, while it still has the one before: what follows from that is
-   * to be kept by then. What the listener throws refuses the registration. Returns how to stop.
+   * Adds a listener that runs before an agent's operational key is replaced, while the old key is still in use. The
+   * listener must store everything that depends on the old key. If it throws, the registration fails. Returns a
+   * function that removes it.
    */
   beforeRotation(listener: (aid: Aid) => void): () => void {
     return this.#rotations.add(listener);
   }
 
-  /** Calls back when a bound service begins to answer, or no longer does. Returns how to stop. */
+  /** Adds a listener for services that start or stop answering. Returns a function that removes it. */
   onServiceState(listener: (state: ServiceState) => void): () => void {
     return this.#monitor.changed.add(listener);
   }
 
-  /** Agents that are bound to a service, a few at most. */
-  boundTo(service: string): Aid[] {
-    return this.#deps.agents.boundTo(service, MAX_BOUND_TOLD);
+  /** Up to `MAX_BOUND_TOLD` agents that are bound to a service. */
+  agentsBoundTo(service: string): Aid[] {
+    return this.#deps.agents.boundTo(service, MAX_BOUND_AGENTS);
   }
 
-  /** Who an agent is, with what it signs; null where it is not here. */
+  /** The identity of a local agent, with its signing function. Null if the agent is not registered here. */
   identity(aid: Aid): LocalIdentity | null {
     return this.#keyring.identity(aid);
   }
@@ -129,8 +131,8 @@ export class AgentRegistry implements Component {
   }
 
   /**
-   * Registers an identity. A known one keeps all that is kept of it; a newer delegation gives it
-   * its key, an equal key changes nothing but the service.
+   * Registers an identity. A known agent keeps its state: a newer delegation replaces its key, and with the same key
+   * only the service changes.
    * @throws SvcError `bad_key`, `bad_delegation`, `bad_service_address`, `operational_key_mismatch` (409)
    */
   async register(request: RegisterRequest): Promise<Aid> {
@@ -143,7 +145,7 @@ export class AgentRegistry implements Component {
     return this.#keep(credentials, service, request.isHeld === true);
   }
 
-  /** From here on nothing waits, so two registrations of one agent cannot interleave. */
+  /** Synchronous, so two registrations of one agent cannot interleave. */
   #keep({ pair, delegation }: Credentials, service: string | undefined, isHeld: boolean): Aid {
     const { agents, clock } = this.#deps;
     const aid = delegation.agent;
@@ -154,7 +156,7 @@ export class AgentRegistry implements Component {
     if (!newer && !sameKey)
       throw new SvcError('operational_key_mismatch', {
         status: 409,
-        message: 'This agent is registered with another operational key, and this delegation is not newer.',
+        message: 'This agent is already registered with another operational key. Register it with a newer delegation.',
       });
     const name = keyName(aid, pair.publicKey);
     if (known !== null && !sameKey) this.#rotations.notify(aid);
@@ -165,21 +167,21 @@ export class AgentRegistry implements Component {
       if (known !== null && !sameKey) this.#keyring.discard(known.keyName);
     } else if (service !== undefined) agents.setService(aid, service);
     agents.setHeld(aid, isHeld);
-    this.#keyring.changed(aid);
+    this.#keyring.invalidate(aid);
     this.#heartbeats.record(aid);
-    this.#lookSoon(service ?? '');
+    this.#checkSoon(service ?? '');
     this.#changes.notify({ aid, kind: known !== null && newer ? 'rotated' : 'registered' });
     return aid;
   }
 
   /**
-   * Registers an identity that moves here, all or nothing with what `meanwhile` writes.
-   * @param meanwhile runs in the transaction, once the agent is there
-   * @throws SvcError `agent_exists`, as `register`, and what `meanwhile` throws
+   * Registers an identity that moves here, in one transaction with the writes of `writeRest`.
+   * @param writeRest runs in the transaction, after the agent is stored
+   * @throws SvcError `agent_exists`, as `register`, and any error of `writeRest`
    */
   async adopt(
     request: Required<Omit<RegisterRequest, 'isHeld'>>,
-    meanwhile: (delegation: Delegation) => void,
+    writeRest: (delegation: Delegation) => void,
   ): Promise<Aid> {
     const { agents, clock } = this.#deps;
     const now = unixSeconds(clock);
@@ -189,30 +191,30 @@ export class AgentRegistry implements Component {
     this.#refuseNode(aid);
     if (agents.get(aid) !== null)
       throw new SvcError('agent_exists', {
-        message: `${aid} is registered here already; nothing was changed. To take over the exported state instead, delete it first.`,
+        message: `${aid} is already registered here; nothing was changed. To use the exported state instead, delete the agent first.`,
       });
     const name = keyName(aid, pair.publicKey);
     this.#keyring.put(name, pair);
     try {
       agents.transaction(() => {
         agents.put({ keyName: name, delegation, serviceTcp, registeredAt: clock.now() });
-        this.#keyring.changed(aid);
-        meanwhile(delegation);
+        this.#keyring.invalidate(aid);
+        writeRest(delegation);
       });
     } catch (error) {
-      this.#keyring.changed(aid);
+      this.#keyring.invalidate(aid);
       this.#keyring.discard(name);
       throw error;
     }
-    this.#keyring.changed(aid);
+    this.#keyring.invalidate(aid);
     this.#heartbeats.record(aid);
-    this.#lookSoon(serviceTcp);
+    this.#checkSoon(serviceTcp);
     this.#changes.notify({ aid, kind: 'registered' });
     return aid;
   }
 
-  /** Looks at a service that was just bound, so that nobody reads until the next round that it does not answer. */
-  #lookSoon(serviceTcp: string): void {
+  /** Checks a newly bound service now, so that its state is known before the next round. */
+  #checkSoon(serviceTcp: string): void {
     if (serviceTcp !== '') detach(this.#monitor.state(serviceTcp));
   }
 
@@ -221,7 +223,7 @@ export class AgentRegistry implements Component {
     return this.#view(this.#row(aid));
   }
 
-  /** Like `get`, with the bound service looked at now unless that was just done. */
+  /** Like `get`, but checks the bound service first unless a recent result exists. */
   async getFresh(aid: Aid): Promise<LocalAgent> {
     const { serviceTcp } = this.#row(aid);
     if (serviceTcp !== '') await this.#monitor.state(serviceTcp);
@@ -230,13 +232,13 @@ export class AgentRegistry implements Component {
 
   /**
    * Agents in the order of their registration.
-   * @returns `nextCursor` is where the next page begins; null where this is the last
-   * @throws SvcError `invalid_request` where the cursor is none of ours
+   * @returns `nextCursor` is null on the last page
+   * @throws SvcError `invalid_request` if the cursor is invalid
    */
   list(limit: number, cursor?: string) {
     if (cursor !== undefined && !/^\d{1,15}$/.test(cursor))
       throw new SvcError('invalid_request', {
-        message: 'The cursor is not one of ours.',
+        message: 'Invalid cursor. Use next_cursor of the previous page.',
         details: { path: '/cursor' },
       });
     const rows = this.#deps.agents.page(Number(cursor ?? 0), limit + 1);
@@ -257,7 +259,7 @@ export class AgentRegistry implements Component {
     const { operationalPrivateKeyHex: key } = request;
     if (key === undefined && !request.local)
       throw new SvcError('operational_key_mismatch', {
-        message: 'Changing service_tcp from elsewhere needs operational_private_key_hex.',
+        message: 'Changing service_tcp from another machine requires operational_private_key_hex.',
       });
     if (key !== undefined && keyName(aid, parsePrivateKey(key).publicKey) !== row.keyName)
       throw new SvcError('operational_key_mismatch');
@@ -269,32 +271,32 @@ export class AgentRegistry implements Component {
   }
 
   /**
-   * Deletes an agent, its key and all that tables hold of it.
+   * Deletes an agent, its key and all its rows.
    * @throws SvcError `not_found`
    */
   delete(aid: Aid): void {
     const row = this.#row(aid);
     this.#deps.agents.delete(aid);
     this.#keyring.discard(row.keyName);
-    this.#keyring.changed(aid);
+    this.#keyring.invalidate(aid);
     this.#heartbeats.forget(aid);
     this.#changes.notify({ aid, kind: 'deleted' });
   }
 
   /**
-   * Notes that an agent is alive.
+   * Records a heartbeat.
    * @returns Unix milliseconds of the heartbeat
    * @throws SvcError `not_found`
    */
   heartbeat(aid: Aid): number {
-    // Each call counts as one: whom the keyring knows is here, and needs no look into the database.
+    // Every call is also a heartbeat. An identity in the keyring proves that the agent exists without a database query.
     if (this.#keyring.identity(aid) === null) this.#row(aid);
     this.#heartbeats.record(aid);
     this.#changes.notify({ aid, kind: 'alive' });
     return this.#deps.clock.now();
   }
 
-  /** True where an agent had a heartbeat lately, or its bound service accepts a connection. */
+  /** True if the last heartbeat is recent or the bound service accepts a connection. */
   async isAlive(aid: Aid): Promise<boolean> {
     const row = this.#deps.agents.get(aid);
     if (row === null) return false;
@@ -302,18 +304,18 @@ export class AgentRegistry implements Component {
     return row.serviceTcp !== '' && this.#monitor.state(row.serviceTcp);
   }
 
-  /** True where an agent was registered not to be published until somebody asks for it. */
+  /** True if the agent is published only on request. */
   isHeld(aid: Aid): boolean {
     return this.#deps.agents.get(aid)?.isHeld === true;
   }
 
-  /** What the bound service of an agent is; empty where nothing is bound or the agent is not here. */
+  /** The bound service of an agent. Empty if there is none or the agent is not registered here. */
   service(aid: Aid): string {
     return this.#deps.agents.get(aid)?.serviceTcp ?? '';
   }
 
   /**
-   * Connects to the bound service now; null where nothing is bound.
+   * Connects to the bound service now. Null if the agent has no service.
    * @throws SvcError `not_found`
    */
   async checkService(aid: Aid): Promise<TcpCheck | null> {
@@ -322,7 +324,7 @@ export class AgentRegistry implements Component {
   }
 
   /**
-   * The operational credentials in clear: for programs on this machine only, which the caller sees to.
+   * The operational credentials in clear text. The caller must ensure that they stay on this machine.
    * @throws SvcError `not_found`, `key_locked`
    */
   export(aid: Aid) {
@@ -332,7 +334,7 @@ export class AgentRegistry implements Component {
     if (pair === null || identity === null)
       throw new SvcError('not_found', {
         thing: 'agent',
-        message: "This agent's key file is missing; register the agent again.",
+        message: "This agent's key file is missing. Register the agent again.",
       });
     return {
       aid,
@@ -348,30 +350,30 @@ export class AgentRegistry implements Component {
     if (!isTemporary) return agents.setService(aid, service);
     const [last = '', ...others] = servicesBefore;
     if (service === '') agents.setService(aid, last, others);
-    else agents.setService(aid, service, [serviceTcp, ...servicesBefore].slice(0, MAX_SERVICES_BEFORE));
+    else agents.setService(aid, service, [serviceTcp, ...servicesBefore].slice(0, MAX_REPLACED_SERVICES));
   }
 
   /**
-   * A temporary program that was killed could not unbind itself. Only a refused connection says that it is gone: a busy
-   * one may miss a check.
+   * A temporary program that was killed could not unbind itself. Only a refused connection proves that it stopped: a
+   * busy program may miss a check.
    */
   #restoreAfter({ service, error }: ServiceState): void {
     if (error !== 'ECONNREFUSED' || !parseServiceAddress(service).provesItself) return;
     const { agents, log } = this.#deps;
-    for (const aid of agents.boundTo(service, MAX_BOUND_TOLD)) {
+    for (const aid of agents.boundTo(service, MAX_BOUND_AGENTS)) {
       const row = this.#row(aid);
-      // An address at which nothing answers does no harm.
+      // Without an earlier service there is nothing to restore.
       if (row.servicesBefore.every((one) => one === '')) continue;
       this.#bind(row, '', true);
-      log.info({ aid, service }, 'a temporary service is gone: the service before it is bound again');
-      this.#lookSoon(agents.get(aid)?.serviceTcp ?? '');
+      log.info({ aid, service }, 'temporary service stopped; the previous service is bound again');
+      this.#checkSoon(agents.get(aid)?.serviceTcp ?? '');
       this.#changes.notify({ aid, kind: 'bound' });
     }
   }
 
   #refuseNode(aid: Aid): void {
     if (aid === this.#options.nodeAid)
-      throw new SvcError('invalid_request', { message: "This is the node's own identity; it is no agent." });
+      throw new SvcError('invalid_request', { message: "This AID is the node's own identity, not an agent." });
   }
 
   #row(aid: Aid): AgentRow {

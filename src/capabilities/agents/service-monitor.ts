@@ -1,6 +1,6 @@
 /**
- * Knows whether the bound services answer, without anyone waiting for it: one round after another
- * over the distinct addresses, a few connections at a time.
+ * Checks in the background whether the bound services answer: repeated rounds over the distinct addresses, a few
+ * connections at a time.
  */
 import type { Address } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -11,34 +11,34 @@ import { addressesOf, parseServiceAddress } from '../../foundation/service-addre
 import { SingleFlight } from '../../foundation/single-flight.ts';
 import type { TcpCheck } from './types.ts';
 
-/** Milliseconds between the end of a round and the next one. */
-const ROUND_PAUSE_MS = 30_000;
-/** Connections at once. */
+/** Milliseconds from the end of a round to the next one. */
+const ROUND_INTERVAL_MS = 30_000;
+/** Concurrent checks. */
 const CONCURRENCY = 8;
-/** Milliseconds that a service has to accept a connection. */
+/** Timeout of a check, in milliseconds. */
 export const TCP_CHECK_TIMEOUT_MS = 2000;
-/** Milliseconds for which an answer is as good as a new one. */
+/** Milliseconds for which a result is reused. */
 const FRESH_MS = 5000;
 
 interface MonitorDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  /** The services to look at in the next round. */
+  /** The services to check in the next round. */
   services(): readonly string[];
-  /** Connects to a bound service and hangs up; never rejects. */
+  /** Connects to a bound service and closes the connection. Never rejects. */
   checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck>;
 }
 
-/** Whether a service answers is another thing than it was. */
+/** A service started or stopped answering. */
 export interface ServiceState {
   readonly service: string;
   readonly ok: boolean;
-  /** Why not; empty where it does. */
+  /** The reason of the failure. Empty if the service answers. */
   readonly error: string;
 }
 
 export class ServiceMonitor {
-  /** Told of each change; of a service that was never looked at, where it does not answer. */
+  /** Notified of each change, and of a first check that fails. */
   readonly changed: Listeners<[ServiceState]> = new Listeners();
   readonly #deps: MonitorDependencies;
   readonly #known = new Map<string, { readonly check: TcpCheck; readonly at: number }>();
@@ -51,32 +51,32 @@ export class ServiceMonitor {
 
   start(): void {
     const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'bound services could not be looked at');
-    this.#rounds = every(clock, { firstMs: 0, periodMs: ROUND_PAUSE_MS, onError }, () => this.#round());
+    const onError = (error: unknown): void => log.warn({ error }, 'failed to check the bound services');
+    this.#rounds = every(clock, { firstMs: 0, periodMs: ROUND_INTERVAL_MS, onError }, () => this.#round());
   }
 
-  /** Returns at once; a check that is under way ends within its time-out and changes nothing. */
+  /** Returns immediately. A running check ends within its timeout and changes nothing. */
   stop(): void {
     this.#rounds?.stop();
     this.#rounds = null;
   }
 
-  /** What was seen last; null where nothing was yet. */
+  /** The latest result. Null if the service was not checked yet. */
   last(service: string): boolean | null {
     return this.#known.get(service)?.check.ok ?? null;
   }
 
-  /** The state of a service, looked up unless it is known from a moment ago. */
+  /** Whether a service answers: a recent result, or a new check. */
   async state(service: string): Promise<boolean> {
     const known = this.#known.get(service);
     if (known !== undefined && this.#deps.clock.now() - known.at < FRESH_MS) return known.check.ok;
     return (await this.check(service)).ok;
   }
 
-  /** Looks now. Those who ask for the same service at once share one connection. */
+  /** Checks a service now. Concurrent checks of the same service share one connection. */
   async check(service: string): Promise<TcpCheck> {
     return this.#checks.run(service, async () => {
-      const check = await this.#look(service);
+      const check = await this.#connect(service);
       const before = this.#known.get(service)?.check.ok ?? true;
       this.#known.set(service, { check, at: this.#deps.clock.now() });
       if (check.ok !== before) this.changed.notify({ service, ok: check.ok, error: check.error ?? '' });
@@ -84,13 +84,13 @@ export class ServiceMonitor {
     });
   }
 
-  /** Connects to each of its addresses: the first that does not answer is what is said of it. */
-  async #look(service: string): Promise<TcpCheck> {
-    const [first, second] = addressesOf(parseServiceAddress(service)).map((place) =>
-      this.#deps.checkTcp(place, TCP_CHECK_TIMEOUT_MS),
+  /** Connects to each address of a service. Returns the first failure. */
+  async #connect(service: string): Promise<TcpCheck> {
+    const [first, second] = addressesOf(parseServiceAddress(service)).map((address) =>
+      this.#deps.checkTcp(address, TCP_CHECK_TIMEOUT_MS),
     );
     const check = await first;
-    if (check === undefined) throw new Error('a service has an address');
+    if (check === undefined) throw new Error('a service has no address');
     return check.ok && second !== undefined ? second : check;
   }
 

@@ -1,12 +1,12 @@
-/** Does something listen there? */
+/** Checks whether a program listens at an address. */
 import { connect } from 'node:net';
 import type { Address } from '../../foundation/address.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import type { TcpCheck } from './types.ts';
 
 /**
- * Connects and hangs up at once, without a byte. Never rejects.
- * @param timeoutMs gives up after this long, the lookup of the name included
+ * Connects and closes the connection without sending data. Never rejects.
+ * @param timeoutMs includes the name lookup
  */
 export async function checkTcp(address: Address, timeoutMs: number): Promise<TcpCheck> {
   const started = performance.now();

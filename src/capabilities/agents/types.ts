@@ -1,28 +1,30 @@
-/** What the registry of local agents needs from others. */
+/** Types of the registry of local agents. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { KeyStore } from '../../foundation/keys/key-store.ts';
 
-/** Where operational keys are kept: files that only their owner reads. */
+/** Stores operational keys in files that only their owner can read. */
 export type KeyVault = Pick<KeyStore, 'put' | 'get' | 'delete' | 'list'>;
 
-/** What the service of an agent answered to a TCP connection. */
+/** Result of a TCP connection to the service of an agent. */
 export interface TcpCheck {
   readonly ok: boolean;
-  /** Milliseconds until it answered. */
+  /** Milliseconds until the connection was accepted or failed. */
   readonly ms: number;
-  /** Why not: `ECONNREFUSED`, `timeout` and the like. */
+  /** The reason of the failure: `ECONNREFUSED`, `timeout` and similar codes. */
   readonly error?: string;
 }
 
-/** A local agent as this capability knows it. */
+/** A local agent, as this capability describes it. */
 export interface LocalAgent {
   readonly aid: Aid;
   readonly serviceTcp: string;
-  /** What a temporary service replaced; null while no temporary one is bound. */
+  /** The service that a temporary one replaced. Null if no temporary service is bound. */
   readonly serviceBefore: string | null;
-  /** What was last seen of the bound service; null where nothing is bound or was looked at. */
+  /** The latest check of the bound service. Null if there is no service or it was not checked yet. */
   readonly serviceOk: boolean | null;
   readonly heartbeatSecondsAgo: number;
-  /** When the delegation is valid, Unix seconds; an end of 0 means never. The same object until the agent changes. */
+  /**
+   * Validity of the delegation, Unix seconds; an `expiresAt` of 0 means never. The same object until the agent changes.
+   */
   readonly window: { readonly issuedAt: number; readonly expiresAt: number };
 }

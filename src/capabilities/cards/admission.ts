@@ -1,4 +1,6 @@
-/** What is let in of a card that comes from another agent: nothing that another has signed, and no address but its own. */
+/**
+ * Admits cards of other agents: rejects signatures of third parties and replaces addresses other than the agent's own.
+ */
 import { type CardService, type RewrittenCard, rewriteAddresses } from '../../foundation/cards/addresses.ts';
 import type { Card } from '../../foundation/cards/card.ts';
 import {
@@ -16,15 +18,15 @@ export interface CardAdmissionDependencies {
   readonly clock: Clock;
   readonly store: Pick<CardStore, 'seen'>;
   readonly verifyDelegation: CardCheck['verifyDelegation'];
-  /** `issuedAt` of the newest delegation that was met of an agent, Unix seconds; 0 where none was. */
+  /** `issuedAt` of the newest known delegation of an agent, Unix seconds; 0 if none is known. */
   readonly newestDelegation: (aid: Aid) => number;
-  /** What an agent says that it is bound to; null where it says nothing. Never rejects. */
+  /** The service that an agent states in its profile; null if it states none. Never rejects. */
   readonly serviceOf: (aid: Aid, signal?: AbortSignal) => Promise<CardService | null>;
 }
 
-/** A card whose addresses lead to a place on this machine; without signatures, which fit it no more. */
+/** A card with addresses on this machine. It has no signatures, because they do not match the changed addresses. */
 export interface LocalCard extends RewrittenCard {
-  /** The agent itself had signed what this was made of. */
+  /** The original card was signed by the agent. */
   readonly isSigned: boolean;
 }
 
@@ -36,7 +38,7 @@ export class CardAdmission {
   }
 
   /**
-   * Verifies that an agent vouches for a card.
+   * Verifies that a card is signed by its agent.
    * @throws SvcError `bad_card`
    */
   verify(card: Card, aid: Aid): CardProof {
@@ -44,14 +46,14 @@ export class CardAdmission {
   }
 
   /**
-   * The form of a card that an agent's service shows which programs here may follow.
-   * @param to where its addresses lead, such as `http://127.0.0.1:40123`
+   * Rewrites a card of an agent's service for programs on this machine.
+   * @param to the base of the new addresses, such as `http://127.0.0.1:40123`
    * @throws SvcError `bad_card`
    */
-  async local(card: Card, aid: Aid, to: string, signal?: AbortSignal): Promise<LocalCard> {
+  async toLocalCard(card: Card, aid: Aid, to: string, signal?: AbortSignal): Promise<LocalCard> {
     const proof = checkSignatures(card, this.#check(aid));
     const service = await this.#deps.serviceOf(aid, signal);
-    // A list without signatures in it stays: clients see what the server wrote.
+    // An empty list of signatures is kept, so clients see the document that the server wrote.
     const isBare = Array.isArray(card['signatures']) && card['signatures'].length === 0;
     return { ...rewriteAddresses(isBare ? card : unsigned(card), { aid, service, to }), isSigned: proof !== null };
   }

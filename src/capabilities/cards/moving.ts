@@ -1,4 +1,4 @@
-/** The signed card of an agent, for its move to another node. */
+/** Export and import of an agent's signed card. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../foundation/cards/canonical-json.ts';
 import { type Card, cardKind, readCard } from '../../foundation/cards/card.ts';
@@ -13,7 +13,7 @@ export function exportCard(store: Pick<CardStore, 'own'>, aid: Aid): string | un
   return store.own(aid)?.card;
 }
 
-export interface CardHome {
+export interface CardImport {
   readonly store: Pick<CardStore, 'putOwn'>;
   /** Unix seconds. */
   readonly now: number;
@@ -21,11 +21,11 @@ export interface CardHome {
 }
 
 /**
- * Checks a card from elsewhere. One that a key signed which the agent has no more is taken in too: it is signed anew.
- * @returns what keeps it; its object is stored once the agent is here
+ * Validates an imported card. A card that an earlier key of the agent signed is accepted and will be signed again.
+ * @returns a function that stores the card; its object is stored after the agent is registered
  * @throws SvcError `bad_file`
  */
-export function importCard(home: CardHome, aid: Aid, text: string | undefined, delegation: Delegation): () => void {
+export function importCard(home: CardImport, aid: Aid, text: string | undefined, delegation: Delegation): () => void {
   if (text === undefined) return () => {};
   const card = readText(text);
   const signedAt = signedAtOf(card, home, aid, delegation);
@@ -40,19 +40,19 @@ function readText(text: string): Card {
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
   }
-  throw badDocument('/card', 'is no card in canonical JSON');
+  throw badDocument('/card', 'is not a card in canonical JSON');
 }
 
-/** What makes a signature one of the past, not a false one. */
-const PAST = new Set<unknown>(['expired', 'replayed']);
+/** The reasons for which a signature is outdated, not forged. */
+const OUTDATED_REASONS = new Set<unknown>(['expired', 'replayed']);
 
-function signedAtOf(card: Card, { now, verifyDelegation }: CardHome, aid: Aid, delegation: Delegation): number {
+function signedAtOf(card: Card, { now, verifyDelegation }: CardImport, aid: Aid, delegation: Delegation): number {
   try {
     const check = { aid, now, newestDelegation: delegation.issuedAt, newestCard: 0, verifyDelegation };
     return verifyCard(card, check).signedAt;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    if (PAST.has(error.details?.['reason'])) return UNSIGNED;
+    if (OUTDATED_REASONS.has(error.details?.['reason'])) return UNSIGNED;
     throw badDocument('/card', 'is not signed by the agent');
   }
 }

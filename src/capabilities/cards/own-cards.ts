@@ -1,6 +1,6 @@
 /**
- * The cards of agents here, as their owners took them over: signed, kept as objects, named by the profile. They are
- * signed anew when an agent gets another key, so that what the old one signed is good no longer.
+ * The cards of local agents: signed, stored as objects and named by the profile. A new key of an agent signs its card
+ * again, because signatures of the old key become invalid.
  */
 import { type CardService, rewriteAddresses, type SkippedInterface } from '../../foundation/cards/addresses.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
@@ -16,7 +16,7 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { type CardStore, type StoredCard, UNSIGNED } from '../../foundation/store/cards.ts';
 
-/** The name of the object that a card is. */
+/** The object name of a card. */
 const OBJECT_NAME = 'agent-card.json';
 
 interface Published {
@@ -28,21 +28,21 @@ export interface OwnCardsDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: CardStore;
-  /** An agent here with what it signs; null where it is not here. */
+  /** The signer of a local agent; null if it is not registered here. */
   readonly identity: (aid: Aid) => CardSigner | null;
-  /** What an agent here is bound to; null where nothing is. */
+  /** The service of a local agent; null if it has none. */
   readonly serviceOf: (aid: Aid) => CardService | null;
   readonly objects: {
     store(aid: Aid, source: Iterable<Uint8Array>, name: string): Promise<{ readonly objectId: string }>;
-    /** Null where the agent has no such object. */
+    /** Null if the agent has no object with this ID. */
     stat(aid: Aid, objectId: string): object | null;
     delete(aid: Aid, objectId: string): void;
   };
-  /** Has the profile of an agent name an object, or none. */
-  readonly nameCard: (aid: Aid, objectId: string | null) => Promise<Published>;
+  /** Sets or removes the card's object ID in the agent's profile. */
+  readonly setProfileCard: (aid: Aid, objectId: string | null) => Promise<Published>;
 }
 
-/** A signed card of an agent here. */
+/** A signed card of a local agent. */
 export interface OwnCard {
   readonly card: Card;
   readonly kind: CardKind;
@@ -51,21 +51,21 @@ export interface OwnCard {
   readonly signedAt: number;
 }
 
-/** A card that was taken over just now. */
-export interface TakenCard extends OwnCard, Published {
-  /** Interfaces of it that are not the service of the agent. */
+/** A card that was published just now. */
+export interface PublishedCard extends OwnCard, Published {
+  /** Interfaces of the card that do not belong to the agent's service and were removed. */
   readonly left: readonly SkippedInterface[];
 }
 
-/** A card as it is kept. */
+/** A signed card as text. */
 interface SignedCard {
   readonly text: string;
   readonly signedAt: number;
   readonly left: readonly SkippedInterface[];
 }
 
-/** @throws SvcError `bad_card` where a stored card is none */
-function shownCard({ card: text, objectId, signedAt }: StoredCard): OwnCard {
+/** @throws SvcError `bad_card` if a stored card is invalid */
+function toOwnCard({ card: text, objectId, signedAt }: StoredCard): OwnCard {
   const card = readCard(Buffer.from(text));
   return { card, kind: cardKind(card) ?? 'a2a', objectId, signedAt };
 }
@@ -73,24 +73,24 @@ function shownCard({ card: text, objectId, signedAt }: StoredCard): OwnCard {
 function noCard(aid: Aid): SvcError {
   return new SvcError('not_found', {
     thing: 'card',
-    message: 'This agent has no card: "svc publish <service> --from <url>" takes over that of its service.',
+    message: 'This agent has no card. Publish its service\'s card with "svc publish <service> --from <url>".',
     details: { aid },
   });
 }
 
 export class OwnCards implements Component {
   readonly #deps: OwnCardsDependencies;
-  /** One change at a time of the card of one agent. */
+  /** One change of an agent's card at a time. */
   readonly #turns = new KeyedMutex();
 
   constructor(dependencies: OwnCardsDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('cards') };
   }
 
-  /** The card of an agent; null where it has none. */
+  /** The card of an agent; null if it has none. */
   find(aid: Aid): OwnCard | null {
     const stored = this.#deps.store.own(aid);
-    return stored === null ? null : shownCard(stored);
+    return stored === null ? null : toOwnCard(stored);
   }
 
   /** @throws SvcError `not_found` */
@@ -101,64 +101,63 @@ export class OwnCards implements Component {
   }
 
   /**
-   * Takes over a card: its own addresses become those of the agent, wherever it is, and it is signed, kept and named.
-   * Interfaces at other ports of the service's machine are left out.
-   * @throws SvcError `bad_card` (400), `not_found`, `files_root_required`, `quota_exceeded`, `not_writable`, and what publishing gives
+   * Publishes a card: replaces the service's addresses with the agent's, removes interfaces at other ports of the same
+   * machine, signs the card, stores it and names it in the profile.
+   * @throws SvcError `bad_card` (400), `not_found`, `files_root_required`, `quota_exceeded`, `not_writable`, and errors
+   *   of publishing
    */
-  async set(aid: Aid, card: Card): Promise<TakenCard> {
+  async set(aid: Aid, card: Card): Promise<PublishedCard> {
     return this.#turns.run(aid, () => this.#renew(aid, card));
   }
 
-  async #renew(aid: Aid, card: Card): Promise<TakenCard> {
+  async #renew(aid: Aid, card: Card): Promise<PublishedCard> {
     const signed = this.#sign(aid, card);
     return { ...(await this.#keep(aid, signed)), ...(await this.#name(aid)), left: signed.left };
   }
 
   /**
-   * Lets go of the card of an agent.
-   * @throws SvcError `not_found`, and what publishing gives
+   * Deletes the card of an agent.
+   * @throws SvcError `not_found`, and errors of publishing
    */
   async delete(aid: Aid): Promise<void> {
     await this.#turns.run(aid, async () => {
       const { objectId } = this.get(aid);
       this.#deps.store.deleteOwn(aid);
       this.#discard(aid, objectId);
-      await this.#deps.nameCard(aid, null);
+      await this.#deps.setProfileCard(aid, null);
     });
   }
 
-  /** Sees to cards whose agents moved here, or were to be signed, when the daemon ended. */
+  /** Finishes cards of moved agents and signatures that were pending when the daemon stopped. */
   async start(): Promise<void> {
-    for (const aid of this.#deps.store.owners()) detach(this.settle(aid));
+    for (const aid of this.#deps.store.owners()) detach(this.complete(aid));
   }
 
   async stop(): Promise<void> {}
 
-  /**
-   * Has the card of an agent that moved here be an object here, signed with the key that the agent has. Never rejects.
-   */
-  async settle(aid: Aid): Promise<void> {
+  /** Completes the card of a moved agent: signs it if necessary, and stores its object. Never rejects. */
+  async complete(aid: Aid): Promise<void> {
     try {
       await this.#turns.run(aid, async () => {
         const { store, objects } = this.#deps;
         const stored = store.own(aid);
         if (stored === null) return;
         const { card, objectId, signedAt } = stored;
-        if (signedAt === UNSIGNED) await this.#renew(aid, shownCard(stored).card);
+        if (signedAt === UNSIGNED) await this.#renew(aid, toOwnCard(stored).card);
         else if (objects.stat(aid, objectId) === null) await objects.store(aid, [Buffer.from(card)], OBJECT_NAME);
       });
     } catch (error) {
-      this.#deps.log.warn({ aid, error }, 'the card of an agent cannot be had by others');
+      this.#deps.log.warn({ aid, error }, 'failed to publish the card of an agent');
     }
   }
 
-  /** Signs the card of an agent anew, which has another key now. Never rejects. */
+  /** Signs the card of an agent with its new key. Never rejects. */
   async resign(aid: Aid): Promise<void> {
     try {
       const card = this.find(aid);
       if (card !== null) await this.set(aid, card.card);
     } catch (error) {
-      this.#deps.log.warn({ aid, error }, 'a card could not be signed with the new key of its agent');
+      this.#deps.log.warn({ aid, error }, 'failed to sign a card with the new key of its agent');
     }
   }
 
@@ -169,11 +168,11 @@ export class OwnCards implements Component {
     const signedAt = unixSeconds(this.#deps.clock);
     try {
       if (cardKind(card) === null)
-        throw badCard('not_a_card', 'it is neither an agent card of A2A nor one of an MCP server');
+        throw badCard('not_a_card', 'it is neither an A2A agent card nor an MCP server card');
       const place = { aid, service: this.#deps.serviceOf(aid), to: `svc://${aid}` };
-      const { card: led, left } = rewriteAddresses(unsigned(card), place);
-      const text = canonicalJson(signCard(led, signer, signedAt));
-      if (Buffer.byteLength(text) > MAX_CARD_BYTES) throw badCard('too_large', `it is over ${MAX_CARD_BYTES} bytes`);
+      const { card: rewritten, left } = rewriteAddresses(unsigned(card), place);
+      const text = canonicalJson(signCard(rewritten, signer, signedAt));
+      if (Buffer.byteLength(text) > MAX_CARD_BYTES) throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);
       return { text, signedAt, left };
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'bad_card') throw error;
@@ -182,7 +181,7 @@ export class OwnCards implements Component {
     }
   }
 
-  /** Puts a signed card in the place of the one before. */
+  /** Replaces the stored card with a signed one. */
   async #keep(aid: Aid, { text, signedAt }: SignedCard): Promise<OwnCard> {
     const { store, objects } = this.#deps;
     const before = store.own(aid);
@@ -190,14 +189,14 @@ export class OwnCards implements Component {
     const stored = { card: text, objectId, signedAt };
     store.putOwn(aid, stored);
     if (before !== null && before.objectId !== objectId) this.#discard(aid, before.objectId);
-    return shownCard(stored);
+    return toOwnCard(stored);
   }
 
   #name(aid: Aid): Promise<Published> {
-    return this.#deps.nameCard(aid, this.#deps.store.own(aid)?.objectId ?? null);
+    return this.#deps.setProfileCard(aid, this.#deps.store.own(aid)?.objectId ?? null);
   }
 
-  /** The object of a card before; that its owner has deleted it is no trouble. */
+  /** Deletes the object of a replaced card. The owner may have deleted it already. */
   #discard(aid: Aid, objectId: string): void {
     try {
       this.#deps.objects.delete(aid, objectId);

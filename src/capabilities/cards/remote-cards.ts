@@ -1,4 +1,7 @@
-/** The signed cards of other agents: found by their profiles, verified, and remembered for when their nodes are away. */
+/**
+ * The signed cards of other agents: found through their profiles, verified, and cached for the time that their nodes
+ * are unreachable.
+ */
 import type { Card, CardKind } from '../../foundation/cards/card.ts';
 import { cardKind, readCard } from '../../foundation/cards/card.ts';
 import type { CardProof } from '../../foundation/cards/signature.ts';
@@ -8,7 +11,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { CardStore } from '../../foundation/store/cards.ts';
 import type { CardAdmission } from './admission.ts';
 
-/** A card for which its agent vouches. */
+/** A card that its agent signed. */
 export interface FoundCard {
   readonly aid: Aid;
   readonly card: Card;
@@ -16,14 +19,14 @@ export interface FoundCard {
   readonly objectId: string;
   /** Unix seconds. */
   readonly signedAt: number;
-  /** When the delegation ends by which its key acts, Unix seconds; 0: never. */
+  /** Expiry of the delegation of the signing key, Unix seconds; 0: never. */
   readonly expiresAt: number;
-  /** False where nobody could be asked whether the agent has another one by now. */
+  /** False if a newer card may exist because the network could not be queried. */
   readonly isCurrent: boolean;
 }
 
-/** What an agent says of its card; `objectId` is null where it has none. */
-export interface NamedCard {
+/** The card in an agent's profile; `objectId` is null if the profile names none. */
+export interface ProfileCard {
   readonly objectId: string | null;
 }
 
@@ -31,11 +34,11 @@ export interface RemoteCardsDependencies {
   readonly clock: Clock;
   readonly store: Pick<CardStore, 'seen' | 'putSeen'>;
   readonly admission: Pick<CardAdmission, 'verify'>;
-  /** The card of an agent here; null for others. */
+  /** The card of a local agent; null for other agents. */
   readonly own: (aid: Aid) => Pick<FoundCard, 'card' | 'objectId'> | null;
-  /** What the profile of an agent names, on the network; null where no profile is there. @throws SvcError `cancelled` */
-  readonly named: (aid: Aid, signal: AbortSignal) => Promise<NamedCard | null>;
-  /** The bytes of an object of an agent, which are those of its id. */
+  /** Looks up an agent's profile in the network; null if there is no profile. @throws SvcError `cancelled` */
+  readonly profileCard: (aid: Aid, signal: AbortSignal) => Promise<ProfileCard | null>;
+  /** Reads an object of an agent and verifies it against its ID. */
   readonly read: (request: {
     readonly local: Aid;
     readonly holder: Aid;
@@ -44,8 +47,8 @@ export interface RemoteCardsDependencies {
   }) => Promise<Uint8Array>;
 }
 
-/** Failures to reach an agent, where what is remembered of it is better than nothing. */
-const AWAY: ReadonlySet<string> = new Set([
+/** Failures to reach an agent, after which the cached card is used. */
+const UNREACHABLE_CODES: ReadonlySet<string> = new Set([
   'connect_failed',
   'resolve_failed',
   'network_unavailable',
@@ -56,7 +59,7 @@ const AWAY: ReadonlySet<string> = new Set([
 ]);
 
 function noCard(aid: Aid): SvcError {
-  return new SvcError('not_found', { thing: 'card', message: 'This agent shows no card.', details: { aid } });
+  return new SvcError('not_found', { thing: 'card', message: 'This agent publishes no card.', details: { aid } });
 }
 
 export class RemoteCards {
@@ -68,33 +71,33 @@ export class RemoteCards {
 
   /**
    * The card of an agent.
-   * @param local the identity here that asks for it
-   * @throws SvcError `not_found`, `bad_card`, `access_denied`, `cancelled`, and why the agent could not be reached
+   * @param local the local identity that requests it
+   * @throws SvcError `not_found`, `bad_card`, `access_denied`, `cancelled`, and errors of reaching the agent
    */
   async get(aid: Aid, local: Aid, signal: AbortSignal): Promise<FoundCard> {
     const own = this.#deps.own(aid);
     if (own !== null)
-      return { ...found(aid, own.card, own.objectId, this.#deps.admission.verify(own.card, aid)), isCurrent: true };
-    const named = await this.#deps.named(aid, signal);
-    const remembered = this.#deps.store.seen(aid);
-    if (named === null) return this.#remembered(aid, false);
+      return { ...toFoundCard(aid, own.card, own.objectId, this.#deps.admission.verify(own.card, aid)), isCurrent: true };
+    const named = await this.#deps.profileCard(aid, signal);
+    const cached = this.#deps.store.seen(aid);
+    if (named === null) return this.#cached(aid, false);
     if (named.objectId === null) throw noCard(aid);
-    if (named.objectId === remembered?.objectId) return this.#remembered(aid, true);
+    if (named.objectId === cached?.objectId) return this.#cached(aid, true);
     try {
       return await this.#fetch(aid, local, named.objectId, signal);
     } catch (error) {
-      if (remembered === null || !(error instanceof SvcError) || !AWAY.has(error.code)) throw error;
-      return this.#remembered(aid, false);
+      if (cached === null || !(error instanceof SvcError) || !UNREACHABLE_CODES.has(error.code)) throw error;
+      return this.#cached(aid, false);
     }
   }
 
-  /** A card that is remembered, as far as its agent still vouches for it. @throws SvcError `not_found`, `bad_card` */
-  #remembered(aid: Aid, isCurrent: boolean): FoundCard {
+  /** The cached card, if its signature is still valid. @throws SvcError `not_found`, `bad_card` */
+  #cached(aid: Aid, isCurrent: boolean): FoundCard {
     const stored = this.#deps.store.seen(aid);
     if (stored === null) throw noCard(aid);
     const card = readCard(Buffer.from(stored.card));
     const proof = this.#deps.admission.verify(card, aid);
-    return { ...found(aid, card, stored.objectId, proof), isCurrent };
+    return { ...toFoundCard(aid, card, stored.objectId, proof), isCurrent };
   }
 
   async #fetch(aid: Aid, local: Aid, objectId: string, signal: AbortSignal): Promise<FoundCard> {
@@ -104,10 +107,10 @@ export class RemoteCards {
     const proof = admission.verify(card, aid);
     const text = Buffer.from(bytes).toString('utf8');
     store.putSeen(aid, { card: text, objectId, signedAt: proof.signedAt }, clock.now());
-    return { ...found(aid, card, objectId, proof), isCurrent: true };
+    return { ...toFoundCard(aid, card, objectId, proof), isCurrent: true };
   }
 }
 
-function found(aid: Aid, card: Card, objectId: string, { signedAt, delegation }: CardProof) {
+function toFoundCard(aid: Aid, card: Card, objectId: string, { signedAt, delegation }: CardProof) {
   return { aid, card, kind: cardKind(card) ?? 'a2a', objectId, signedAt, expiresAt: delegation.expiresAt } as const;
 }

@@ -1,6 +1,6 @@
 /**
- * Moves agents between nodes: everything that a node keeps of one, in a document, and back. Each
- * part is the business of the capability whose it is; here they become one. See docs/moving.md.
+ * Exports the whole state of an agent as one document, and imports it on another node. Each capability exports and
+ * imports its own part. See docs/moving.md.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -20,21 +20,24 @@ import {
 } from '../../foundation/moving/agent-document.ts';
 import { aidAt, badDocument } from '../../foundation/moving/document-fields.ts';
 
-/** The parts of an agent. What `import…` returns writes, in the transaction of the whole. */
+/**
+ * The parts of an agent. Each `import…` validates its part and returns a function that writes it, which runs in the
+ * transaction of the import.
+ */
 export interface AgentParts {
   readonly exportRecords: (aid: Aid) => RecordsPart;
   readonly importRecords: (aid: Aid, part: RecordsPart, delegation: Delegation) => () => void;
   readonly exportAccess: (aid: Aid) => AccessPart | undefined;
   readonly importAccess: (aid: Aid, part: AccessPart | undefined) => () => void;
   readonly exportTunnels: (aid: Aid) => TunnelsPart;
-  /** Gives the ports that a tunnel here has already. */
+  /** The write returns the ports that another tunnel of this node uses. */
   readonly importTunnels: (aid: Aid, part: TunnelsPart) => () => readonly number[];
   readonly exportOrigins: (aid: Aid) => OriginsPart;
-  /** Gives the ports that a local address or a tunnel here has already. */
+  /** The write returns the ports that a local address or a tunnel of this node uses. */
   readonly importOrigins: (aid: Aid, part: OriginsPart) => () => readonly number[];
   readonly exportEvidence: (aid: Aid) => boolean;
   readonly importEvidence: (aid: Aid, gives: boolean) => () => void;
-  /** The signed card; undefined where the agent has none. */
+  /** The signed card; undefined if the agent has none. */
   readonly exportCard: (aid: Aid) => string | undefined;
   readonly importCard: (aid: Aid, card: string | undefined, delegation: Delegation) => () => void;
   readonly exportNotes: (aid: Aid) => NotesPart;
@@ -45,13 +48,13 @@ export interface AgentParts {
   readonly importGroups: (aid: Aid, part: GroupsPart) => Promise<() => void>;
 }
 
-/** Ports of an agent that something else has here. */
+/** Ports of an agent that are already in use on this node. */
 export interface PortsTaken {
   readonly tunnels: readonly number[];
   readonly origins: readonly number[];
 }
 
-/** What proves an agent, and what it is bound to. */
+/** The credentials and the service of an agent. */
 interface Credentials {
   readonly operationalPrivateKeyHex: string;
   readonly delegationProofHex: string;
@@ -61,22 +64,22 @@ interface Credentials {
 interface MoverDependencies {
   readonly registry: {
     export(aid: Aid): Credentials;
-    adopt(credentials: Credentials, meanwhile: (delegation: Delegation) => void): Promise<Aid>;
+    adopt(credentials: Credentials, writeRest: (delegation: Delegation) => void): Promise<Aid>;
   };
   readonly parts: AgentParts;
   readonly clock: Clock;
   /** Version of this daemon. */
   readonly version: string;
-  /** The label of an agent in the address book; undefined where it has none. */
+  /** The label of an agent in the address book; undefined if it has none. */
   label(aid: Aid): string | undefined;
-  /** Gives an agent a label, where neither of the two has the other already. */
+  /** Labels an agent, unless it has a label or the label is in use. */
   setLabel(aid: Aid, label: string): void;
-  /** Objects of an agent: they stay where they are. */
+  /** The number of the agent's objects, which are not exported. */
   countObjects(aid: Aid): number;
-  /** Undoes what `importNotes` wrote outside of the database. */
-  undo(aid: Aid): void;
-  /** Once the agent is here: what was written past a capability is read by it. Gives the ports that are taken. */
-  arrived(aid: Aid): Promise<PortsTaken>;
+  /** Reverts the writes of `importNotes` outside the database. */
+  undoNotes(aid: Aid): void;
+  /** Runs after the import: the capabilities load the imported state. Returns the ports that are in use. */
+  onImported(aid: Aid): Promise<PortsTaken>;
 }
 
 export class AgentMover {
@@ -87,7 +90,7 @@ export class AgentMover {
   }
 
   /**
-   * Everything that is kept here of an agent, its keys in clear.
+   * The whole state of an agent, including its keys in clear text.
    * @throws SvcError `not_found`, `key_locked`, `too_large`
    */
   export(aid: Aid): AgentDocument {
@@ -122,20 +125,20 @@ export class AgentMover {
         objects: this.#deps.countObjects(aid),
       },
     };
-    // What no node would take in must not be taken for a way out.
+    // A document that no node accepts would be useless.
     const size = Buffer.byteLength(JSON.stringify(document));
     if (size > MAX_AGENT_DOCUMENT_BYTES)
       throw new SvcError('too_large', {
-        message: `The document would have ${size} bytes, and ${MAX_AGENT_DOCUMENT_BYTES} can be imported. Poll the notes that wait, or move the whole node with "svc backup".`,
+        message: `The document would have ${size} bytes, and the limit for imports is ${MAX_AGENT_DOCUMENT_BYTES}. Poll the pending notes, or move the whole node with "svc backup".`,
         details: { size, limit: MAX_AGENT_DOCUMENT_BYTES },
       });
     return document;
   }
 
   /**
-   * Takes an agent in, all of it or nothing. What it published goes out from here, behind the
-   * numbers that it has used; where it still runs elsewhere, it is renewed there no more.
-   * @returns its AID, and those of its ports that something else has here
+   * Imports an agent completely or not at all. This node publishes its records with higher sequence numbers. If the
+   * agent still runs on the other node, that node stops renewing them.
+   * @returns its AID, and its ports that are in use here
    * @throws SvcError `bad_file`, `bad_key`, `bad_delegation`, `bad_service_address`, `agent_exists`
    */
   async import(document: AgentDocument) {
@@ -152,7 +155,7 @@ export class AgentMover {
       parts.importChat(aid, chat),
       await parts.importGroups(aid, rooms),
       ...(label === undefined ? [] : [() => this.#deps.setLabel(aid, label)]),
-      // Last: it writes a file.
+      // Last, because it writes a file.
       parts.importNotes(aid, notes),
     ];
     const credentials = {
@@ -161,17 +164,17 @@ export class AgentMover {
       serviceTcp: document.service_tcp,
     };
     await registry.adopt(credentials, (delegation) => {
-      if (delegation.agent !== aid) throw badDocument('/delegation_proof_hex', 'is of another agent');
+      if (delegation.agent !== aid) throw badDocument('/delegation_proof_hex', 'belongs to another agent');
       try {
         parts.importRecords(aid, records, delegation)();
         parts.importCard(aid, card, delegation)();
         for (const write of writes) write();
       } catch (error) {
-        this.#deps.undo(aid);
+        this.#deps.undoNotes(aid);
         throw error;
       }
     });
-    const taken = await this.#deps.arrived(aid);
+    const taken = await this.#deps.onImported(aid);
     const portsTaken: PortsTaken = {
       tunnels: [...refused.tunnels, ...taken.tunnels],
       origins: [...refused.origins, ...taken.origins],

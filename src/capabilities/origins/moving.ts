@@ -1,4 +1,4 @@
-/** The local addresses that an agent has of others, for its move to another node: programs there go on under the same ones. */
+/** Export and import of an agent's local addresses, so that programs on the new node keep using the same URLs. */
 import type { Clock } from '../../foundation/clock.ts';
 import { MAX_ORIGINS } from '../../foundation/domain/origins.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -18,21 +18,21 @@ export function exportOrigins(memory: Pick<OriginStore, 'list'>, aid: Aid): Orig
     }));
 }
 
-export interface OriginsHome {
+export interface OriginsImport {
   readonly memory: Pick<OriginStore, 'list' | 'save'>;
   readonly clock: Clock;
-  /** Ports of the tunnels that are saved here. */
+  /** Ports of the saved tunnels of this node. */
   readonly tunnelPorts: () => readonly number[];
 }
 
 /**
- * Checks local addresses from elsewhere. One whose port is another address, or a tunnel, here is passed over, and so is
- * what this node has no room for.
- * @returns what keeps them, and gives the ports that were passed over
+ * Validates imported local addresses. An address is skipped if a local address or tunnel of this node has its port, or
+ * if this node has reached its limit.
+ * @returns a function that stores them and returns the skipped ports
  * @throws SvcError `bad_file`
  */
 export function importOrigins(
-  { memory, clock, tunnelPorts }: OriginsHome,
+  { memory, clock, tunnelPorts }: OriginsImport,
   aid: Aid,
   part: OriginsPart,
 ): () => number[] {

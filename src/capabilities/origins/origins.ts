@@ -1,6 +1,6 @@
 /**
- * Local addresses that are remote agents: for each one a port of 127.0.0.1 where any program speaks HTTP with the
- * agent as if it ran here. They stand until they are closed, with the same port after a restart.
+ * Local addresses of remote agents: each is a port on 127.0.0.1 through which any program speaks HTTP with one remote
+ * agent. They stay open until you close them, and keep their port after a restart.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { MAX_ORIGINS } from '../../foundation/domain/origins.ts';
@@ -18,30 +18,30 @@ export interface OriginsDependencies {
   readonly log: Log;
   readonly memory: OriginStore;
   readonly serve: ServeOrigin;
-  /** Asks whether the remote agent would serve this caller, before an address is promised. @throws SvcError */
+  /** Checks that the remote agent accepts this caller, before the address is opened. @throws SvcError */
   readonly probe: (request: OriginRequest) => Promise<void>;
 }
 
 interface Origin {
   saved: SavedOrigin;
-  /** Null where its port was not to be had. */
+  /** Null if its port is not available. */
   listener: OriginListener | null;
 }
 
-function missing(id: string): SvcError {
+function noSuchOrigin(id: string): SvcError {
   return new SvcError('not_found', {
     thing: 'origin',
-    message: `There is no local address "${id}" of a remote agent.`,
+    message: `There is no local address with ID "${id}".`,
     details: { id },
   });
 }
 
-function turnOf({ localAid, remoteAid }: Pick<OriginRequest, 'localAid' | 'remoteAid'>): string {
+function pairKey({ localAid, remoteAid }: Pick<OriginRequest, 'localAid' | 'remoteAid'>): string {
   return `${localAid} ${remoteAid}`;
 }
 
-/** Nothing of a standing address is asked to be otherwise. */
-function isSame(saved: SavedOrigin, { port, accessToken }: OriginRequest): boolean {
+/** True if the request matches the existing address. */
+function isUnchanged(saved: SavedOrigin, { port, accessToken }: OriginRequest): boolean {
   return (port === 0 || port === saved.port) && (accessToken === undefined || accessToken === saved.accessToken);
 }
 
@@ -62,24 +62,24 @@ function infoOf({ saved, listener }: Origin): OriginInfo {
 export class Origins implements Component {
   readonly #deps: OriginsDependencies;
   readonly #origins = new Map<string, Origin>();
-  /** One change at a time of what one agent has of another. */
+  /** One change at a time per caller and remote agent. */
   readonly #turns = new KeyedMutex();
 
   constructor(dependencies: OriginsDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('origins') };
   }
 
-  /** Serves again at the saved addresses; the agents are dialled when a program asks. */
+  /** Opens the saved addresses. The agents are dialed on the first request. */
   async start(): Promise<void> {
     await this.#restore(this.#deps.memory.list());
   }
 
-  /** Serves the saved addresses of an agent that moved here; gives the ports that are taken. */
+  /** Opens the saved addresses of an agent that moved here. Returns the ports that are in use. */
   async resume(localAid: Aid): Promise<number[]> {
     return this.#restore(this.#deps.memory.list().filter((saved) => saved.localAid === localAid));
   }
 
-  /** The ports of those that cannot be served. */
+  /** Returns the ports that could not be opened. */
   async #restore(saved: readonly SavedOrigin[]): Promise<number[]> {
     const taken: number[] = [];
     for (const one of saved) {
@@ -89,7 +89,7 @@ export class Origins implements Component {
         await this.#listen(origin);
       } catch (error) {
         taken.push(one.port);
-        this.#deps.log.warn({ origin: one.id, port: one.port, error }, 'a saved local address cannot be served');
+        this.#deps.log.warn({ origin: one.id, port: one.port, error }, 'failed to open a saved local address');
       }
     }
     return taken;
@@ -101,24 +101,23 @@ export class Origins implements Component {
   }
 
   /**
-   * Opens the address of an agent, or gives the one that stands: it then presents the access token that is named, and
-   * moves to the port that is named.
-   * @returns the address and whether it stood already
-   * @throws SvcError `port_in_use`, `quota_exceeded`, and what reaching the agent may give
+   * Opens a local address of an agent. An existing address is reused: it changes to the given access token and port.
+   * @returns the address and whether it existed before
+   * @throws SvcError `port_in_use`, `quota_exceeded`, and errors of reaching the agent
    */
   async open(request: OriginRequest): Promise<{ readonly origin: OriginInfo; readonly reused: boolean }> {
     const { localAid, remoteAid } = request;
-    return this.#turns.run(turnOf(request), async () => {
-      const standing = this.#of(localAid, remoteAid);
-      if (standing?.listener && isSame(standing.saved, request)) return { origin: infoOf(standing), reused: true };
-      if (standing === undefined && this.#origins.size >= MAX_ORIGINS)
+    return this.#turns.run(pairKey(request), async () => {
+      const existing = this.#of(localAid, remoteAid);
+      if (existing?.listener && isUnchanged(existing.saved, request)) return { origin: infoOf(existing), reused: true };
+      if (existing === undefined && this.#origins.size >= MAX_ORIGINS)
         throw new SvcError('quota_exceeded', {
-          message: `${MAX_ORIGINS} local addresses are open: close some first.`,
+          message: `${MAX_ORIGINS} local addresses are open, which is the limit. Close some first.`,
           details: { limit: MAX_ORIGINS },
         });
       await this.#deps.probe(request);
-      if (standing === undefined) return { origin: await this.#add(request), reused: false };
-      return { origin: await this.#change(standing, request), reused: true };
+      if (existing === undefined) return { origin: await this.#add(request), reused: false };
+      return { origin: await this.#change(existing, request), reused: true };
     });
   }
 
@@ -129,14 +128,14 @@ export class Origins implements Component {
   /** @throws SvcError `not_found` */
   async close(id: string): Promise<void> {
     const origin = this.#origins.get(id);
-    if (origin === undefined) throw missing(id);
+    if (origin === undefined) throw noSuchOrigin(id);
     await this.#end(origin);
   }
 
-  /** Closes the addresses that an agent calls from, which is unregistered. */
-  async forget(localAid: Aid): Promise<void> {
-    const gone = [...this.#origins.values()].filter(({ saved }) => saved.localAid === localAid);
-    await Promise.all(gone.map((origin) => this.#end(origin)));
+  /** Closes the addresses of a deleted agent. */
+  async closeAllOf(localAid: Aid): Promise<void> {
+    const closing = [...this.#origins.values()].filter(({ saved }) => saved.localAid === localAid);
+    await Promise.all(closing.map((origin) => this.#end(origin)));
   }
 
   #of(localAid: Aid, remoteAid: Aid): Origin | undefined {
@@ -156,7 +155,7 @@ export class Origins implements Component {
     return infoOf(origin);
   }
 
-  /** The old listener ends when the new one stands: a port that is not to be had costs nothing. */
+  /** The old listener is closed only after the new one listens, so an unavailable port changes nothing. */
   async #change(origin: Origin, { port, accessToken }: OriginRequest): Promise<OriginInfo> {
     const { saved, listener } = origin;
     const moves = listener === null || (port !== 0 && port !== saved.port);
@@ -171,7 +170,7 @@ export class Origins implements Component {
     return infoOf(origin);
   }
 
-  /** Begins to serve, and notes the port. */
+  /** Starts listening and stores the port. */
   async #listen(origin: Origin): Promise<void> {
     const { id } = origin.saved;
     const listener = await this.#deps.serve(() => (this.#origins.get(id) ?? origin).saved, origin.saved.port);
@@ -179,9 +178,9 @@ export class Origins implements Component {
     origin.saved = { ...origin.saved, port: listener.port };
   }
 
-  /** After a change that is under way: that one would save it again. */
+  /** Waits for a running change, which would otherwise save the address again. */
   async #end(origin: Origin): Promise<void> {
-    await this.#turns.run(turnOf(origin.saved), async () => {
+    await this.#turns.run(pairKey(origin.saved), async () => {
       if (!this.#origins.delete(origin.saved.id)) return;
       this.#deps.memory.delete(origin.saved.id);
       await origin.listener?.close();

@@ -1,4 +1,4 @@
-/** One connection of a remote administrator, while it lasts. */
+/** One connection of a remote administrator. */
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -7,12 +7,12 @@ import type { LinkStream } from '../../network/links/types.ts';
 import { LINGER_MS } from '../../network/links/wire.ts';
 import type { ObservedRequest } from './audit-trail.ts';
 
-/** Told of each request that comes in; returns who is told how it goes on. */
+/** Called for each request. Returns the observer of its outcome. */
 export type RequestObserver = (method: string, path: string) => ObservedRequest;
 
 export interface AdminSessionDependencies {
   readonly clock: Clock;
-  /** Writes a request down; what it throws refuses the request. */
+  /** Records a request. If it throws, the request is rejected. */
   readonly record: RequestObserver;
   /** Serves HTTP on the stream. */
   readonly serve: (stream: Duplex, observer: RequestObserver) => void;
@@ -37,14 +37,14 @@ export class AdminSession {
   }
 
   /**
-   * Ends the connection now: no further request is taken, and what runs loses its answer. Only an
-   * answer that is complete still arrives: that of the very request that took the permission away.
+   * Closes the session: no further request is accepted, and running requests lose their response. A response that is
+   * already complete is still delivered, such as the response to the request that revoked the access.
    */
-  cut(): void {
+  revoke(): void {
     if (this.#cut) return;
     this.#cut = true;
     if (this.#running === 0) return void this.link.destroy();
-    // The request that brought this about is answered before the next turn of the event loop.
+    // The request that caused the cut is answered before the next turn of the event loop.
     setImmediate(() => {
       const answered = this.#running === 0 || this.link.writableLength > 0;
       if (this.link.destroyed || !answered) return void this.link.destroy();
@@ -59,7 +59,7 @@ export class AdminSession {
   }
 
   #begin(method: string, path: string): ObservedRequest {
-    if (this.#cut) throw new SvcError('access_denied', { message: 'Remote administration was taken away.' });
+    if (this.#cut) throw new SvcError('access_denied', { message: 'Remote administration was revoked.' });
     const recorded = this.#record(method, path);
     this.#timer.cancel();
     this.#running++;

@@ -1,6 +1,6 @@
 /**
- * Remote administration: links of purpose `admin` from those whom the node's access list lets in
- * become connections of the API, never of local origin. Off until it is switched on.
+ * Remote administration: links of purpose `admin` from callers on the node's access list become connections of the API,
+ * which never count as local. Off by default.
  */
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
@@ -11,28 +11,28 @@ import type { AuditCaller } from '../../foundation/store/audit.ts';
 import { accessRequestOf, askAgain } from '../../network/links/access-request.ts';
 import type { AccessRequest, LinkStream } from '../../network/links/types.ts';
 import { AdminSession, type RequestObserver } from './admin-session.ts';
-import { type AuditMemory, AuditTrail } from './audit-trail.ts';
+import { type AuditStorage, AuditTrail } from './audit-trail.ts';
 
-/** Connections of one administrator, and of all of them. */
+/** Open connections of one administrator, and in total. */
 export const MAX_SESSIONS_PER_CALLER = 32;
 export const MAX_SESSIONS = 128;
 
 const KEY = 'remote_admin';
 
 export interface RemoteAdminDependencies {
-  /** Where the switch is kept. */
+  /** Stores whether remote administration is on. */
   readonly memory: { get(key: string): unknown; set(key: string, value: { enabled: boolean }): void };
-  readonly audit: AuditMemory;
+  readonly audit: AuditStorage;
   readonly clock: Clock;
   readonly log: Log;
   /**
-   * Asks the node's access list.
+   * Checks the node's access list.
    * @throws SvcError `access_denied`, `rate_limited`
    */
   authorize(request: AccessRequest): void | Promise<void>;
   /** True if the owner named a caller in the node's access list. */
   isNamed(request: Pick<AccessRequest, 'caller' | 'called'>): boolean;
-  /** Serves the API on a stream, never as local, and tells the observer of each request. */
+  /** Serves the API on a stream, which never counts as local, and notifies the observer of each request. */
   serve(stream: Duplex, observer: RequestObserver): void;
 }
 
@@ -65,17 +65,17 @@ export class RemoteAdmin {
     return this.#sessions.size;
   }
 
-  /** Switches remote administration; off cuts all connections. */
+  /** Switches remote administration on or off. Off closes all sessions. */
   setEnabled(enabled: boolean): void {
     this.#deps.memory.set(KEY, { enabled });
     this.#enabled = enabled;
-    this.#log.info({ enabled }, 'remote administration was switched');
-    if (!enabled) for (const session of this.#sessions) session.cut();
+    this.#log.info({ enabled }, 'switched remote administration');
+    if (!enabled) for (const session of this.#sessions) session.revoke();
   }
 
   /**
-   * Asks whether a proven caller may administer this node.
-   * @throws SvcError `access_denied`, which does not tell whether it is switched off; `rate_limited`
+   * Resolves if an authenticated caller may administer this node.
+   * @throws SvcError `access_denied`, which does not reveal whether it is off; `rate_limited`
    */
   async authorize(request: AccessRequest): Promise<void> {
     try {
@@ -88,7 +88,7 @@ export class RemoteAdmin {
     }
   }
 
-  /** Takes a link of purpose `admin` that was authorised. */
+  /** Accepts an authorized link of purpose `admin`. */
   accept(link: LinkStream): void {
     const ofCaller = [...this.#sessions].filter((session) => session.link.caller === link.caller).length;
     if (this.#stopped || !this.#enabled || ofCaller >= MAX_SESSIONS_PER_CALLER || this.#sessions.size >= MAX_SESSIONS) {
@@ -105,13 +105,13 @@ export class RemoteAdmin {
     link.once('close', () => this.#sessions.delete(session));
   }
 
-  /** Asks again about every open connection, after a change of the node's access list; cuts whom it no longer lets in. */
+  /** Authorizes every open session again after the node's access list changed, and closes rejected ones. */
   async recheck(): Promise<void> {
     const check = (request: AccessRequest) => this.#check(request);
-    await askAgain(this.#sessions, check, (session) => session.cut());
+    await askAgain(this.#sessions, check, (session) => session.revoke());
   }
 
-  /** Ends every connection. */
+  /** Closes every session. */
   stop(): void {
     this.#stopped = true;
     for (const { link } of this.#sessions) link.destroy();
@@ -120,7 +120,7 @@ export class RemoteAdmin {
   async #check(request: AccessRequest): Promise<void> {
     if (!this.#enabled) throw new SvcError('access_denied');
     await this.#deps.authorize(request);
-    // It may have been switched off while a secret was derived.
+    // It may have been switched off during the derivation of a secret.
     if (!this.#enabled) throw new SvcError('access_denied');
   }
 }

@@ -25,15 +25,15 @@ export function buildAccess(
   life.defer(() => accessLists.stop());
   onDeleted((aid) => accessLists.removeSubject(aid));
   const access = new AccessControl({ lists: accessLists, clock, derive, isClosed: () => rollback.isRolledBack });
-  const callers = new Callers({ clock, isNamed: (called, caller) => access.names(called, caller) });
-  onDeleted((aid) => callers.forget(aid));
+  const callers = new Callers({ clock, isNamed: (called, caller) => access.isNamed(called, caller) });
+  onDeleted((aid) => callers.drop(aid));
   const remoteAdmin = new RemoteAdmin({
     memory: { get: (key) => meta.get(key), set: (key, value) => store.lasting(() => meta.set(key, value)) },
     audit: new AuditStore(store),
     clock,
     log,
     authorize: (request) => access.authorize(request),
-    isNamed: ({ caller, called }) => access.names(called, caller),
+    isNamed: ({ caller, called }) => access.isNamed(called, caller),
     serve: (stream, observer) => api.serveRemoteAdmin(stream, observer),
   });
   life.defer(() => remoteAdmin.stop());

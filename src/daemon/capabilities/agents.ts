@@ -1,7 +1,7 @@
 /** The agents of this daemon: who they are, which one a request speaks for, and what they are bound to. */
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
-import { RememberedAgents } from '../../capabilities/agents/remembered.ts';
+import { AgentCache } from '../../capabilities/agents/agent-cache.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';
@@ -41,7 +41,7 @@ export function buildAgents(
   );
   life.add('answering', registry);
   const serviceSockets = new ServiceSockets({ api: () => api.address, interfaces });
-  const remembered = new RememberedAgents(registry);
+  const remembered = new AgentCache(registry);
   const local = {
     has: (aid: Aid) => registry.identity(aid) !== null,
     first: (limit: number) => remembered.first(limit),

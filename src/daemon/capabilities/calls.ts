@@ -36,7 +36,7 @@ export function buildCalls(
     evidence: new EvidenceCheck({ clock, delegations, newest: (aid) => seen.newest(aid) }),
     watch: (socket) => serviceSockets.watch(socket),
     authorize: (request) => access.authorize(request),
-    isNamed: ({ caller, called }) => access.names(called, caller),
+    isNamed: ({ caller, called }) => access.isNamed(called, caller),
     serviceOf: (aid) => {
       const service = boundService(aid);
       return service === null ? null : { ...service, scheme: service.scheme === 'https' ? 'https' : 'http' };

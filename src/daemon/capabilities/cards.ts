@@ -62,7 +62,7 @@ export function buildCards(
     identity: (aid) => registry.identity(aid),
     serviceOf: (aid) => addressOf(registry.service(aid)),
     objects,
-    nameCard: (aid, objectId) => directory.nameCard(aid, objectId),
+    setProfileCard: (aid, objectId) => directory.nameCard(aid, objectId),
   });
   life.add('acting', ownCards);
   registry.onChange(({ aid, kind }) => {
@@ -73,7 +73,7 @@ export function buildCards(
     store: cardStore,
     admission: cardAdmission,
     own: (aid) => ownCards.find(aid),
-    named: async (aid, signal) => {
+    profileCard: async (aid, signal) => {
       const records = await resolver.records(aid, RECORD.profile, signal);
       const [newest] = records.toSorted((a, b) => compareFreshness(b, a));
       if (newest === undefined) return null;

@@ -24,7 +24,7 @@ export function buildOffered({ clock, store }: Foundation, { access }: Access) {
   const offered = new OfferedObjects({
     store: offerStore,
     clock,
-    isDenied: (called, caller) => access.denies(called, caller),
+    isDenied: (called, caller) => access.isDenied(called, caller),
   });
   return {
     offerStore,
@@ -58,8 +58,8 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
     clock,
     log,
     isHere: (aid) => registry.identity(aid) !== null,
-    isBlocked: (aid: Aid, peer: Aid) => access.access.denies(aid, peer) || chat.isBlocked(aid, peer),
-    isKnown: (aid: Aid, peer: Aid) => access.access.names(aid, peer) || peer in addressBook.get().aliases,
+    isBlocked: (aid: Aid, peer: Aid) => access.access.isDenied(aid, peer) || chat.isBlocked(aid, peer),
+    isKnown: (aid: Aid, peer: Aid) => access.access.isNamed(aid, peer) || peer in addressBook.get().aliases,
     recheck: (aid) => detach(objectServer.recheck(aid)),
     newId,
   });

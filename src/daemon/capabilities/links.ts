@@ -24,11 +24,11 @@ export function buildLinks(
     authorize: (request) =>
       request.purpose === 'admin'
         ? remoteAdmin.authorize(request)
-        : callers.watch(request, (asked) =>
+        : callers.authorize(request, (asked) =>
             asked.purpose === 'object' ? authorizeObject(asked, null) : access.authorize(asked),
           ),
-    isNamed: ({ caller, called }) => access.names(called, caller),
-    isAdmitted: (names) => access.admits(names),
+    isNamed: ({ caller, called }) => access.isNamed(called, caller),
+    isAdmitted: (names) => access.isAdmitted(names),
     noteDelegation: (aid, issuedAt, source) => seen.note(aid, issuedAt, source),
     newestDelegation: (aid) => seen.newest(aid),
   });

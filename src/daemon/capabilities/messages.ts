@@ -40,7 +40,7 @@ export function buildMessages(
 ) {
   const chatStore = new ChatStore(store);
   const isKnown = (aid: Aid, peer: Aid): boolean =>
-    access.access.names(aid, peer) ||
+    access.access.isNamed(aid, peer) ||
     chatStore.pair(aid, peer)?.state === 'friends' ||
     peer in addressBook.get().aliases;
   const common = { links, events, network: records, clock, log, random: Math.random };

@@ -48,7 +48,7 @@ export function buildNodeEvents(
     if (type === RECORD.endpoints) nodeEvents.emit('agent.published', { seq }, aid);
   });
   registry.onServiceState(({ service, ok, error }) => {
-    for (const aid of registry.boundTo(service)) nodeEvents.emit('agent.service', { service, ok, error }, aid);
+    for (const aid of registry.agentsBoundTo(service)) nodeEvents.emit('agent.service', { service, ok, error }, aid);
   });
   registry.onChange(({ aid, kind }) => {
     if (kind === 'deleted') nodeEvents.emit('agent.deleted', {}, aid);

@@ -35,7 +35,7 @@ export function buildObjects(
     log,
     callers,
     authorize: authorizeObject,
-    isNamed: ({ caller, called }) => access.names(called, caller),
+    isNamed: ({ caller, called }) => access.isNamed(called, caller),
     reading: (request, objectId) => offered.reading(request, objectId),
   });
   life.add('answering', objectServer);

@@ -47,6 +47,6 @@ export function buildOrigins(
   });
   life.add('acting', origins);
   ownPorts.push(() => origins.list().map(({ url }) => Number(new URL(url).port)));
-  onDeleted((aid) => detach(origins.forget(aid)));
+  onDeleted((aid) => detach(origins.closeAllOf(aid)));
   return { origins };
 }

@@ -34,7 +34,7 @@ export function buildPush(
     random,
     newId,
     decide: (called, caller) => access.decide(called, caller),
-    isNamed: (called, caller) => access.names(called, caller),
+    isNamed: (called, caller) => access.isNamed(called, caller),
     isServedHere: (called) => {
       const service = boundService(called);
       if (service === null) return null;
@@ -56,7 +56,7 @@ export function buildPush(
     log,
     randomBytes,
     random,
-    isDenied: (localAid, remoteAid) => access.denies(localAid, remoteAid),
+    isDenied: (localAid, remoteAid) => access.isDenied(localAid, remoteAid),
   });
   life.add('acting', mailboxes);
   life.add('acting', webhooks);

@@ -32,7 +32,7 @@ export function buildTunnels(
       return service === null ? null : { ...(service.tunnels ?? service), takesTunnels: service.tunnels !== null };
     },
     connect: serviceSockets.connect,
-    isNamed: ({ caller, called }) => access.names(called, caller),
+    isNamed: ({ caller, called }) => access.isNamed(called, caller),
     maxConnections: () => maxConnections,
     authorize: (link) => access.authorize(accessRequestOf(link)),
   });

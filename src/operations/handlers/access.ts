@@ -12,7 +12,7 @@ import { timeOf } from './values.ts';
 
 export interface AccessHandlerDependencies {
   readonly access: AccessLists;
-  readonly callers: Pick<Callers, 'of' | 'since'>;
+  readonly callers: Pick<Callers, 'list' | 'since'>;
   /** The current access decision for a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;
   /** Labels of the address book, by AID. */
@@ -42,7 +42,7 @@ export function accessHandlers({
       const names = labels();
       return {
         since: isoTime(callers.since),
-        callers: callers.of(called).map(({ aid, entered, refused, firstAt, lastAt, lastRefusal }) => ({
+        callers: callers.list(called).map(({ aid, entered, refused, firstAt, lastAt, lastRefusal }) => ({
           aid,
           label: names[aid] ?? null,
           calls: entered.call,

@@ -53,7 +53,7 @@ export interface OriginServerDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /** Determines which URLs of an agent's card local programs may use. */
-  readonly cards: Pick<CardAdmission, 'local'>;
+  readonly cards: Pick<CardAdmission, 'toLocalCard'>;
   /** The signed A2A card of an agent, or null. @throws SvcError if it cannot be fetched */
   readonly signedCard: (remote: Aid, local: Aid, signal: AbortSignal) => Promise<Card | null>;
   /** Replaces webhooks of local programs. */
@@ -220,7 +220,7 @@ class OriginServer implements OriginListener {
       },
     };
     const to = `http://${request.headers.host ?? ''}`;
-    const lead = (card: Card) => this.#deps.cards.local(card, remote, to, signal);
+    const lead = (card: Card) => this.#deps.cards.toLocalCard(card, remote, to, signal);
     const reshapeCard = (answer: CallAnswer, place: AnswerPlace) =>
       withLocalCard(answer, question ?? 'document', place, lead, (text) => {
         note = text;
@@ -255,7 +255,7 @@ class OriginServer implements OriginListener {
     const { localAid: local, remoteAid: remote } = this.#target();
     try {
       const card = await this.#deps.signedCard(remote, local, signal);
-      return card === null ? null : await this.#deps.cards.local(card, remote, to, signal);
+      return card === null ? null : await this.#deps.cards.toLocalCard(card, remote, to, signal);
     } catch (error) {
       this.#deps.log.debug({ agent: remote, error }, 'no signed card replaces the card of the service');
       return null;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   Callers,
-  MAX_CALLERS_IN_ALL,
+  MAX_CALLERS_TOTAL,
   MAX_CALLERS_PER_SOURCE,
   type RefusedCall,
 } from '../../../src/capabilities/access/callers.ts';
@@ -42,7 +42,7 @@ test('who was let in, who was refused and why, the last one first', () => {
   const now = clock.now();
   const lastRefusal = { at: now, kind: 'tunnel', code: 'access_denied' };
   assert.deepEqual(
-    callers.of(AGENT).map(({ aid, entered, refused: times, firstAt, lastAt, lastRefusal: last }) => ({
+    callers.list(AGENT).map(({ aid, entered, refused: times, firstAt, lastAt, lastRefusal: last }) => ({
       ...{ aid, entered, times, firstAt, lastAt, last },
     })),
     [
@@ -54,21 +54,21 @@ test('who was let in, who was refused and why, the last one first', () => {
   stop();
   callers.refused(asks(eve), 'rate_limited');
   assert.equal(refused.length, 1);
-  callers.forget(AGENT);
-  assert.deepEqual(callers.of(AGENT), []);
+  callers.drop(AGENT);
+  assert.deepEqual(callers.list(AGENT), []);
 });
 
 test('of links, refusals are noted and the tunnels that begin', async () => {
   const { callers } = setUp();
   const bob = testAid(2);
   for (const purpose of ['http', 'object', 'tcp', 'tcp-lane', 'tcp-resume', 'tcp-probe', 'tcp-lasting'] as const)
-    await callers.watch(asks(bob, purpose), () => {});
+    await callers.authorize(asks(bob, purpose), () => {});
   const deny = async (): Promise<void> => {
     throw new SvcError('access_denied');
   };
   for (const purpose of ['http', 'tcp-probe'] as const)
-    await assert.rejects(callers.watch(asks(bob, purpose), deny), { code: 'access_denied' });
-  const [one] = callers.of(AGENT);
+    await assert.rejects(callers.authorize(asks(bob, purpose), deny), { code: 'access_denied' });
+  const [one] = callers.list(AGENT);
   assert.deepEqual([one?.entered, one?.refused], [{ call: 0, tunnel: 2, object: 0 }, 2]);
 });
 
@@ -80,26 +80,26 @@ test('a stranger with many AIDs throws out his own only, and nobody whom the acc
   callers.entered(asks(bob, 'http', { source: '192.0.2.1' }));
   for (let i = 0; i < 2 * MAX_CALLERS; i++)
     callers.refused(asks(testAid(100 + i), 'http', { source: '192.0.2.7' }), 'access_denied');
-  const known = callers.of(AGENT).map(({ aid }) => aid);
+  const known = callers.list(AGENT).map(({ aid }) => aid);
   assert.equal(known.length, MAX_CALLERS_PER_SOURCE + 2);
   assert.deepEqual(known.slice(-2), [bob, friend]);
   // From as many addresses as there are, strangers throw out each other.
   for (let i = 0; i < 2 * MAX_CALLERS; i++)
     callers.refused(asks(testAid(1000 + i), 'http', { source: `198.51.${i >> 8}.${i & 255}` }), 'access_denied');
-  const kept = callers.of(AGENT).map(({ aid }) => aid);
+  const kept = callers.list(AGENT).map(({ aid }) => aid);
   assert.equal(kept.length, MAX_CALLERS);
   assert.ok(kept.includes(friend) && !kept.includes(bob));
 });
 
 test('all agents together remember a bounded number of callers', () => {
   const { callers } = setUp();
-  const agents = Array.from({ length: MAX_CALLERS_IN_ALL / MAX_CALLERS + 1 }, (_, i) => testAid(10_000 + i));
+  const agents = Array.from({ length: MAX_CALLERS_TOTAL / MAX_CALLERS + 1 }, (_, i) => testAid(10_000 + i));
   const strangers = Array.from({ length: MAX_CALLERS }, (_, i) => testAid(2 + i));
   for (const called of agents) for (const one of strangers) callers.entered(asks(one, 'http', { called }));
-  const held = agents.map((called) => callers.of(called).length);
+  const held = agents.map((called) => callers.list(called).length);
   assert.equal(
     held.reduce((sum, one) => sum + one, 0),
-    MAX_CALLERS_IN_ALL,
+    MAX_CALLERS_TOTAL,
   );
   assert.ok(Math.min(...held) > 0);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { decide, initialPolicy, nextExpiry, opens, rulesOf } from '../../../src/capabilities/access/rules.ts';
+import { decide, initialPolicy, nextExpiry, matchesSecret, rulesOf } from '../../../src/capabilities/access/rules.ts';
 import type { AidEntry, SecretEntry, StoredAccess } from '../../../src/foundation/store/access.ts';
 import { testAid } from '../../support/agents.ts';
 
@@ -67,7 +67,7 @@ test('a hash opens exactly where it is that of a secret which has not run out', 
       const expected = access.allow.some(
         (entry) => 'secretHash' in entry && entry.secretHash[0] === fill && live(entry),
       );
-      assert.equal(opens(rulesOf(SUBJECT, access), new Uint8Array(32).fill(fill), NOW), expected);
+      assert.equal(matchesSecret(rulesOf(SUBJECT, access), new Uint8Array(32).fill(fill), NOW), expected);
     }),
     { seed: 2, numRuns: 2000 },
   );
@@ -80,7 +80,7 @@ test('a hash of another length opens nothing', () => {
     allow: [{ id: 'a', secretHash: new Uint8Array(32), label: null, createdAt: 0, expiresAt: null }],
     deny: [],
   };
-  assert.equal(opens(rulesOf(SUBJECT, access), new Uint8Array(31), NOW), false);
+  assert.equal(matchesSecret(rulesOf(SUBJECT, access), new Uint8Array(31), NOW), false);
 });
 
 test('the next expiry is the soonest one to come', () => {

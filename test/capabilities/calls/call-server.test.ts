@@ -64,7 +64,7 @@ test('each call is noted: who was served, who was refused and why', async (t) =>
   world.access = () => {};
   world.bound.clear();
   await assert.rejects(world.call(), { code: 'no_inbound' });
-  const [one, ...others] = world.callers.of(world.remote);
+  const [one, ...others] = world.callers.list(world.remote);
   assert.deepEqual(
     [one?.aid, one?.entered, one?.refused, one?.lastRefusal?.code, others],
     [world.local, { call: 2, tunnel: 0, object: 0 }, 2, 'no_inbound', []],

@@ -40,7 +40,7 @@ function homeOf(t: TestContext, identity: TestIdentity) {
     identity: (of) => (of === aid ? localIdentity(identity) : null),
     serviceOf: () => ({ host: '127.0.0.1', port: 8080, tunnels: null }),
     objects,
-    nameCard: async (_aid, objectId) => {
+    setProfileCard: async (_aid, objectId) => {
       named.push(objectId);
       return { seq: named.length, replicas: 0 };
     },
@@ -73,13 +73,13 @@ test('a card that a key signed which the agent has no more is signed anew, and i
   const home = homeOf(t, delegateAnew(before.master, before.delegation.issuedAt + 1));
   home.take(exportCard(old.cards, aid));
   assert.equal(home.cards.own(aid)?.signedAt, UNSIGNED);
-  await home.own.settle(aid);
+  await home.own.complete(aid);
   const there = home.own.get(aid);
   assert.notEqual(there.objectId, objectId);
   assert.deepEqual(home.named, [there.objectId]);
   assert.notEqual(home.objects.stat(aid, there.objectId), null);
   assert.deepEqual({ ...there.card, signatures: 0 }, { ...old.own.get(aid).card, signatures: 0 });
   // Once: what is in order is left alone.
-  await home.own.settle(aid);
+  await home.own.complete(aid);
   assert.equal(home.named.length, 1);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { CardAdmission } from '../../../src/capabilities/cards/admission.ts';
-import { type NamedCard, RemoteCards } from '../../../src/capabilities/cards/remote-cards.ts';
+import { type ProfileCard, RemoteCards } from '../../../src/capabilities/cards/remote-cards.ts';
 import { canonicalJson } from '../../../src/foundation/cards/canonical-json.ts';
 import { type CardSigner, signCard } from '../../../src/foundation/cards/signature.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -27,7 +27,7 @@ function objectOf(signer: CardSigner, name: string, signedAt: number): { id: str
 class World {
   readonly clock = new TestClock();
   readonly store = new CardStore(Store.open(':memory:', MIGRATIONS));
-  named: NamedCard | null = null;
+  named: ProfileCard | null = null;
   /** What her node hands over; an error where it is away. */
   held: Buffer | SvcError = new SvcError('connect_failed');
   newestDelegation = 0;
@@ -42,7 +42,7 @@ class World {
       newestDelegation: () => this.newestDelegation,
       serviceOf: async () => null,
     }),
-    named: async () => this.named,
+    profileCard: async () => this.named,
     read: async () => {
       if (this.held instanceof SvcError) throw this.held;
       return this.held;

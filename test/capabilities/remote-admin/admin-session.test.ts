@@ -53,7 +53,7 @@ test('no timer is left behind', async () => {
 test('a cut takes no further request and ends what runs', async () => {
   const { link, session, begin } = sessionWorld();
   begin('GET', '/events');
-  session.cut();
+  session.revoke();
   assert.throws(() => begin('POST', '/agents'), { code: 'access_denied' });
   await once(link, 'close');
 });
@@ -61,7 +61,7 @@ test('a cut takes no further request and ends what runs', async () => {
 test('a cut leaves an answer that was given the time to arrive, and no more', async () => {
   const { clock, near, link, session, begin } = sessionWorld();
   const { answered } = begin('PATCH', '/node/remote-admin');
-  session.cut();
+  session.revoke();
   link.write('the answer');
   answered(200);
   const chunks: string[] = [];

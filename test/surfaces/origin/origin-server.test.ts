@@ -33,7 +33,7 @@ async function address(t: TestContext) {
     throw new SvcError('not_found');
   };
   const { clock, local, remote } = world;
-  const cards = { local: async () => noCard() };
+  const cards = { toLocalCard: async () => noCard() };
   const serve = originServers({
     caller,
     clock,

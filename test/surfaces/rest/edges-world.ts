@@ -96,7 +96,7 @@ export async function edgesWorld(
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
   bound.set(remote, { scheme: 'http', host: HOST, port, takesCalls: true, verifyCertificate: true });
   const cards = {
-    local: async () => {
+    toLocalCard: async () => {
       throw new SvcError('not_found');
     },
   };

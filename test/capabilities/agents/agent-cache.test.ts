@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RememberedAgents } from '../../../src/capabilities/agents/remembered.ts';
+import { AgentCache } from '../../../src/capabilities/agents/agent-cache.ts';
 import type { AgentChange } from '../../../src/foundation/agent-change.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { Listeners } from '../../../src/foundation/listeners.ts';
@@ -12,7 +12,7 @@ function remembering() {
   const services = new Map<Aid, string>();
   const changes = new Listeners<[AgentChange]>();
   let asked = 0;
-  const agents = new RememberedAgents({
+  const agents = new AgentCache({
     service: (aid) => {
       asked++;
       return services.get(aid) ?? '';
