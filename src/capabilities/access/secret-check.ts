@@ -35,7 +35,13 @@ export class SecretCheck {
    * True if the secret is valid. `matches` is called again after every wait.
    * @throws SvcError `rate_limited` with `retry_after_s` after too many wrong guesses
    */
-  async check(subject: string, salt: Uint8Array, secret: string, guesser: Guesser, matches: SecretMatcher): Promise<boolean> {
+  async check(
+    subject: string,
+    salt: Uint8Array,
+    secret: string,
+    guesser: Guesser,
+    matches: SecretMatcher,
+  ): Promise<boolean> {
     if (secret.length > MAX_SECRET_CHARS) return false;
     // An agent that is deleted and registered again gets another salt, which invalidates old hashes.
     const id = createHmac('sha256', this.#processKey).update(salt).update(`${subject}\0${secret}`).digest('base64');

@@ -63,7 +63,11 @@ export class AddressBook {
       if (label.length > MAX_ALIAS_CHARS || !LABEL.test(label) || isAid(label))
         throw invalid(`/aliases/${text}`, `"${label}" is not a valid label.`);
       const folded = label.toLowerCase();
-      if (labels.has(folded)) throw invalid(`/aliases/${text}`, `The label "${label}" is used for two agents. Choose another label for one agent.`);
+      if (labels.has(folded))
+        throw invalid(
+          `/aliases/${text}`,
+          `The label "${label}" is used for two agents. Choose another label for one agent.`,
+        );
       if (Object.hasOwn(aliases, aid)) throw invalid(`/aliases/${text}`, 'This agent has two labels. Remove one.');
       labels.add(folded);
       aliases[aid] = label;

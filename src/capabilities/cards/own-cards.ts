@@ -172,7 +172,8 @@ export class OwnCards implements Component {
       const place = { aid, service: this.#deps.serviceOf(aid), to: `svc://${aid}` };
       const { card: rewritten, left } = rewriteAddresses(unsigned(card), place);
       const text = canonicalJson(signCard(rewritten, signer, signedAt));
-      if (Buffer.byteLength(text) > MAX_CARD_BYTES) throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);
+      if (Buffer.byteLength(text) > MAX_CARD_BYTES)
+        throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);
       return { text, signedAt, left };
     } catch (error) {
       if (!(error instanceof SvcError) || error.code !== 'bad_card') throw error;

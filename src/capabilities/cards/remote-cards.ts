@@ -77,7 +77,10 @@ export class RemoteCards {
   async get(aid: Aid, local: Aid, signal: AbortSignal): Promise<FoundCard> {
     const own = this.#deps.own(aid);
     if (own !== null)
-      return { ...toFoundCard(aid, own.card, own.objectId, this.#deps.admission.verify(own.card, aid)), isCurrent: true };
+      return {
+        ...toFoundCard(aid, own.card, own.objectId, this.#deps.admission.verify(own.card, aid)),
+        isCurrent: true,
+      };
     const named = await this.#deps.profileCard(aid, signal);
     const cached = this.#deps.store.seen(aid);
     if (named === null) return this.#cached(aid, false);

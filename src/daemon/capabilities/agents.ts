@@ -1,7 +1,8 @@
 /** The agents of this daemon: who they are, which one a request speaks for, and what they are bound to. */
+
+import { AgentCache } from '../../capabilities/agents/agent-cache.ts';
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
-import { AgentCache } from '../../capabilities/agents/agent-cache.ts';
 import { checkTcp } from '../../capabilities/agents/tcp-check.ts';
 import { chooseLocalAid } from '../../capabilities/calls/local-aid.ts';
 import { type Address, isLoopbackHost } from '../../foundation/address.ts';

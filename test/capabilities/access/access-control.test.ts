@@ -17,7 +17,7 @@ const CALLER = testAid(2);
 const NEIGHBOUR = testAid(3);
 const SECRET = 'open sesame';
 
-/** Access control over an empty database, with a fast hash in place of scrypt. */
+/** Access control over an empty database, with a fast hash instead of scrypt. */
 function world() {
   const clock = new TestClock();
   const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
@@ -38,7 +38,7 @@ function world() {
     source: '192.0.2.1',
     ...more,
   });
-  /** `ok`, or the code of the refusal. */
+  /** `ok`, or the error code. */
   const ask = async (more: Partial<AccessRequest> = {}): Promise<'ok' | ErrorCode> => {
     try {
       await control.authorize(request(more));
@@ -51,13 +51,13 @@ function world() {
   return { clock, lists, repository, derive, ask, state, derivations: () => derived };
 }
 
-test('an agent that set nothing lets everyone in', async () => {
+test('an agent without settings is public', async () => {
   const { ask } = world();
   assert.equal(await ask(), 'ok');
   assert.equal(await ask({ accessToken: 'anything' }), 'ok');
 });
 
-test('while access is closed, only agents of this daemon are let in, whatever the lists say', async () => {
+test('while access is closed, only local agents may call, regardless of the lists', async () => {
   const { ask, lists, state } = world();
   await lists.allow(AGENT, { aid: CALLER });
   await lists.allow('node', { aid: CALLER });
@@ -68,12 +68,12 @@ test('while access is closed, only agents of this daemon are let in, whatever th
     assert.equal(await ask({ purpose, accessToken: SECRET }), 'access_denied', purpose);
     assert.equal(await ask({ purpose, nodeKey: null }), 'ok', purpose);
   }
-  assert.equal(await ask({ purpose: 'note' }), 'ok', 'messages have rules of their own');
+  assert.equal(await ask({ purpose: 'note' }), 'ok', 'messages have separate rules');
   state.isClosed = false;
   assert.equal(await ask(), 'ok');
 });
 
-test('deny wins over allow, allow over the default, changes hold at once', async () => {
+test('deny takes precedence over allow, allow over the default, and changes apply immediately', async () => {
   const { ask, lists } = world();
   lists.setDefault(AGENT, 'deny');
   assert.equal(await ask(), 'access_denied');
@@ -90,14 +90,14 @@ test('deny wins over allow, allow over the default, changes hold at once', async
   assert.equal(await ask(), 'access_denied');
 });
 
-test('calls, tunnels and objects are governed; notes, chat and rooms pass', async () => {
+test('calls, tunnels and objects are controlled; notes, chat and groups are not', async () => {
   const { ask, lists } = world();
   lists.deny(AGENT, CALLER);
   for (const purpose of ['http', 'tcp', 'object'] as const) assert.equal(await ask({ purpose }), 'access_denied');
   for (const purpose of ['note', 'chat', 'room'] as const) assert.equal(await ask({ purpose }), 'ok');
 });
 
-test('remote administration has lists of its own and never opens by default', async () => {
+test('remote administration has separate lists and never allows by default', async () => {
   const { ask, lists } = world();
   assert.equal(await ask({ purpose: 'admin' }), 'access_denied');
   assert.throws(() => lists.setDefault('node', 'public'), { code: 'invalid_request' });
@@ -107,7 +107,7 @@ test('remote administration has lists of its own and never opens by default', as
   assert.equal(await ask({ purpose: 'admin' }), 'ok');
 });
 
-test('a secret lets in who presents it, and nobody after it was removed', async () => {
+test('a secret allows its caller until it is removed', async () => {
   const { ask, lists } = world();
   lists.setDefault(AGENT, 'deny');
   const entry = await lists.allow(AGENT, { secret: SECRET });
@@ -120,7 +120,7 @@ test('a secret lets in who presents it, and nobody after it was removed', async 
   assert.equal(await ask({ accessToken: SECRET }), 'access_denied');
 });
 
-test('a warm secret is derived once, also for many calls at once', async () => {
+test('a cached secret is derived once, even for concurrent calls', async () => {
   const { ask, lists, derivations } = world();
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -130,7 +130,7 @@ test('a warm secret is derived once, also for many calls at once', async () => {
   assert.equal(derivations() - before, 1);
 });
 
-test('entries run out, by AID and by secret, and listeners are told at that moment', async () => {
+test('entries by AID and by secret expire, and listeners are notified then', async () => {
   const { ask, lists, clock } = world();
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { aid: CALLER, expiresAt: clock.now() + 10_000 });
@@ -149,7 +149,7 @@ test('entries run out, by AID and by secret, and listeners are told at that mome
   assert.equal(clock.timers, 0);
 });
 
-test('a guesser is locked out even from the right secret; neighbours on its node are not', async () => {
+test('a guesser is locked out even with the valid secret; other callers of its node are not', async () => {
   const { ask, lists, clock } = world();
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -157,14 +157,14 @@ test('a guesser is locked out even from the right secret; neighbours on its node
   assert.equal(await ask({ accessToken: 'guess 5' }), 'rate_limited');
   assert.equal(await ask({ accessToken: SECRET }), 'rate_limited');
   assert.equal(await ask({ accessToken: SECRET, caller: NEIGHBOUR }), 'ok');
-  assert.equal(await ask({ accessToken: SECRET }), 'rate_limited', 'not even once it is in memory');
+  assert.equal(await ask({ accessToken: SECRET }), 'rate_limited', 'not even from the cache');
   await lists.allow(AGENT, { aid: CALLER });
-  assert.equal(await ask({ accessToken: SECRET }), 'ok', 'allowed by AID, whatever it guessed');
+  assert.equal(await ask({ accessToken: SECRET }), 'ok', 'allowed by AID despite wrong guesses');
   clock.advance(30_000);
   assert.equal(await ask({ accessToken: SECRET }), 'ok');
 });
 
-test('a lock says how long to wait', async () => {
+test('a lock reports how long to wait', async () => {
   const { lists, clock, repository, derive } = world();
   const control = new AccessControl({ lists, clock, derive });
   repository.create(AGENT, 'deny', new Uint8Array(16));
@@ -184,7 +184,7 @@ test('a lock says how long to wait', async () => {
   await assert.rejects(guess(5), { code: 'rate_limited', details: { retry_after_s: 30 } });
 });
 
-test('a client that repeats one stale secret does not lock itself out', async () => {
+test('a client that repeats one outdated secret does not lock itself out', async () => {
   const { ask, lists, derivations } = world();
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -194,7 +194,7 @@ test('a client that repeats one stale secret does not lock itself out', async ()
   assert.equal(await ask({ accessToken: SECRET }), 'ok');
 });
 
-test('a secret that was wrong once is right as soon as it is made', async () => {
+test('a secret that was wrong is valid immediately after it is added', async () => {
   const { ask, lists } = world();
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -203,7 +203,7 @@ test('a secret that was wrong once is right as soon as it is made', async () => 
   assert.equal(await ask({ accessToken: 'another one' }), 'ok');
 });
 
-test('an over-long secret costs nothing', async () => {
+test('an oversized secret is not derived', async () => {
   const { ask, lists, derivations } = world();
   lists.setDefault(AGENT, 'deny');
   await lists.allow(AGENT, { secret: SECRET });
@@ -212,7 +212,7 @@ test('an over-long secret costs nothing', async () => {
   assert.equal(derivations(), before);
 });
 
-test('a generated secret is shown once and stored as a hash only', async () => {
+test('a generated secret is returned once and stored only as a hash', async () => {
   const { ask, lists, repository, clock } = world();
   lists.setDefault(AGENT, 'deny');
   const { secret, ...entry } = await lists.allow(AGENT, { generateSecret: true, label: 'laptop' });
@@ -234,7 +234,7 @@ test('a generated secret is shown once and stored as a hash only', async () => {
   assert.equal(await ask({ accessToken: secret }), 'ok');
 });
 
-test('what cannot be meant is refused', async () => {
+test('rejects invalid input', async () => {
   const { lists, clock } = world();
   const cases = [
     {},
@@ -252,7 +252,7 @@ test('what cannot be meant is refused', async () => {
   assert.throws(() => lists.remove(AGENT, 'deny', 'none'), { code: 'not_found' });
 });
 
-test('an AID in another spelling is the same AID, and the same entry', async () => {
+test('an AID in another spelling is the same entry', async () => {
   const { lists, ask } = world();
   const first = lists.deny(AGENT, ` ${CALLER.toUpperCase()} `);
   assert.equal(first.aid, CALLER);
@@ -260,7 +260,7 @@ test('an AID in another spelling is the same AID, and the same entry', async () 
   assert.equal(await ask(), 'access_denied');
 });
 
-test('a list holds a thousand entries, a hundred secrets among them, and takes renewals when full', async () => {
+test('a list holds a thousand entries with at most a hundred secrets, and a full list accepts renewals', async () => {
   const { lists } = world();
   for (let i = 0; i < 100; i++) await lists.allow(AGENT, { secret: `secret ${i}` });
   await assert.rejects(lists.allow(AGENT, { secret: 'one more' }), { code: 'quota_exceeded' });
@@ -269,7 +269,7 @@ test('a list holds a thousand entries, a hundred secrets among them, and takes r
   assert.equal(lists.deny(AGENT, testAid(1000)).aid, testAid(1000));
 });
 
-test('a subject that is gone leaves nothing behind', async () => {
+test('a removed subject leaves nothing behind', async () => {
   const { lists, ask } = world();
   lists.deny(AGENT, CALLER);
   const told: string[] = [];
@@ -283,7 +283,7 @@ test('a subject that is gone leaves nothing behind', async () => {
   assert.equal(await ask(), 'ok');
 });
 
-test('a secret that is being hashed while its agent is deleted is not kept for the next one', async () => {
+test('a secret that is hashed while its agent is deleted is not added to the next registration', async () => {
   const { lists, repository } = world();
   const gone = lists.allow(AGENT, { secret: SECRET });
   lists.removeSubject(AGENT);
@@ -296,7 +296,7 @@ test('a secret that is being hashed while its agent is deleted is not kept for t
   assert.deepEqual(repository.load(AGENT)?.allow, []);
 });
 
-test('an agent that was deleted and is back lets in by the same secret', async () => {
+test('an agent that is deleted and registered again accepts the same secret', async () => {
   const { lists, ask } = world();
   for (let i = 0; i < 2; i++) {
     lists.setDefault(AGENT, 'deny');
@@ -306,7 +306,7 @@ test('an agent that was deleted and is back lets in by the same secret', async (
   }
 });
 
-test('what denies while a secret is being derived still counts', async () => {
+test('a denial during the derivation of a secret takes effect', async () => {
   const { lists, clock, derive } = world();
   let finish = (): void => {};
   const slow: DeriveSecret = async (secret, salt) => {
@@ -332,7 +332,7 @@ test('what denies while a secret is being derived still counts', async () => {
   await assert.rejects(asked, { code: 'access_denied' });
 });
 
-test('the lists of many subjects show each change at once, though they are kept', async () => {
+test('cached views of many subjects show each change immediately', async () => {
   const { lists } = world();
   const agrees = (): void => {
     const views = lists.views([AGENT, NEIGHBOUR]);

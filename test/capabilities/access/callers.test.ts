@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   Callers,
-  MAX_CALLERS_TOTAL,
   MAX_CALLERS_PER_SOURCE,
+  MAX_CALLERS_TOTAL,
   type RefusedCall,
 } from '../../../src/capabilities/access/callers.ts';
 import { MAX_CALLERS } from '../../../src/foundation/domain/access.ts';
@@ -24,7 +24,7 @@ function setUp(named: readonly Aid[] = []) {
   return { clock, callers: new Callers({ clock, isNamed: (_called, caller) => named.includes(caller) }) };
 }
 
-test('who was let in, who was refused and why, the last one first', () => {
+test('lists accepted and refused callers with reasons, the most recent first', () => {
   const { clock, callers } = setUp();
   const refused: RefusedCall[] = [];
   const stop = callers.onRefused((call) => refused.push(call));
@@ -35,7 +35,7 @@ test('who was let in, who was refused and why, the last one first', () => {
   callers.entered(asks(bob, 'object'));
   clock.advance(1000);
   callers.refused(asks(eve, 'tcp'), 'access_denied');
-  // Not of the caller's doing, and not governed by the access list.
+  // Not caused by the caller, or not controlled by the access list.
   callers.refused(asks(eve), 'inbound_unreachable');
   callers.refused(asks(eve, 'note'), 'access_denied');
   callers.entered(asks(eve, 'room'));
@@ -58,7 +58,7 @@ test('who was let in, who was refused and why, the last one first', () => {
   assert.deepEqual(callers.list(AGENT), []);
 });
 
-test('of links, refusals are noted and the tunnels that begin', async () => {
+test('links count refusals and new tunnels', async () => {
   const { callers } = setUp();
   const bob = testAid(2);
   for (const purpose of ['http', 'object', 'tcp', 'tcp-lane', 'tcp-resume', 'tcp-probe', 'tcp-lasting'] as const)
@@ -72,7 +72,7 @@ test('of links, refusals are noted and the tunnels that begin', async () => {
   assert.deepEqual([one?.entered, one?.refused], [{ call: 0, tunnel: 2, object: 0 }, 2]);
 });
 
-test('a stranger with many AIDs throws out his own only, and nobody whom the access list names', () => {
+test('a stranger with many AIDs evicts only its own entries, and no caller on the access list', () => {
   const friend = testAid(9999);
   const { callers } = setUp([friend]);
   const bob = testAid(2);
@@ -83,7 +83,7 @@ test('a stranger with many AIDs throws out his own only, and nobody whom the acc
   const known = callers.list(AGENT).map(({ aid }) => aid);
   assert.equal(known.length, MAX_CALLERS_PER_SOURCE + 2);
   assert.deepEqual(known.slice(-2), [bob, friend]);
-  // From as many addresses as there are, strangers throw out each other.
+  // Strangers from many addresses evict each other.
   for (let i = 0; i < 2 * MAX_CALLERS; i++)
     callers.refused(asks(testAid(1000 + i), 'http', { source: `198.51.${i >> 8}.${i & 255}` }), 'access_denied');
   const kept = callers.list(AGENT).map(({ aid }) => aid);
@@ -91,7 +91,7 @@ test('a stranger with many AIDs throws out his own only, and nobody whom the acc
   assert.ok(kept.includes(friend) && !kept.includes(bob));
 });
 
-test('all agents together remember a bounded number of callers', () => {
+test('the callers of all agents together are bounded', () => {
   const { callers } = setUp();
   const agents = Array.from({ length: MAX_CALLERS_TOTAL / MAX_CALLERS + 1 }, (_, i) => testAid(10_000 + i));
   const strangers = Array.from({ length: MAX_CALLERS }, (_, i) => testAid(2 + i));

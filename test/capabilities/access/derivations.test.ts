@@ -8,17 +8,17 @@ import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 
 const SALT = new Uint8Array(16).fill(1);
 
-/** A stranger, or a caller that is known to hold a secret. */
+/** A stranger, or a trusted caller. */
 function holder(source: string, named = false, caller = source): QuotaHolder {
   return { key: caller, node: caller, source, named };
 }
 
-/** A derivation that ends when the test says so. */
+/** A derivation that the test completes. */
 function gate() {
   const running: (() => void)[] = [];
   const derive = (secret: string) =>
     new Promise<Uint8Array>((resolve) => running.push(() => resolve(new TextEncoder().encode(secret))));
-  /** Ends derivation number `n` once it runs. */
+  /** Completes derivation number `n` after it started. */
   const finish = async (n: number) => {
     while (running[n] === undefined) await new Promise((resolve) => setImmediate(resolve));
     running[n]();
@@ -29,19 +29,19 @@ function gate() {
 const isBusy = (error: unknown) =>
   error instanceof SvcError && error.code === 'rate_limited' && error.details?.['retry_after_s'] === 1;
 
-test('a secret hashes to the same 32 bytes with the same salt only, whatever its Unicode form', async () => {
+test('a secret hashes to the same 32 bytes only with the same salt, in every Unicode form', async () => {
   const hash = await cheapDerivation('caf\u00e9', SALT);
   assert.equal(hash.length, 32);
   assert.deepEqual(await cheapDerivation('cafe\u0301', SALT), hash);
   assert.notDeepEqual(await cheapDerivation('caf\u00e9', new Uint8Array(16)), hash);
 });
 
-test('the stored hashes of every version are scrypt with N = 2^15, r = 8, p = 1', async () => {
+test('stored hashes are scrypt with N = 2^15, r = 8, p = 1 in every version', async () => {
   const hash = await secretDerivation(SECRET_COST)('caf\u00e9', SALT);
   assert.deepEqual(Buffer.from(hash), scryptSync('caf\u00e9', SALT, 32, { N: 32_768, r: 8, p: 1, maxmem: 2 ** 26 }));
 });
 
-test('derivations run one at a time and in order', async () => {
+test('derivations run one at a time, in order', async () => {
   const { queue, running, finish } = gate();
   const results = ['a', 'b'].map((secret) => queue.run(holder('192.0.2.1'), secret, SALT));
   await finish(0);
@@ -51,7 +51,7 @@ test('derivations run one at a time and in order', async () => {
   assert.deepEqual(await results[1], new TextEncoder().encode('b'));
 });
 
-test('a source has four places, the queue has 32, eight of them for trusted callers, and all are freed again', async () => {
+test('a source has four places, the queue has 32 with eight reserved for trusted callers, and all are released', async () => {
   const { queue, finish } = gate();
   const waiting: Promise<unknown>[] = [];
   for (let source = 0; source < 6; source++)
@@ -68,7 +68,7 @@ test('a source has four places, the queue has 32, eight of them for trusted call
   await again;
 });
 
-test('a full queue makes room for a source that has less in it, and for trusted callers', async () => {
+test('a full queue evicts a guess for a source with fewer places, and for trusted callers', async () => {
   const { queue, running, finish } = gate();
   const ended: string[] = [];
   const guess = (source: string, named = false, caller = source) =>

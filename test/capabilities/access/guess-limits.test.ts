@@ -9,7 +9,7 @@ const guesser = (caller: string, node: string | null = null, source: string | nu
   source,
 });
 
-/** Guesses wrongly as long as it is let; returns how often that was. */
+/** Guesses wrong until locked. Returns the number of guesses. */
 function guess(limits: GuessLimits, who: Guesser, times: number, subject = 's'): number {
   let taken = 0;
   for (let i = 0; i < times; i++) {
@@ -20,7 +20,7 @@ function guess(limits: GuessLimits, who: Guesser, times: number, subject = 's'):
   return taken;
 }
 
-test('the fifth wrong guess locks the caller out, each further one for twice as long, up to an hour', () => {
+test('the fifth wrong guess locks the caller, and each further one doubles the lock up to an hour', () => {
   const clock = new TestClock();
   const limits = new GuessLimits(clock);
   const who = guesser('a');
@@ -37,7 +37,7 @@ test('the fifth wrong guess locks the caller out, each further one for twice as 
   assert.deepEqual(locks, [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
 });
 
-test('a lock holds for one subject and leaves the neighbours alone', () => {
+test('a lock applies to one subject and not to other callers of the node or address', () => {
   const limits = new GuessLimits(new TestClock());
   guess(limits, guesser('a', 'n', '192.0.2.1'), 100);
   assert.equal(limits.wait('other', guesser('a', 'n', '192.0.2.1')), 0);
@@ -45,7 +45,7 @@ test('a lock holds for one subject and leaves the neighbours alone', () => {
   assert.equal(limits.wait('s', guesser('b', 'm', '192.0.2.1')), 0, 'same address, other node');
 });
 
-test('new AIDs do not help a node, new node keys do not help an address', () => {
+test('new AIDs do not help a node, and new node keys do not help an address', () => {
   const limits = new GuessLimits(new TestClock());
   let taken = 0;
   for (let i = 0; i < 100; i++) taken += guess(limits, guesser(`a${i}`, 'n', '192.0.2.1'), 1);
@@ -56,7 +56,7 @@ test('new AIDs do not help a node, new node keys do not help an address', () => 
   assert.equal(limits.wait('s', guesser('c', 'o', '192.0.2.2')), 0);
 });
 
-test('an address waits seconds at most, however often it guessed', () => {
+test('an address waits a few seconds at most, regardless of its guesses', () => {
   const clock = new TestClock();
   const limits = new GuessLimits(clock);
   for (let i = 0; i < 200; i++) {
@@ -66,7 +66,7 @@ test('an address waits seconds at most, however often it guessed', () => {
   assert.ok(limits.wait('s', guesser('b', 'o', '192.0.2.1')) <= 5000);
 });
 
-test('an IPv6 address counts with the /56 that it belongs to', () => {
+test('an IPv6 address counts as its /56', () => {
   const limits = new GuessLimits(new TestClock());
   for (let i = 0; i < 100; i++)
     guess(limits, guesser(`a${i}`, `n${i}`, `2001:db8:1:ab${i.toString(16).padStart(2, '0')}::${i}`), 1);
@@ -75,7 +75,7 @@ test('an IPv6 address counts with the /56 that it belongs to', () => {
   assert.equal(limits.wait('s', guesser('b', 'o', '2001:db8::1')), 0);
 });
 
-test('all /56s of one IPv6 /48 together have to wait after a while', () => {
+test('the /56 networks of one IPv6 /48 share a limit', () => {
   const limits = new GuessLimits(new TestClock());
   for (let i = 0; i < 256; i++)
     guess(limits, guesser(`a${i}`, `n${i}`, `2001:db8:1:${i.toString(16).padStart(2, '0')}00::1`), 1);
@@ -83,7 +83,7 @@ test('all /56s of one IPv6 /48 together have to wait after a while', () => {
   assert.equal(limits.wait('s', guesser('b', 'o', '2001:db8:2:2::1')), 0);
 });
 
-test('a caller that holds a secret is not locked out by its neighbours, but still by itself', () => {
+test('a trusted caller is locked by its own guesses only', () => {
   const limits = new GuessLimits(new TestClock());
   const friend = guesser('friend', 'n', '192.0.2.1');
   limits.trust('s', friend);
@@ -92,7 +92,7 @@ test('a caller that holds a secret is not locked out by its neighbours, but stil
   assert.equal(guess(limits, friend, 100), 5);
 });
 
-test('guesses side by side cannot pass under the limit, and a right one takes its charge back', () => {
+test('concurrent guesses cannot exceed the limit, and a valid one refunds its charge', () => {
   const limits = new GuessLimits(new TestClock());
   const who = guesser('a', 'n', '192.0.2.1');
   const refunds = Array.from({ length: 5 }, () => limits.charge('s', who));
@@ -102,7 +102,7 @@ test('guesses side by side cannot pass under the limit, and a right one takes it
   assert.equal(guess(limits, who, 100), 5);
 });
 
-test('a right guess forgives the wrong ones of its caller', () => {
+test('a valid guess clears the wrong guesses of its caller', () => {
   const limits = new GuessLimits(new TestClock());
   const who = guesser('a');
   guess(limits, who, 4);
@@ -110,7 +110,7 @@ test('a right guess forgives the wrong ones of its caller', () => {
   assert.equal(guess(limits, who, 100), 5);
 });
 
-test('wrong guesses are forgotten after two quiet hours', () => {
+test('wrong guesses expire after two hours without another one', () => {
   const clock = new TestClock();
   const limits = new GuessLimits(clock);
   guess(limits, guesser('a'), 4);

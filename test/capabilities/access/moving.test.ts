@@ -1,4 +1,4 @@
-/** The access list of an agent that moves: all of it goes along, and what does not hold is refused with its place. */
+/** Export and import of access lists: complete, and invalid parts are rejected with their path. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_SECRETS } from '../../../src/capabilities/access/access-lists.ts';
@@ -27,7 +27,7 @@ function repository(): AccessRepository {
   return new AccessRepository(Store.open(':memory:', MIGRATIONS));
 }
 
-/** Where a document does not hold. */
+/** The path of the first invalid part. */
 function refusal(part: AccessPart): unknown {
   try {
     importAccess(repository(), AGENT, part);
@@ -38,24 +38,24 @@ function refusal(part: AccessPart): unknown {
   return 'nowhere';
 }
 
-test('an access list comes out as it went in, under ids of its new place', () => {
+test('an imported access list equals the exported one, except for its ids', () => {
   const there = repository();
   const keep = importAccess(there, AGENT, PART);
-  assert.equal(there.load(AGENT), null, 'nothing is kept before the whole holds');
+  assert.equal(there.load(AGENT), null, 'nothing is stored before the whole list is valid');
   keep();
   assert.deepEqual(exportAccess(there, AGENT), PART);
   const ids = there.load(AGENT)?.allow.map(({ id }) => id) ?? [];
   assert.equal(new Set(ids).size, 2);
 });
 
-test('an agent that never set anything has nothing to take along', () => {
+test('an agent without settings exports no access list', () => {
   const there = repository();
   assert.equal(exportAccess(there, AGENT), undefined);
   importAccess(there, AGENT, undefined)();
   assert.equal(there.load(AGENT), null);
 });
 
-test('what does not hold is refused with its place', () => {
+test('invalid parts are rejected with their path', () => {
   const [friend, secret] = PART.allow;
   assert.ok(friend && secret);
   const both = { ...friend, ...secret };
@@ -69,7 +69,7 @@ test('what does not hold is refused with its place', () => {
   assert.equal(refusal({ ...PART, deny: [...PART.deny, ...PART.deny] }), '/access/deny');
 });
 
-test('so many secrets come along, and no more', () => {
+test('imports at most the maximum number of secrets', () => {
   const secrets = (count: number) =>
     Array.from({ length: count }, (_, i) => ({ secret_hash_hex: hash(i), created_at: 1 }));
   const friends = [{ aid: testAid(2), created_at: 1 }];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
-import { decide, initialPolicy, nextExpiry, matchesSecret, rulesOf } from '../../../src/capabilities/access/rules.ts';
+import { decide, initialPolicy, matchesSecret, nextExpiry, rulesOf } from '../../../src/capabilities/access/rules.ts';
 import type { AidEntry, SecretEntry, StoredAccess } from '../../../src/foundation/store/access.ts';
 import { testAid } from '../../support/agents.ts';
 
@@ -45,7 +45,7 @@ function live(entry: { readonly expiresAt: number | null }): boolean {
   return entry.expiresAt === null || entry.expiresAt > NOW;
 }
 
-test('deny comes before allow by AID, that before secrets, those before the default', () => {
+test('the order is deny, allow by AID, allow by secret, default', () => {
   fc.assert(
     fc.property(stored, caller, (access, who) => {
       const aids = access.allow.filter((entry) => 'aid' in entry);
@@ -61,7 +61,7 @@ test('deny comes before allow by AID, that before secrets, those before the defa
   );
 });
 
-test('a hash opens exactly where it is that of a secret which has not run out', () => {
+test('a hash matches only a secret that has not expired', () => {
   fc.assert(
     fc.property(stored, fc.integer({ min: 1, max: 4 }), (access, fill) => {
       const expected = access.allow.some(
@@ -73,7 +73,7 @@ test('a hash opens exactly where it is that of a secret which has not run out', 
   );
 });
 
-test('a hash of another length opens nothing', () => {
+test('a hash of another length matches nothing', () => {
   const access: StoredAccess = {
     policy: 'deny',
     salt: new Uint8Array(16),
@@ -83,7 +83,7 @@ test('a hash of another length opens nothing', () => {
   assert.equal(matchesSecret(rulesOf(SUBJECT, access), new Uint8Array(31), NOW), false);
 });
 
-test('the next expiry is the soonest one to come', () => {
+test('the next expiry is the earliest future one', () => {
   fc.assert(
     fc.property(stored, (access) => {
       const coming = access.allow.flatMap(({ expiresAt }) =>
@@ -96,7 +96,7 @@ test('the next expiry is the soonest one to come', () => {
   );
 });
 
-test('where nothing was set an agent is public and the administration of the node closed', () => {
+test('by default an agent is public and the administration of the node is closed', () => {
   assert.equal(initialPolicy(SUBJECT), 'public');
   assert.equal(initialPolicy('node'), 'deny');
   assert.equal(decide(rulesOf(SUBJECT, null), testAid(1), NOW), 'allow');

@@ -6,7 +6,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const SALT = new Uint8Array(16);
 
-test('addresses of one IPv6 network share its places in the queue of derivations', async () => {
+test('addresses of one IPv6 network share places in the derivation queue', async () => {
   const ends: (() => void)[] = [];
   const derive = (): Promise<Uint8Array> => new Promise((resolve) => ends.push(() => resolve(new Uint8Array(32))));
   const check = new SecretCheck(new TestClock(), derive);
@@ -22,7 +22,7 @@ test('addresses of one IPv6 network share its places in the queue of derivations
   };
   const guesses = [1, 2, 3, 4, 5, 6].map((n) => guess(n, `2001:db8:1:2::${n}`));
   guesses.push(guess(7, '2001:db8:2:2::7'));
-  // Each in turn: five derivations for seven who guess.
+  // In sequence: five derivations for seven guessers.
   while (ends.length < 5) {
     ends.at(-1)?.();
     await new Promise((resolve) => setImmediate(resolve));

@@ -32,7 +32,7 @@ function bookWorld() {
   return { run, now: new Date(clock.now()).toISOString(), again: () => new AddressBook(memory) };
 }
 
-test('the whole book is replaced, and is there again later', async () => {
+test('the whole book is replaced and stored', async () => {
   const { run, now, again } = bookWorld();
   assert.deepEqual(await run('addressBookGet'), { aliases: {}, favorites: [] });
   const stored = await run('addressBookPut', {
@@ -52,7 +52,7 @@ test('the whole book is replaced, and is there again later', async () => {
   assert.deepEqual(await run('addressBookPut', { aliases: {}, favorites: [] }), { aliases: {}, favorites: [] });
 });
 
-test('what could be mistaken is refused, and changes nothing', async () => {
+test('ambiguous labels are rejected and change nothing', async () => {
   const { run } = bookWorld();
   await run('addressBookPut', { aliases: { [ANNA]: 'anna' }, favorites: [] });
   const refused: [unknown, string][] = [

@@ -49,7 +49,7 @@ test('a service is looked up once, and again after each change of its agent', ()
   assert.equal(asked(), 5);
 });
 
-test('the first agents are looked up again where one comes or goes, or more are wanted', () => {
+test('the first agents are read again after an agent is added or deleted, or for another limit', () => {
   const { agents, change, asked } = remembering();
   assert.deepEqual(agents.first(2), []);
   change(one, 'registered', '');
@@ -61,7 +61,7 @@ test('the first agents are looked up again where one comes or goes, or more are 
   assert.equal(asked(), 5);
 });
 
-test('heartbeats, of which each call is one, change nothing', () => {
+test('heartbeats do not invalidate the cache, because every call is one', () => {
   const { agents, change, asked } = remembering();
   change(one, 'registered', '127.0.0.1:1');
   agents.service(one);

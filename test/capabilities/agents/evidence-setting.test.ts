@@ -25,13 +25,13 @@ function settingWorld() {
   return { agents, changes, setting: () => new EvidenceSetting(agents, registry) };
 }
 
-test('evidence is off until it is switched on, for that agent alone, and stays as it was said', () => {
+test('evidence is off until it is switched on for one agent, and the setting is stored', () => {
   const { setting, agents } = settingWorld();
   const first = setting();
   assert.deepEqual([first.get(one), first.isOn(stranger)], [false, false]);
   first.set(one, true);
   assert.deepEqual([first.isOn(one), first.isOn(two)], [true, false]);
-  // Another key is the same agent.
+  // A new key does not change the agent.
   agents.put({ keyName: 'new', delegation: testDelegation(1, 2), serviceTcp: '', registeredAt: 1 });
   const later = setting();
   assert.equal(later.isOn(one), true);
@@ -39,7 +39,7 @@ test('evidence is off until it is switched on, for that agent alone, and stays a
   assert.equal(setting().isOn(one), false);
 });
 
-test('an agent that is not here has no setting, and one that comes again begins without it', () => {
+test('an unknown agent has no setting, and an agent that is registered again starts without it', () => {
   const { setting, agents, changes } = settingWorld();
   const evidence = setting();
   assert.throws(() => evidence.get(stranger), { code: 'not_found' });

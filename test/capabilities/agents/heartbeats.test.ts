@@ -30,7 +30,7 @@ test('many heartbeats are written in small batches', () => {
   store.close();
 });
 
-test('a disk that refuses for a while costs no heartbeat', () => {
+test('no heartbeat is lost while the disk fails temporarily', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const agents = new AgentStore(store);
   const clock = new TestClock();

@@ -63,7 +63,7 @@ describe('the agent registry', () => {
   test('registers an identity that then signs with its operational key', async () => {
     const agent = newIdentity();
     assert.equal(registry.identity(agent.aid), null);
-    assert.equal(registry.identity(agent.aid), null, 'as remembered');
+    assert.equal(registry.identity(agent.aid), null, 'as cached');
     assert.equal(await registry.register(agent.credentials), agent.aid);
     const identity = registry.identity(agent.aid);
     const message = new TextEncoder().encode('hello');
@@ -81,7 +81,7 @@ describe('the agent registry', () => {
     });
   });
 
-  test('refuses keys and proofs that do not belong together', async () => {
+  test('rejects keys and proofs that do not belong together', async () => {
     const [a, b] = [newIdentity(), newIdentity()];
     const mixed = { ...a.credentials, delegationProofHex: b.credentials.delegationProofHex };
     await assert.rejects(registry.register(mixed), failsWith('bad_delegation', 400));
@@ -98,7 +98,7 @@ describe('the agent registry', () => {
     assert.equal(vault.seeds.size, 0);
   });
 
-  test('refuses a proof that has expired or is not valid yet', async () => {
+  test('rejects a proof that has expired or is not valid yet', async () => {
     const now = clock.now() / 1000;
     const expired = delegateAnew(KeyPair.generate(), now - 1000, now - 61);
     await assert.rejects(registry.register(expired.credentials), failsWith('bad_delegation', 400));
@@ -106,7 +106,7 @@ describe('the agent registry', () => {
     await assert.rejects(registry.register(early.credentials), failsWith('bad_delegation', 400));
   });
 
-  test('takes wallet identities', async () => {
+  test('accepts wallet identities', async () => {
     const wallet = generateWalletKey();
     const operational = KeyPair.generate();
     const issuedAt = clock.now() / 1000;
@@ -124,11 +124,11 @@ describe('the agent registry', () => {
     }
   });
 
-  test("refuses the node's own identity", async () => {
+  test("rejects the node's own identity", async () => {
     await assert.rejects(registry.register(NODE.credentials), failsWith('invalid_request', 400));
   });
 
-  test('registering again with the same key keeps the service, or changes it', async () => {
+  test('registering again with the same key keeps or changes the service', async () => {
     const agent = newIdentity();
     await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9000' });
     await registry.register(agent.credentials);
@@ -181,7 +181,7 @@ describe('the agent registry', () => {
     assert.deepEqual(registry.identity(agent.aid)?.delegation, newer.delegation);
   });
 
-  test('registering again brings a lost key file back', async () => {
+  test('registering again restores a lost key file', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);
     vault.seeds.clear();
@@ -191,7 +191,7 @@ describe('the agent registry', () => {
     assert.deepEqual(registry.identity(agent.aid)?.delegation, agent.delegation);
   });
 
-  test('a crash between key file and row leaves nothing behind after the next start', async () => {
+  test('after a crash between key file and row, the next start cleans up', async () => {
     const [kept, lost] = [newIdentity(), newIdentity()];
     await registry.register(kept.credentials);
     vault.put('node', KeyPair.generate());
@@ -206,7 +206,7 @@ describe('the agent registry', () => {
     assert.ok(restarted.identity(kept.aid) !== null);
   });
 
-  test('a start with another database deletes no key, and a database that is put back finds all of them', async () => {
+  test('a start with another database deletes no key, and a restored database finds all keys', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);
     const other = Store.open(':memory:', MIGRATIONS);
@@ -233,7 +233,7 @@ describe('the agent registry', () => {
         get: (name) => vault.get(name),
         list: () => vault.list(),
         delete: () => {
-          throw new Error('the disk refuses');
+          throw new Error('disk failure');
         },
       },
     });
@@ -245,7 +245,7 @@ describe('the agent registry', () => {
     await next.stop();
   });
 
-  test('what follows from the key before is kept while it is still there, or there is no rotation', async () => {
+  test('a rotation fails if a listener cannot store what depends on the old key', async () => {
     const old = newIdentity();
     await registry.register(old.credentials);
     const heard: boolean[] = [];
@@ -261,10 +261,10 @@ describe('the agent registry', () => {
     await registry.register(rotated.credentials);
     assert.equal(registry.identity(old.aid)?.delegation.issuedAt, rotated.delegation.issuedAt);
     await registry.register(rotated.credentials);
-    assert.deepEqual(heard, [true, true], 'and nobody is told of the same key again');
+    assert.deepEqual(heard, [true, true], 'no notification for the same key');
   });
 
-  test('a crash during a rotation leaves the old key in force', async () => {
+  test('after a crash during a rotation, the old key is still valid', async () => {
     const old = newIdentity();
     await registry.register(old.credentials);
     const fresh = delegateAnew(old.master, old.delegation.issuedAt + 1);
@@ -277,7 +277,7 @@ describe('the agent registry', () => {
     assert.deepEqual([...vault.seeds.values()], [old.operational.seed]);
   });
 
-  test('patching needs the key unless it comes from this machine', async () => {
+  test('a change requires the key unless it comes from this machine', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);
     const remote = { serviceTcp: '10.0.0.1:80', local: false };
@@ -294,7 +294,7 @@ describe('the agent registry', () => {
     assert.deepEqual([unbound.serviceTcp, unbound.serviceOk], ['', null]);
   });
 
-  test('a patched agent is shown with its service looked at', async () => {
+  test('a changed agent is returned with a fresh check of its service', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);
     check = { ok: false, ms: 1, error: 'ECONNREFUSED' };
@@ -303,13 +303,13 @@ describe('the agent registry', () => {
     assert.deepEqual(await registry.checkService(agent.aid), check);
   });
 
-  test('a service that is bound with the registration is looked at without anybody asking', async () => {
+  test('a service that is bound at registration is checked automatically', async () => {
     const agent = newIdentity();
     await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9' });
-    await eventually('it is known to answer', () => registry.get(agent.aid).serviceOk === true);
+    await eventually('service checked', () => registry.get(agent.aid).serviceOk === true);
   });
 
-  test('an agent that is deleted leaves no key, and can be registered again', async () => {
+  test('a deleted agent leaves no key and can be registered again', async () => {
     const agent = newIdentity();
     await registry.register(agent.credentials);
     registry.identity(agent.aid);
@@ -323,7 +323,7 @@ describe('the agent registry', () => {
     assert.equal(registry.count(), 1);
   });
 
-  test('exports what registers the agent elsewhere', async () => {
+  test('an export can be registered on another node', async () => {
     const agent = newIdentity();
     await registry.register({ ...agent.credentials, serviceTcp: '127.0.0.1:9000' });
     assert.deepEqual(registry.export(agent.aid), {
@@ -333,7 +333,7 @@ describe('the agent registry', () => {
     });
   });
 
-  test('lists in the order of registration, page by page, also while agents come and go', async () => {
+  test('lists agents in the order of registration, with stable pages while agents are added and deleted', async () => {
     const identities = Array.from({ length: 7 }, () => newIdentity());
     for (const { credentials } of identities) await registry.register(credentials);
     const first = registry.list(3);
@@ -391,11 +391,11 @@ describe('the agent registry', () => {
       return agent.aid;
     }
 
-    test('ends with what was bound before it', async () => {
+    test('restores the previous service when it is unbound', async () => {
       const aid = await bound();
       assert.equal(registry.get(aid).serviceTcp, TEMPORARY);
       assert.equal(registry.get(aid).serviceBefore, PERMANENT);
-      // Another one in its place gives it back in turn.
+      // Two nested temporary services are unbound in reverse order.
       await registry.patch(aid, { serviceTcp: 'http+proven://127.0.0.1:9001', isTemporary: true, local: true });
       const given = await registry.patch(aid, { serviceTcp: '', isTemporary: true, local: true });
       assert.deepEqual([given.serviceTcp, given.serviceBefore], [TEMPORARY, PERMANENT]);
@@ -403,14 +403,14 @@ describe('the agent registry', () => {
       assert.deepEqual([ended.serviceTcp, ended.serviceBefore], [PERMANENT, null]);
     });
 
-    test('is forgotten once something else is bound for good', async () => {
+    test('is dropped when another service is bound permanently', async () => {
       const aid = await bound();
       await registry.patch(aid, { serviceTcp: '127.0.0.1:7000', local: true });
       const ended = await registry.patch(aid, { serviceTcp: '', isTemporary: true, local: true });
       assert.equal(ended.serviceTcp, '');
     });
 
-    test('whose program was killed gives way to what was bound before it, also after a restart', async () => {
+    test('is replaced by the previous service after its program was killed, also after a restart', async () => {
       const aid = await bound();
       await registry.stop();
       registry = build();
@@ -429,7 +429,7 @@ describe('the agent registry', () => {
     });
   });
 
-  test('stops without a timer left', async () => {
+  test('stops without an armed timer', async () => {
     await registry.start();
     const agent = newIdentity();
     await registry.register(agent.credentials);

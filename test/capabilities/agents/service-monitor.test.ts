@@ -5,7 +5,7 @@ import { ServiceMonitor } from '../../../src/capabilities/agents/service-monitor
 import { silentLog } from '../../../src/foundation/log.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Services on 127.0.0.1 whose ports are even answer. */
+/** Services on even ports of 127.0.0.1 answer. */
 function world(services: string[]) {
   const clock = new TestClock();
   const seen: number[] = [];
@@ -31,7 +31,7 @@ async function turns(n: number): Promise<void> {
   for (let i = 0; i < n; i++) await turn();
 }
 
-test('looks at all services in rounds, a few at a time', async () => {
+test('checks all services in rounds with limited concurrency', async () => {
   const services = Array.from({ length: 100 }, (_, i) => `127.0.0.1:${9000 + i}`);
   const { clock, seen, monitor, most } = world(services);
   monitor.start();
@@ -39,7 +39,7 @@ test('looks at all services in rounds, a few at a time', async () => {
   clock.advance(0);
   await turns(50);
   assert.equal(seen.length, 100);
-  assert.ok(most() <= 8, `${most()} at once`);
+  assert.ok(most() <= 8, `${most()} concurrent checks`);
   assert.equal(monitor.last('127.0.0.1:9000'), true);
   assert.equal(monitor.last('127.0.0.1:9001'), false);
   services.length = 1;
@@ -51,7 +51,7 @@ test('looks at all services in rounds, a few at a time', async () => {
   assert.equal(clock.timers, 0);
 });
 
-test('those who ask at once share a connection, and a fresh answer is used again', async () => {
+test('concurrent checks share a connection, and a fresh result is reused', async () => {
   const { clock, seen, monitor } = world([]);
   const service = '127.0.0.1:9000';
   assert.deepEqual(await Promise.all([monitor.check(service), monitor.check(service), monitor.state(service)]), [
@@ -68,14 +68,14 @@ test('those who ask at once share a connection, and a fresh answer is used again
   assert.equal(seen.length, 2);
 });
 
-test('a fresh answer may also be that a service does not answer', async () => {
+test('a fresh failure is reused too', async () => {
   const { seen, monitor } = world([]);
   const service = '127.0.0.1:9001';
   assert.deepEqual([await monitor.state(service), await monitor.state(service)], [false, false]);
   assert.equal(seen.length, 1);
 });
 
-test('a stop in the middle of a round ends it', async () => {
+test('a stop ends a running round', async () => {
   const services = Array.from({ length: 100 }, (_, i) => `127.0.0.1:${9000 + i}`);
   const { clock, seen, monitor } = world(services);
   monitor.start();
@@ -86,7 +86,7 @@ test('a stop in the middle of a round ends it', async () => {
   assert.equal(clock.timers, 0);
 });
 
-test('tells when a service begins to answer or ends to, and of a new one that does not', async () => {
+test('notifies of services that start or stop answering, and of new ones that do not answer', async () => {
   const answers = new Map([['127.0.0.1:2', true]]);
   const monitor = new ServiceMonitor({
     clock: new TestClock(),
@@ -108,7 +108,7 @@ test('tells when a service begins to answer or ends to, and of a new one that do
   ]);
 });
 
-test('a service with two addresses answers where both do', async () => {
+test('a service with two addresses answers if both do', async () => {
   const { monitor, seen } = world([]);
   assert.deepEqual(await monitor.check('http://127.0.0.1:2,tcp://127.0.0.1:4'), { ok: true, ms: 1 });
   assert.equal((await monitor.check('http://127.0.0.1:2,tcp://127.0.0.1:3')).ok, false);

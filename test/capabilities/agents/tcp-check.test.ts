@@ -23,7 +23,7 @@ test('a name that does not exist is not ok', async () => {
   assert.ok(check.error !== undefined);
 });
 
-test('gives up in time', async () => {
+test('times out', async () => {
   const check = await checkTcp({ host: '127.0.0.1', port: 9 }, 0);
   assert.equal(check.ok, false);
 });

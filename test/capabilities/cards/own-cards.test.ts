@@ -1,4 +1,4 @@
-/** The card of an agent that came from another machine is had by others here, whenever the daemon was killed meanwhile. */
+/** Other agents can read the card of an agent that moved here, even if the daemon was killed during the import. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { exportCard, importCard } from '../../../src/capabilities/cards/moving.ts';
@@ -31,7 +31,7 @@ function homeOf(t: TestContext, identity: TestIdentity) {
     { filesRoot: temporaryDirectory(t) },
     { repository: new ObjectRepository(store), clock, log: silentLog },
   );
-  /** What the profile names. */
+  /** The object ID in the profile. */
   const named: (string | null)[] = [];
   const own = new OwnCards({
     clock,
@@ -50,7 +50,7 @@ function homeOf(t: TestContext, identity: TestIdentity) {
   return { cards, objects, named, own, take };
 }
 
-test('a card that came without its object is an object from the next start on, and its profile stays as it is', async (t) => {
+test('a card without its object is stored as an object at the next start, and the profile does not change', async (t) => {
   const identity = newIdentity();
   const { aid } = identity;
   const old = homeOf(t, identity);
@@ -60,12 +60,12 @@ test('a card that came without its object is an object from the next start on, a
   assert.equal(home.own.get(aid).objectId, objectId);
   assert.equal(home.objects.stat(aid, objectId), null);
   await home.own.start();
-  await eventually('the object', () => home.objects.stat(aid, objectId) !== null);
+  await eventually('object stored', () => home.objects.stat(aid, objectId) !== null);
   assert.deepEqual(home.cards.own(aid), old.cards.own(aid));
   assert.deepEqual(home.named, []);
 });
 
-test('a card that a key signed which the agent has no more is signed anew, and its profile names it', async (t) => {
+test('a card that an earlier key signed is signed again and named in the profile', async (t) => {
   const before = newIdentity();
   const { aid } = before;
   const old = homeOf(t, before);
@@ -79,7 +79,7 @@ test('a card that a key signed which the agent has no more is signed anew, and i
   assert.deepEqual(home.named, [there.objectId]);
   assert.notEqual(home.objects.stat(aid, there.objectId), null);
   assert.deepEqual({ ...there.card, signatures: 0 }, { ...old.own.get(aid).card, signatures: 0 });
-  // Once: what is in order is left alone.
+  // Only once: a complete card does not change.
   await home.own.complete(aid);
   assert.equal(home.named.length, 1);
 });

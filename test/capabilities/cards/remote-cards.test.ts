@@ -1,4 +1,4 @@
-/** What is believed of the cards that others hand over, and what is remembered of them. */
+/** Verification and caching of cards from other nodes. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
@@ -23,12 +23,12 @@ function objectOf(signer: CardSigner, name: string, signedAt: number): { id: str
   return { id: createHash('sha256').update(bytes).digest('hex'), bytes };
 }
 
-/** A network in which her profile names a card, or cannot be had. */
+/** A network in which Alice's profile names a card or is unavailable. */
 class World {
   readonly clock = new TestClock();
   readonly store = new CardStore(Store.open(':memory:', MIGRATIONS));
   named: ProfileCard | null = null;
-  /** What her node hands over; an error where it is away. */
+  /** The response of Alice's node, or an error if it is unreachable. */
   held: Buffer | SvcError = new SvcError('connect_failed');
   newestDelegation = 0;
   readonly cards = new RemoteCards({
@@ -66,13 +66,13 @@ class World {
   }
 }
 
-test('a card is found, remembered for when its node is away, and forgotten by its profile', async () => {
+test('a card is fetched, cached while its node is unreachable, and dropped when the profile names none', async () => {
   const world = new World();
   await assert.rejects(world.get(), { code: 'not_found' });
   world.offer(objectOf(localIdentity(alice), 'Alice', T0));
   const { card, isCurrent } = await world.get();
   assert.deepEqual([card['name'], isCurrent], ['Alice', true]);
-  // The same one is not asked for again.
+  // The same card is not fetched again.
   world.held = new SvcError('internal');
   assert.equal((await world.get()).isCurrent, true);
   world.named = null;
@@ -86,7 +86,7 @@ test('a card is found, remembered for when its node is away, and forgotten by it
   await assert.rejects(world.get(), { code: 'not_found' });
 });
 
-test('a swapped card, an older one, and one of a replaced key are refused, and a newer one is taken', async () => {
+test('a replaced card, an older one and one of an old key are rejected, and a newer one is accepted', async () => {
   const world = new World();
   world.offer(objectOf(localIdentity(alice), 'Alice', T0 + 1));
   await world.get();
@@ -102,7 +102,7 @@ test('a swapped card, an older one, and one of a replaced key are refused, and a
   await world.refuses('replayed');
 });
 
-test('what is no card is refused whoever hands it over', async () => {
+test('invalid cards are rejected from every sender', async () => {
   const world = new World();
   for (const [text, reason] of [
     ['', 'not_a_card'],

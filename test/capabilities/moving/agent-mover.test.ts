@@ -30,13 +30,13 @@ function failsWith(code: string): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === code;
 }
 
-/** As a surface reads it. */
+/** As the API parses it. */
 const read = compileInput(movingOperations.agentImport);
 function throughJson(value: unknown): AgentDocument {
   return read({ params: {}, query: {}, body: JSON.parse(JSON.stringify(value)) }) as AgentDocument;
 }
 
-/** One leaf of a value changed to another of its kind, or one list: what a schema has nothing against. */
+/** Changes one leaf to another value of its type, or one list, so that the schema still accepts the document. */
 function twisted(value: fc.JsonValue, at: number): fc.JsonValue {
   if (typeof value === 'number') return [0, 1, value + 1, Math.max(0, value - 1), 2 ** 40][at % 5] ?? 0;
   if (typeof value === 'string')
@@ -79,7 +79,7 @@ describe('moving an agent', () => {
     home.close();
   });
 
-  test('what was exported is what is there after the import', async () => {
+  test('the imported state equals the exported state', async () => {
     assert.equal(document.records.seq, 42);
     assert.equal(document.records.kept.length, 3);
     assert.equal(document.chat.length, 2);
@@ -108,14 +108,14 @@ describe('moving an agent', () => {
     });
   }
 
-  test('a document that no node would take in is not given out', () => {
-    // In base64 they take a third more.
+  test('a document that no node would accept is not exported', () => {
+    // Base64 adds one third.
     addNotes((MAX_AGENT_DOCUMENT_BYTES / 4) * 3);
     assert.throws(() => old.mover.export(agent.aid), failsWith('too_large'));
   });
 
   test('an agent with a full mailbox and full chats moves', async () => {
-    // What waits, and what was handed out and not acknowledged.
+    // Pending notes, and delivered ones without acknowledgment.
     addNotes(MAX_MAILBOX_BYTES + 8 * MIB);
     const notes = new NoteStore(old.store);
     old.store.transaction(() => {
@@ -141,7 +141,7 @@ describe('moving an agent', () => {
     assert.deepEqual(timeless(home.mover.export(agent.aid)), timeless(full));
   });
 
-  /** The signed card of an agent elsewhere. */
+  /** The signed card of another agent. */
   async function foreignCard(): Promise<string | undefined> {
     const node = new MoverNode();
     const identity = newIdentity();
@@ -152,7 +152,7 @@ describe('moving an agent', () => {
     return card;
   }
 
-  test('a document of version 1 is taken in: what it lacks is off, or not there', async () => {
+  test('a document of version 1 is accepted, and missing parts are off or empty', async () => {
     const { evidence: _evidence, card: _card, origins: _origins, ...rest } = timeless(document);
     await home.mover.import(throughJson({ ...rest, svcd_agent: 1, exported_at: 0 }));
     assert.equal(new AgentStore(home.store).givesEvidence(agent.aid), false);
@@ -162,7 +162,7 @@ describe('moving an agent', () => {
     assert.deepEqual(there, rest);
   });
 
-  test('a card that an earlier key of the agent signed moves, and is signed anew where it arrives', async () => {
+  test('a card that an earlier key signed moves and will be signed again', async () => {
     const { operational, delegation } = delegateAnew(agent.master, agent.delegation.issuedAt + 1);
     const renewed = {
       operational_private_key_hex: toHex(operational.seed),
@@ -172,18 +172,18 @@ describe('moving an agent', () => {
     assert.equal(new CardStore(home.store).own(agent.aid)?.signedAt, UNSIGNED);
   });
 
-  test('secrets of the access list go along as their hashes', () => {
+  test('secrets of the access list move as their hashes', () => {
     assert.ok(!JSON.stringify(document).includes('open sesame'));
   });
 
-  test('an agent that is here already stays as it is', async () => {
+  test('an agent that is already registered here does not change', async () => {
     await home.mover.import(throughJson(document));
     const before = home.dump();
     await assert.rejects(home.mover.import(throughJson(document)), failsWith('agent_exists'));
     assert.equal(home.dump(), before);
   });
 
-  test('a tunnel whose port is taken here is named and the one that stands is kept', async () => {
+  test('a tunnel is reported if its port is in use, and the existing tunnel is kept', async () => {
     const other = newIdentity();
     await home.registry.register(other.credentials);
     await furnish(home, other, [newIdentity(), newIdentity(), newIdentity()]);
@@ -193,11 +193,11 @@ describe('moving an agent', () => {
     assert.equal(JSON.stringify(home.store.all('SELECT * FROM tunnels')), before);
   });
 
-  test('where the last step fails, nothing is left of the others', async () => {
+  test('a failure of the last step reverts all other steps', async () => {
     const before = home.dump();
     const key = document.notes.keys[0];
     assert.ok(key !== undefined);
-    // 33 keys are one too many, which the capability finds out when everything else is written.
+    // 33 keys are one too many, which the capability detects after everything else is written.
     const keys = Array.from({ length: 33 }, (_, i) => ({ ...key, created_at: i }));
     const broken = { ...document, notes: { ...document.notes, keys } };
     await assert.rejects(home.mover.import(broken), failsWith('too_large'));
@@ -206,7 +206,7 @@ describe('moving an agent', () => {
     await home.mover.import(throughJson(document));
   });
 
-  test('what does not hold is refused with its place, and nothing is kept', async () => {
+  test('invalid parts are rejected with their path, and nothing is stored', async () => {
     const [friend] = document.chat.filter(({ state }) => state === 'friends');
     const [room] = document.rooms.joined;
     const [note] = document.notes.waiting;
@@ -219,37 +219,37 @@ describe('moving an agent', () => {
     const other = newIdentity();
     const cases: Record<string, object> = {
       'another agent': { aid: other.aid },
-      'somebody twice': { chat: [friend, friend] },
+      'a peer twice': { chat: [friend, friend] },
       'itself as a peer': chat({ peer: agent.aid }),
-      'a peer that is none': chat({ peer: 'aid1nonsense' }),
+      'an invalid peer': chat({ peer: 'aid1nonsense' }),
       'a friend without streams': chat({ out_stream: null }),
-      'entries behind the end': entry({ seq: 99 }),
-      'a direction that does not fit': entry({ dir: 'in', status: 'sent' }),
-      'an entry that says nothing': entry({ text: undefined, file: undefined }),
-      'a file name that leads out': entry({ file: { object_id: 'ab'.repeat(32), name: '../x', size: 1 } }),
-      'a text that is no Unicode': entry({ text: '\ud800' }),
-      'a room entry that nobody signed': {
+      'entries after the end': entry({ seq: 99 }),
+      'a direction that does not match': entry({ dir: 'in', status: 'sent' }),
+      'an empty entry': entry({ text: undefined, file: undefined }),
+      'a file name with a path': entry({ file: { object_id: 'ab'.repeat(32), name: '../x', size: 1 } }),
+      'an invalid Unicode text': entry({ text: '\ud800' }),
+      'an unsigned group entry': {
         rooms: { ...document.rooms, joined: [{ ...room, entries_base64: [Buffer.from('x').toString('base64')] }] },
       },
-      'a room twice': { rooms: { ...document.rooms, joined: [room, room] } },
+      'a group twice': { rooms: { ...document.rooms, joined: [room, room] } },
       'a note twice': { notes: { ...document.notes, waiting: [note, note] } },
-      'a body that is no base64': { notes: { ...document.notes, waiting: [{ ...note, body_base64: '*' }] } },
+      'an invalid base64 body': { notes: { ...document.notes, waiting: [{ ...note, body_base64: '*' }] } },
       'a service under another name': {
         records: { ...document.records, kept: [{ ...service, name: 'test.two' }] },
       },
-      'a record that agents do not keep': {
+      'a record that agents do not publish': {
         records: { ...document.records, kept: [{ type: 1, name: 'x', payload_base64: '', ttl: 1 }] },
       },
       'an entry with neither AID nor secret': {
         access: { default: 'deny', salt_hex: 'ab'.repeat(16), allow: [{ created_at: 1 }], deny: [] },
       },
       'two tunnels on one port': { tunnels: [document.tunnels[0], document.tunnels[0]] },
-      'two addresses of one agent': { origins: [origin, { ...origin, local_port: 1 }] },
-      'an address of nobody': { origins: [{ ...origin, remote_aid: 'aid1nonsense' }] },
-      'a card that is none': { card: '{"a":1}' },
-      'a card in another spelling': { card: ` ${document.card ?? ''}` },
+      'two local addresses of one agent': { origins: [origin, { ...origin, local_port: 1 }] },
+      'a local address of an invalid agent': { origins: [{ ...origin, remote_aid: 'aid1nonsense' }] },
+      'an invalid card': { card: '{"a":1}' },
+      'a card in another encoding': { card: ` ${document.card ?? ''}` },
       'a card that was changed': { card: document.card?.replace('Mover', 'Thief') },
-      'a card that nobody signed': { card: '{"protocolVersion":"1","skills":[]}' },
+      'an unsigned card': { card: '{"protocolVersion":"1","skills":[]}' },
       'the card of another agent': { card: await foreignCard() },
     };
     const before = home.dump();
@@ -259,7 +259,7 @@ describe('moving an agent', () => {
     }
   });
 
-  test('entries of a room that a stranger wrote are not taken in', async () => {
+  test('group entries of strangers are rejected', async () => {
     const foreign = new MoverNode();
     const thief = newIdentity();
     await foreign.registry.register(thief.credentials);
@@ -273,7 +273,7 @@ describe('moving an agent', () => {
     foreign.close();
   });
 
-  test('whatever stands in a document, it is taken in or refused, and a refused one leaves nothing', async () => {
+  test('every mutated document is accepted or rejected, and a rejected one leaves nothing behind', async () => {
     const before = home.dump();
     let taken = 0;
     let refused = 0;
@@ -293,6 +293,6 @@ describe('moving an agent', () => {
       }
       assert.equal(home.dump(), before);
     }
-    assert.ok(taken > 50 && refused > 100, `${taken} taken, ${refused} refused`);
+    assert.ok(taken > 50 && refused > 100, `${taken} accepted, ${refused} rejected`);
   });
 });

@@ -20,7 +20,7 @@ function part(count: number) {
   return Array.from({ length: count }, (_, i) => ({ remote_aid: testAid(10 + i), local_port: 5000 + i }));
 }
 
-test('local addresses move with their ports and tokens, and those of other agents stay', () => {
+test('local addresses move with their ports and tokens, and only for the moved agent', () => {
   const old = homeWith();
   const common = { accessToken: 'token', openedAt: 1 };
   old.memory.save({ ...common, id: 'a', localAid: AGENT, remoteAid: testAid(2), port: 4001 });
@@ -32,7 +32,7 @@ test('local addresses move with their ports and tokens, and those of other agent
   assert.deepEqual(exportOrigins(home.memory, AGENT), moved);
 });
 
-test('ports of an address or a tunnel here are passed over and named, and so is what there is no room for', () => {
+test('addresses with a port in use, or above the limit, are skipped and reported', () => {
   const home = homeWith(5001);
   home.memory.save({
     id: 'x',
@@ -58,7 +58,7 @@ test('ports of an address or a tunnel here are passed over and named, and so is 
   assert.equal(full.memory.list().length, MAX_ORIGINS);
 });
 
-test('two addresses of one agent, or on one port, are refused', () => {
+test('two addresses of one agent or on one port are rejected', () => {
   const [one] = part(1);
   assert.ok(one !== undefined);
   const refused = (error: unknown) => error instanceof SvcError && error.code === 'bad_file';

@@ -30,7 +30,7 @@ function sessionWorld(record: RequestObserver = () => ({ tool: () => {}, answere
   return { clock, near, link, session, begin: first.observer };
 }
 
-test('a connection without a request is ended after a while, one with a request is not', () => {
+test('an idle session times out, and a session with a running request does not', () => {
   const { clock, link, begin } = sessionWorld();
   clock.advance(NEXT_REQUEST_MS - 1);
   const { answered } = begin('GET', '/status');
@@ -43,14 +43,14 @@ test('a connection without a request is ended after a while, one with a request 
   assert.equal(link.destroyed, true);
 });
 
-test('no timer is left behind', async () => {
+test('no timer remains', async () => {
   const { clock, link } = sessionWorld();
   link.destroy();
   await once(link, 'close');
   assert.equal(clock.timers, 0);
 });
 
-test('a cut takes no further request and ends what runs', async () => {
+test('a revoked session rejects further requests and closes the running one', async () => {
   const { link, session, begin } = sessionWorld();
   begin('GET', '/events');
   session.revoke();
@@ -58,7 +58,7 @@ test('a cut takes no further request and ends what runs', async () => {
   await once(link, 'close');
 });
 
-test('a cut leaves an answer that was given the time to arrive, and no more', async () => {
+test('a revoked session delivers a complete response and nothing after it', async () => {
   const { clock, near, link, session, begin } = sessionWorld();
   const { answered } = begin('PATCH', '/node/remote-admin');
   session.revoke();
@@ -72,7 +72,7 @@ test('a cut leaves an answer that was given the time to arrive, and no more', as
   assert.equal(link.destroyed, true);
 });
 
-test('a request that cannot be written down is refused and does not count', () => {
+test('a request that cannot be recorded is rejected and does not count', () => {
   const { clock, link, begin } = sessionWorld(() => {
     throw new SvcError('not_writable');
   });

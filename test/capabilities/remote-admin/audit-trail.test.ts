@@ -21,7 +21,7 @@ const caller = (n: number) => ({
   address: `10.${n}.0.1`,
 });
 
-test('a request stands there before it is answered, then with its status', () => {
+test('a request is recorded before it is answered, and its status after', () => {
   const { memory, trail, clock } = trailWorld();
   const { answered } = trail.request(caller(1), 'POST', `/agents/${'x'.repeat(5000)}`);
   const [running] = memory.page(1);
@@ -33,7 +33,7 @@ test('a request stands there before it is answered, then with its status', () =>
   assert.equal(trail.memory.lastRequest()?.at, clock.now());
 });
 
-test('the tools of a request stand beside its path before they run, and one that cannot be noted does not run', () => {
+test('the tools of a request are recorded before they run, and a tool that cannot be recorded does not run', () => {
   const { memory, trail } = trailWorld();
   const { tool } = trail.request(caller(1), 'POST', '/mcp/call');
   tool('svc_status');
@@ -46,13 +46,13 @@ test('the tools of a request stand beside its path before they run, and one that
   assert.throws(() => tool('svc_agent_delete'), /the disk is full/);
 });
 
-test('who knocks without end fills neither the disk nor the trail', () => {
+test('repeated refusals fill neither the disk nor the trail', () => {
   const { memory, trail, clock } = trailWorld();
   for (let i = 0; i < 100; i++) trail.refused(caller(1), 'access_denied', false);
   assert.equal(memory.page(1000).length, 3);
   for (let node = 2; node < 100; node++) trail.refused(caller(node), 'disabled', false);
   assert.equal(memory.page(1000).length, 30);
-  // The newest is known all the same.
+  // The latest refusal is reported although it was not recorded.
   clock.advance(1000);
   trail.refused(caller(1), 'rate_limited', false);
   assert.deepEqual(trail.lastRefusal(), { caller: testAid(1), at: clock.now(), reason: 'rate_limited' });
@@ -61,7 +61,7 @@ test('who knocks without end fills neither the disk nor the trail', () => {
   assert.equal(memory.page(1000).length, 31);
 });
 
-test('refusals of an agent that the owner named are written down and kept, however many strangers are refused', () => {
+test('refusals of an agent that the owner named are recorded and kept despite many refused strangers', () => {
   const { memory, trail, clock } = trailWorld();
   const own = { ...caller(500), address: caller(1).address };
   const refusalsOf = (aid: Aid): number => memory.page(2000).filter((entry) => entry.caller === aid).length;
@@ -76,14 +76,14 @@ test('refusals of an agent that the owner named are written down and kept, howev
   assert.equal(memory.page(2000).length, MAX_REFUSALS_OF_STRANGERS + 1);
 });
 
-test('many nodes of one source write down a few refusals', () => {
+test('many nodes of one source record a few refusals', () => {
   const { memory, trail } = trailWorld();
   for (let node = 1; node < 100; node++)
     trail.refused({ ...caller(node), address: '192.0.2.1' }, 'access_denied', false);
   assert.equal(memory.page(1000).length, 6);
 });
 
-test('a status that cannot be written does not bring the daemon down', () => {
+test('a status that cannot be written does not stop the daemon', () => {
   const { memory, trail } = trailWorld();
   const { answered } = trail.request(caller(1), 'POST', '/agents');
   memory.setStatus = () => {

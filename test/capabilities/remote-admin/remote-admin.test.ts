@@ -1,4 +1,4 @@
-/** Who may administer this node from afar, and for how long. */
+/** Authorization of remote administrators, and the lifetime of their sessions. */
 import assert from 'node:assert/strict';
 import type { Duplex } from 'node:stream';
 import { test } from 'node:test';
@@ -65,14 +65,14 @@ function world(store = Store.open(':memory:', MIGRATIONS)) {
     admin,
     open,
     request,
-    /** What the access list does when it is asked. */
+    /** The outcome of the access list. */
     answer: (next: () => void | Promise<void>) => {
       ask = next;
     },
   };
 }
 
-test('it is off until it is switched on, and the switch outlives the process', async () => {
+test('it is off by default, and the setting survives a restart', async () => {
   const { admin, store, open, request, served } = world();
   assert.equal(admin.enabled, false);
   assert.equal(open().destroyed, true);
@@ -85,7 +85,7 @@ test('it is off until it is switched on, and the switch outlives the process', a
   assert.equal(served.length, 1);
 });
 
-test('switched off, it ends every connection; switched on again, none', async () => {
+test('switching it off closes every session, and switching it on closes none', async () => {
   const { admin, open } = world();
   admin.setEnabled(true);
   const links = [open(), open(OTHER)];
@@ -98,7 +98,7 @@ test('switched off, it ends every connection; switched on again, none', async ()
   assert.equal(admin.sessions, 0);
 });
 
-test('why somebody was refused is written down, with who it was', async () => {
+test('a refusal is recorded with its reason and caller', async () => {
   const { admin, refuses, request, answer } = world();
   admin.setEnabled(true);
   refuses.add(ADMIN);
@@ -118,14 +118,14 @@ test('why somebody was refused is written down, with who it was', async () => {
   assert.equal(admin.trail.lastRefusal()?.reason, 'rate_limited');
 });
 
-test('what is switched off while a secret is looked at lets nobody in', async () => {
+test('switching it off during the check of a secret rejects the caller', async () => {
   const { admin, request, answer } = world();
   admin.setEnabled(true);
   answer(async () => admin.setEnabled(false));
   await assert.rejects(admin.authorize(request), { code: 'access_denied' });
 });
 
-test('one administrator holds so many connections, all of them so many', () => {
+test('sessions are limited per administrator and in total', () => {
   const { admin, open } = world();
   admin.setEnabled(true);
   const mine = Array.from({ length: MAX_SESSIONS_PER_CALLER + 1 }, () => open());
@@ -139,7 +139,7 @@ test('one administrator holds so many connections, all of them so many', () => {
   assert.equal(open(OTHER).destroyed, true);
 });
 
-test('a change of the access list cuts whom it no longer lets in, and nobody else', async () => {
+test('a change of the access list closes only sessions that it no longer allows', async () => {
   const { admin, open, refuses } = world();
   admin.setEnabled(true);
   const [mine, others] = [open(), open(OTHER)];
@@ -148,7 +148,7 @@ test('a change of the access list cuts whom it no longer lets in, and nobody els
   assert.deepEqual([mine.destroyed, others.destroyed], [false, true]);
 });
 
-test('stopped, it ends what is open and takes nothing more', () => {
+test('stop closes all sessions and rejects new ones', () => {
   const { admin, open } = world();
   admin.setEnabled(true);
   const link = open();
