@@ -1,6 +1,7 @@
 /**
- * Both official SDKs of A2A judge: JavaScript and Python, each as client and as server, over JSON-RPC, HTTP+JSON and gRPC,
- * 1.0 and 0.3. What a client sees of a server through two daemons is what it sees directly, verdict by verdict.
+ * Checks svcd with both official A2A SDKs, JavaScript and Python, each as client and as server, over JSON-RPC,
+ * HTTP+JSON and gRPC, versions 1.0 and 0.3. Each verdict of a client through two daemons must equal its verdict on the
+ * server directly.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -27,13 +28,13 @@ const CLIENTS: Readonly<Record<string, Program>> = {
   Python: [PYTHON, join('test', 'python', 'a2a_client.py')],
 };
 const LANGUAGES = Object.keys(SERVERS);
-/** Verdicts of each interface: below that a client has lost its way. */
+/** A client that reports fewer verdicts per interface did not run its checks. */
 const MIN_VERDICTS = 20;
 const INTERFACES = ['JSONRPC', 'HTTP+JSON', 'GRPC'].flatMap((binding) => ['1.0', '0.3'].map((v) => `${binding} ${v}`));
 
 const skipped = needsPython();
 
-describe('the official SDKs of A2A', { concurrency: 2 }, () => {
+describe('the official A2A SDKs', { concurrency: 2 }, () => {
   let near: TestDaemon;
   let far: TestDaemon;
   const servers = new Map<string, JudgedServer>();
@@ -66,8 +67,8 @@ describe('the official SDKs of A2A', { concurrency: 2 }, () => {
     await Promise.all([near.stop(), far.stop()]);
   });
 
-  /** What a client says of a server, on the two ways. */
-  async function judged(client: string, server: string): Promise<{ direct: Verdicts; through: Verdicts }> {
+  /** Runs a client against a server, directly and through svcd. */
+  async function runBoth(client: string, server: string): Promise<{ direct: Verdicts; through: Verdicts }> {
     const program = CLIENTS[client];
     const origin = origins.get(server);
     const http = servers.get(server)?.http;
@@ -76,7 +77,7 @@ describe('the official SDKs of A2A', { concurrency: 2 }, () => {
       verdictsOf([...program, `http://127.0.0.1:${http}`]),
       verdictsOf([...program, origin]),
     ]);
-    const addresses = memberOf(through.besides[0], 'addresses');
+    const addresses = memberOf(through.others[0], 'addresses');
     assert.ok(Array.isArray(addresses));
     const here = new URL(origin).host;
     for (const address of addresses)
@@ -87,21 +88,24 @@ describe('the official SDKs of A2A', { concurrency: 2 }, () => {
   for (const client of LANGUAGES)
     for (const server of LANGUAGES) {
       const skip = [client, server].includes('Python') ? skipped : false;
-      test(`the ${client} client sees the ${server} server as it is`, { skip }, async () => {
-        const { direct, through } = await judged(client, server);
+      test(`the ${client} client gets the same results from the ${server} server through svcd as directly`, {
+        skip,
+      }, async () => {
+        const { direct, through } = await runBoth(client, server);
         for (const one of INTERFACES) {
           const count = [...direct.of.keys()].filter((check) => check.startsWith(`${one} `)).length;
           assert.ok(count >= MIN_VERDICTS, `${one}: ${count} verdicts`);
         }
-        // So that two ways are not the same for having failed alike.
+        // Equal verdicts could also mean that both runs failed in the same way.
         for (const what of ['cancel', 'push set', 'extended card'])
           assert.equal(memberOf(direct.of.get(`JSONRPC 1.0 ${what}`), 'error'), undefined, what);
         assertSame(through, direct);
-        // A notification has come through svcd, which proves the caller; of gRPC nothing is read, so the server posts it.
-        const callers = through.besides.filter((one) => memberOf(one, 'at') !== undefined);
+        // A notification that passes through svcd carries the proven caller. svcd does not read gRPC messages, so the
+        // server posts those notifications itself.
+        const callers = through.others.filter((one) => memberOf(one, 'at') !== undefined);
         assert.ok(callers.length >= INTERFACES.length - 1);
-        const besides = callers.filter((one) => String(memberOf(one, 'at')).startsWith('JSON-RPC besides GRPC'));
-        if (client === 'JavaScript') assert.ok(besides.length > 0, 'a task of gRPC has a webhook by JSON-RPC');
+        const extraWebhooks = callers.filter((one) => String(memberOf(one, 'at')).startsWith('JSON-RPC next to GRPC'));
+        if (client === 'JavaScript') assert.ok(extraWebhooks.length > 0, 'a gRPC task has a webhook by JSON-RPC');
         for (const one of callers) {
           const isGrpc = String(memberOf(one, 'at')).startsWith('GRPC');
           assert.equal(memberOf(one, 'caller'), isGrpc ? null : aids.get(server), JSON.stringify(one));

@@ -5,10 +5,12 @@ import { fuzzApi } from '../support/fuzz-api.ts';
 
 const SEED = 41_212;
 const RUNS = 1500;
-/** Speaks JSON-RPC, errors included; the MCP tests send it what does not fit. And what ends the daemon, as asked. */
+/**
+ * JSON-RPC returns its own errors; the MCP tests send it invalid requests. The node operations would stop the daemon.
+ */
 const SKIP = ['mcp_post', 'mcpBare_post', 'nodeStop', 'nodeRestart'];
 
-test('whatever is sent to a real daemon, it answers as its OpenAPI document says, and lives on', async () => {
+test('a daemon answers every fuzzed request as its OpenAPI document says, and keeps running', async () => {
   await using first = await TestDaemon.start();
   await using daemon = await TestDaemon.start({ bootstrap: [first.dhtAddress] });
   const aids = [await first.newAgent(), await daemon.newAgent(), await daemon.newAgent('127.0.0.1:9')];

@@ -9,7 +9,7 @@ interface Callers {
   readonly callers: readonly { readonly aid: string; readonly last_refusal: object | null }[];
 }
 
-test('an owner sees who was refused, lets it in from there, and sees it call', async () => {
+test('an owner sees a refused caller, allows it from that list, and sees its call', async () => {
   await using network = await TestNetwork.start(2);
   await using service = await EchoService.start();
   const [here, there] = [network.at(0), network.at(1)];
@@ -35,19 +35,19 @@ test('an owner sees who was refused, lets it in from there, and sees it call', a
   await svcOk(there, 'get', aid, '/hello');
   await svcOk(here, 'alias', 'add', 'guest', guest);
   assert.match(await svcOk(here, 'callers'), /\nguest +\d+ s ago +1 +0 +0 +2 +yes +the access list, \d+ s ago$/);
-  // What the node remembers of itself tells of all this.
+  // The node's own event log reports all of this.
   await svcOk(there, 'tunnel', 'open', aid);
-  const told = await eventually('the tunnel is told of', async () => {
+  const told = await eventually('the tunnel is reported', async () => {
     const lines = await svcOk(there, 'events', '--node', '--full');
     return lines.includes('tunnel.opened') ? lines : undefined;
   });
-  // The network may be ready before the agent is there, or after.
+  // The network may be ready before or after the agent exists.
   assert.match(told, /network {2}\{"ready":true,/);
   assert.match(told, new RegExp(`agent.registered[^]*tunnel.opened {2}{[^\\n]*"remote_aid":"${aid}"`));
   assert.match(told, /link\.opened {2}\{"node":"aid1\w+","agents":\[[^\n]*"path":"lan"/);
   const refused = `${aid} {2}call.refused {2}{"caller":"${guest} \\(guest\\)","kind":"call","code":"access_denied"}`;
   assert.match(await svcOk(here, 'events', '--node', '--full', '--types', 'call.refused'), new RegExp(refused));
-  // Whoever administers the node from elsewhere is told as well.
+  // Remote administrators receive the same events.
   const { node_aid } = await there.call<{ node_aid: string }>('GET', '/status');
   const { node_aid: served } = await here.call<{ node_aid: string }>('GET', '/status');
   await svcOk(here, 'admin', 'on');

@@ -1,4 +1,6 @@
-/** A2A through svcd: the official client, unchanged, at the local address of an agent of the official SDK elsewhere. */
+/**
+ * A2A through svcd: the official client, unchanged, at the local address of a remote agent that uses the official SDK.
+ */
 import assert from 'node:assert/strict';
 import { createPublicKey } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,12 +37,12 @@ function urlsOf(card: unknown): unknown[] {
   return list.map((one) => memberOf(one, 'url'));
 }
 
-/** The code and the reason of an error answer. */
+/** The code and the reason of an error response. */
 function faultOf(body: unknown): unknown[] {
   return [memberOf(body, 'error'), memberOf(body, 'details', 'reason')];
 }
 
-describe('an agent of A2A at a local address', () => {
+describe('an A2A agent at a local address', () => {
   let near: TestDaemon;
   let far: TestDaemon;
   let agent: A2aAgent;
@@ -69,7 +71,7 @@ describe('an agent of A2A at a local address', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  /** Registers the agent at the far daemon, or gives it another key. */
+  /** Registers the agent at the far daemon, or replaces its key. */
   async function register({ credentials }: TestIdentity): Promise<void> {
     await far.call('POST', '/agents', {
       operational_private_key_hex: credentials.operationalPrivateKeyHex,
@@ -78,7 +80,7 @@ describe('an agent of A2A at a local address', () => {
     });
   }
 
-  /** What the local address says of a card that the agent shows. */
+  /** Response of the local address for a card that the agent serves. */
   async function shown(text: string, path = CARD_PATH): Promise<unknown[]> {
     agent.shown.set(path, text);
     const response = await fetch(url + path, { redirect: 'manual' });
@@ -91,7 +93,7 @@ describe('an agent of A2A at a local address', () => {
     return faultOf(await response.json());
   }
 
-  test('the card leads to the local address, and says that it was changed', async () => {
+  test('the card points to the local address and is marked as rewritten', async () => {
     const response = await fetch(url + CARD_PATH, { headers: { 'if-none-match': '"1"' } });
     assert.equal(response.status, 200);
     assert.equal(response.headers.get('svc-card'), 'rewritten');
@@ -113,7 +115,7 @@ describe('an agent of A2A at a local address', () => {
     assert.deepEqual(urlsOf(JSON.parse(named)), [`http://localhost:${new URL(url).port}/a2a/jsonrpc`]);
   });
 
-  test('the official client finds it by its address alone, and speaks with it: messages, streams, the extended card', async () => {
+  test('the official client needs only the local address: messages, streams, the extended card', async () => {
     const client = await new ClientFactory().createFromUrl(url);
     const answer = await client.sendMessage({
       tenant: '',
@@ -136,7 +138,7 @@ describe('an agent of A2A at a local address', () => {
     assert.deepEqual([...new Set(agent.callers)], [caller]);
   });
 
-  test('the attack table: a card that leads elsewhere, or is not hers, does not pass', async () => {
+  test('attack table: a card that points elsewhere, or belongs to another agent, is rejected', async () => {
     const own = cardOf(agent.port);
     const to = (address: string): string => JSON.stringify({ ...own, supportedInterfaces: [{ url: address }] });
     assert.deepEqual(await shown(to(`http://127.0.0.1:${new URL(near.api).port}/`)), ['bad_card', 'special_address']);
@@ -161,7 +163,7 @@ describe('an agent of A2A at a local address', () => {
       assert.deepEqual(await shown(to('http://169.254.169.254/'), path), ['bad_card', 'special_address'], path);
   });
 
-  test('taken over, it is signed and found: the official SDK verifies it, whatever becomes of its server', async () => {
+  test('a signed card is published and found, and the official SDK verifies it even if its server is down', async () => {
     const service = `http://127.0.0.1:${agent.port}`;
     const published = await svcOk(far, 'publish', 'test.echo', '--from', service, '--aid', aid, '-y', '--json');
     const { card: objectId } = JSON.parse(published);
@@ -177,7 +179,7 @@ describe('an agent of A2A at a local address', () => {
       return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
     })(AgentCard.fromJSON(found.card));
     assert.match(await svcOk(near, 'card', aid), /^name: +Echo[^]*state: +verified/m);
-    // As its server it may show what was signed: it leads to the local address, and is known to be hers.
+    // If its server serves the signed card, it points to the local address and its signature is verified.
     agent.shown.set(CARD_PATH, JSON.stringify(found.card));
     const served = await fetch(url + CARD_PATH);
     agent.shown.delete(CARD_PATH);
@@ -186,7 +188,7 @@ describe('an agent of A2A at a local address', () => {
     assert.deepEqual([urlsOf(local), memberOf(local, 'signatures')], [[`${url}/a2a/jsonrpc`], undefined]);
   });
 
-  test('whoever takes a card over is told which interfaces it lacks then, and why', async () => {
+  test('the command that signs a card reports which interfaces are lost, and why', async () => {
     const card = cardOf(agent.port);
     const interfaces = memberOf(card, 'supportedInterfaces');
     assert.ok(Array.isArray(interfaces));
@@ -206,15 +208,15 @@ describe('an agent of A2A at a local address', () => {
     assert.match(await svcOk(far, ...set), /^[^\n]+ is signed and published as object \w+\.$/);
   });
 
-  test('a rotated key takes back what the old one signed, and signs it anew', async () => {
+  test('a rotated key invalidates the card that the old key signed, and signs it again', async () => {
     const before = await near.call<Shown>('GET', `/resolve/${aid}/card`);
     assert.equal(before.is_current, true);
     await register(delegateAnew(identity.master, Math.floor(Date.now() / 1000)));
     let renewed = before;
-    await eventually('the card is signed anew and published', async () => {
+    await eventually('the card is signed again and published', async () => {
       renewed = await far.call<Shown>('GET', `/agents/${aid}/card`);
       const { status, body } = await near.request('GET', `/resolve/${aid}/card`);
-      // Until the new profile is out, the old card is found, and refused.
+      // Until the new profile is published, the old card is found and refused.
       if (status === 502) assert.deepEqual(faultOf(body), ['bad_card', 'replayed']);
       return renewed.object_id !== before.object_id && memberOf(body, 'object_id') === renewed.object_id;
     });
@@ -223,18 +225,18 @@ describe('an agent of A2A at a local address', () => {
     assert.deepEqual(await shown(JSON.stringify(before.card)), ['bad_card', 'replayed']);
   });
 
-  test('it is known when its node is away, and that nobody could be asked', async () => {
+  test('while its node is down, the card is available and calls fail with a network error', async () => {
     const known = await near.call<Shown>('GET', `/resolve/${aid}/card`);
     await far.stop();
     const away = await near.call<Shown>('GET', `/resolve/${aid}/card`);
     assert.deepEqual([away.object_id, away.card], [known.object_id, known.card]);
-    // The local address shows it in place of the one of the service.
+    // The local address serves the published card because the service is down.
     const response = await fetch(url + CARD_PATH);
     assert.equal(response.headers.get('svc-card'), 'rewritten; signature=verified; service=away');
     assert.deepEqual(urlsOf(await response.json()), [`${url}/a2a/jsonrpc`]);
     const message = await fetch(`${url}/a2a/jsonrpc`, { method: 'POST', body: '{}' });
     await message.body?.cancel();
-    // The node that stopped was the only other one.
+    // The stopped node was the only other node.
     assert.deepEqual([message.status, message.headers.get('svc-error')], [503, 'network_unavailable']);
   });
 });

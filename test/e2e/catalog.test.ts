@@ -1,4 +1,6 @@
-/** Programs that know nothing of svcd find agents: the AI Catalog of a node, and a search that the network answers. */
+/**
+ * Programs that do not know svcd find agents: through the AI Catalog of a node, and through a search of the network.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
@@ -14,14 +16,14 @@ interface Entry {
   readonly trustManifest: { readonly identity: string };
 }
 
-test('an agent of one node is in its catalog, and found by a text at another', async (t) => {
+test('an agent of one node is in its catalog, and another node finds it by text', async (t) => {
   const far = await TestDaemon.start();
   t.after(() => far.stop());
   const near = await TestDaemon.start({ bootstrap: [far.dhtAddress] });
   t.after(() => near.stop());
   await Promise.all([ready(near), ready(far)]);
   const aid = await far.newAgent();
-  const offer = { services: ['weather.forecast'], name: 'Skies', brief: 'Says what comes.', protocols: ['mcp'] };
+  const offer = { services: ['weather.forecast'], name: 'Skies', brief: 'Forecasts for tomorrow.', protocols: ['mcp'] };
   await far.call('POST', `/agents/${aid}/services`, offer);
   await far.call('POST', `/agents/${aid}/publish`);
   const { did } = await far.call<{ did: string }>('GET', `/did/${aid}`);
@@ -39,7 +41,7 @@ test('an agent of one node is in its catalog, and found by a text at another', a
   );
   assert.equal(entries[1]?.url, `${far.api}/ard/`);
 
-  // Where the search of the other node stands is what its catalog says.
+  // The catalog gives the URL of the other node's search.
   const catalog: { entries: Entry[] } = JSON.parse(
     await (await fetch(`${near.api}/.well-known/ai-catalog.json`)).text(),
   );
@@ -68,7 +70,7 @@ test('an agent of one node is in its catalog, and found by a text at another', a
   assert.deepEqual((await search({ query: { text, filter: { type } } })).results, []);
 });
 
-test('a node without a network answers a search at once, and what is no search is refused', async () => {
+test('a node without a network answers a search without delay, and refuses an invalid search', async () => {
   await using alone = await TestDaemon.start();
   for (const path of ['/search', '/ard/search']) {
     const query = { text: 'weather forecast tools' };

@@ -19,7 +19,7 @@ async function texts(daemon: TestDaemon, aid: string, peer: string): Promise<str
   return entries.filter((entry) => entry.dir === 'in').map((entry) => entry.text ?? '');
 }
 
-test('two agents become friends and talk; what is sent while one is away arrives in order, once', async (t) => {
+test('two agents become friends and talk; messages sent while one is offline arrive once, in order', async (t) => {
   const dataDir = temporaryDirectory(t);
   await using network = await TestNetwork.start(2);
   const near = network.at(0);
@@ -58,7 +58,7 @@ test('two agents become friends and talk; what is sent while one is away arrives
   await using back = await TestDaemon.start({ dataDir, bootstrap });
   await ready(back);
   await back.call('POST', `/agents/${theirs}/publish`);
-  // A word from the one who came back tells the other that it is there.
+  // A message from the returned agent tells the other one that it is online.
   await back.call('POST', `/agents/${theirs}/chat/send`, { peer: mine, text: 'I am back' });
   await eventually('everything was delivered', async () => (await texts(back, theirs, mine)).length === 3);
   assert.deepEqual(await texts(back, theirs, mine), ['one', 'two', 'three']);

@@ -94,7 +94,7 @@ test('an agent moves to another daemon by export and import', async (t) => {
   assert.equal(
     (await svc(network.at(0), ['agents', 'export', aid, '-o', file])).code,
     1,
-    'a file is never overwritten',
+    'an existing file is never overwritten',
   );
   await svcOk(network.at(0), 'agents', 'del', aid, '-y');
   assert.equal((await svc(network.at(0), ['agents', 'get', aid])).code, 5);
@@ -102,25 +102,25 @@ test('an agent moves to another daemon by export and import', async (t) => {
   assert.equal((await svcJson<{ aid: string }>(network.at(1), 'agents', 'get', aid)).aid, aid);
 });
 
-test('the kept master key replaces the operational key of an agent, and brings it to another daemon', async (t) => {
+test('the saved master key replaces the operational key of an agent, and moves it to another daemon', async (t) => {
   await using network = await TestNetwork.start(3);
   const file = join(temporaryDirectory(t), 'master.key');
   const aid = await svcOk(network.at(0), 'register', '--quiet', '--save-master', file);
   await svcOk(network.at(0), 'publish', 'lang.translate', '-y');
-  // The time of a delegation counts in seconds, and an equal one is not newer.
+  // Delegation times have a resolution of one second, and a delegation with the same time is not newer.
   const second = (): number => Math.floor(Date.now() / 1000);
   const first = second();
   await eventually('the next second', () => second() > first);
   assert.equal(await svcOk(network.at(0), 'register', '--quiet', '--master-key', file), aid);
   const { services } = await svcJson<{ services: unknown[] }>(network.at(0), 'agents', 'get', aid);
-  assert.equal(services.length, 1, 'what belongs to the agent stays');
+  assert.equal(services.length, 1, 'the agent keeps its services');
   await eventually('another second', () => second() > first + 1);
   assert.equal(await svcOk(network.at(1), 'register', '--quiet', '--master-key', file), aid);
   const found = await svcJson<{ endpoints: string[] }>(network.at(2), 'resolve', aid);
   assert.deepEqual(found.endpoints, [`quic://${network.at(1).quicAddress}`], 'the newer delegation wins');
 });
 
-test('nothing is registered when the master key cannot be kept', async (t) => {
+test('nothing is registered when the master key cannot be saved', async (t) => {
   await using daemon = await TestDaemon.start();
   const file = join(temporaryDirectory(t), 'master.key');
   writeFileSync(file, 'the only copy of another identity');
@@ -131,7 +131,7 @@ test('nothing is registered when the master key cannot be kept', async (t) => {
   assert.equal(await svcOk(daemon, 'agents', '--quiet'), '');
 });
 
-test('exit codes tell failures apart', async () => {
+test('exit codes distinguish failures', async () => {
   await using daemon = await TestDaemon.start({
     config: 'api_token = "a-token-of-enough-length"\nrequire_local_token = true\n',
   });
@@ -172,7 +172,7 @@ test('help has examples, and completions are valid shell', async (t) => {
   await svcOk(daemon, 'alias', 'add', 'my laptop', aid);
   const file = join(directory, 'completion.sh');
   writeFileSync(file, await svcOk(daemon, 'completion', 'bash'));
-  // As a bare bash does it at a TAB, without the package bash-completion.
+  // As a plain bash does at a TAB, without the package bash-completion.
   const tab = (...words: string[]) => {
     const script = `svc() { "${process.execPath}" bin/svc "$@"; }
       source "$1" && shift && COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -191,7 +191,7 @@ test('help has examples, and completions are valid shell', async (t) => {
   }
 });
 
-test('an identity gets a label of its own with its registration, and none that another has', async (t) => {
+test('registration gives an identity a label, but not one that is in use', async (t) => {
   await using daemon = await TestDaemon.start();
   const key = join(temporaryDirectory(t), 'master.key');
   const aid = await svcOk(daemon, 'register', '--label', 'Home', '--no-publish', '--quiet');
@@ -201,9 +201,9 @@ test('an identity gets a label of its own with its registration, and none that a
   assert.equal(taken.code, 2);
   assert.match(taken.stderr, new RegExp(`"home" is the label of ${aid}`));
   const { agents } = await daemon.call<{ agents: unknown[] }>('GET', '/agents');
-  assert.deepEqual([agents.length, existsSync(key)], [1, false], 'nothing was made for it');
+  assert.deepEqual([agents.length, existsSync(key)], [1, false], 'nothing was created for it');
 
   const unfit = await svc(daemon, ['register', '--label', 'two\u0007words', '--no-publish', '--quiet']);
-  assert.equal(unfit.code, 0, 'the identity stands');
+  assert.equal(unfit.code, 0, 'the identity remains');
   assert.match(unfit.stderr, /could not get the label .*svc alias add/);
 });

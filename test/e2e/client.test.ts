@@ -1,4 +1,4 @@
-/** `svcd/client`: the examples of its page, run as they are written, between two daemons. */
+/** `svcd/client`: runs the examples of its page as written, between two daemons. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ const examples = new Map(
   ]),
 );
 
-/** A folder where the package is installed, and the examples lie. */
+/** Creates a folder with the package installed and the examples in it. */
 function project(t: TestContext): string {
   const directory = temporaryDirectory(t);
   mkdirSync(join(directory, 'node_modules'));
@@ -33,7 +33,7 @@ function project(t: TestContext): string {
   return directory;
 }
 
-test('the examples of docs/client.md do what they say', async (t) => {
+test('the examples of docs/client.md work as described', async (t) => {
   const directory = project(t);
   await using near = await TestDaemon.start();
   await using far = await TestDaemon.start({ bootstrap: [near.dhtAddress] });
@@ -44,13 +44,13 @@ test('the examples of docs/client.md do what they say', async (t) => {
     const env = { ...process.env, SVC_API: daemon.api };
     return { file: join(directory, `${name}.ts`), args, env };
   };
-  /** Runs one to its end; what it printed. */
-  const runs = async (name: string, daemon: TestDaemon, ...args: string[]): Promise<string> => {
+  /** Runs an example until it exits and returns its output. */
+  const runExample = async (name: string, daemon: TestDaemon, ...args: string[]): Promise<string> => {
     const { file, env } = example(name, daemon, ...args);
     return await runOk(process.execPath, [file, ...args], { env });
   };
-  /** Starts one that goes on; the lines that it prints. */
-  const begins = (name: string, daemon: TestDaemon, ...args: string[]) => {
+  /** Starts an example that keeps running; returns its output lines. */
+  const startExample = (name: string, daemon: TestDaemon, ...args: string[]) => {
     const { file, env } = example(name, daemon, ...args);
     const child = spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     t.after(() => child.kill('SIGKILL'));
@@ -63,13 +63,13 @@ test('the examples of docs/client.md do what they say', async (t) => {
     return { child, lines, line };
   };
 
-  const served = begins('serve', far);
+  const served = startExample('serve', far);
   const demo = await served.line(/^Others call it by (aid1\w+)$/);
   assert.match(await served.line(/^Keep this safe and offline: ([0-9a-f]+)$/), /^[0-9a-f]{64,128}$/);
   const me = (await svcOk(near, 'register', '--quiet')).trim();
   await svcOk(near, 'alias', 'add', 'demo', demo);
 
-  await t.test('a second program does not take its place unless it says so, and then gives it back', async () => {
+  await t.test('a second program replaces the first only if it asks to, and restores it afterwards', async () => {
     const second = join(directory, 'second.ts');
     writeFileSync(
       second,
@@ -91,11 +91,11 @@ process.exit();
     assert.equal(await bound(), before);
   });
 
-  await t.test('a served program is called by name and learns who calls', async () => {
-    assert.equal(await runs('call', near), `Hello ${me}\n`);
+  await t.test("a served program is called by name and receives the caller's AID", async () => {
+    assert.equal(await runExample('call', near), `Hello ${me}\n`);
   });
 
-  await t.test('what comes to its port in another way is refused', async () => {
+  await t.test('a request to its port that did not come through svcd is refused', async () => {
     const { service_tcp } = JSON.parse(await svcOk(far, 'agents', 'get', demo, '--json'));
     const status = await new Promise((resolve, reject) => {
       const headers = { 'svc-caller-aid': me, 'svc-local-aid': demo };
@@ -106,18 +106,18 @@ process.exit();
     assert.equal(status, 403);
   });
 
-  await t.test('addresses of it for other programs', async () => {
-    const [url = '', card, mcp] = (await runs('ways', near)).trim().split(' ');
+  await t.test('local addresses for other programs', async () => {
+    const [url = '', card, mcp] = (await runExample('ways', near)).trim().split(' ');
     assert.equal(await (await fetch(url)).text(), `Hello ${me}`);
     assert.deepEqual([card, mcp], [`${url}/.well-known/agent-card.json`, `${url}/mcp`]);
     const db = (await svcOk(far, 'register', '--quiet', '--service-tcp', new URL(near.api).host)).trim();
     await svcOk(near, 'alias', 'add', 'db', db);
-    assert.match(await runs('tunnel', near), /^127\.0\.0\.1:\d+, (lan|direct)\n$/);
+    assert.match(await runExample('tunnel', near), /^127\.0\.0\.1:\d+, (lan|direct)\n$/);
   });
 
-  await t.test('a note comes until it was handled, and is answered', async () => {
-    await runs('note', near);
-    // One that cannot handle it leaves it.
+  await t.test('a note is delivered until it is handled, and is answered', async () => {
+    await runExample('note', near);
+    // An example that fails to handle a note leaves it in the mailbox.
     const failing = join(directory, 'failing.ts');
     writeFileSync(
       failing,
@@ -126,46 +126,46 @@ process.exit();
     const { code, stderr } = await run(process.execPath, [failing], { env: { ...process.env, SVC_API: far.api } });
     assert.equal(code, 1);
     assert.match(stderr, /Are you there\?/);
-    const inbox = begins('inbox', far);
+    const inbox = startExample('inbox', far);
     assert.equal(await inbox.line(new RegExp(`^(${me}) asks: Are you there\\?$`)), me);
-    const [answer] = await eventually('the answer is there', async () => {
+    const [answer] = await eventually('the answer has arrived', async () => {
       const { messages } = JSON.parse(await svcOk(near, 'note', 'list', me, '--json'));
       return messages.length > 0 && messages;
     });
     assert.equal(Buffer.from(answer.body_base64, 'base64').toString(), 'Yes.');
-    // A second one comes to the program that waits.
-    await runs('note', near);
-    await eventually('the second one is there', async () => inbox.lines.length === 2);
+    // A second note reaches the program that is waiting.
+    await runExample('note', near);
+    await eventually('the second note has arrived', async () => inbox.lines.length === 2);
   });
 
-  await t.test('a group that is created, joined by its link, and answered in', async () => {
-    const link = (await runs('group', far)).trim();
+  await t.test('a group: created, joined by its link, answered in', async () => {
+    const link = (await runExample('group', far)).trim();
     assert.match(link, /^svc:/);
-    const entries = begins('entries', near, link);
+    const entries = startExample('entries', near, link);
     assert.equal(await entries.line(new RegExp(`^(${demo}) says: Who is here\\?$`)), demo);
     const [group] = JSON.parse(await svcOk(far, 'group', 'list', '--aid', demo, '--json')).groups;
-    await eventually('the answer came', async () =>
+    await eventually('the answer has arrived', async () =>
       (await svcOk(far, 'group', 'read', '--aid', demo, group.group_id)).includes('I am.'),
     );
   });
 
-  await t.test('in one piece through the API, as a browser does it', async () => {
+  await t.test('a call in one request through the API, as a browser makes it', async () => {
     const { connect } = await import(join(ROOT, 'dist/client/browser.js'));
     const answer = await connect({ baseUrl: near.api }).agent('demo').fetch('/', { method: 'POST', body: 'x' });
     assert.deepEqual([answer.status, await answer.text()], [200, `Hello ${me}`]);
   });
 
-  await t.test('every operation', async () => {
+  await t.test('all operations are available', async () => {
     await svcOk(far, 'publish', 'lang.translate', '--aid', demo, '--name', 'Translator', '-y');
-    await eventually('it is found', async () => (await runs('api', near)) === `${demo} Translator\n`);
+    await eventually('the agent is found', async () => (await runExample('api', near)) === `${demo} Translator\n`);
   });
 
   await t.test('refusals have a code', async () => {
     await svcOk(far, 'agents', 'acl', 'default', demo, 'deny');
-    assert.equal(await runs('refused', near), 'access_denied\n');
+    assert.equal(await runExample('refused', near), 'access_denied\n');
   });
 
-  await t.test('the examples fit their types', async () => {
+  await t.test('the examples match their types', async () => {
     const config = {
       compilerOptions: {
         strict: true,

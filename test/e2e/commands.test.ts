@@ -26,8 +26,8 @@ const ESCAPES = new RegExp(`${ESC}\\[[0-9;?]*[A-Za-z]`, 'g');
 
 const ajv = new Ajv2020({ strict: false, formats: { aid: true, 'date-time': true } });
 
-/** A way of showing results: the option for it, and what every command then has to keep to. */
-interface Way {
+/** An output mode: its option, and the checks that every command must pass in it. */
+interface OutputMode {
   readonly name: string;
   readonly options: readonly string[];
   readonly terminal: boolean;
@@ -39,7 +39,7 @@ function checkJson(text: string, schema: TSchema, line: string): void {
   assert.ok(validate(JSON.parse(text)), `${line}: ${ajv.errorsText(validate.errors)}\n${text}`);
 }
 
-const WAYS: readonly Way[] = [
+const OUTPUT_MODES: readonly OutputMode[] = [
   {
     name: '--json in a pipe',
     options: ['--json'],
@@ -55,7 +55,7 @@ const WAYS: readonly Way[] = [
     options: [],
     terminal: false,
     check: ({ stdout, stderr }, { text }, line) => {
-      assert.doesNotMatch(stdout + stderr, ESCAPES, `${line}: no colours, no progress`);
+      assert.doesNotMatch(stdout + stderr, ESCAPES, `${line}: no colors, no progress`);
       assert.match(stdout.trimEnd(), text, line);
     },
   },
@@ -81,7 +81,7 @@ async function leaves(): Promise<string[]> {
   return all.filter((name) => !all.some((other) => other.startsWith(`${name} `)));
 }
 
-/** Keeps the shape of what a command prints; one that prints another with arguments has several. */
+/** Stores the shape of a command's output. A command whose shape depends on its arguments has several. */
 function keep(shapes: Map<string, Shape>, names: readonly string[], args: readonly string[], shape: Shape): void {
   const name = names.find((one) => `${args.join(' ')} `.startsWith(`${one} `)) ?? args.join(' ');
   const same = (one: Shape | undefined): boolean => one === undefined || isDeepStrictEqual(one, shape);
@@ -101,7 +101,7 @@ async function cardServer(t: TestContext): Promise<string> {
   return `127.0.0.1:${address.port}`;
 }
 
-test('every command, in every way of showing its result', async (t) => {
+test('every command in every output mode', async (t) => {
   const directory = temporaryDirectory(t);
   const filesRoot = join(directory, 'files');
   mkdirSync(filesRoot);
@@ -111,31 +111,31 @@ test('every command, in every way of showing its result', async (t) => {
   await using service = await EchoService.start();
   const names = await leaves();
   const shapes = new Map<string, Shape>();
-  for (const way of WAYS) {
-    await t.test(way.name, async () => {
+  for (const mode of OUTPUT_MODES) {
+    await t.test(mode.name, async () => {
       const walked = new Set<string>();
       const step: Step = async (at, args, expected) => {
-        const line = `svc ${[...way.options, ...args].join(' ')}`;
+        const line = `svc ${[...mode.options, ...args].join(' ')}`;
         const { input } = expected;
-        // A prompt would wait for a person: what is asked for comes from a pipe.
-        const terminal = way.terminal && input === undefined;
+        // A prompt would wait for a person, so the input comes from a pipe.
+        const terminal = mode.terminal && input === undefined;
         const options = { terminal, env: { SVC_API: at.api }, ...(input === undefined ? {} : { input }) };
-        const { code, ...printed } = await runSvc([...way.options, ...args], options);
+        const { code, ...printed } = await runSvc([...mode.options, ...args], options);
         assert.ok((expected.codes ?? [0]).includes(code ?? -1), `${line}: exit code ${code}\n${printed.stderr}`);
-        way.check(printed, expected, line);
-        if (way === WAYS[0] && expected.schema !== null) keep(shapes, names, args, shapeOf(expected.schema));
+        mode.check(printed, expected, line);
+        if (mode === OUTPUT_MODES[0] && expected.schema !== null) keep(shapes, names, args, shapeOf(expected.schema));
         const name = names.find((one) => `${args.join(' ')} `.startsWith(`${one} `));
         if (name !== undefined) walked.add(name);
       };
-      const own = join(directory, String(WAYS.indexOf(way)));
+      const own = join(directory, String(OUTPUT_MODES.indexOf(mode)));
       mkdirSync(own);
       await walk(step, { here, there, service: service.address, directory: own });
       const left = names.filter((name) => !walked.has(name));
-      assert.deepEqual(left.sort(), Object.keys(NOT_WALKED).sort(), 'commands that the walk does not know');
+      assert.deepEqual(left.sort(), Object.keys(NOT_WALKED).sort(), 'commands that the walk does not cover');
     });
   }
 
-  await t.test('programs find all in --json that was promised', () => {
+  await t.test('--json contains every promised field', () => {
     if (process.env[RECORDING] !== undefined)
       record({ commands: Object.fromEntries([...shapes].sort(([a], [b]) => (a < b ? -1 : 1))) });
     assert.deepEqual(brokenPromises(shapes), []);
@@ -144,7 +144,7 @@ test('every command, in every way of showing its result', async (t) => {
   await t.test('the real command, on a real terminal', async () => {
     const { api } = here;
     const cards = await cardServer(t);
-    // Each of these would take the colours away, or bring them.
+    // Each of these variables would disable or force colors.
     const plain = { CI: undefined, FORCE_COLOR: undefined, NO_COLOR: undefined, NODE_DISABLE_COLORS: undefined };
     const onTerminal = (line: string, input = '') =>
       run('script', ['-qec', `"${process.execPath}" bin/svc ${line}`, '/dev/null'], {
@@ -160,7 +160,7 @@ test('every command, in every way of showing its result', async (t) => {
     assert.ok(JSON.parse(asked.stdout));
     assert.equal((await onTerminal('status --api 127.0.0.1:1')).code, 3);
 
-    // A card is shown and asked about; in a pipe nobody can be asked.
+    // A card is shown with a prompt; in a pipe there is no prompt.
     const aid = await here.newAgent();
     const card = `publish cards.test --aid ${aid} --from ${cards}`;
     assert.equal((await onTerminal(card, 'n\n')).code, 1);

@@ -39,8 +39,8 @@ async function doctor(
   return { code, ok, findings };
 }
 
-/** The report must hold this finding. */
-function found({ findings }: Report, check: Finding['check'], level: Finding['level'], what: RegExp): Finding {
+/** Returns the finding, which must be in the report. */
+function findingOf({ findings }: Report, check: Finding['check'], level: Finding['level'], what: RegExp): Finding {
   const one = findings.find((f) => f.check === check && f.level === level && what.test(f.what));
   assert.ok(one, `${level} ${check} ${what} in\n${findings.map((f) => `${f.level} ${f.check} ${f.what}`).join('\n')}`);
   return one;
@@ -50,17 +50,17 @@ function failures({ findings }: Report): string[] {
   return findings.filter(({ level }) => level === 'FAIL').map(({ check }) => check);
 }
 
-/** What makes a Node run a piece of code first. */
-function changed(code: string): Readonly<Record<string, string>> {
+/** Environment that makes Node run a piece of code first. */
+function preload(code: string): Readonly<Record<string, string>> {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(code)}` };
 }
 
-/** A daemon whose clock is off by so many seconds. */
+/** Environment of a daemon with a wrong clock. */
 function clockOff(seconds: number): Readonly<Record<string, string>> {
-  return changed(`const now = Date.now; Date.now = () => now() + ${seconds * 1000}`);
+  return preload(`const now = Date.now; Date.now = () => now() + ${seconds * 1000}`);
 }
 
-/** A disk with 8 MiB, and one that cannot be written, for where none can be made. */
+/** Simulates a disk with 8 MiB and a read-only disk on machines that cannot mount one. */
 const FULL = `
 import fs from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -72,44 +72,47 @@ import { syncBuiltinESMExports } from 'node:module';
 fs.writeFileSync = () => { throw Object.assign(new Error('read-only'), { code: 'EROFS' }); };
 syncBuiltinESMExports();`;
 
-test('nobody answers: why not', async (t) => {
+test('the daemon does not answer: the doctor reports the cause', async (t) => {
   const directory = temporaryDirectory(t);
   const dataDir = join(directory, 'data');
   const nowhere = `127.0.0.1:${await quietPort()}`;
   const never = await doctor(nowhere, { dataDir });
-  found(never, 'daemon', 'FAIL', /does not respond: ECONNREFUSED/);
-  found(never, 'daemon', 'INFO', /svcd has not run here/);
-  assert.match(found(never, 'daemon', 'FAIL', /./).hint ?? '', /Start it with "svcd"/);
+  findingOf(never, 'daemon', 'FAIL', /does not respond: ECONNREFUSED/);
+  findingOf(never, 'daemon', 'INFO', /svcd has not run here/);
+  assert.match(findingOf(never, 'daemon', 'FAIL', /./).hint ?? '', /Start it with "svcd"/);
 
   mkdirSync(dataDir, { mode: 0o700 });
   const daemon = await TestDaemon.start({ dataDir });
   t.after(() => daemon.stop());
   const elsewhere = await doctor(nowhere, { dataDir });
-  assert.match(found(elsewhere, 'daemon', 'WARN', /responds at another address/).hint ?? '', new RegExp(daemon.api));
+  assert.match(
+    findingOf(elsewhere, 'daemon', 'WARN', /responds at another address/).hint ?? '',
+    new RegExp(daemon.api),
+  );
   await daemon.kill('SIGKILL');
-  found(await doctor(undefined, { dataDir }), 'daemon', 'INFO', /crashed or was killed/);
+  findingOf(await doctor(undefined, { dataDir }), 'daemon', 'INFO', /crashed or was killed/);
 
   writeFileSync(join(dataDir, 'config.toml'), 'log_level = "info"\nnonsense = 1\n', { mode: 0o600 });
-  found(await doctor(undefined, { dataDir }), 'config', 'FAIL', /line 2/);
+  findingOf(await doctor(undefined, { dataDir }), 'config', 'FAIL', /line 2/);
 
   await using other = await EchoService.start();
-  found(await doctor(other.address, { dataDir }), 'daemon', 'FAIL', /not svcd/);
+  findingOf(await doctor(other.address, { dataDir }), 'daemon', 'FAIL', /not svcd/);
 });
 
-test('a token that is missing, wrong, or not asked for', async () => {
+test('an API token that is missing, wrong or not required', async () => {
   const token = 'a-token-of-enough-length';
   await using closed = await TestDaemon.start({ config: `api_token = "${token}"\nrequire_local_token = true\n` });
-  found(await doctor(closed.api), 'token', 'FAIL', /none was given/);
-  found(await doctor(closed.api, { args: ['--token', 'another'] }), 'token', 'FAIL', /did not prove/);
+  findingOf(await doctor(closed.api), 'token', 'FAIL', /none was given/);
+  findingOf(await doctor(closed.api, { args: ['--token', 'another'] }), 'token', 'FAIL', /did not prove/);
   const { dataDir } = closed;
   const wrong = await doctor(closed.api, { dataDir, args: ['--token', 'another'] });
-  found(wrong, 'token', 'FAIL', /rejects the token/);
+  findingOf(wrong, 'token', 'FAIL', /rejects the token/);
   const accepted = await doctor(closed.api, { args: ['--token', token] });
-  found(accepted, 'daemon', 'PASS', /responds/);
-  found(accepted, 'mcp', 'PASS', /can connect/);
+  findingOf(accepted, 'daemon', 'PASS', /responds/);
+  findingOf(accepted, 'mcp', 'PASS', /can connect/);
   assert.doesNotMatch(JSON.stringify(accepted.findings), new RegExp(token));
   await using unlocked = await TestDaemon.start();
-  found(
+  findingOf(
     await doctor(unlocked.api, { dataDir: unlocked.dataDir, args: ['--token', token] }),
     'token',
     'INFO',
@@ -117,35 +120,35 @@ test('a token that is missing, wrong, or not asked for', async () => {
   );
 });
 
-test('a lonely node: no network, another version, changes that wait, a data directory that is gone', async (t) => {
+test('a node alone: no network, another version, pending changes, a deleted data directory', async (t) => {
   const directory = temporaryDirectory(t);
   const dataDir = join(directory, 'data');
   mkdirSync(dataDir, { mode: 0o700 });
   await using daemon = await TestDaemon.start({ dataDir });
   await daemon.call('PATCH', '/config', { min_observed_peers: 5 });
   const report = await doctor(daemon.api, { version: '9.9.9' });
-  assert.match(found(report, 'network', 'FAIL', /no other node/).hint ?? '', /--bootstrap/);
-  found(report, 'version', 'WARN', new RegExp(`svc has version 9\\.9\\.9, the daemon ${VERSION}`));
-  found(report, 'config', 'WARN', /not applied yet: min_observed_peers/);
-  found(report, 'config', 'INFO', /set by a flag.*api_addr/);
-  found(report, 'reachability', 'WARN', /only this machine can use that/);
-  found(report, 'clock', 'INFO', /no other node has reported its clock/);
-  found(report, 'publication', 'INFO', /no agent is registered/);
-  found(report, 'start', 'INFO', /started by hand/);
-  found(report, 'data', 'PASS', /can be written/);
-  found(report, 'disk', 'PASS', /MiB are free/);
-  found(report, 'keys', 'PASS', /nobody else/);
+  assert.match(findingOf(report, 'network', 'FAIL', /no other node/).hint ?? '', /--bootstrap/);
+  findingOf(report, 'version', 'WARN', new RegExp(`svc has version 9\\.9\\.9, the daemon ${VERSION}`));
+  findingOf(report, 'config', 'WARN', /not applied yet: min_observed_peers/);
+  findingOf(report, 'config', 'INFO', /set by a flag.*api_addr/);
+  findingOf(report, 'reachability', 'WARN', /only this machine can use that/);
+  findingOf(report, 'clock', 'INFO', /no other node has reported its clock/);
+  findingOf(report, 'publication', 'INFO', /no agent is registered/);
+  findingOf(report, 'start', 'INFO', /started by hand/);
+  findingOf(report, 'data', 'PASS', /can be written/);
+  findingOf(report, 'disk', 'PASS', /MiB are free/);
+  findingOf(report, 'keys', 'PASS', /nobody else/);
 
   chmodSync(join(dataDir, 'keys'), 0o755);
   const exposed = await doctor(daemon.api);
-  assert.match(found(exposed, 'keys', 'FAIL', /others on this machine can read .*keys/).hint ?? '', /chmod/);
+  assert.match(findingOf(exposed, 'keys', 'FAIL', /others on this machine can read .*keys/).hint ?? '', /chmod/);
   chmodSync(join(dataDir, 'keys'), 0o700);
   renameSync(dataDir, `${dataDir}-moved`);
-  found(await doctor(daemon.api), 'data', 'FAIL', /is gone/);
+  findingOf(await doctor(daemon.api), 'data', 'FAIL', /is gone/);
   renameSync(`${dataDir}-moved`, dataDir);
 });
 
-test('a disk that is full, and one that cannot be written', async (t) => {
+test('a full disk, and a read-only disk', async (t) => {
   const directory = temporaryDirectory(t);
   chmodSync(directory, 0o700);
   const mount = `mount -t tmpfs -o size=8m,mode=0700 none "${directory}"`;
@@ -160,20 +163,20 @@ test('a disk that is full, and one that cannot be written', async (t) => {
           run('unshare', ['-Urm', 'sh', '-c', commands.join(' && ')], { env: { SVCD_DATA_DIR: directory } }),
         )
       : [FULL, READ_ONLY].map((change) =>
-          run('sh', ['-c', command], { env: { SVCD_DATA_DIR: directory, ...changed(change) } }),
+          run('sh', ['-c', command], { env: { SVCD_DATA_DIR: directory, ...preload(change) } }),
         );
-  if (mounting?.code !== 0) t.diagnostic('nothing can be mounted here: the system calls pretend to such a disk');
+  if (mounting?.code !== 0) t.diagnostic('cannot mount a disk here: the system calls are simulated');
   const [full, readOnly] = (await Promise.all(outputs)).map(({ stdout, stderr }): Report => {
     assert.notEqual(stdout, '', stderr);
     return { code: 1, ...(JSON.parse(stdout) as Omit<Report, 'code'>) };
   });
   assert.ok(full !== undefined && readOnly !== undefined);
-  found(full, 'disk', 'FAIL', /only 8 MiB are free/);
-  found(full, 'data', 'PASS', /can be written/);
-  found(readOnly, 'data', 'FAIL', /cannot be written \(EROFS\)/);
+  findingOf(full, 'disk', 'FAIL', /only 8 MiB are free/);
+  findingOf(full, 'data', 'PASS', /can be written/);
+  findingOf(readOnly, 'data', 'FAIL', /cannot be written \(EROFS\)/);
 });
 
-test('a daemon that a service runs', async (t) => {
+test('a daemon that runs as a system service', async (t) => {
   const dataDir = temporaryDirectory(t);
   chmodSync(dataDir, 0o700);
   const config = 'api_addr = "127.0.0.1:0"\nlisten_addr = "127.0.0.1:0"\nmdns = false\n';
@@ -186,13 +189,13 @@ test('a daemon that a service runs', async (t) => {
     supervisor.kill('SIGTERM');
     await ended;
   });
-  const api = await eventually('it serves', () => readDaemonInfo(dataDir)?.api_addr ?? undefined);
-  found(await doctor(api), 'start', 'PASS', /runs as a system service/);
+  const api = await eventually('the daemon answers', () => readDaemonInfo(dataDir)?.api_addr ?? undefined);
+  findingOf(await doctor(api), 'start', 'PASS', /runs as a system service/);
 });
 
 test('an assistant that cannot connect', async (t) => {
   await using daemon = await TestDaemon.start();
-  // Somebody's reverse proxy, which lets everything through but MCP.
+  // A reverse proxy that forwards everything except MCP.
   const proxy = createServer((incoming, outgoing) => {
     if (incoming.url?.startsWith('/mcp') === true) return void outgoing.writeHead(502).end('bad gateway');
     const { method, url, headers } = incoming;
@@ -206,7 +209,7 @@ test('an assistant that cannot connect', async (t) => {
   await once(proxy, 'listening');
   const address = proxy.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
-  found(await doctor(`127.0.0.1:${address.port}`), 'mcp', 'FAIL', /status 502/);
+  findingOf(await doctor(`127.0.0.1:${address.port}`), 'mcp', 'FAIL', /status 502/);
 });
 
 test('agents and the clock, in a network', async (t) => {
@@ -215,16 +218,16 @@ test('agents and the clock, in a network', async (t) => {
   const [here, there] = [network.at(0), network.at(1)];
   await ready(here, 3);
   const healthy = await here.newAgent(service.address);
-  await eventually('three nodes keep the record', async () => {
+  await eventually('three nodes store the record', async () => {
     const { replicas } = await here.call<{ replicas: number }>('POST', `/agents/${healthy}/publish`);
     return replicas >= 3;
   });
   const fine = await doctor(here.api);
   assert.deepEqual(failures(fine), []);
-  found(fine, 'network', 'PASS', /the network is ready, 3 nodes/);
-  found(fine, 'clock', 'PASS', /agrees/);
-  found(fine, 'publication', 'PASS', /was published \d+ (s|min) ago and is stored by [34] nodes/);
-  found(fine, 'service', 'PASS', /answers at/);
+  findingOf(fine, 'network', 'PASS', /the network is ready, 3 nodes/);
+  findingOf(fine, 'clock', 'PASS', /agrees/);
+  findingOf(fine, 'publication', 'PASS', /was published \d+ (s|min) ago and is stored by [34] nodes/);
+  findingOf(fine, 'service', 'PASS', /answers at/);
 
   const deaf = await here.newAgent(`127.0.0.1:${await quietPort()}`);
   await here.call('POST', `/agents/${deaf}/publish`);
@@ -237,17 +240,17 @@ test('agents and the clock, in a network', async (t) => {
   } = await here.call<Record<string, string>>('GET', `/agents/${moved}/export`);
   await there.call('POST', '/agents', credentials);
   await there.call('POST', `/agents/${moved}/publish`);
-  const report = await eventually('the network leads elsewhere', async () => {
+  const report = await eventually('the network points to another node', async () => {
     const one = await doctor(here.api);
     return one.findings.some(({ what }) => what.includes('also runs on another node')) && one;
   });
   assert.deepEqual(failures(report).sort(), ['publication', 'service']);
-  assert.match(found(report, 'service', 'FAIL', /does not answer at/).hint ?? '', /svc inbound bind/);
-  found(report, 'publication', 'FAIL', /also runs on another node/);
-  found(report, 'service', 'INFO', /no service bound/);
+  assert.match(findingOf(report, 'service', 'FAIL', /does not answer at/).hint ?? '', /svc inbound bind/);
+  findingOf(report, 'publication', 'FAIL', /also runs on another node/);
+  findingOf(report, 'service', 'INFO', /no service bound/);
 
   await here.call('PATCH', '/config', { auto_publish: false });
-  found(await doctor(here.api), 'publication', 'INFO', /auto_publish is off/);
+  findingOf(await doctor(here.api), 'publication', 'INFO', /auto_publish is off/);
 
   for (const [seconds, word] of [
     [600, 'ahead of'],
@@ -259,19 +262,19 @@ test('agents and the clock, in a network', async (t) => {
     });
     t.after(() => wrong.stop());
     await ready(wrong, 3);
-    const off = await eventually('three nodes have said the time', async () => {
+    const off = await eventually('three nodes have sent their time', async () => {
       const one = await doctor(wrong.api);
       return one.findings.some(({ check, level }) => check === 'clock' && level === 'FAIL') && one;
     });
-    assert.match(found(off, 'clock', 'FAIL', new RegExp(`(59|60)\\d s ${word}`)).hint ?? '', /NTP/);
+    assert.match(findingOf(off, 'clock', 'FAIL', new RegExp(`(59|60)\\d s ${word}`)).hint ?? '', /NTP/);
     await wrong.stop();
   }
 });
 
-test('a record that nobody renews, and one that has expired', async (t) => {
+test('a record that is not renewed, and one that has expired', async (t) => {
   const dataDir = temporaryDirectory(t);
   chmodSync(dataDir, 0o700);
-  /** With another node of the same time, which keeps what is published. */
+  /** With another node with the same clock, which stores the records. */
   const start = async (seconds: number): Promise<TestDaemon> => {
     const other = await TestDaemon.start({ env: clockOff(seconds) });
     t.after(() => other.stop());
@@ -292,7 +295,7 @@ test('a record that nobody renews, and one that has expired', async (t) => {
   await first.call('POST', `/agents/${aid}/publish`);
   await first.stop();
 
-  // Half an hour later the record is renewed, since the last heartbeat is not old.
+  // Half an hour later the record is renewed, because the last heartbeat is recent enough.
   const renewing = await start(1900);
   await eventually('the record is renewed', async () => {
     const { last_publish_at } = await renewing.call<{ last_publish_at: string }>('GET', `/agents/${aid}`);
@@ -301,11 +304,16 @@ test('a record that nobody renews, and one that has expired', async (t) => {
   await renewing.stop();
 
   const silent = await start(3700);
-  const warned = found(await report(silent, 3700), 'publication', 'WARN', /is not renewed: no heartbeat for 6\d min/);
+  const warned = findingOf(
+    await report(silent, 3700),
+    'publication',
+    'WARN',
+    /is not renewed: no heartbeat for 6\d min/,
+  );
   assert.match(warned.hint ?? '', new RegExp(`svc agents heartbeat ${aid}`));
   await silent.stop();
 
-  const expired = found(
+  const expired = findingOf(
     await report(await start(7200), 7200),
     'publication',
     'FAIL',

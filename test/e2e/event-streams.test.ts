@@ -1,4 +1,4 @@
-/** Streams of events through local addresses of a remote agent: many idle ones, and more than there may be. */
+/** Event streams through local addresses of a remote agent: many idle streams, and more than the limit. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -10,9 +10,9 @@ import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
 
 const MIB = 1024 * 1024;
-/** More than the calls that one caller may make at once. */
+/** More than the calls that one caller may make concurrently. */
 const IDLE = 200;
-/** What the streams of a stranger may cost the called daemon, bytes: those that one node may hold, at some 80 KB each. */
+/** Memory that a stranger's streams may cost the called daemon, in bytes: the streams of one node, about 80 KB each. */
 const MAX_GROWTH_BYTES = 96 * MIB;
 const OPENED_AT_ONCE = 16;
 
@@ -22,7 +22,7 @@ function open(url: string): Promise<IncomingMessage> {
   });
 }
 
-/** Opens so many; gives those that were let in, and how the others were refused. */
+/** Opens streams; returns the accepted ones, and the statuses of the refused ones. */
 async function openMany(urls: readonly string[], count: number) {
   const streams: IncomingMessage[] = [];
   const refused = new Map<string, number>();
@@ -46,14 +46,14 @@ function residentBytes(daemon: TestDaemon): number {
   return Number(readFileSync(`/proc/${daemon.process.pid}/statm`, 'utf8').split(' ')[1]) * 4096;
 }
 
-describe('streams of events through local addresses', () => {
+describe('event streams through local addresses', () => {
   let far: TestDaemon;
   let near: TestDaemon;
   let service: Server;
   let aid: string;
   const standing = new Set<ServerResponse>();
 
-  /** A local address of the agent at a daemon, called as an agent of its own. */
+  /** A local address of the agent at a daemon, called as a new agent. */
   async function address(daemon: TestDaemon): Promise<string> {
     const local_aid = await daemon.newAgent();
     const { url } = await daemon.call<{ url: string }>('POST', `/origins/${aid}`, { local_aid });
@@ -87,7 +87,7 @@ describe('streams of events through local addresses', () => {
     service.close();
   });
 
-  test('the programs of one agent hold many that say nothing, beside its calls, and each hears when one speaks', async () => {
+  test('the programs of one agent hold many idle streams in addition to calls, and each stream receives its event', async () => {
     const url = await address(near);
     const { streams, refused } = await openMany([url], IDLE);
     assert.deepEqual([streams.length, refused.size, standing.size], [IDLE, 0, IDLE]);
@@ -96,10 +96,10 @@ describe('streams of events through local addresses', () => {
     for (const stream of standing) stream.write('data: now\n\n');
     for (const [chunk] of await Promise.all(heard)) assert.equal(String(chunk), 'data: now\n\n');
     for (const stream of streams) stream.destroy();
-    await eventually('the service is left', () => standing.size === 0);
+    await eventually('the service has no stream left', () => standing.size === 0);
   });
 
-  test('what the service said before it broke off arrives', async () => {
+  test('the part of a response that a service sent before it broke off arrives', async () => {
     const url = await address(near);
     const one = async (): Promise<void> => {
       const answer = await fetch(`${url}/broken`);
@@ -109,7 +109,7 @@ describe('streams of events through local addresses', () => {
     await Promise.all(Array.from({ length: 40 }, one));
   });
 
-  test('a stranger holds so many and no more, at bounded memory, and others are served meanwhile', async () => {
+  test('a stranger holds a limited number of streams at bounded memory, and others are served meanwhile', async () => {
     await using stranger = await TestDaemon.start({ bootstrap: [far.dhtAddress] });
     await ready(stranger);
     const addresses = [await address(stranger), await address(stranger)];
@@ -118,19 +118,19 @@ describe('streams of events through local addresses', () => {
     const { streams, refused } = await openMany(addresses, MAX_EVENT_STREAMS_PER_NODE + 50);
     assert.deepEqual([...refused.keys()], ['429 rate_limited']);
     assert.equal(streams.length + (refused.get('429 rate_limited') ?? 0), MAX_EVENT_STREAMS_PER_NODE + 50);
-    // A stream of the agent that held more may have made room for one of the other agent, which was let in then.
-    await eventually('so many are left, and no more', () => {
+    // A stream of the agent that held more may have been dropped for one of the other agent, which was accepted then.
+    await eventually('exactly the limit is left', () => {
       const open = streams.filter(({ destroyed, complete }) => !destroyed && !complete);
       return open.length === MAX_EVENT_STREAMS_PER_NODE && standing.size === MAX_EVENT_STREAMS_PER_NODE;
     });
     const growth = residentBytes(far) - before;
     assert.ok(growth < MAX_GROWTH_BYTES, `the called daemon grew by ${Math.round(growth / MIB)} MiB`);
-    // Calls of the stranger itself count apart, and others have streams of their own.
+    // The stranger's calls have a separate limit, and other callers have separate stream limits.
     for (const url of [...addresses, other]) assert.equal(await (await fetch(`${url}/x`)).text(), 'ok');
     const { streams: others } = await openMany([other], 20);
     assert.equal(others.length, 20);
     for (const stream of [...streams, ...others]) stream.destroy();
-    await eventually('the service is left', () => standing.size === 0);
+    await eventually('the service has no stream left', () => standing.size === 0);
     const again = await openMany(addresses, 20);
     assert.equal(again.streams.length, 20);
     for (const stream of again.streams) stream.destroy();

@@ -1,4 +1,7 @@
-/** Evidence through two daemons: a program calls at a local address, the service proves who it was with a page of code. */
+/**
+ * Evidence through two daemons: a program calls at a local address, and the service proves the caller with a page of
+ * code.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,7 +15,7 @@ import { TestDaemon } from '../support/daemon.ts';
 import { documentedVerifier, type ServedCall } from '../support/evidence-world.ts';
 import { ready } from '../support/network.ts';
 
-test('what svc evidence switches on is proven by the service, and stays on over restarts', async (t) => {
+test('the service proves its callers after svc evidence enables it, also after restarts', async (t) => {
   const provenCaller = await documentedVerifier();
   const asked: ServedCall[] = [];
   const service = createServer((request, response) => {
@@ -62,7 +65,7 @@ test('what svc evidence switches on is proven by the service, and stays on over 
   assert.equal(proven(), local);
   await svcOk(near, 'get', remote, '/other');
   assert.equal(proven(), local);
-  // A program that calls with what the service got: the called node has seen that nonce.
+  // A program that replays the service's evidence in its own call: the called node has seen that nonce.
   await svcOk(near, 'evidence', 'off');
   const replay = ['signature-input', 'signature', 'svc-caller-delegation', 'content-digest'].flatMap((name) => {
     const value = asked.at(-1)?.headers[name];

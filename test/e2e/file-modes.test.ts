@@ -1,4 +1,4 @@
-/** Whatever svcd and svc write is for its owner only, whatever umask they were started with. */
+/** All files of svcd and svc are accessible to their owner only, under any umask. */
 import assert from 'node:assert/strict';
 import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,10 +13,10 @@ import { ready } from '../support/network.ts';
 import { runOk } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** What others than the owner may do something with. */
-function open(directory: string): string[] {
+/** Files and folders that others than the owner can access. */
+function publicFiles(directory: string): string[] {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' }).flatMap((name) => {
-    // A daemon that runs may have removed it meanwhile.
+    // A running daemon may have removed it meanwhile.
     const found = lstatSync(join(directory, name), { throwIfNoEntry: false });
     if (found === undefined) return [];
     const mode = found.mode & 0o7777;
@@ -32,7 +32,7 @@ function hasAll(directory: string, names: readonly string[]): void {
   );
 }
 
-test('no file of a daemon, of its programs and of its restored copy is open to others', async (t) => {
+test('no file of a daemon, its programs or its restored backup is accessible to others', async (t) => {
   const before = process.umask(0);
   t.after(() => process.umask(before));
   const place = temporaryDirectory(t);
@@ -51,7 +51,7 @@ test('no file of a daemon, of its programs and of its restored copy is open to o
   t.after(() => daemon.kill());
   await ready(daemon);
   const { aid } = await fullAgent(daemon, away, { own: own.address, friend: other.address });
-  // The first one makes the file, the second one keeps the one before.
+  // The first change creates the file, the second one keeps the previous version.
   for (const min_observed_peers of [4, 5]) await daemon.call('PATCH', '/config', { min_observed_peers });
   await daemon.call('PUT', '/node/address-book', { aliases: { [aid]: 'mover' }, favorites: [] });
   const uploaded = await fetch(`${daemon.api}/agents/${aid}/cas?name=a`, {
@@ -85,16 +85,16 @@ test('no file of a daemon, of its programs and of its restored copy is open to o
   hasAll(files, ['deep/down/a.bin']);
   hasAll(out, ['an.agent', 'sealed.agent', 'node.svcd', 'master.key', 'request.json']);
   hasAll(home, ['.cursor/mcp.json']);
-  assert.deepEqual(open(place), []);
+  assert.deepEqual(publicFiles(place), []);
 
   await daemon.kill('SIGTERM');
   new DatabaseSnapshot(dataDir, join(dataDir, 'releases', 'snapshot')).take();
   const restored = await svc(null, ['restore', join(out, 'node.svcd'), '--data-dir', dataDir, '--force']);
   assert.equal(restored.code, 0, restored.stderr);
   assert.ok(readdirSync(dataDir).some((name) => name.startsWith('replaced-')));
-  assert.deepEqual(open(place), []);
+  assert.deepEqual(publicFiles(place), []);
   const again = await TestDaemon.start(settings);
-  // What a process leaves that has no time to tidy up.
+  // A killed process leaves its temporary files.
   await again.kill('SIGKILL');
-  assert.deepEqual(open(place), []);
+  assert.deepEqual(publicFiles(place), []);
 });

@@ -1,4 +1,4 @@
-/** Files that agents offer one another, between real daemons: away, denied, withdrawn, killed in the middle. */
+/** Files that agents offer each other, between real daemons: offline, denied, withdrawn, killed during the transfer. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { sha256, someBytes } from '../support/object-world.ts';
 import { quietPort } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Larger than what a loaded machine moves before somebody looks. */
+/** Larger than a transfer on a loaded machine between two checks. */
 const LARGE_BYTES = 160_000_000;
 
 interface Received {
@@ -22,8 +22,8 @@ interface Offers {
   readonly offers: readonly { readonly id: string; readonly name: string; readonly state: string }[];
 }
 
-/** A daemon that comes back at its addresses after a kill. */
-async function lasting(t: TestContext, root: TestDaemon): Promise<DaemonOptions> {
+/** Options of a daemon that restarts at the same addresses after a kill. */
+async function fixedAddresses(t: TestContext, root: TestDaemon): Promise<DaemonOptions> {
   const [listen, quic, api] = [await quietPort(), await quietPort(), await quietPort()];
   return {
     dataDir: temporaryDirectory(t),
@@ -57,15 +57,15 @@ async function state(daemon: TestDaemon, aid: string, id: string): Promise<strin
   return (await daemon.call<{ state: string }>('GET', `/agents/${aid}/file-offers/${id}`)).state;
 }
 
-test('a file waits for who is away, opens nothing but itself, and is over when it is taken', async (t) => {
+test('an offer waits for an offline recipient, gives access to its file only, and is settled when received', async (t) => {
   await using root = await TestDaemon.start();
-  const options = await lasting(t, root);
+  const options = await fixedAddresses(t, root);
   await using far = await TestDaemon.start({ bootstrap: [root.dhtAddress] });
   const first = await TestDaemon.start(options);
   await Promise.all([ready(root), ready(far), ready(first)]);
   const [alice, bob] = [await publishedAgent(far), await publishedAgent(first)];
   const carol = await publishedAgent(first);
-  // Neither lets in anybody whom it does not name.
+  // Both agents refuse everyone who is not on their access list.
   await far.call('PATCH', `/agents/${alice}/acl`, { default: 'deny' });
   await first.call('PATCH', `/agents/${bob}/acl`, { default: 'deny' });
   const [outbox, inbox] = [temporaryDirectory(t), temporaryDirectory(t)];
@@ -78,7 +78,7 @@ test('a file waits for who is away, opens nothing but itself, and is over when i
   const id = sent.trim();
   assert.equal(await state(far, alice, id), 'open');
   await using near = await TestDaemon.start(options);
-  await eventually('the offer arrived', async () =>
+  await eventually('the offer has arrived', async () =>
     (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.some((one) => one.id === id),
   );
   const polled = await near.call<{ events: { type: string }[] }>('POST', '/mcp/call', {
@@ -86,10 +86,10 @@ test('a file waits for who is away, opens nothing but itself, and is over when i
     args: { aid: bob },
   });
   assert.ok(polled.events.some(({ type }) => type === 'file.offered'));
-  // It is no note.
+  // An offer is not a note.
   assert.deepEqual(await near.call('GET', `/agents/${bob}/mailbox`), { messages: [] });
 
-  // What is offered to Bob is not offered to Carol, and nothing else is offered to Bob.
+  // The offer to Bob gives Carol no access, and gives Bob no access to other objects.
   const secret = await far.call<{ object_id: string }>('POST', '/mcp/call', {
     tool: 'group_object_put',
     args: { aid: alice, body_base64: Buffer.from('for nobody').toString('base64') },
@@ -113,16 +113,16 @@ test('a file waits for who is away, opens nothing but itself, and is over when i
   );
   assert.ok(readFileSync(join(inbox, 'plan.pdf')).equals(bytes));
   assert.deepEqual(readdirSync(inbox), ['plan.pdf']);
-  await eventually('the sender knows', async () => (await state(far, alice, id)) === 'taken');
-  // The copy that was there for the offer alone is gone, and nobody reads it any more.
-  await eventually('the copy is gone', async () => {
+  await eventually('the sender is notified', async () => (await state(far, alice, id)) === 'taken');
+  // The copy made for the offer is removed and can no longer be read.
+  await eventually('the copy is removed', async () => {
     const { objects } = await far.call<{ objects: { object_id: string }[] }>('GET', `/agents/${alice}/cas`);
     return objects.every(({ object_id }) => object_id !== sha256(bytes));
   });
   assert.notEqual((await get(bob, sha256(bytes))).status, 200);
 });
 
-test('who is denied by name stays out, on either side, and a withdrawn offer opens nothing', async (t) => {
+test('an agent denied by name is refused on both sides, and a withdrawn offer gives no access', async (t) => {
   await using far = await TestDaemon.start();
   await using near = await TestDaemon.start({ bootstrap: [far.dhtAddress] });
   await Promise.all([ready(far), ready(near)]);
@@ -133,17 +133,17 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
   writeFileSync(file, 'one');
   const offer = async (): Promise<string> => (await svc(far, 'send', file, bob, '--no-wait', '--quiet')).trim();
   const here = (id: string) =>
-    eventually('the offer arrived', async () =>
+    eventually('the offer has arrived', async () =>
       (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.some((one) => one.id === id),
     );
 
   const withdrawn = await offer();
   await here(withdrawn);
   await svc(far, 'files', 'withdraw', withdrawn.slice(0, 8));
-  await eventually('the recipient knows', async () => (await state(near, bob, withdrawn)) === 'withdrawn');
-  // What had come of it goes, and what is not known to be over stays.
+  await eventually('the recipient is notified', async () => (await state(near, bob, withdrawn)) === 'withdrawn');
+  // The partial file of the withdrawn offer is removed; partial files of other offers remain.
   const into = temporaryDirectory(t);
-  for (const id of [withdrawn, '00ff00ff']) writeFileSync(join(into, `.svc-${id}.part`), 'half of it');
+  for (const id of [withdrawn, '00ff00ff']) writeFileSync(join(into, `.svc-${id}.part`), 'partial');
   await svc(near, 'receive', '--aid', bob, '--into', into, '-y');
   assert.deepEqual(readdirSync(into), ['.svc-00ff00ff.part']);
   assert.equal(await svc(near, 'receive', '-y', '--into', inbox), 'No offers.\n');
@@ -151,9 +151,9 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
   const declined = await offer();
   await here(declined);
   await svc(near, 'files', 'decline', declined);
-  await eventually('the sender knows', async () => (await state(far, alice, declined)) === 'declined');
+  await eventually('the sender is notified', async () => (await state(far, alice, declined)) === 'declined');
 
-  // Shut out after it was made: the offer opens nothing any more.
+  // An offer to an agent that is denied afterwards gives no access.
   const open = await offer();
   await here(open);
   await far.call('POST', `/agents/${alice}/acl/deny`, { aid: bob });
@@ -164,7 +164,7 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
     [],
   );
 
-  // Bob has shut Alice out: he hears of nothing, and she does not learn why.
+  // Bob has denied Alice: Bob is not notified, and Alice does not learn why.
   const { deny } = await far.call<{ deny: { id: string; aid: string }[] }>('GET', `/agents/${alice}/acl`);
   await far.call('DELETE', `/agents/${alice}/acl/deny/${deny[0]?.id}`, {});
   await near.call('POST', `/agents/${bob}/file-offers/${open}/decline`, {});
@@ -174,9 +174,9 @@ test('who is denied by name stays out, on either side, and a withdrawn offer ope
   assert.deepEqual(await near.call('GET', `/agents/${bob}/file-offers`), { offers: [] });
 });
 
-test('a large file goes on after a SIGKILL of the daemon that sends it, and of the one that gets it', async (t) => {
+test('a large file resumes after a SIGKILL of the sending daemon and of the receiving daemon', async (t) => {
   await using root = await TestDaemon.start();
-  const [theirs, ours] = [await lasting(t, root), await lasting(t, root)];
+  const [theirs, ours] = [await fixedAddresses(t, root), await fixedAddresses(t, root)];
   let far = await TestDaemon.start(theirs);
   let near = await TestDaemon.start(ours);
   try {
@@ -187,22 +187,22 @@ test('a large file goes on after a SIGKILL of the daemon that sends it, and of t
     writeFileSync(join(outbox, 'film.mp4'), bytes);
     const sending = svc(far, 'send', join(outbox, 'film.mp4'), bob);
     await eventually(
-      'the offer arrived',
+      'the offer has arrived',
       async () => (await near.call<Offers>('GET', `/agents/${bob}/file-offers`)).offers.length === 1,
     );
     const receiving = svc(near, 'receive', '-y', '--into', inbox, '--json');
     const part = (): string => join(inbox, readdirSync(inbox).find((name) => name.endsWith('.part')) ?? 'none');
     const grown = (to: number) =>
-      eventually(`${to} bytes are here`, () => (statSync(part(), { throwIfNoEntry: false })?.size ?? 0) > to);
+      eventually(`${to} bytes have arrived`, () => (statSync(part(), { throwIfNoEntry: false })?.size ?? 0) > to);
     await grown(0);
     const { ino } = statSync(part());
     await far.kill();
     const before = statSync(part()).size;
-    assert.ok(before < LARGE_BYTES, 'it was through before the kill');
+    assert.ok(before < LARGE_BYTES, 'the transfer was complete before the kill');
     far = await TestDaemon.start(theirs);
     await grown(before);
     await near.kill();
-    assert.ok(statSync(part()).size < LARGE_BYTES, 'it was through before the second kill');
+    assert.ok(statSync(part()).size < LARGE_BYTES, 'the transfer was complete before the second kill');
     near = await TestDaemon.start(ours);
     const { received } = JSON.parse(await receiving) as Received;
     assert.deepEqual(

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Runs a program of `test/support` in a mount namespace, with the path of a disk of 16 MiB. */
+/** Runs a program of `test/support` in a mount namespace, with the path of a 16 MiB disk. */
 async function onSmallDisk(t: TestContext, program: URL): Promise<void> {
   const disk = join(temporaryDirectory(t), 'disk');
   mkdirSync(disk);
@@ -18,11 +18,11 @@ async function onSmallDisk(t: TestContext, program: URL): Promise<void> {
   assert.equal(code, 0, stderr);
 }
 
-test('a full disk ends nothing, loses nothing and leaves nothing half done', (t) =>
+test('a full disk stops nothing, loses nothing and leaves nothing incomplete', (t) =>
   onSmallDisk(t, new URL('../support/full-disk.ts', import.meta.url)));
 
-test('what cannot be written is named at the start, and not taken for damaged', (t) =>
+test('a file that cannot be written is named at the start, and not reported as damaged', (t) =>
   onSmallDisk(t, new URL('../support/read-only-disk.ts', import.meta.url)));
 
-test('a log on a disk that was full has all its lines once there is room again', (t) =>
+test('a log on a disk that was full has all its lines once there is space again', (t) =>
   onSmallDisk(t, new URL('../support/full-log.ts', import.meta.url)));

@@ -11,16 +11,16 @@ import { TestNetwork } from '../support/network.ts';
 
 const MIB = 1024 * 1024;
 const RESPONSE_BYTES = 200 * MIB;
-/** What a stopped reader may cost either daemon, whatever its garbage collector is about. */
+/** Memory that a stalled reader may cost either daemon, including garbage that is not collected yet. */
 const MAX_GROWTH_BYTES = 96 * MIB;
-/** Requests that go the same way one after another: what a sender does not send meanwhile, it cannot send. */
+/** Sequential requests on the same path; a sender that made no progress during them is blocked. */
 const ROUND_TRIPS = 50;
 
 function residentBytes(daemon: TestDaemon): number {
   return Number(readFileSync(`/proc/${daemon.process.pid}/statm`, 'utf8').split(' ')[1]) * 4096;
 }
 
-test('a slow reader of a 200 MB response costs bounded memory, and gets all of it in the end', async () => {
+test('a slow reader of a 200 MB response costs bounded memory, and receives the whole response', async () => {
   await using network = await TestNetwork.start(2);
   const [near, far] = [network.at(0), network.at(1)];
   const chunk = Buffer.alloc(64 * 1024, 0x61);
@@ -48,14 +48,14 @@ test('a slow reader of a 200 MB response costs bounded memory, and gets all of i
   );
   assert.equal(answer.statusCode, 200);
   answer.pause();
-  // The service can send no more: everything on the way is full.
-  await eventually('the service is held back', async () => {
+  // The service cannot send more: all buffers on the path are full.
+  await eventually('the service is blocked', async () => {
     const held = sent;
     for (let i = 0; i < ROUND_TRIPS; i++)
       assert.equal(await (await fetch(`${near.api}/aid/${aid}/small`)).text(), 'here');
     return sent === held;
   });
-  assert.ok(sent < RESPONSE_BYTES / 2, `${sent / MIB} MiB were taken for a reader that does not read`);
+  assert.ok(sent < RESPONSE_BYTES / 2, `${sent / MIB} MiB were buffered for a reader that does not read`);
   for (const [i, daemon] of [near, far].entries()) {
     const growth = residentBytes(daemon) - (before[i] ?? 0);
     assert.ok(growth < MAX_GROWTH_BYTES, `daemon ${i} grew by ${Math.round(growth / MIB)} MiB`);
@@ -67,7 +67,7 @@ test('a slow reader of a 200 MB response costs bounded memory, and gets all of i
   service.close();
 });
 
-test('the access list of the called agent governs the gateway, and changes count at once', async () => {
+test('the access list of the called agent applies to the gateway, and changes apply immediately', async () => {
   await using network = await TestNetwork.start(2);
   await using service = await EchoService.start();
   const [near, far] = [network.at(0), network.at(1)];
@@ -99,7 +99,7 @@ test('the access list of the called agent governs the gateway, and changes count
   assert.equal((await page()).status, 403);
 });
 
-test('a node is administered from afar only when it says so, never as local, and it is written down', async () => {
+test('remote administration is off by default, never counts as local, and is logged', async () => {
   await using network = await TestNetwork.start(2);
   const [near, far] = [network.at(0), network.at(1)];
   const status = await far.call<{ node_aid: string }>('GET', '/status');
@@ -108,7 +108,7 @@ test('a node is administered from afar only when it says so, never as local, and
   const refused = await svc(near, ['--via', status.node_aid, 'status']);
   assert.equal(refused.code, 4, refused.stderr);
   await svcOk(far, 'admin', 'on');
-  assert.equal((await svc(near, ['--via', status.node_aid, 'status'])).code, 4, 'nobody is allowed yet');
+  assert.equal((await svc(near, ['--via', status.node_aid, 'status'])).code, 4, 'the access list is empty');
   await svcOk(far, 'admin', 'allow', me);
   assert.equal(await svcOk(near, '--via', status.node_aid, 'status', '--quiet'), status.node_aid);
   assert.match(await svcOk(near, '--via', status.node_aid, 'agents', '--quiet'), new RegExp(aid));

@@ -19,13 +19,13 @@ interface Entry {
   readonly retracted: boolean;
 }
 
-/** An agent that takes part, and what it was told. */
+/** A member, and the responses that it received. */
 class Member {
   readonly mortal: Mortal;
   readonly aid: string;
   readonly random: Random;
   readonly written = new Set<string>();
-  /** Own entries whose retraction was asked for, and was acknowledged. */
+  /** Own entries: retraction requested, and retraction acknowledged. */
   readonly asked = new Set<string>();
   readonly retracted = new Set<string>();
   left = 0;
@@ -37,8 +37,8 @@ class Member {
     this.random = random;
   }
 
-  async enter(way: object): Promise<void> {
-    const answer = await this.mortal.tool<{ state: string }>('group_join', { aid: this.aid, ...way });
+  async enter(joinBy: object): Promise<void> {
+    const answer = await this.mortal.tool<{ state: string }>('group_join', { aid: this.aid, ...joinBy });
     if (answer?.state === 'joined') this.inside = true;
   }
 
@@ -50,7 +50,7 @@ class Member {
       body,
     });
     if (answer !== null) this.written.add(answer.entry_id);
-    // It may have left, and the answer was lost.
+    // It may have left although the response was lost.
     else this.inside = false;
   }
 
@@ -67,7 +67,7 @@ class Member {
     if ((await this.mortal.ask('POST', `/agents/${this.aid}/groups/${group}/leave`, {})) !== null) this.left++;
   }
 
-  /** Everything that this member is shown; null where its daemon does not answer. */
+  /** All entries that this member sees, or null if its daemon does not answer. */
   async read(group: string): Promise<Entry[] | null> {
     const all: Entry[] = [];
     for (let after_seq = 0; ; ) {
@@ -82,7 +82,7 @@ class Member {
     }
   }
 
-  /** The rows of the copy, its daemon being at rest. */
+  /** The rows of its copy, while its daemon is stopped. */
   rows(): unknown {
     const store = Store.open(join(this.mortal.daemon.dataDir, 'svcd.db'), MIGRATIONS);
     try {
@@ -96,15 +96,15 @@ class Member {
   }
 }
 
-/** Does this or that until it is over. */
-async function live(member: Member, group: string, way: object, over: AbortSignal): Promise<void> {
+/** Does random operations until it is aborted. */
+async function randomOperations(member: Member, group: string, joinBy: object, over: AbortSignal): Promise<void> {
   const { random } = member;
   while (!over.aborted) {
     if (!member.inside) {
-      await member.enter(way);
+      await member.enter(joinBy);
       if (!member.inside) await delay(20);
     } else if (random.chance(0.15)) await member.retract(group);
-    else if (member.written.size > 3 && random.chance(0.1) && 'link' in way) await member.leave(group);
+    else if (member.written.size > 3 && random.chance(0.1) && 'link' in joinBy) await member.leave(group);
     else await member.write(group);
   }
 }
@@ -116,7 +116,7 @@ function idsOf(entries: readonly Entry[]): string {
     .join('\n');
 }
 
-test('groups: what was acknowledged is in every copy, and all copies are equal to the byte', async () => {
+test('groups: acknowledged changes are in every copy, and all copies are equal byte for byte', async () => {
   await using root = await TestDaemon.start();
   const random = new Random(11);
   const mortals = await Promise.all([0, 1, 2].map(() => Mortal.start(root.dhtAddress)));
@@ -133,16 +133,19 @@ test('groups: what was acknowledged is in every copy, and all copies are equal t
     await eventually('the invitation', async () => (await alice.mortal.tool('group_invite', invitation)) !== null);
     const back = { group_id: group, creator_aid: alice.aid };
     const lives = [
-      live(alice, group, back, over.signal),
-      live(bob, group, back, over.signal),
-      live(carol, group, { link }, over.signal),
+      randomOperations(alice, group, back, over.signal),
+      randomOperations(bob, group, back, over.signal),
+      randomOperations(carol, group, { link }, over.signal),
     ];
     await killSome(mortals, KILLS, random);
-    await eventually('enough has happened', () => alice.written.size > 5 && bob.written.size > 5 && carol.left > 0);
+    await eventually(
+      'enough operations succeeded',
+      () => alice.written.size > 5 && bob.written.size > 5 && carol.left > 0,
+    );
     over.abort();
     await Promise.all(lives);
 
-    await eventually('carol is in', async () => {
+    await eventually('carol is a member', async () => {
       if (!carol.inside) await carol.enter({ link });
       return carol.inside;
     });
@@ -160,12 +163,13 @@ test('groups: what was acknowledged is in every copy, and all copies are equal t
       for (const id of member.retracted) assert.equal(shown.get(id)?.retracted, true, 'a retraction is lost');
     }
     const asked = new Set(members.flatMap((member) => [...member.asked]));
-    for (const { entry_id, retracted } of entries) assert.ok(!retracted || asked.has(entry_id), 'nobody retracted it');
+    for (const { entry_id, retracted } of entries)
+      assert.ok(!retracted || asked.has(entry_id), 'the retraction was not requested');
     const count = (kind: string): number =>
       entries.filter((entry) => entry.kind === kind && entry.author === carol.aid).length;
-    assert.ok(count('leave') >= carol.left, 'a leaving is lost');
-    // One before each leaving and the last one; where an answer was lost she may have asked while she was in.
-    assert.ok(count('join') > carol.left, 'a joining is lost');
+    assert.ok(count('leave') >= carol.left, 'a departure is lost');
+    // One join before each departure, and the last one. If a response was lost, Carol may have asked while still a member.
+    assert.ok(count('join') > carol.left, 'a join is lost');
 
     for (const mortal of mortals) await mortal.rest();
     const [rows, ...others] = members.map((member) => member.rows());

@@ -24,7 +24,7 @@ async function texts(daemon: TestDaemon, aid: string, group: string): Promise<st
 
 const body = (text: string): string => Buffer.from(text).toString('base64');
 
-test('three agents on three daemons share a group: by invitation, by link, and after one was away', async () => {
+test('three agents on three daemons share a group: by invitation, by link, and after one was offline', async () => {
   await using network = await TestNetwork.start(3);
   const daemons = [network.at(0), network.at(1), network.at(2)] as const;
   const [alice, bob, carol] = await Promise.all(

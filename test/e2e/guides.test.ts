@@ -1,4 +1,4 @@
-/** The README and the guides of `docs/guides/`, typed as they are written, on machines behind NATs. */
+/** The README and the guides of `docs/guides/`, typed as written, on machines behind NATs. */
 import assert from 'node:assert/strict';
 import {
   chmodSync,
@@ -36,21 +36,21 @@ interface Shells {
 }
 
 /** Waits until something listens on a port of a machine. */
-async function listens(shell: MachineShell, port: number): Promise<void> {
+async function untilListening(shell: MachineShell, port: number): Promise<void> {
   await eventually(`port ${port} listens`, async () =>
     (await shell.type(`(: < /dev/tcp/127.0.0.1/${port}) 2>/dev/null && echo open || true`)).includes('open'),
   );
 }
 
 /**
- * Sets up what a guide expects on the reader's machines.
- * @returns why that is not possible here; null if it is set up
+ * Prepares what a guide expects on the reader's machines.
+ * @returns the reason why this is not possible here, or null
  */
 type Preparation = (shells: Shells) => Promise<string | null>;
 
 const nothing: Preparation = async () => null;
 
-/** Servers that change to another user need a root who is one. */
+/** Servers that change to another user need to start as root. */
 const isRoot = userInfo().uid === 0;
 
 async function sshd({ home, laptop }: Shells): Promise<string | null> {
@@ -69,8 +69,8 @@ async function sshd({ home, laptop }: Shells): Promise<string | null> {
   await home.type(`ssh-keygen -q -t ed25519 -N '' -f host
 mkdir -p /run/sshd
 /usr/sbin/sshd -D -f /dev/null ${options.join(' ')} &`);
-  await listens(home, 22);
-  // ssh looks for its files in the home that the system knows, the home of the user that runs the tests.
+  await untilListening(home, 22);
+  // ssh looks for its files in the home folder of the user database: that of the user who runs the tests.
   const settings = `-F none -i '${key}' -o UserKnownHostsFile='${key}.hosts' -o StrictHostKeyChecking=accept-new`;
   writeFileSync(join(laptop.home, 'bin/ssh'), `#!/bin/sh\nexec /usr/bin/ssh ${settings} -o LogLevel=ERROR "$@"\n`, {
     mode: 0o755,
@@ -84,7 +84,7 @@ async function postgres({ home }: Shells): Promise<string | null> {
   await home.type(`mkdir data && chown postgres data
 runuser -u postgres -- ${bin}/initdb -D data -U tester -A trust --no-locale --no-sync > /dev/null
 runuser -u postgres -- ${bin}/postgres -D data -p 5432 -h 127.0.0.1 -k '' -F > postgres.log 2>&1 &`);
-  // It listens for a while before it takes anybody.
+  // It listens for a while before it accepts connections.
   const look = `${bin}/pg_isready -q -h 127.0.0.1 -p 5432 && echo ready || true`;
   await eventually('the database accepts connections', async () => (await home.type(look)).includes('ready'));
   return null;
@@ -93,13 +93,13 @@ runuser -u postgres -- ${bin}/postgres -D data -p 5432 -h 127.0.0.1 -k '' -F > p
 async function modelPage({ home }: Shells): Promise<null> {
   const page = `require('http').createServer((q, s) => s.end('<h1>my model</h1>')).listen(8080, '127.0.0.1')`;
   await home.type(`'${process.execPath}' -e "${page}" &`);
-  await listens(home, 8080);
+  await untilListening(home, 8080);
   return null;
 }
 
 async function toolServer({ home }: Shells): Promise<null> {
   await home.type(`'${process.execPath}' '${TOOL_SERVER}' 3000 &`);
-  await listens(home, 3000);
+  await untilListening(home, 3000);
   return null;
 }
 
@@ -128,10 +128,10 @@ const PREPARATIONS: Readonly<Record<string, Preparation>> = {
 
 /** The page that sets up the machines of all guides. */
 const SETUP = 'vps.md';
-/** Pages of `docs/guides/` that are not for these machines. */
+/** Pages of `docs/guides/` that do not use these machines. */
 const OTHER_PAGES = ['README.md', 'tour.md', SETUP];
 
-/** Unbinds the agent at home and clears its access list: each guide starts without either. */
+/** Unbinds the agent at home and clears its access list, because each guide starts without either. */
 const FRESH_AGENT = `
   const api = 'http://127.0.0.1:2121';
   const { agents: [{ aid }] } = await (await fetch(api + '/agents')).json();
@@ -149,12 +149,12 @@ const FRESH_AGENT = `
 
 async function startDaemon(shell: MachineShell): Promise<void> {
   await shell.type('svcd --no-open-browser > svcd.log 2>&1 &');
-  await listens(shell, 2121);
+  await untilListening(shell, 2121);
 }
 
 /**
- * A small Internet, and a reader who sits down at its machines; the caller disposes of the reader first.
- * Null, and the test counts as skipped, without namespaces.
+ * A small Internet, and a reader who types at its machines. The caller disposes of the reader first. Without namespaces
+ * it returns null, and the test is skipped.
  */
 async function lab(
   t: TestContext,
@@ -162,7 +162,7 @@ async function lab(
   const internet = await Internet.start(t);
   if (internet === null) return null;
   const root = temporaryDirectory(t);
-  // Servers that run as another user have their data below it.
+  // Servers that run as another user store their data in this folder.
   chmodSync(root, 0o711);
   const reader = new Reader();
   const sit = (name: string, machine: Machine): MachineShell => {
@@ -189,11 +189,11 @@ test('the first call of the README succeeds between a public machine and one beh
   );
   for (const step of steps) {
     await reader.follow(step);
-    if (step.text.startsWith('node ')) await listens(server, 8080);
+    if (step.text.startsWith('node ')) await untilListening(server, 8080);
   }
 });
 
-test('the tour does what it says', async (t) => {
+test('the tour works as described', async (t) => {
   const world = await lab(t);
   if (world === null) return;
   const { internet, sit } = world;
@@ -201,13 +201,13 @@ test('the tour does what it says', async (t) => {
   const shell = sit('tour', await internet.behind('tour', ['cone']));
   for (const step of stepsOf('tour.md')) {
     await reader.follow(step);
-    // A reader types slowly enough for what was started to listen.
-    if (step.text.startsWith('svcd ')) for (const port of [2121, 2131]) await listens(shell, port);
-    if (step.text.includes('listen(8080')) await listens(shell, 8080);
+    // A person types slowly enough for a started daemon to listen.
+    if (step.text.startsWith('svcd ')) for (const port of [2121, 2131]) await untilListening(shell, port);
+    if (step.text.includes('listen(8080')) await untilListening(shell, 8080);
   }
 });
 
-test('each guide does what it says', async (t) => {
+test('each guide works as described', async (t) => {
   const world = await lab(t);
   if (world === null) return;
   const { internet, sit } = world;
@@ -223,15 +223,15 @@ test('each guide does what it says', async (t) => {
     if (missing !== null) return t.skip(missing);
     await home.type(`'${process.execPath}' --input-type=module -e "${FRESH_AGENT}"`);
     const steps = stepsOf(guide);
-    assert.ok(steps.length > 0, 'it has no step');
+    assert.ok(steps.length > 0, 'the guide has no step');
     for (const step of steps) {
-      // A request arrives in the background, and a person answers one that has arrived.
+      // A request arrives in the background, and a person accepts it after it has arrived.
       if (step.text.startsWith('svc chat accept'))
         await eventually('the request has arrived', async () =>
           /"in_pending":\s*\[\s*\{/.test(await home.type('svc chat contacts --json')),
         );
       await reader.follow(step);
-      if (step.text.startsWith('python3 weather.py')) await listens(home, 8000);
+      if (step.text.startsWith('python3 weather.py')) await untilListening(home, 8000);
     }
   };
   for (const guide of readdirSync(GUIDES))

@@ -1,4 +1,4 @@
-/** Coming into a network by an invitation: no bootstrap list, no discovery. */
+/** Joins a network by an invitation: no bootstrap list, no discovery. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memberOf } from '../../src/foundation/json.ts';
@@ -22,7 +22,7 @@ function refusal({ status, body }: ApiAnswer): unknown[] {
   return [status, memberOf(body, 'error')];
 }
 
-test('two daemons that know nobody meet by an invitation, and again after a restart', async (t) => {
+test('two daemons without contacts meet by an invitation, and again after a restart', async (t) => {
   const dataDir = temporaryDirectory(t);
   await using inviting = await TestDaemon.start();
   const { invitation, contacts, reach } = await inviting.call<Invited>('GET', '/node/invitation');
@@ -35,25 +35,25 @@ test('two daemons that know nobody meet by an invitation, and again after a rest
     const join = (to: string) => joining.request('POST', '/node/join', { to });
     assert.deepEqual(refusal(await inviting.request('POST', '/node/join', { to: invitation })), [409, 'self']);
     assert.deepEqual(refusal(await join(invitation.slice(0, -1))), [400, 'invalid_request']);
-    // Somebody else's key, at the address of a node that is there.
+    // The key of another node, at the address of a running node.
     const [ownKey = ''] = (await joining.call<Invited>('GET', '/node/invitation')).contacts[0]?.split('@') ?? [];
     assert.deepEqual(refusal(await join(`${ownKey}@${inviting.dhtAddress}`)), [409, 'self']);
     const wrong = await join(`${aid}@${inviting.dhtAddress}`);
     assert.deepEqual(refusal(wrong), [502, 'connect_failed']);
     assert.match(String(memberOf(wrong.body, 'message')), /does not prove the key/);
-    assert.deepEqual(await joining.call('GET', '/node/contacts'), { contacts: [] }, 'nothing of that is kept');
+    assert.deepEqual(await joining.call('GET', '/node/contacts'), { contacts: [] }, 'no contact is stored');
 
     const joined = await joining.call<Joined>('POST', '/node/join', { to: ` ${invitation}\n` });
     assert.deepEqual([joined.by, joined.network_ready], [contact, true]);
     await inviting.call('POST', `/agents/${aid}/publish`);
     await joining.call('POST', `/resolve/${aid}`);
-    // Ended as by a power cut: nothing was written down at the end.
+    // As in a power cut: nothing is saved at shutdown.
     await joining.kill();
   }
   await using joining = await TestDaemon.start({ dataDir });
   await ready(joining);
   await joining.call('POST', `/resolve/${aid}`);
-  const kept = await eventually('the contact has proven itself', async () => {
+  const kept = await eventually('the contact is verified', async () => {
     const answer = await joining.call<{ contacts: { state: string }[] }>('GET', '/node/contacts');
     return answer.contacts.every(({ state }) => state === 'met') && answer;
   });

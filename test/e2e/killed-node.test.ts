@@ -1,4 +1,4 @@
-/** What callers learn of a node that is killed, and that it is found again when it is back. */
+/** Errors that callers get from a killed node, and how they find it again after it restarts. */
 import assert from 'node:assert/strict';
 import { cpSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,10 +12,10 @@ import { quietPort } from '../support/programs.ts';
 import { dial, endOf } from '../support/tcp.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('calls and tunnels to a killed node fail clearly, and work again once it is back at its address', async (t) => {
+test('calls and tunnels to a killed node fail clearly, and work again after it restarts at its address', async (t) => {
   await using near = await TestDaemon.start();
   await using service = await EchoService.start();
-  // It comes back at these ports: nobody else may have got them meanwhile.
+  // The daemon restarts at these ports, so no other process may get them meanwhile.
   const options = {
     dataDir: temporaryDirectory(t),
     bootstrap: [near.dhtAddress],
@@ -45,7 +45,7 @@ test('calls and tunnels to a killed node fail clearly, and work again once it is
   assert.equal(await endOf(client), 'end');
 });
 
-test('after a kill that cost the database its newest changes, agents are closed until the owner confirms', async (t) => {
+test('after a kill that lost the newest database changes, agents are closed until the owner confirms', async (t) => {
   await using near = await TestDaemon.start();
   await using service = await EchoService.start();
   const dataDir = temporaryDirectory(t);
@@ -67,7 +67,7 @@ test('after a kill that cost the database its newest changes, agents are closed 
   const harm: readonly (readonly [string, () => void])[] = [
     ['an empty journal', () => truncateSync(at('svcd.db-wal'))],
     [
-      'an old copy',
+      'an old backup',
       () => {
         for (const suffix of ['-wal', '-shm']) rmSync(at(`svcd.db${suffix}`), { force: true });
         cpSync(copy, at('svcd.db'));
@@ -81,12 +81,12 @@ test('after a kill that cost the database its newest changes, agents are closed 
     await before.call('PATCH', `/agents/${aid}/acl`, { default: 'public' });
     await eventually('a mark of the newest state', () => readFileSync(at('svcd.db-number'), 'utf8') !== number);
     await before.kill();
-    assert.equal(await from(near), 502, 'the caller knows that the node is gone');
+    assert.equal(await from(near), 502, 'the caller knows that the node is unreachable');
     damage();
     await using after = await TestDaemon.start(options);
     assert.equal((await after.call<{ database_rolled_back?: true }>('GET', '/status')).database_rolled_back, true);
     assert.equal(await from(near), 403, `after ${name}`);
-    assert.equal(await from(after), 200, 'its own agents may call');
+    assert.equal(await from(after), 200, "the node's own agents may call");
     assert.match(await svcOk(after, 'status'), /svc access confirm/);
     const { findings } = await after.call<{ findings: { check: string; level: string }[] }>('GET', '/node/doctor');
     assert.ok(findings.some(({ check, level }) => check === 'data' && level === 'FAIL'));

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
 import { ready } from '../support/network.ts';
 
-test('two daemons on one LAN find each other by themselves; another network stays apart', async () => {
-  // Names of this run alone: the same test may run beside it, and a real svcd of the LAN is none of its business.
+test('two daemons on one LAN discover each other; a daemon of another network does not', async () => {
+  // Names of this run only: other runs of this test and real daemons on the LAN must not join.
   const [network, other] = [randomUUID(), randomUUID()];
   const env = { SVCD_MDNS: 'true', SVCD_NETWORK: network };
   await using first = await TestDaemon.start({ env });

@@ -16,7 +16,7 @@ interface AgentState {
   readonly seq: number;
 }
 
-test('a second daemon on the same data directory is refused with a clear word', async () => {
+test('a second daemon on the same data directory exits with a clear message', async () => {
   await using first = await TestDaemon.start();
   await assert.rejects(TestDaemon.start({ dataDir: first.dataDir }), (error: Error) => {
     assert.match(error.message, /ended with 1/);
@@ -27,7 +27,7 @@ test('a second daemon on the same data directory is refused with a clear word', 
   await first.call('GET', '/health');
 });
 
-test('an API port that is taken is fatal and named', async () => {
+test('an API port in use stops the daemon, and the message names it', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -40,26 +40,26 @@ test('an API port that is taken is fatal and named', async () => {
   server.close();
 });
 
-test('nothing in the data directory is for others, whatever the system would give them', async () => {
+test('all files in the data directory are private, under any umask', async () => {
   await using daemon = await TestDaemon.start({
     command: ['sh', '-c', 'umask 0; exec "$0" bin/svcd "$@"', process.execPath],
   });
   await daemon.newAgent();
   const open = readdirSync(daemon.dataDir, { recursive: true, encoding: 'utf8' }).filter(
-    // What the daemon has removed meanwhile is for nobody.
+    // The daemon may have removed the file meanwhile.
     (name) => ((statSync(join(daemon.dataDir, name), { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0,
   );
   assert.deepEqual(open, []);
 });
 
-test('SIGTERM ends the daemon cleanly, and it ends by itself', async () => {
+test('SIGTERM stops the daemon, and the process exits without help', async () => {
   const daemon = await TestDaemon.start();
   await daemon.newAgent();
   assert.equal(await daemon.kill('SIGTERM'), 0);
   await daemon.stop();
 });
 
-test('SIGHUP ends the daemon cleanly; signals that mean nothing to it neither end it nor open the debugger', async () => {
+test('SIGHUP stops the daemon; unhandled signals neither stop it nor open the debugger', async () => {
   const daemon = await TestDaemon.start();
   for (const signal of ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM'] as const) {
     daemon.process.kill(signal);
@@ -74,7 +74,7 @@ test('SIGHUP ends the daemon cleanly; signals that mean nothing to it neither en
   await daemon.stop();
 });
 
-test('a signal during the start ends the daemon cleanly', async (t) => {
+test('a signal during the start stops the daemon', async (t) => {
   const dataDir = temporaryDirectory(t);
   const [program, ...first] = [process.execPath, 'bin/svcd', '--data-dir', dataDir, '--listen', '127.0.0.1:0'];
   const child = spawn(program ?? '', [...first, '--api-addr', '127.0.0.1:0', '--no-open-browser'], {
@@ -82,13 +82,13 @@ test('a signal during the start ends the daemon cleanly', async (t) => {
     env: { ...process.env, SVCD_MDNS: 'false' },
   });
   const info = join(dataDir, 'daemon.json');
-  await eventually('the beginning of the start', () => existsSync(info) || undefined);
+  await eventually('the start has begun', () => existsSync(info) || undefined);
   child.kill('SIGTERM');
   assert.deepEqual(await once(child, 'exit'), [0, null]);
   assert.equal(existsSync(info), false);
 });
 
-test('svc reads the log and ends the daemon; a page cannot, and nobody starts it anew', async () => {
+test('svc reads the log and stops the daemon; a page cannot stop it, and no supervisor restarts it', async () => {
   const daemon = await TestDaemon.start();
   const lines = await svcJson<{ lines: { message: string }[] }>(daemon, 'logs', '-n', '1000');
   assert.ok(lines.lines.some(({ message }) => message === 'svcd is ready'));
@@ -108,9 +108,9 @@ test('svc reads the log and ends the daemon; a page cannot, and nobody starts it
   await daemon.stop();
 });
 
-test('a daemon killed in the middle of many publishes has all its agents and never counts back', async (t) => {
+test('a daemon killed during many publishes keeps all its agents, and sequence numbers never decrease', async (t) => {
   const dataDir = temporaryDirectory(t);
-  // A node on its own has nothing published.
+  // A node alone publishes nothing.
   await using other = await TestDaemon.start();
   const aids: string[] = [];
   const acknowledged = new Map<string, number>();
@@ -125,7 +125,7 @@ test('a daemon killed in the middle of many publishes has all its agents and nev
     let done = 0;
     const killAt = 10 + round * 20;
     const killed = once(daemon.process, 'exit');
-    // Each goes on until the daemon is gone: whenever that is, it is in the middle of publishing.
+    // Each loop publishes until the daemon is killed, so that the kill always interrupts publishing.
     const publishing = Array.from({ length: 50 }, async (_, i) => {
       const aid = aids[i % aids.length] ?? '';
       for (;;) {
@@ -136,7 +136,7 @@ test('a daemon killed in the middle of many publishes has all its agents and nev
       }
     });
     await Promise.allSettled(publishing);
-    assert.ok(done >= killAt, `${done} publishes, then no more without a kill`);
+    assert.ok(done >= killAt, `publishing stopped after ${done} publishes, before the kill`);
     await killed;
   }
 });

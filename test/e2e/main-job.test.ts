@@ -11,7 +11,7 @@ interface Answer {
   readonly truncated: boolean;
 }
 
-test('an agent is found by capability from a third daemon and called with a proven identity', async () => {
+test('a third daemon finds an agent by service name and calls it with a proven identity', async () => {
   await using network = await TestNetwork.start(3);
   await using service = await EchoService.start();
   const [caller, provider, seeker] = [network.at(0), network.at(1), network.at(2)];
@@ -28,8 +28,8 @@ test('an agent is found by capability from a third daemon and called with a prov
     meta: { url: 'https://example.org' },
     ttl: 3600,
   };
-  // A node that is slow for a moment is not waited for.
-  await eventually('two nodes keep it', async () => {
+  // Publishing does not wait for a node that is slow for a moment.
+  await eventually('two nodes store it', async () => {
     const { replicas } = await provider.call<{ replicas: number }>('POST', `/agents/${providerAid}/services`, offer);
     return replicas >= 2;
   });
@@ -81,7 +81,7 @@ test('a call to an agent of the same daemon carries the same identity', async ()
   assert.equal(echo.headers['svc-caller-aid'], callerAid);
 });
 
-test('each way a call can fail has a code of its own', async () => {
+test('each failure of a call has its own code', async () => {
   await using network = await TestNetwork.start(2);
   await using service = await EchoService.start();
   const [caller, called] = [network.at(0), network.at(1)];

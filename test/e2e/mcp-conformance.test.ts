@@ -1,4 +1,4 @@
-/** The conformance suite of the protocol against real daemons: over HTTP, through the proxy, and as the node itself. */
+/** The MCP conformance suite against real daemons: over HTTP, through the proxy, and with svcd as the node itself. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
@@ -9,19 +9,19 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const NEWEST = '2026-07-28';
 
-/** What every server has to do, by revision; these scenarios have checks that pass. */
+/** Requirements on every server, by revision. Checks of these scenarios pass. */
 const GENERIC: Readonly<Record<string, readonly string[]>> = {
   '2025-06-18': ['server-initialize', 'ping', 'tools-list'],
   '2025-11-25': ['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'],
   [NEWEST]: ['server-stateless', 'tools-list', 'dns-rebinding-protection', 'http-header-validation', 'caching'],
 };
-/** Those of them that are about messages, whatever carries these. */
+/** The scenarios among them that depend only on messages, not on the transport. */
 const OF_MESSAGES = new Set(['server-initialize', 'ping', 'tools-list', 'server-stateless']);
 
-/** Sessions that a scenario begins at most. */
+/** Most sessions that a scenario opens. */
 const SESSIONS = 2;
 
-/** Every check that did not pass is one that is known not to, and for a reason. */
+/** Every check that did not pass must be known to fail, with a reason. */
 function assertOnly(known: Readonly<Record<string, string>>, { others }: Verdict, complete: boolean): void {
   const unexpected = [...others].filter(([check]) => known[check] === undefined);
   assert.deepEqual(unexpected, []);
@@ -29,7 +29,7 @@ function assertOnly(known: Readonly<Record<string, string>>, { others }: Verdict
 }
 
 for (const [revision, generic] of Object.entries(GENERIC))
-  test(`${revision} over HTTP: all of the suite but what is not offered`, async (t) => {
+  test(`${revision} over HTTP: the whole suite except features that are not offered`, async (t) => {
     await using daemon = await TestDaemon.start();
     const verdict = await conformance(`${daemon.api}/mcp/`, revision, temporaryDirectory(t));
     assertOnly(NOT_OFFERED[revision] ?? {}, verdict, true);
@@ -48,11 +48,11 @@ async function overStdio(t: TestContext, args: () => readonly string[]): Promise
   }
 }
 
-test('over stdio, through the proxy of a daemon: the scenarios about messages', async (t) => {
+test('over stdio, through the proxy of a daemon: the message scenarios', async (t) => {
   await using daemon = await TestDaemon.start();
   await overStdio(t, () => ['bin/svcd', '--data-dir', daemon.dataDir, '--mcp-stdio']);
 });
 
-test('over stdio, as the node itself: the scenarios about messages', async (t) => {
+test('over stdio, with svcd as the node itself: the message scenarios', async (t) => {
   await overStdio(t, () => ['bin/svcd', '--data-dir', temporaryDirectory(t), '--listen', '127.0.0.1:0', '--mcp-stdio']);
 });

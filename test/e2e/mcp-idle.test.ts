@@ -1,6 +1,6 @@
 /**
- * An MCP stream that is silent for half an hour, and daemons that are killed: the official client sees through two daemons
- * what it sees directly, but for a stream that it takes up again. The clocks of the daemons leap.
+ * An MCP stream that is silent for half an hour, and daemons that are killed. The official client must get the same
+ * results through two daemons as directly, except that it resumes a stream. The clocks of the daemons jump forward.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -18,13 +18,13 @@ import { quietPort } from '../support/programs.ts';
 import { FIXTURE, LEGACY, MODERN } from '../support/shared-mcp.ts';
 
 const HALF_AN_HOUR_MS = 30 * 60_000;
-/** A revision, and a way to the server. */
+/** A revision, and a path to the server. */
 const CLIENTS = [LEGACY, MODERN].flatMap((revision) =>
-  (['directly', 'at a local address', 'over stdio'] as const).map((way) => ({ revision, way })),
+  (['directly', 'at a local address', 'over stdio'] as const).map((transport) => ({ revision, transport })),
 );
 
-/** Ports that a daemon comes back at: nobody else may have got them meanwhile. */
-async function quietPlace(): Promise<DaemonOptions> {
+/** Ports at which a daemon restarts, so no other process may get them meanwhile. */
+async function fixedPorts(): Promise<DaemonOptions> {
   return {
     args: ['--api-addr', `127.0.0.1:${await quietPort()}`, '--listen', `127.0.0.1:${await quietPort()}`],
     env: { SVCD_QUIC_LISTEN_ADDR: `127.0.0.1:${await quietPort()}` },
@@ -44,8 +44,8 @@ describe('an MCP stream through two daemons', () => {
     const port = await quietPort();
     direct = `http://127.0.0.1:${port}`;
     server = spawn(process.execPath, [FIXTURE, String(port), '--silent'], { stdio: 'inherit' });
-    home = await startLeaping({ dataDir: dirs[0] ?? '', ...(await quietPlace()) });
-    friend = await startLeaping({ dataDir: dirs[1] ?? '', bootstrap: [home.dhtAddress], ...(await quietPlace()) });
+    home = await startLeaping({ dataDir: dirs[0] ?? '', ...(await fixedPorts()) });
+    friend = await startLeaping({ dataDir: dirs[1] ?? '', bootstrap: [home.dhtAddress], ...(await fixedPorts()) });
     await Promise.all([ready(home), ready(friend)]);
     await eventually('the server listens', async () => (await fetch(`${direct}/ping`).catch(() => null)) !== null);
     const aid = await home.newAgent(direct);
@@ -53,16 +53,16 @@ describe('an MCP stream through two daemons', () => {
     await friend.newAgent();
     through = await svcOk(friend, '--quiet', 'origin', 'open', aid);
     watchers = await Promise.all(
-      CLIENTS.map(({ revision, way }) => {
-        if (way === 'over stdio') return Watcher.overStdio(friend, aid, revision);
-        return Watcher.overHttp(new URL('/mcp', way === 'directly' ? direct : through), revision);
+      CLIENTS.map(({ revision, transport }) => {
+        if (transport === 'over stdio') return Watcher.overStdio(friend, aid, revision);
+        return Watcher.overHttp(new URL('/mcp', transport === 'directly' ? direct : through), revision);
       }),
     );
     await Promise.all(watchers.map((watcher) => watcher.listen()));
-    // Clients of revisions with sessions begin their streams by themselves, and say nothing of it.
+    // Clients of revisions with sessions open their streams without a request that the server reports.
     const sessions = CLIENTS.filter(({ revision }) => revision === LEGACY).length;
     await eventually(
-      'the others listen too',
+      'the other clients listen too',
       async () => Number(await (await fetch(`${direct}/listening`)).text()) === sessions,
     );
   });
@@ -74,17 +74,17 @@ describe('an MCP stream through two daemons', () => {
     for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
   });
 
-  /** The tools have changed: each client hears of it. */
-  async function told(): Promise<void> {
+  /** Changes the tools; each client must be notified. */
+  async function changeTools(): Promise<void> {
     const before = watchers.map(({ changes }) => changes);
     await fetch(`${direct}/changed`);
-    await eventually('all clients hear of it', () =>
+    await eventually('all clients are notified', () =>
       watchers.every(({ changes }, index) => changes > (before[index] ?? Infinity)),
     );
   }
 
-  /** What all clients see alike. */
-  async function seen(): Promise<unknown[]> {
+  /** The results of all clients, which must be equal. */
+  async function commonResults(): Promise<unknown[]> {
     return Promise.all(
       watchers.map(async (watcher) => ({ echo: await watcher.echo('ä\u2028€'), tools: await watcher.tools() })),
     );
@@ -94,8 +94,8 @@ describe('an MCP stream through two daemons', () => {
     for (const [index, one] of all.entries()) assert.deepEqual(one, all[0], JSON.stringify(CLIENTS[index]));
   }
 
-  test('is silent for half an hour, and goes on as one that was never away', async () => {
-    await told();
+  test('is silent for half an hour and continues without a reconnect', async () => {
+    await changeTools();
     const streams = watchers.map((watcher) => watcher.streams);
     const started = await home.call<{ uptime_s: number }>('GET', '/status');
     await pass(HALF_AN_HOUR_MS, [home, friend], async () => {
@@ -103,17 +103,17 @@ describe('an MCP stream through two daemons', () => {
     });
     const passed = (await home.call<{ uptime_s: number }>('GET', '/status')).uptime_s - started.uptime_s;
     assert.ok(passed >= HALF_AN_HOUR_MS / 1000, `${passed} s`);
-    await told();
+    await changeTools();
     assert.deepEqual(
       watchers.map((watcher) => watcher.streams),
       streams,
     );
     assert.deepEqual([...new Set(watchers.map(({ changes }) => changes))], [2]);
-    assertAlike(await seen());
+    assertAlike(await commonResults());
   });
 
   for (const which of ['friend', 'home'] as const)
-    test(`is taken up again after SIGKILL of the daemon ${which === 'home' ? 'beside the server' : 'of the caller'}`, async () => {
+    test(`resumes after SIGKILL of the daemon ${which === 'home' ? 'at the server' : 'at the caller'}`, async () => {
       const killed = which === 'home' ? home : friend;
       await killed.kill('SIGKILL');
       const bootstrap = [(which === 'home' ? friend : home).dhtAddress];
@@ -123,11 +123,11 @@ describe('an MCP stream through two daemons', () => {
       if (which === 'home') home = again;
       else friend = again;
       const before = watchers.map(({ changes }) => changes);
-      await eventually('all clients hear of a change', async () => {
+      await eventually('all clients are notified of a change', async () => {
         await Promise.all(watchers.map((watcher) => watcher.listen()));
         await fetch(`${direct}/changed`);
         return watchers.every(({ changes }, index) => changes > (before[index] ?? Infinity));
       });
-      assertAlike(await seen());
+      assertAlike(await commonResults());
     });
 });

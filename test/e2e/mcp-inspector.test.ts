@@ -1,16 +1,16 @@
-/** The inspector of the protocol's makers against real daemons: over HTTP, through the proxy, and as the node itself. */
+/** The official MCP Inspector against real daemons: over HTTP, through the proxy, and with svcd as the node itself. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
 import { type Output, run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** The inspector's exit code for a tool that answers with an error. */
+/** The inspector's exit code when a tool returns an error. */
 const TOOL_ERROR = 5;
 
-/** @param target the address, or the command, with the options that belong to it */
+/** @param target the address, or the command with its options */
 async function inspect(t: TestContext, target: readonly string[], options: readonly string[]): Promise<Output> {
-  // Its catalogue and its settings are not to be those of whoever runs the tests.
+  // It must not use the catalog and settings of the user who runs the tests.
   const home = temporaryDirectory(t);
   const separator = target.indexOf('--');
   const [before, command] = separator < 0 ? [target, []] : [target.slice(0, separator), target.slice(separator)];
@@ -49,6 +49,6 @@ test('over stdio, through the proxy of a daemon', async (t) => {
   await inspectTools(t, stdio(daemon.dataDir));
 });
 
-test('over stdio, as the node itself', async (t) => {
+test('over stdio, with svcd as the node itself', async (t) => {
   await inspectTools(t, stdio(temporaryDirectory(t)));
 });

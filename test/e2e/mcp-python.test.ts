@@ -1,4 +1,6 @@
-/** The official Python client of MCP, over stdio and over HTTP: it sees through two daemons what it sees directly. */
+/**
+ * The official Python client of MCP, over stdio and over HTTP: results through two daemons equal the direct results.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';

@@ -1,4 +1,6 @@
-/** The conformance suite of MCP against a server directly and as a friend reaches it: the verdicts are the same. */
+/**
+ * The MCP conformance suite against a server directly and through svcd, as a friend uses it: the verdicts are equal.
+ */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -32,7 +34,7 @@ describe('conformance through svcd', () => {
     const port = await quietPort();
     server = spawn(process.execPath, [FIXTURE, String(port)], { stdio: 'inherit' });
     direct = `http://127.0.0.1:${port}/mcp`;
-    await eventually('it listens', async () => (await fetch(direct).catch(() => null)) !== null);
+    await eventually('the server listens', async () => (await fetch(direct).catch(() => null)) !== null);
     const me = await friend.newAgent();
     const used = async (one: ShareCommand): Promise<string> =>
       svcOk(friend, '--quiet', 'mcp', 'use', (await one.told()).aid);
@@ -62,7 +64,8 @@ describe('conformance through svcd', () => {
         verdicts(t, wrapped, revision),
       ]);
       assert.deepEqual(carried, expected);
-      // What the wrapped one lacks, the other lacks too; it passes some more, for a share gives ids to events.
+      // Failures of the wrapped server are failures of the other server too. The wrapped server passes some more
+      // checks, because a share adds ids to events.
       assert.deepEqual(
         Object.keys(others).filter((check) => expected.others[check] === undefined),
         [],

@@ -1,4 +1,7 @@
-/** An MCP server for a friend: `svc mcp share` at one daemon, `svc mcp use` at another, and the official client at both ends. */
+/**
+ * An MCP server for a friend: `svc mcp share` at one daemon, `svc mcp use` at another, and the official client at both
+ * ends.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +35,7 @@ describe('an MCP server for a friend', () => {
   const [homeDir, friendDir] = ['home', 'friend'].map((name) => mkdtempSync(join(tmpdir(), `svcd-mcp-${name}-`)));
 
   before(async () => {
-    // They come back at these ports: nobody else may have got them meanwhile.
+    // The daemons restart at these ports, so no other process may get them meanwhile.
     const args = async () => ['--api-addr', `127.0.0.1:${await quietPort()}`];
     home = await TestDaemon.start({ dataDir: homeDir ?? '', args: await args() });
     const bootstrap = [home.dhtAddress];
@@ -61,7 +64,7 @@ describe('an MCP server for a friend', () => {
     for (const dir of [homeDir, friendDir]) rmSync(dir ?? '', { recursive: true, force: true });
   });
 
-  /** As a host would start it. */
+  /** As an MCP client would start it. */
   async function overStdio(t: TestContext, revision: string): Promise<Client> {
     const transport = new StdioClientTransport({
       command: process.execPath,
@@ -87,7 +90,7 @@ describe('an MCP server for a friend', () => {
     return client;
   }
 
-  test('what the command says of it', async () => {
+  test('the output of the command', async () => {
     assert.ok(told.tools.includes('echo'));
     assert.deepEqual(told.allowed, [me]);
     assert.match(told.service_tcp, /^http\+proven:\/\/127\.0\.0\.1:\d+$/);
@@ -99,13 +102,13 @@ describe('an MCP server for a friend', () => {
   });
 
   for (const revision of [LEGACY, MODERN])
-    test(`${revision}: over stdio and over HTTP a client sees what it sees directly`, async (t) => {
+    test(`${revision}: over stdio and over HTTP, results equal the direct results`, async (t) => {
       const expected = await everything(await direct(t, revision));
       assert.deepEqual(await everything(await overStdio(t, revision)), expected);
       assert.deepEqual(await everything(await overHttp(t, revision)), expected);
     });
 
-  test('the server learns who calls, and others are refused', async (t) => {
+  test("the server receives the caller's AID, and other callers are refused", async (t) => {
     const client = await overStdio(t, MODERN);
     const said = JSON.parse(textOf(await client.callTool({ name: 'who', _meta: { 'svcd/caller': stranger } })));
     assert.equal(said.env, me);
@@ -114,7 +117,7 @@ describe('an MCP server for a friend', () => {
     assert.equal(refused.code, 4, refused.stderr);
   });
 
-  test('it stands in the configuration of a client, which starts it', async (t) => {
+  test('the server is added to the configuration of a client, which starts it', async (t) => {
     const name = mkdtempSync(join(tmpdir(), 'svcd-mcp-host-'));
     t.after(() => rmSync(name, { recursive: true }));
     process.env['HOME'] = name;
@@ -132,7 +135,7 @@ describe('an MCP server for a friend', () => {
     ['home', MODERN],
     ['friend', MODERN],
   ] as const)
-    test(`${revision}: a session outlives SIGKILL of the daemon ${which === 'home' ? 'beside the server' : 'of the caller'}`, async (t) => {
+    test(`${revision}: a session survives SIGKILL of the daemon ${which === 'home' ? 'at the server' : 'at the caller'}`, async (t) => {
       const client = await overStdio(t, revision);
       assert.equal(textOf(await client.callTool({ name: 'echo', arguments: { before: 1 } })), '{"before":1}');
       const killed = which === 'home' ? home : friend;
@@ -143,17 +146,17 @@ describe('an MCP server for a friend', () => {
       const again = await TestDaemon.start({ dataDir: killed.dataDir, bootstrap, args });
       if (which === 'home') home = again;
       else friend = again;
-      await eventually('calls go through again', async () => {
+      await eventually('calls succeed again', async () => {
         const result = await client.callTool({ name: 'echo', arguments: { after: 1 } }).catch(() => null);
         return result !== null && textOf(result) === '{"after":1}';
       });
     });
 
   for (const which of ['friend', 'home'] as const)
-    test(`a call that is under way is answered, though the daemon of ${which} is killed meanwhile`, async (t) => {
+    test(`a pending call is answered although the daemon of ${which} is killed meanwhile`, async (t) => {
       const client = await overStdio(t, LEGACY);
       const file = join(mkdtempSync(join(tmpdir(), 'svcd-mcp-until-')), 'over');
-      // Once something has come of the answer, the stream can be taken up where it was.
+      // After the first part of the answer, the stream can be resumed.
       const begun = Promise.withResolvers<void>();
       const answer = client.callTool({ name: 'until', arguments: { file } }, { onprogress: () => begun.resolve() });
       await begun.promise;
@@ -169,7 +172,7 @@ describe('an MCP server for a friend', () => {
       rmSync(dirname(file), { recursive: true });
     });
 
-  test('where the command is killed, a program that takes its port hears of no call', async (t) => {
+  test('after the command is killed, a program that takes its port receives no call', async (t) => {
     const client = await overHttp(t, MODERN);
     assert.equal(textOf(await client.callTool({ name: 'echo', arguments: { before: 1 } })), '{"before":1}');
     const port = Number(new URL(told.service_tcp).port);
@@ -184,7 +187,7 @@ describe('an MCP server for a friend', () => {
         });
     });
     t.after(() => impostor.close());
-    await eventually('it has the port', async () => {
+    await eventually('the program has the port', async () => {
       impostor.listen(port, '127.0.0.1');
       return once(impostor, 'listening').then(
         () => true,
@@ -192,7 +195,7 @@ describe('an MCP server for a friend', () => {
       );
     });
     await assert.rejects(client.callTool({ name: 'echo', arguments: { secret: 'sesame' } }));
-    await eventually('it was asked', () => heard.length > 0);
+    await eventually('the program received a request', () => heard.length > 0);
     for (const one of heard)
       assert.match(one, /^OPTIONS \* HTTP\/1\.1\r\nHost: localhost\r\nSvc-Service-Challenge: [0-9a-f]{64}\r\n\r\n$/);
     // Shared again, at another port, it is the same agent.
@@ -204,14 +207,14 @@ describe('an MCP server for a friend', () => {
     assert.equal(textOf(await again.callTool({ name: 'echo', arguments: { after: 1 } })), '{"after":1}');
   });
 
-  test('the end of the command ends the sharing', async (t) => {
+  test('sharing stops when the command stops', async (t) => {
     const client = await overStdio(t, LEGACY);
     assert.equal(await share.end('SIGTERM'), 0);
     await assert.rejects(client.callTool({ name: 'echo' }));
     const bound = async (): Promise<string> =>
       (await home.call<{ service_tcp: string }>('GET', `/agents/${told.aid}`)).service_tcp;
     assert.equal(await bound(), '');
-    // Where something else is bound, that is said, and it comes back.
+    // If another service is bound, the command reports it, and the agent can be shared again.
     const other = 'http://127.0.0.1:9';
     await svcOk(home, 'serve', other, '--name', 'notes');
     for (const args of [
@@ -231,12 +234,12 @@ describe('an MCP server for a friend', () => {
     assert.match(await svcOk(home, 'serve', '--off', '--name', 'notes'), /is bound to http:\/\/127\.0\.0\.1:9 again/);
     await svcOk(home, 'serve', '--off', '--name', 'notes');
     assert.equal(await bound(), '');
-    // The same agent is used again, and the session of the client goes on.
+    // The same agent is used again, and the client's session continues.
     share = new ShareCommand(home, '--name', 'notes', '--', process.execPath, FIXTURE);
     const next = await share.told();
     assert.equal(next.aid, told.aid);
     assert.deepEqual(next.allowed, [me]);
-    await eventually('it is there again', async () => {
+    await eventually('the server is available again', async () => {
       const result = await client.callTool({ name: 'echo', arguments: {} }).catch(() => null);
       return result !== null && textOf(result) === '{}';
     });

@@ -12,10 +12,10 @@ import { type Echo, EchoService } from '../support/echo-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** Arguments of a node on loopback, on ports of its own. */
+/** Arguments of a node on loopback, on free ports. */
 const LOCAL = ['--listen', '127.0.0.1:0', '--api-addr', '127.0.0.1:0', '--no-open-browser'];
 
-test('an assistant does the main job as a node of its own, another through a daemon that restarts', async (t) => {
+test('an assistant does the main job as its own node, another through a daemon that restarts', async (t) => {
   await using service = await EchoService.start();
   const dataDir = temporaryDirectory(t);
   let daemon = await TestDaemon.start({ dataDir });
@@ -42,17 +42,17 @@ test('an assistant does the main job as a node of its own, another through a dae
   const echo: Echo = JSON.parse(fromBase64(answer['body']));
   assert.equal(echo.headers['svc-caller-aid'], asking);
 
-  // The daemon comes back on other ports: the assistant goes on as if nothing had been.
+  // The daemon restarts on other ports, and the assistant continues without an error.
   await daemon.kill('SIGTERM');
   const waiting = provider.attempt('svc_agents_list');
   daemon = await TestDaemon.start({ dataDir });
-  // Where the start took longer than a call waits, the first one says so, and the next succeeds.
+  // If the start took longer than a call waits, the first call reports it and the next succeeds.
   assert.match(JSON.stringify(await waiting), new RegExp(`${offered}|daemon_unreachable`));
   const { agents } = await provider.persist<{ agents: Values[] }>('svc_agents_list');
   assert.equal(agents[0]?.['aid'], offered);
 });
 
-test('several assistants on one data directory share a node, which outlives each of them', async (t) => {
+test('several assistants on one data directory share a node, which keeps running when an assistant stops', async (t) => {
   const dataDir = temporaryDirectory(t);
   const start = () => Assistant.overStdio(dataDir, 'modern', LOCAL);
   const agentsOf = async (assistant: Assistant): Promise<unknown[]> => {
@@ -80,11 +80,11 @@ test('several assistants on one data directory share a node, which outlives each
   t.after(() => third.client.close());
   assert.deepEqual(await agentsOf(third), [aid]);
   await second.client.close();
-  assert.deepEqual(await agentsOf(third), [aid], 'one that is ended in order hands over too');
+  assert.deepEqual(await agentsOf(third), [aid], 'an assistant that exits normally also moves the node to another one');
   assert.equal(await node(third), nodeAid);
 });
 
-test('an assistant whose svcd cannot start is told why in an error of the protocol', async (t) => {
+test('an assistant whose svcd cannot start gets the reason in a protocol error', async (t) => {
   const taken = createSocket('udp4');
   taken.bind(0, '127.0.0.1');
   await once(taken, 'listening');

@@ -30,7 +30,7 @@ async function inWorld(seed: number, run: (world: World) => Promise<void>): Prom
   }
 }
 
-test('chat: what was taken for delivery arrives once and in order', async () => {
+test('chat: accepted messages arrive once and in order', async () => {
   await inWorld(3, async (world) => {
     const { sender, receiver, alice, bob, random } = world;
     await sender.daemon.call('POST', `/agents/${alice}/chat/request`, { peer: bob });
@@ -52,7 +52,7 @@ test('chat: what was taken for delivery arrives once and in order', async () => 
       }
     })();
     await killSome([sender, receiver], KILLS, random);
-    await eventually('something was taken', () => taken.length > 0);
+    await eventually('a message was accepted', () => taken.length > 0);
     over.abort();
     await talking;
     const heard = await eventually('everything', async () => {
@@ -75,7 +75,7 @@ test('chat: what was taken for delivery arrives once and in order', async () => 
   });
 });
 
-test('notes: what was acknowledged is polled, and not twice', async () => {
+test('notes: acknowledged notes are polled once', async () => {
   await inWorld(5, async (world) => {
     const { sender, receiver, alice, bob, random } = world;
     const sent = new Set<string>();
@@ -106,15 +106,15 @@ test('notes: what was acknowledged is polled, and not twice', async () => {
       }
     })();
     await killSome([sender, receiver], KILLS, random);
-    await eventually('something was sent', () => sent.size > 0);
+    await eventually('a note was sent', () => sent.size > 0);
     over.abort();
     await Promise.all([sending, polling]);
     await eventually('everything', async () => {
       await poll();
       return [...sent].every((id) => polled.includes(id));
     });
-    // Only an answer that was cut off by the kill may be given again, with the same ids.
+    // Only a response that the kill interrupted may be repeated, with the same ids.
     const twice = polled.length - new Set(polled).size;
-    assert.ok(twice === 0 || lostAnswers > 0, `${twice} came twice`);
+    assert.ok(twice === 0 || lostAnswers > 0, `${twice} notes were polled twice`);
   });
 });

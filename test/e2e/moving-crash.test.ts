@@ -1,4 +1,4 @@
-/** Imports that are killed, and backups of a node that runs. */
+/** Imports that are killed, and backups of a running node. */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { ready } from '../support/network.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const PASSWORD = 'correct horse';
-/** Entries of a conversation: so many that an import takes a while. */
+/** Entries of a conversation: enough that an import takes a while. */
 const MANY = 4000;
 
 /** An agent with a long conversation. */
@@ -37,11 +37,11 @@ async function longDocument(): Promise<AgentDocument> {
     }));
     return { ...pair, last_seq: pair.last_seq + MANY, entries: [...pair.entries, ...more] };
   });
-  // Nothing listens on a port that another test may have.
+  // No tunnels: another test may use their ports.
   return { ...document, chat, tunnels: [] };
 }
 
-test('a daemon that is killed while it imports has the whole agent afterwards, or nothing of it', {
+test('a daemon killed during an import has the whole agent or nothing', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = temporaryDirectory(t);
@@ -54,7 +54,7 @@ test('a daemon that is killed while it imports has the whole agent afterwards, o
       ({ status }) => status,
       () => 0,
     );
-    // Answers that go back and forth meanwhile put the kill at different places.
+    // A varying number of requests delays the kill, so that it hits different steps.
     for (let i = 0; i < round; i++) await daemon.request('GET', '/health').catch(() => null);
     if (round === 3) assert.equal(await importing, 200);
     await daemon.kill();
@@ -63,7 +63,7 @@ test('a daemon that is killed while it imports has the whole agent afterwards, o
     const { status, body } = await again.request('GET', `/agents/${document.aid}/bundle`);
     outcomes.add(status);
     assert.ok(status === 200 || status === 404, `${status}`);
-    if (answered === 200) assert.equal(status, 200, 'what was acknowledged is there');
+    if (answered === 200) assert.equal(status, 200, 'the acknowledged import is stored');
     if (status === 200) {
       const there = body as AgentDocument;
       assert.equal(there.chat.find(({ state }) => state === 'friends')?.last_seq, expected.last_seq);
@@ -82,7 +82,7 @@ test('a daemon that is killed while it imports has the whole agent afterwards, o
   assert.ok(outcomes.has(200));
 });
 
-test('a sealed export opens with its password only; what is no export, or is damaged, is told apart', async (t) => {
+test('a sealed export opens only with its password; files that are no export, and damaged ones, get different errors', async (t) => {
   await using old = await TestDaemon.start();
   const directory = temporaryDirectory(t);
   const [file, password] = [join(directory, 'a.agent'), join(directory, 'password')];
@@ -118,7 +118,7 @@ test('a sealed export opens with its password only; what is no export, or is dam
   assert.equal((await svcJson<{ service_tcp: string }>(old, 'agents', 'get', aid)).service_tcp, '127.0.0.1:9');
 });
 
-test('a node that runs is backed up while it works, and comes back as it was; its friends notice nothing', {
+test('a running node is backed up while it works and restored unchanged; its friends notice nothing', {
   timeout: 300_000,
 }, async (t) => {
   await using away = await TestDaemon.start();
@@ -129,9 +129,9 @@ test('a node that runs is backed up while it works, and comes back as it was; it
   await Promise.all([ready(running), ready(away)]);
   const [aid, friend] = [await published(running), await published(away)];
   await sendNote(away, friend, aid, 'before');
-  // A note that the network keeps is sent too.
-  await eventually('it is here', async () => (await noteTexts(running, aid)).includes('before'));
-  // Agents come while it is taken: each is in it with its key, or not at all.
+  // A note that the network stores is sent too.
+  await eventually('the note has arrived', async () => (await noteTexts(running, aid)).includes('before'));
+  // Agents are created during the backup: each is in it with its key, or not at all.
   const writing = Array.from({ length: 10 }, () => running.newAgent());
   const backup = await svc(running, ['--json', 'backup', file], PASSWORD);
   assert.equal(backup.code, 0, backup.stderr);

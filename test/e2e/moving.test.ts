@@ -1,4 +1,4 @@
-/** An agent with everything moves to another machine, and everything goes on there. */
+/** An agent with all its data moves to another machine, and everything continues there. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ interface View {
   readonly acl: { readonly default: string; readonly allow: readonly { readonly label?: string }[] };
 }
 
-test('an agent moves with all that it has, and a third one finds it, calls it and talks to it', async (t) => {
+test('an agent moves with all its data, and a third agent finds it, calls it and chats with it', async (t) => {
   await using network = await TestNetwork.start(2);
   const away = network.at(0);
   const old = network.at(1);
@@ -42,7 +42,7 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   await old.call('PUT', `/agents/${aid}/evidence`, { enabled: true });
   const card = { protocolVersion: '0.3.0', url: `http://${service.address}/a2a`, name: 'Mover', skills: [] };
   const { object_id: cardId } = await old.call<{ object_id: string }>('PUT', `/agents/${aid}/card`, { card });
-  // It is free again for the other machine.
+  // The port is free again for the other machine.
   const at = { local_aid: aid, local_port: await quietPort() };
   const { url: origin } = await old.call<{ url: string }>('POST', `/origins/${friend}`, at);
   const bundle = await old.call<Record<string, unknown>>('GET', `/agents/${aid}/bundle`);
@@ -51,7 +51,7 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   writeFileSync(password, 'correct horse\n', { mode: 0o600 });
   await svcOk(old, 'agents', 'export', aid, '-o', file, '--password-file', password);
   await old.stop();
-  // What happens while it is nowhere.
+  // Events while the agent is on no machine.
   await away.call('POST', `/agents/${friend}/chat/send`, { peer: aid, text: 'three' });
   await tool(away, 'group_append', { aid: friend, group_id: group, body: base64('third') });
   await sendNote(away, friend, aid, 'while away');
@@ -75,7 +75,7 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   assert.deepEqual([again.status, (again.body as { error: string }).error], [409, 'agent_exists']);
 
   const stranger = await published(away);
-  const found = await eventually('it is published from here', async () => {
+  const found = await eventually('the new machine publishes it', async () => {
     const answer = await away.request('POST', `/resolve/${aid}`);
     const record = answer.body as { seq: number; endpoints: string[] };
     return answer.status === 200 && record.endpoints.includes(`quic://${home.quicAddress}`) && record;
@@ -99,7 +99,7 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
 
   const called = (token?: string) =>
     callService(away, aid, { local_aid: stranger, ...(token === undefined ? {} : { access_token: token }) });
-  await eventually('the service answers who knows the secret', async () => (await called(SECRET)).status === 200);
+  await eventually('the service answers a caller with the secret', async () => (await called(SECRET)).status === 200);
   assert.equal((await called('another secret')).status, 403);
   assert.equal((await called()).status, 403);
   assert.match(await eventually('the tunnel', () => throughPort(tunnelPort)), /"url":"\/tunnel"/);
@@ -113,10 +113,13 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
   );
   assert.deepEqual([read.object_id, read.is_current], [cardId, true]);
 
-  await eventually('the chat goes on', async () => (await chatTexts(home, aid, friend)).includes('three'));
+  await eventually('the chat continues', async () => (await chatTexts(home, aid, friend)).includes('three'));
   await home.call('POST', `/agents/${aid}/chat/send`, { peer: friend, text: 'four' });
   const all = ['one', 'two', 'three', 'four'];
-  await eventually('the friend reads on', async () => (await chatTexts(away, friend, aid)).length === all.length);
+  await eventually(
+    'the friend reads the reply',
+    async () => (await chatTexts(away, friend, aid)).length === all.length,
+  );
   assert.deepEqual(await chatTexts(away, friend, aid), all);
   assert.deepEqual(await chatTexts(home, aid, friend), all);
   await tool(home, 'group_append', { aid, group_id: group, body: base64('fourth') });
@@ -124,12 +127,12 @@ test('an agent moves with all that it has, and a third one finds it, calls it an
     [home, aid],
     [away, friend],
   ] as const)
-    await eventually('the group goes on', async () => (await groupTexts(daemon, member, group)).length === 4);
+    await eventually('the group continues', async () => (await groupTexts(daemon, member, group)).length === 4);
   await eventually('both notes', async () => (await noteTexts(home, aid)).length === 2);
   assert.deepEqual(new Set(await noteTexts(home, aid)), new Set(['a note', 'while away']));
 });
 
-test('where the old machine still runs, the agent is renewed there no more, and answers from the new one', async () => {
+test('if the old machine still runs, it stops renewing the agent, which answers from the new machine', async () => {
   await using network = await TestNetwork.start(3);
   const [away, old, home] = [network.at(0), network.at(1), network.at(2)];
   const aid = await published(old);
@@ -141,13 +144,13 @@ test('where the old machine still runs, the agent is renewed there no more, and 
     return answer.status === 200 && record.endpoints.includes(`quic://${endpoint}`) && record.seq;
   };
   const seq = await eventually('it is published from the new machine', () => seqAt(home.quicAddress));
-  // A write of the old one asks for publication there, and says what it does.
+  // A change at the old machine publishes the agent from there again, as the response shows.
   await old.call('POST', `/agents/${aid}/publish`);
-  const back = await eventually('the old one claims it back', () => seqAt(old.quicAddress));
+  const back = await eventually('the old machine publishes it again', () => seqAt(old.quicAddress));
   assert.ok(back > seq);
 });
 
-test('a bundle that does not hold changes nothing', async () => {
+test('an invalid bundle changes nothing', async () => {
   await using network = await TestNetwork.start(2);
   const [old, home] = [network.at(0), network.at(1)];
   const [aid, other] = [await published(old), await published(old)];

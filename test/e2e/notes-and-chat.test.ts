@@ -40,13 +40,13 @@ interface AgentView {
   readonly pending?: Record<string, Record<string, number>>;
 }
 
-/** More notes than three nodes and two agents have records of themselves, whenever these come. */
+/** More notes than three nodes and two agents ever have records. */
 const MANY = 25;
 const MAX_OTHERS = 10;
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-/** An agent that others find. */
+/** An agent that is published. */
 async function published(daemon: TestDaemon): Promise<string> {
   const aid = await daemon.newAgent();
   await daemon.call('POST', `/agents/${aid}/publish`);
@@ -62,7 +62,7 @@ function mailbox(daemon: TestDaemon, aid: string): Promise<Mailbox> {
   return daemon.call<Mailbox>('GET', `/agents/${aid}/mailbox`);
 }
 
-/** What is in a mailbox once so many notes are there. */
+/** Waits until a mailbox has this many notes, and returns them. */
 function arrived(daemon: TestDaemon, aid: string, count: number): Promise<readonly Message[]> {
   return eventually(`${count} notes`, async () => {
     const { messages } = await mailbox(daemon, aid);
@@ -92,12 +92,12 @@ async function befriend(a: TestDaemon, alice: string, b: TestDaemon, bob: string
   });
 }
 
-test('a note: sent, listed, polled once, counted, and gone from the network', async () => {
+test('a note: sent, listed, polled once, counted, and removed from the network', async () => {
   await using network = await TestNetwork.start(3);
   const [a, b] = [network.at(1), network.at(2)];
   const [alice, bob] = [await published(a), await published(b)];
   const sent = await send(a, alice, bob, 'hello');
-  // On a machine that is slow for a moment the network has it first.
+  // On a machine that is slow for a moment the network gets the note first.
   assert.ok(sent.delivered || sent.replicas > 0);
   const messages = await arrived(b, bob, 1);
   const [message] = messages;
@@ -129,12 +129,12 @@ test('a note: sent, listed, polled once, counted, and gone from the network', as
     return stores.map(({ records }) => records);
   };
   for (let i = 0; i < MANY; i++) await send(a, alice, bob, `another ${i}`);
-  await eventually('the copies are kept', async () => (await stored()).some((count) => count >= MANY));
+  await eventually('the copies are stored', async () => (await stored()).some((count) => count >= MANY));
   await b.call('POST', `/agents/${bob}/mailbox/poll`, {});
-  await eventually('the copies are gone', async () => (await stored()).every((count) => count <= MAX_OTHERS));
+  await eventually('the copies are removed', async () => (await stored()).every((count) => count <= MAX_OTHERS));
 });
 
-test('errors of notes and chat have their codes', async () => {
+test('errors of notes and chat have their own codes', async () => {
   await using daemon = await TestDaemon.start();
   const [alice, bob] = [await daemon.newAgent(), await daemon.newAgent()];
   const stranger = 'aid1qqqsyqcyq5rqwzqfpg9scrgwpugpzysnzs23v9ccrydpk8qarc0sw0gs0p';
@@ -157,7 +157,7 @@ test('errors of notes and chat have their codes', async () => {
   assert.ok(parsed.status === 404 || parsed.status === 400);
 });
 
-test('a recipient that starts later, and one that moved, find what waits for them', async () => {
+test('a recipient that starts later, and one that moved, get their pending notes', async () => {
   await using network = await TestNetwork.start(3);
   const [a, b] = [network.at(1), network.at(2)];
   const [alice, bob] = [await published(a), await published(b)];
@@ -184,12 +184,12 @@ test('a recipient that starts later, and one that moved, find what waits for the
   assert.equal(again.filter(({ message_id }) => message_id === sent.message_id).length, 1);
 });
 
-test('chat over REST and tools: request, answer, texts, counters, marks, an end', async () => {
+test('chat over REST and tools: request, answer, texts, counters, marks, closing', async () => {
   await using network = await TestNetwork.start(2);
   const [a, b] = [network.at(0), network.at(1)];
   const [alice, bob] = [await published(a), await published(b)];
   await befriend(a, alice, b, bob);
-  /** A send waits only so long to hear of the arrival. */
+  /** A send waits a limited time for the acknowledgment. */
   const arrives = (daemon: TestDaemon, aid: string, peer: string, seq: number): Promise<unknown> =>
     eventually(`#${seq} was delivered`, async () => {
       const { entries } = await conversation(daemon, aid, peer);
@@ -220,13 +220,13 @@ test('chat over REST and tools: request, answer, texts, counters, marks, an end'
   });
   assert.equal((await b.call<AgentView>('GET', `/agents/${bob}`)).pending, undefined);
   assert.deepEqual(await chat(b, bob, 'remove', { peer: alice }), { ok: true });
-  await eventually('the end', async () => {
+  await eventually('the chat is closed', async () => {
     const answer = await a.request('POST', `/agents/${alice}/chat/send`, { peer: bob, text: 'still?' });
     return answer.status === 403;
   });
 });
 
-test('a chat request does not travel through the mailbox, and a file by its path is for this machine only', async () => {
+test('a chat request does not use the mailbox, and only local callers can send a file by its path', async () => {
   await using network = await TestNetwork.start(2);
   const [a, b] = [network.at(0), network.at(1)];
   const [alice, bob] = [await published(a), await published(b)];
@@ -236,7 +236,7 @@ test('a chat request does not travel through the mailbox, and a file by its path
   assert.equal((refused.body as { error: string }).error, 'invalid_request');
 });
 
-test('the command line sends, lists and polls notes, and chats; foreign text cannot act on the terminal', async () => {
+test('the command line sends, lists and polls notes, and chats; foreign text cannot control the terminal', async () => {
   await using network = await TestNetwork.start(2);
   const [a, b] = [network.at(0), network.at(1)];
   const [alice, bob] = [await published(a), await published(b)];

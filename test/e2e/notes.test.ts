@@ -20,7 +20,7 @@ async function list(daemon: TestDaemon, aid: string): Promise<readonly Message[]
   return (await daemon.call<{ messages: Message[] }>('GET', `/agents/${aid}/mailbox`)).messages;
 }
 
-test('a note reaches a recipient that is online at once, and exactly once', async () => {
+test('a note reaches an online recipient immediately, and exactly once', async () => {
   await using network = await TestNetwork.start(3);
   const [near, far] = [network.at(0), network.at(1)];
   const sender = await near.newAgent();
@@ -34,7 +34,7 @@ test('a note reaches a recipient that is online at once, and exactly once', asyn
     const answer = await near.request('POST', `/agents/${sender}/mailbox/send`, note(recipient, 'Hello'));
     return answer.status === 200 && (answer.body as { message_id: string; delivered: boolean; replicas: number });
   });
-  // On a machine that is slow for a moment the network has it first.
+  // On a machine that is slow for a moment the network gets the note first.
   assert.ok(sent.delivered || sent.replicas > 0);
   const [first, second] = await eventually('the note', async () => {
     const waiting = await list(far, recipient);
@@ -51,7 +51,7 @@ test('a note reaches a recipient that is online at once, and exactly once', asyn
   assert.deepEqual(await list(far, recipient), []);
 });
 
-test('a note waits on the network for a recipient that is away, and is there when it comes back', async (t) => {
+test('a note waits on the network for an offline recipient, and arrives when it is back', async (t) => {
   const dataDir = temporaryDirectory(t);
   await using network = await TestNetwork.start(3);
   const near = network.at(0);

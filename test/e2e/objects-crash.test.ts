@@ -1,4 +1,6 @@
-/** SIGKILL at random moments of uploading, registering, deleting and getting objects, on real daemons and real disks. */
+/**
+ * SIGKILL at random moments of uploading, registering, deleting and fetching objects, on real daemons and real disks.
+ */
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +16,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 const KILLS = 8;
 const MAX_BYTES = 3_000_000;
 
-/** The bytes behind an object's address; null where they do not come as a whole. */
+/** The bytes at an object's address, or null if the transfer is incomplete. */
 async function bytesOf(mortal: Mortal, holder: string, objectId: string): Promise<Buffer | null> {
   try {
     const response = await fetch(`${mortal.daemon.api}/aid/${holder}/cas/${objectId}`);
@@ -36,7 +38,7 @@ async function upload(mortal: Mortal, aid: string, body: Buffer<ArrayBuffer>): P
   }
 }
 
-/** The ids of all objects that an agent says it has. */
+/** The ids of all objects that an agent lists. */
 async function listed(mortal: Mortal, aid: string): Promise<string[]> {
   const ids: string[] = [];
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
@@ -51,7 +53,7 @@ async function listed(mortal: Mortal, aid: string): Promise<string[]> {
   return ids;
 }
 
-test('objects: what was acknowledged is whole, and nothing half is ever served', async (t) => {
+test('objects: acknowledged objects are complete, and no partial object is ever served', async (t) => {
   const [theirs, ours] = [temporaryDirectory(t), temporaryDirectory(t)];
   await using root = await TestDaemon.start();
   const holder = await Mortal.start(root.dhtAddress, { env: { SVCD_FILES_ROOT: theirs } });
@@ -76,7 +78,7 @@ test('objects: what was acknowledged is whole, and nothing half is ever served',
     };
     const remove = async (): Promise<void> => {
       const objectId = random.pick([...kept]);
-      // Asked for it may be gone, also where the answer is lost.
+      // The object may be deleted as soon as deletion is requested, even if the response is lost.
       kept.delete(objectId);
       if ((await holder.ask('DELETE', `/agents/${alice}/cas/${objectId}`, {})) !== null) deleted.add(objectId);
     };
@@ -94,7 +96,7 @@ test('objects: what was acknowledged is whole, and nothing half is ever served',
         const objectId = random.pick([...kept]);
         if (random.chance(0.5)) {
           const bytes = await bytesOf(reader, alice, objectId);
-          assert.ok(bytes === null || sha256(bytes) === objectId, 'half of an object was served');
+          assert.ok(bytes === null || sha256(bytes) === objectId, 'a partial object was served');
         } else {
           const dest = join('got', `${i}`);
           const args = { aid: bob, object_id: objectId, hint_aid: alice, dest, register: true };
@@ -103,7 +105,7 @@ test('objects: what was acknowledged is whole, and nothing half is ever served',
       }
     })();
     await killSome([holder, reader], KILLS, random);
-    await eventually('enough has happened', () => kept.size > 5 && got.size > 2 && deleted.size > 0);
+    await eventually('enough operations succeeded', () => kept.size > 5 && got.size > 2 && deleted.size > 0);
     over.abort();
     await Promise.all([adding, getting]);
     await holder.die();
@@ -116,7 +118,7 @@ test('objects: what was acknowledged is whole, and nothing half is ever served',
     for (const objectId of deleted) assert.equal(await bytesOf(holder, alice, objectId), null, 'a deletion is lost');
     for (const [dest, objectId] of got) {
       assert.equal(sha256(readFileSync(join(ours, dest))), objectId);
-      assert.ok((await bytesOf(reader, bob, objectId)) !== null, 'what was got and registered is lost');
+      assert.ok((await bytesOf(reader, bob, objectId)) !== null, 'an object that was fetched and registered is lost');
     }
     for (const [mortal, aid] of [
       [holder, alice],
@@ -124,7 +126,7 @@ test('objects: what was acknowledged is whole, and nothing half is ever served',
     ] as const)
       for (const objectId of await listed(mortal, aid)) {
         const bytes = await bytesOf(mortal, aid, objectId);
-        assert.equal(bytes === null ? null : sha256(bytes), objectId, 'half of an object is listed');
+        assert.equal(bytes === null ? null : sha256(bytes), objectId, 'a partial object is listed');
       }
     assert.deepEqual(readdirSync(join(theirs, '.svcd', 'incoming')), []);
   } finally {

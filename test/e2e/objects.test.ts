@@ -8,7 +8,7 @@ import { sha256, someBytes } from '../support/object-world.ts';
 import { SseClient } from '../support/sse.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('an object goes from one daemon to another, and its access list holds; event streams open', async (t) => {
+test('an object moves from one daemon to another, its access list applies, and event streams open', async (t) => {
   const [theirs, ours] = [temporaryDirectory(t), temporaryDirectory(t)];
   await using far = await TestDaemon.start({ env: { SVCD_FILES_ROOT: theirs } });
   await using near = await TestDaemon.start({ bootstrap: [far.dhtAddress], env: { SVCD_FILES_ROOT: ours } });

@@ -1,4 +1,4 @@
-/** A local address that is a remote agent: what programs and browsers do with it, through two daemons. */
+/** The local address of a remote agent: its use by programs and browsers, through two daemons. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -35,7 +35,7 @@ async function listening<T extends NetServer>(server: T): Promise<T> {
   return server;
 }
 
-/** Asks as any program does, with headers that `fetch` would not send. */
+/** Sends a request as any program does, with headers that `fetch` would not send. */
 function ask(url: string, headers: Record<string, string | string[]> = {}, method = 'GET'): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     httpRequest(url, { method, headers, agent: false }, resolve).on('error', reject).end();
@@ -48,7 +48,7 @@ async function textOf(message: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** What a browser says of a request that a script of a page makes. */
+/** Headers that a browser adds to a request of a script on a page. */
 function fromPage(site: string, origin?: string): Record<string, string> {
   const own = { 'sec-fetch-site': site, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' };
   return origin === undefined ? own : { ...own, origin };
@@ -108,7 +108,7 @@ describe('the local address of a remote agent', () => {
     aid = await far.newAgent(`127.0.0.1:${portOf(service)}`);
     await far.call('POST', `/agents/${aid}/publish`);
     await near.newAgent();
-    // It comes back at this port: nobody else may have got it meanwhile.
+    // The daemon restarts at this port, so no other process may get it meanwhile.
     origin = await near.call<Origin>('POST', `/origins/${aid}`, { local_port: await quietPort() });
   });
 
@@ -119,7 +119,7 @@ describe('the local address of a remote agent', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  test('a program speaks with it as if it ran here: credentials, cookies, bodies both ways', async () => {
+  test('a program uses it like a local service: credentials, cookies, bodies in both directions', async () => {
     const response = await fetch(`${origin.url}/echo?q=1`, {
       method: 'POST',
       body: 'hello',
@@ -139,7 +139,7 @@ describe('the local address of a remote agent', () => {
     refused.resume();
   });
 
-  test('large bodies arrive byte for byte, both ways at once', async () => {
+  test('large bodies arrive byte for byte, in both directions at the same time', async () => {
     const body = randomBytes(24 * 1024 * 1024);
     const hashes: string[] = [];
     for (const chunked of [false, true]) {
@@ -153,11 +153,12 @@ describe('the local address of a remote agent', () => {
     assert.deepEqual(hashes, [expected, expected]);
   });
 
-  test('nothing that an agent says rules the host that all addresses of this machine share', async () => {
+  test('no response of an agent affects the host that all local addresses share', async () => {
     const { headers } = await ask(`${origin.url}/login`, { 'sec-fetch-site': 'same-origin' });
     assert.deepEqual(headers['set-cookie'], [`${origin.id}.sid=1; Path=/; Secure; HttpOnly`]);
     for (const name of ['strict-transport-security', 'clear-site-data']) assert.equal(headers[name], undefined);
-    // Both policies count: the agent's own, and ours, which keeps its pages away from other ports of this machine.
+    // Both policies apply: the agent's own policy, and the policy of svcd, which blocks its pages from other ports of this
+    // machine.
     assert.match(String(headers['content-security-policy']), /^img-src data:, default-src 'self' https: /);
     const cookie = `other.sid=2; ${origin.id}.sid=1; sid=3; ${origin.id}.b=x=y`;
     (await ask(`${origin.url}/x`, { cookie, 'sec-fetch-site': 'same-origin' })).resume();
@@ -166,7 +167,7 @@ describe('the local address of a remote agent', () => {
     assert.equal(seen.headers.cookie, undefined);
   });
 
-  test('a server that asks for authorization names the local address in its challenge and its metadata', async () => {
+  test('a server that requires authorization names the local address in its challenge and its metadata', async () => {
     const refused = await ask(`${origin.url}/mcp`);
     const at = `${origin.url}/.well-known/oauth-protected-resource/mcp`;
     assert.equal(refused.headers['www-authenticate'], `Bearer error="invalid_token", resource_metadata="${at}"`);
@@ -179,12 +180,12 @@ describe('the local address of a remote agent', () => {
     });
   });
 
-  test('a redirect leads to the same address, not to the port of the service', async () => {
+  test('a redirect points to the same address, not to the port of the service', async () => {
     const { headers } = await ask(`${origin.url}/elsewhere`);
     assert.equal(headers.location, '/there?x=1');
   });
 
-  test('pages of others do not act as the agent here', async () => {
+  test('pages of other sites cannot act as the local agent', async () => {
     const own = new URL(origin.url).origin;
     const allowed: Record<string, string>[] = [
       {},
@@ -224,7 +225,7 @@ describe('the local address of a remote agent', () => {
     }
   });
 
-  test('events come as they are sent', async () => {
+  test('events arrive as they are sent', async () => {
     const stream = await ask(`${origin.url}/events`);
     assert.equal(stream.headers['content-type'], 'text/event-stream');
     for (const send of events) send();
@@ -233,7 +234,7 @@ describe('the local address of a remote agent', () => {
     stream.destroy();
   });
 
-  test('a WebSocket goes through, and what asks for another protocol gets HTTP/1.1', async () => {
+  test('a WebSocket goes through, and requests for other protocols get HTTP/1.1', async () => {
     const socket = connect(Number(new URL(origin.url).port), '127.0.0.1');
     const head = (protocol: string): string =>
       `GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`;
@@ -251,7 +252,7 @@ describe('the local address of a remote agent', () => {
     plain.destroy();
   });
 
-  test('HTTP/2 without an upgrade goes through byte by byte, streams and trailers as well', async () => {
+  test('HTTP/2 without an upgrade goes through byte by byte, with streams and trailers', async () => {
     const http2 = createHttp2Server();
     http2.on('stream', (stream: ServerHttp2Stream) => {
       stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
@@ -277,7 +278,7 @@ describe('the local address of a remote agent', () => {
     await near.call('DELETE', `/origins/${id}`);
   });
 
-  test('it is opened once, listed, and closed', async () => {
+  test('a local address is opened once, listed, and closed', async () => {
     const again = await near.request('POST', `/origins/${aid}`);
     assert.equal(again.status, 200);
     const { origins } = await near.call<{ origins: Origin[] }>('GET', '/origins');
@@ -290,7 +291,7 @@ describe('the local address of a remote agent', () => {
     assert.equal((await near.request('DELETE', '/origins/0000000000000000')).status, 404);
   });
 
-  test('a refusal of the called side says who refuses, and is remembered', async () => {
+  test('a refusal by the called side names its source and is recorded', async () => {
     await far.call('PATCH', `/agents/${aid}/acl`, { default: 'deny' });
     const refused = await ask(`${origin.url}/x`);
     assert.equal(refused.statusCode, 403);
@@ -302,7 +303,7 @@ describe('the local address of a remote agent', () => {
     assert.equal((await ask(`${origin.url}/x`)).statusCode, 200);
   });
 
-  test('it serves at the same address after the daemon was killed and started again', async () => {
+  test('a local address works again after the daemon was killed and restarted', async () => {
     await near.kill('SIGKILL');
     near = await TestDaemon.start({ dataDir, bootstrap: [far.dhtAddress] });
     await ready(near);

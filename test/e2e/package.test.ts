@@ -8,9 +8,11 @@ import { installGlobally, manifest, otherNode, packSvcd, pathWith, runWith } fro
 import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** The oldest Node that the package says it works with. */
+/** The oldest supported Node version of the package. */
 const FLOOR = `${manifest.engines.node.replace('>=', '')}.0`;
-/** Nodes that people still have: an early one of the same line, and one that knows no module without a suffix. */
+/**
+ * Unsupported Node versions: an early release of the same line, and one that cannot import a module without a suffix.
+ */
 const TOO_OLD = ['24.4.0', '16.20.2'];
 
 function directoryOf(parent: string, name: string): string {
@@ -19,14 +21,14 @@ function directoryOf(parent: string, name: string): string {
   return path;
 }
 
-/** A Node of another version, or this one where npm cannot bring it. */
+/** A Node of another version, or this one if npm cannot install it. */
 async function nodeOr(t: TestContext, version: string, directory: string): Promise<string> {
   const node = await otherNode(directory, version);
-  if (node === null) t.diagnostic(`npm cannot bring Node ${version}: this Node is used instead`);
+  if (node === null) t.diagnostic(`npm cannot install Node ${version}: this Node is used instead`);
   return node ?? process.execPath;
 }
 
-test('the package installs globally from its tarball, and works with the oldest Node that it names', async (t) => {
+test('the package installs globally from its tarball, and works with the oldest supported Node', async (t) => {
   const directory = temporaryDirectory(t);
   const tarball = await packSvcd(directory);
   await using registry = await NpmRegistry.start();
@@ -43,15 +45,15 @@ test('the package installs globally from its tarball, and works with the oldest 
       /(^|\/)(test|tests|bench|src|tools|\.ci)\/|\.test\.|(?<!dist\/client\/[\w-]+\.d)\.ts$|surface\.json/.test(file),
     ),
     [],
-    'what only a checkout needs',
+    'files that only a checkout needs',
   );
-  // Of the native packages only the one of this platform: what npm fetched is what it needs.
+  // npm must have fetched only this platform's native packages.
   assert.equal(readdirSync(join(root, 'node_modules', '@chainsafe')).length, 1);
   assert.equal(existsSync(join(root, 'node_modules', 'typescript')), false);
 
   const node = await nodeOr(t, FLOOR, directoryOf(directory, 'floor'));
   const started = await runWith(node, svcd, ['service', 'install', '--user', '--dry-run']);
-  assert.deepEqual([started.code, started.stderr], [0, ''], 'nothing is said that nobody asked for');
+  assert.deepEqual([started.code, started.stderr], [0, ''], 'no unexpected output');
   assert.equal((await runWith(node, svcd, ['--version'])).stdout, `${manifest.version}\n`);
   await using daemon = await TestDaemon.start({ command: [svcd], env: { PATH: pathWith(node) } });
   const status = await runWith(node, svc, ['status', '--json'], { SVC_API: daemon.api });
@@ -73,7 +75,7 @@ test('the package installs globally from its tarball, and works with the oldest 
 
   for (const version of TOO_OLD) {
     const old = await otherNode(directoryOf(directory, `node-${version}`), version);
-    const said = old === null ? await pretend(t, version, svcd) : await run(old, [svcd, '--version']);
+    const said = old === null ? await oldNode(t, version, svcd) : await run(old, [svcd, '--version']);
     assert.equal(said.code, 1, version);
     assert.match(
       said.stderr,
@@ -83,13 +85,13 @@ test('the package installs globally from its tarball, and works with the oldest 
   }
 });
 
-/** Where no old Node can be had: this one, which says that it is old. */
-async function pretend(
+/** If no old Node is available, this Node reports an old version. */
+async function oldNode(
   t: TestContext,
   version: string,
   program: string,
 ): Promise<{ code: number | null; stderr: string }> {
-  t.diagnostic(`npm cannot bring Node ${version}: this Node pretends to be it`);
+  t.diagnostic(`npm cannot install Node ${version}: this Node reports that version`);
   const change = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`;
   return run(process.execPath, [
     '--import',

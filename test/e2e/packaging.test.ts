@@ -1,4 +1,4 @@
-/** The single file and the container image, made by the script that makes them for users, and started. */
+/** Builds the single file and the container image with the release script, and starts them. */
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -37,7 +37,7 @@ async function call(one: TestDaemon, two: TestDaemon): Promise<void> {
   assert.deepEqual([echo.url, echo.headers['svc-caller-aid']], ['/hello', caller]);
 }
 
-/** What a browser loads first is in there too. */
+/** The files that a browser loads first are included too. */
 async function showsPages(daemon: TestDaemon): Promise<void> {
   const page = String((await daemon.request('GET', '/')).body);
   const scripts = [...page.matchAll(/(?:src|href)="(\/panel\/[^"]+)"/g)].map(([, path = '']) => path);
@@ -57,17 +57,17 @@ async function worldOf(t: TestContext, directory: string, out: string): Promise<
   const [svc, svcd] = [join(out, 'svc'), join(directory, 'svcd')];
   symlinkSync(svc, svcd);
   t.diagnostic(`single file: ${(statSync(svc).size / MIB).toFixed(0)} MiB`);
-  // No Node is found, and none of the user's settings.
+  // No Node is in the path, and no settings of the user apply.
   const env = { PATH: '/nowhere', HOME: directory, XDG_CACHE_HOME: join(directory, 'cache') };
   return { out, svc, svcd, env };
 }
 
-test('one file is Node, svcd and svc', async (t) => {
+test('one file contains Node, svcd and svc', async (t) => {
   const directory = temporaryDirectory(t);
   const { svc, svcd, env } = await worldOf(t, directory, await makePackages(directory));
   const dataDir = (name: string): string => mkdtempSync(join(directory, `${name}-`));
 
-  await t.test('two daemons of it call each other, and the pages are there', async (t) => {
+  await t.test('two daemons from the file call each other and serve the pages', async (t) => {
     const began = performance.now();
     await using one = await TestDaemon.start({ command: [svcd], env, dataDir: dataDir('one') });
     t.diagnostic(`from the start to the API: ${(performance.now() - began).toFixed(0)} ms`);
@@ -85,7 +85,7 @@ test('one file is Node, svcd and svc', async (t) => {
     assert.doesNotMatch(one.output + two.output, /Warning|WARN/);
   });
 
-  await t.test('its name and its first word say which program it is', async () => {
+  await t.test('its name and first argument select the program', async () => {
     const usage = async (program: string, ...words: string[]): Promise<string> =>
       (await runOk(program, [...words, '--help'], { env })).split('\n')[0] ?? '';
     assert.match(await usage(svc), /^Usage: svc /);
@@ -95,9 +95,9 @@ test('one file is Node, svcd and svc', async (t) => {
     assert.equal(await runOk(svc, ['--version'], { env }), `${manifest.version}\n`);
   });
 
-  await t.test('it starts itself anew as a service, for an MCP client, and for scripts of its own', async () => {
+  await t.test('it starts itself as a service, for an MCP client, and for its own scripts', async () => {
     const directory = dataDir('service');
-    // A port that stays, as `svc restart` looks where it was.
+    // A fixed port, because `svc restart` looks for the daemon at its old port.
     const api = `127.0.0.1:${await quietPort()}`;
     const service = run(
       svc,
@@ -123,7 +123,7 @@ test('one file is Node, svcd and svc', async (t) => {
     assert.match(await runOk(svcd, ['update', '--check'], { env }), /single file/);
   });
 
-  await t.test('native code is loaded from files that nobody else could write, and only as it came', async () => {
+  await t.test('native code is loaded only from unchanged files that other users cannot write', async () => {
     const kept = join(env.XDG_CACHE_HOME, 'svcd', 'native');
     assert.deepEqual(
       [kept, ...readdirSync(kept).map((name) => join(kept, name))].map((path) => statSync(path).mode & 0o077),
@@ -133,18 +133,18 @@ test('one file is Node, svcd and svc', async (t) => {
     const right = readFileSync(changed);
     writeFileSync(changed, 'something else');
     await (await TestDaemon.start({ command: [svcd], env, dataDir: dataDir('changed') })).stop();
-    assert.ok(readFileSync(changed).equals(right), 'what was changed is written anew');
+    assert.ok(readFileSync(changed).equals(right), 'the changed file was replaced');
 
     const temporary = join(directory, 'tmp');
     mkdirSync(temporary);
     const elsewhere = { ...env, XDG_CACHE_HOME: '/dev/null/nothing', TMPDIR: temporary };
     await (await TestDaemon.start({ command: [svcd], env: elsewhere, dataDir: dataDir('elsewhere') })).stop();
-    assert.deepEqual(readdirSync(temporary), [], 'nothing is left where it is for one start only');
+    assert.deepEqual(readdirSync(temporary), [], 'no temporary files remain');
   });
 
-  await t.test('the container image runs as its own user, keeps its data and knows its health', async (t) => {
+  await t.test('the container image runs as its own user, keeps its data and reports its health', async (t) => {
     const file = join(directory, 'out', 'svcd-image.tar');
-    if (!existsSync(file)) return t.skip('an image is made on Linux');
+    if (!existsSync(file)) return t.skip('images are built on Linux only');
     t.diagnostic(`image: ${(statSync(file).size / MIB).toFixed(0)} MiB, hardly compressed`);
     const image = await Image.open(directory, file);
     assert.doesNotMatch(image.config.User, /^(?:0|root)?(?::|$)/);
@@ -153,7 +153,7 @@ test('one file is Node, svcd and svc', async (t) => {
 
     const [first, second] = [image.volume(), image.volume()];
     const health = (volume: string) => image.exec(volume, image.config.Healthcheck.Test.slice(1));
-    assert.notEqual((await health(first)).code, 0, 'nothing runs yet');
+    assert.notEqual((await health(first)).code, 0, 'the daemon is not running yet');
     await using one = await image.start(first);
     await using two = await image.start(second, [one.dhtAddress]);
     await call(one, two);

@@ -1,6 +1,5 @@
 /**
- * Push notifications of A2A through two daemons in two processes: the official client names a webhook of its own machine,
- * and the official server reaches it, also where somebody was away or was killed meanwhile.
+ * A2A push notifications through two daemons in two processes: the official client registers a webhook on its machine, and the official server reaches it, even if a side was offline or killed meanwhile.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -24,14 +23,14 @@ interface PushView {
 
 let serial = 0;
 
-function sending(url: string, token = 'of this task') {
+function webhookConfig(url: string, token = 'of this task') {
   return SendMessageRequest.fromJSON({
     message: { messageId: `m${++serial}`, role: 'ROLE_USER', parts: [{ text: 'begin' }] },
     configuration: { returnImmediately: true, taskPushNotificationConfig: { id: 'c1', url, token } },
   });
 }
 
-/** Posts as any program does; the status. */
+/** Posts as any program does, and returns the status. */
 function post(url: string, body: string, headers: Record<string, string> = {}, method = 'POST'): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(
@@ -65,7 +64,7 @@ describe('push notifications', () => {
     await far.daemon.call('POST', `/agents/${aid}/publish`);
     caller = await near.daemon.newAgent();
     await near.daemon.call('POST', `/agents/${caller}/publish`);
-    // It comes back at this port: nobody else may have got it meanwhile.
+    // The daemon restarts at this port, so no other process may get it meanwhile.
     const at = { local_port: await quietPort() };
     ({ url } = await near.daemon.call<{ url: string }>('POST', `/origins/${aid}`, at));
     client = await new ClientFactory({ transports: [new JsonRpcTransportFactory()] }).createFromUrl(url);
@@ -76,23 +75,23 @@ describe('push notifications', () => {
     agent.stop();
   });
 
-  /** Begins a task with a webhook; its id. */
+  /** Starts a task with a webhook, and returns its id. */
   async function begin(path: string, by: Pick<Client, 'sendMessage'> = client): Promise<string> {
-    const task = await by.sendMessage(sending(hook.url(path)));
+    const task = await by.sendMessage(webhookConfig(hook.url(path)));
     assert.ok('id' in task);
     return task.id;
   }
 
   const pushOf = (mortal: Mortal): Promise<PushView> => mortal.daemon.call<PushView>('GET', '/push');
 
-  /** The mailbox's address of the webhook that was registered last. */
+  /** The webhook URL that the server received last. */
   function lastAddress(): string {
     const address = [...agent.webhooks].at(-1);
     assert.ok(address !== undefined);
     return address;
   }
 
-  test('of 1.0 come to the webhook of the client, in order, with what it asked for', async () => {
+  test('of 1.0 arrive at the webhook of the client, in order, with its token', async () => {
     const taskId = await begin('/one');
     const texts = Array.from({ length: 20 }, (_, i) => `step ${i}`);
     for (const text of texts) agent.say(taskId, text);
@@ -110,7 +109,7 @@ describe('push notifications', () => {
     assert.ok(!lastAddress().startsWith(hook.url('')), 'the server never sees the address of the client');
   });
 
-  test('a configuration shows the own address of the client, and ends what it began when it is deleted', async () => {
+  test("a configuration contains the client's original URL, and deleting it stops the notifications", async () => {
     const taskId = await begin('/two');
     const id = 'c2';
     const config = TaskPushNotificationConfig.fromJSON({
@@ -130,7 +129,7 @@ describe('push notifications', () => {
       [hook.url('/two'), hook.url('/two-b?key=secret')].sort(),
     );
     agent.say(taskId, 'for both');
-    await eventually('both hear of it', () =>
+    await eventually('both webhooks are notified', () =>
       [hook.texts('/two'), hook.texts('/two-b?key=secret')].every((t) => t.length > 0),
     );
     assert.equal(hook.at('/two-b?key=secret').at(-1)?.headers.authorization, 'Bearer of the program');
@@ -143,15 +142,17 @@ describe('push notifications', () => {
     const before = hook.at('/two-b?key=secret').length;
     assert.equal(await post(address, '{"text":"late"}'), 202);
     agent.say(taskId, 'for one');
-    await eventually('the other one hears of it', () => hook.texts('/two').includes('for one'));
-    await eventually('nothing waits', async () => (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0));
-    assert.equal(hook.at('/two-b?key=secret').length, before, 'nobody calls what is deleted');
+    await eventually('the other webhook is notified', () => hook.texts('/two').includes('for one'));
+    await eventually('no notification is pending', async () =>
+      (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0),
+    );
+    assert.equal(hook.at('/two-b?key=secret').length, before, 'a deleted webhook receives no notification');
     agent.say(taskId, 'done', true);
   });
 
-  test('is known in a call whose length nobody says, too', async () => {
+  test('a webhook is found in a call of unknown length', async () => {
     const before = agent.webhooks.size;
-    const params = SendMessageRequest.toJSON(sending(hook.url('/in-parts')));
+    const params = SendMessageRequest.toJSON(webhookConfig(hook.url('/in-parts')));
     const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params });
     const headers = { 'content-type': 'application/json', 'a2a-version': '1.0', 'transfer-encoding': 'chunked' };
     const request = httpRequest(`${url}/rpc`, { method: 'POST', headers });
@@ -159,12 +160,12 @@ describe('push notifications', () => {
     request.end(call.slice(40));
     const [answer]: IncomingMessage[] = await once(request, 'response');
     assert.equal(answer?.resume().statusCode, 200);
-    await eventually('it begins', () => hook.at('/in-parts').length === 1);
+    await eventually('the task begins', () => hook.at('/in-parts').length === 1);
     assert.equal(agent.webhooks.size, before + 1);
     assert.ok(!agent.webhooks.has(hook.url('/in-parts')));
   });
 
-  test('is no more where the server refuses what named it', async () => {
+  test('a webhook is dropped if the server refuses the call that registered it', async () => {
     const refused = async (method: string, path: string, params: object): Promise<void> => {
       const call = { jsonrpc: '2.0', id: 1, method, params };
       const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
@@ -174,7 +175,7 @@ describe('push notifications', () => {
       const { webhooks } = await pushOf(near);
       assert.ok(!webhooks.some((one) => one.url === hook.url(path)), method);
     };
-    const { configuration } = sending(hook.url('/refused'));
+    const { configuration } = webhookConfig(hook.url('/refused'));
     const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }], taskId: 'no such task' };
     await refused('SendMessage', '/refused', { message, configuration });
     await refused('CreateTaskPushNotificationConfig', '/refused-b', {
@@ -184,11 +185,11 @@ describe('push notifications', () => {
     });
   });
 
-  test('of 0.3 come as that has them, and so do those of HTTP+JSON', async () => {
+  test('of 0.3 arrive in the format of 0.3, also over HTTP+JSON', async () => {
     const old = new LegacyJsonRpcTransport({ endpoint: `${url}/old` });
     const taskId = await begin('/old', old);
     agent.say(taskId, 'as of old');
-    await eventually('it comes', () => hook.texts('/old').includes('as of old'));
+    await eventually('the notification arrives', () => hook.texts('/old').includes('as of old'));
     const got = hook.at('/old').find(({ body }) => body.includes('as of old'));
     assert.match(got?.body ?? '', /"kind":/);
     const made = await old.createTaskPushNotificationConfig(
@@ -207,7 +208,7 @@ describe('push notifications', () => {
     }).createFromUrl(url);
     const restTask = await begin('/rest', rest);
     agent.say(restTask, 'over REST');
-    await eventually('it comes', () => hook.texts('/rest').includes('over REST'));
+    await eventually('the notification arrives', () => hook.texts('/rest').includes('over REST'));
     const config = TaskPushNotificationConfig.fromJSON({ taskId: restTask, id: 'c4', url: hook.url('/rest-b') });
     assert.equal((await rest.createTaskPushNotificationConfig(config)).url, hook.url('/rest-b'));
     assert.ok((await pushOf(near)).webhooks.some((one) => one.url === hook.url('/rest-b')));
@@ -219,47 +220,50 @@ describe('push notifications', () => {
     agent.say(restTask, 'done', true);
   });
 
-  test('wait for the daemon of the client, and for its program, and come once', async () => {
+  test('wait for the daemon of the client, and for its program, and arrive once', async () => {
     const taskId = await begin('/away');
-    await eventually('it begins', () => hook.at('/away').length === 1);
-    // The webhook hears of it before both daemons have written down that it did.
-    await eventually('nothing waits', async () => {
+    await eventually('the task begins', () => hook.at('/away').length === 1);
+    // The webhook is notified before both daemons have stored that it was.
+    await eventually('no notification is pending', async () => {
       const { webhooks } = await pushOf(near);
       const { mailboxes } = await pushOf(far);
       return [...webhooks, ...mailboxes].every(({ waiting }) => waiting === 0);
     });
     await near.daemon.kill('SIGKILL');
     agent.say(taskId, 'while the daemon is away');
-    await eventually('it is kept', async () => (await pushOf(far)).mailboxes[0]?.waiting === 1);
+    await eventually('the notification is stored', async () => (await pushOf(far)).mailboxes[0]?.waiting === 1);
     await far.die();
     await hook.go();
     await near.die();
-    await eventually('it is handed over', async () =>
+    await eventually('the notification is transferred', async () =>
       (await pushOf(near)).webhooks.some(({ waiting }) => waiting === 1),
     );
-    await eventually('it waits there alone', async () => (await pushOf(far)).mailboxes[0]?.waiting === 0);
+    await eventually(
+      "the notification is pending at the client's daemon only",
+      async () => (await pushOf(far)).mailboxes[0]?.waiting === 0,
+    );
     await near.die();
     await hook.come();
-    await eventually('it comes', () => hook.texts('/away').length > 0);
+    await eventually('the notification arrives', () => hook.texts('/away').length > 0);
     agent.say(taskId, 'done', true);
     await eventually('the last one', () => hook.texts('/away').includes('done'));
     assert.deepEqual(hook.texts('/away'), ['while the daemon is away', 'done']);
   });
 
-  test('are not lost and stay in order where both daemons are killed meanwhile', async () => {
+  test('are not lost and stay in order when both daemons are killed meanwhile', async () => {
     await begin('/killed');
     const address = lastAddress();
     const count = 60;
     const kills = (async () => {
       for (const [i, side] of [near, far].entries()) {
-        await eventually('some came', () => hook.at('/killed').length > (i + 1) * 15);
+        await eventually('some arrived', () => hook.at('/killed').length > (i + 1) * 15);
         await side.die();
       }
     })();
     for (let n = 0; n < count; n++) {
-      // As a server does that repeats what was not taken.
+      // Retries like a server whose notification was not accepted.
       await eventually(
-        `${n} is taken`,
+        `${n} is accepted`,
         async () => (await post(address, JSON.stringify({ n })).catch(() => 0)) === 202,
       );
     }
@@ -274,28 +278,28 @@ describe('push notifications', () => {
     assert.deepEqual(
       first,
       Array.from({ length: count }, (_, n) => n),
-      'each of them, in order',
+      'all of them, in order',
     );
     const ids = hook.at('/killed').map(({ headers }) => String(headers['svc-notification-id']));
-    // Only one that was on its way to the webhook when the daemon beside it was killed may come again.
-    assert.ok(ids.length - new Set(ids).size <= 1, `${ids.length - new Set(ids).size} came again`);
+    // Only a notification in transit to the webhook when its daemon was killed may arrive again.
+    assert.ok(ids.length - new Set(ids).size <= 1, `${ids.length - new Set(ids).size} arrived again`);
   });
 
-  test('the attack table: nobody posts where he has no business', async () => {
+  test('attack table: unauthorized posts are refused', async () => {
     const attacked = await begin('/attacked');
-    await eventually('it begins', () => hook.at('/attacked').length === 1);
+    await eventually('the task begins', () => hook.at('/attacked').length === 1);
     const address = lastAddress();
     const [, token = '', name = ''] = new URL(address).pathname.split('/');
     const { origin } = new URL(address);
     const refusals: [string, Promise<number>, number][] = [
       ['a page', post(address, '{}', { origin: 'http://evil.example' }), 403],
       ['a page of this machine', post(address, '{}', { 'sec-fetch-site': 'same-site' }), 403],
-      ['a name that leads here', post(address, '{}', { host: 'evil.example' }), 403],
+      ['a host name that resolves to this machine', post(address, '{}', { host: 'evil.example' }), 403],
       ['another token', post(`${origin}/${token.slice(1)}x/${name}`, '{}'), 404],
-      ['a webhook of no form', post(`${origin}/${token}/..%2f..`, '{}'), 404],
+      ['an invalid webhook', post(`${origin}/${token}/..%2f..`, '{}'), 404],
       ['a longer path', post(`${address}/more`, '{}'), 404],
       ['another method', post(address, '', {}, 'GET'), 405],
-      ['too much', post(address, 'x'.repeat(1024 * 1024 + 1)).catch(() => 413), 413],
+      ['a body that is too large', post(address, 'x'.repeat(1024 * 1024 + 1)).catch(() => 413), 413],
       ['a proxy', post(`${origin}/http://127.0.0.1:${hook.port}/attacked`, '{}'), 404],
     ];
     for (const [what, status, expected] of refusals) assert.equal(await status, expected, what);
@@ -309,10 +313,14 @@ describe('push notifications', () => {
         configuration: { returnImmediately: true, taskPushNotificationConfig: { url: webhook } },
       },
     });
-    const name1 = (webhook: string, headers: Record<string, string> = {}) =>
+    const registerWebhook = (webhook: string, headers: Record<string, string> = {}) =>
       post(`${url}/rpc`, JSON.stringify(body(webhook)), { 'a2a-version': '1.0', ...headers });
     const page = { 'sec-fetch-site': 'same-origin', origin: url };
-    assert.equal(await name1(hook.url('/attacked'), page), 403, 'a page of the agent names a webhook here');
+    assert.equal(
+      await registerWebhook(hook.url('/attacked'), page),
+      403,
+      'a page of the agent registers a webhook here',
+    );
     const shows = async (headers: Record<string, string>): Promise<string> => {
       const call = {
         jsonrpc: '2.0',
@@ -329,40 +337,40 @@ describe('push notifications', () => {
       return answered;
     };
     assert.ok((await shows({})).includes(hook.url('/attacked')));
-    assert.ok((await shows(page)).includes(address), 'a page of the agent does not learn where webhooks here are');
-    assert.equal(await name1('http://169.254.169.254/latest/meta-data'), 400, 'a service of metadata');
-    assert.equal(await name1('http://[fe80::1]/'), 400, 'a link-local address');
-    assert.equal(await name1('http://u:p@127.0.0.1/'), 400, 'a password in an address');
-    assert.equal(await name1('https://hooks.example.com/x'), 200, 'a public one goes on');
+    assert.ok((await shows(page)).includes(address), 'a page of the agent cannot read the webhook URLs here');
+    assert.equal(await registerWebhook('http://169.254.169.254/latest/meta-data'), 400, 'a metadata service');
+    assert.equal(await registerWebhook('http://[fe80::1]/'), 400, 'a link-local address');
+    assert.equal(await registerWebhook('http://u:p@127.0.0.1/'), 400, 'a password in an address');
+    assert.equal(await registerWebhook('https://hooks.example.com/x'), 200, 'a public URL is allowed');
     assert.equal(lastAddress(), 'https://hooks.example.com/x');
 
     const api = near.daemon.api;
-    assert.equal(await name1(`${api}/node/stop`), 200);
+    assert.equal(await registerWebhook(`${api}/node/stop`), 200);
     await post(lastAddress(), '{}');
-    await eventually('it is refused', async () =>
+    await eventually('the webhook is refused', async () =>
       (await pushOf(near)).webhooks.some((one) => one.url.startsWith(api) && one.last_error !== undefined),
     );
     assert.equal((await near.daemon.request('GET', '/status')).status, 200);
-    assert.equal(await name1(`${url}/rpc`), 200);
-    await eventually('an address of an agent is no webhook', async () =>
+    assert.equal(await registerWebhook(`${url}/rpc`), 200);
+    await eventually('a local address of an agent is no webhook', async () =>
       (await pushOf(near)).webhooks.some((one) => one.url.startsWith(url) && one.last_error !== undefined),
     );
 
     hook.status = 307;
     hook.location = hook.url('/elsewhere');
     await post(address, '{"text":"on"}');
-    await eventually('it is answered', () => hook.texts('/attacked').includes('on'));
+    await eventually('the webhook responds', () => hook.texts('/attacked').includes('on'));
     hook.status = 200;
     hook.location = null;
-    await eventually('it is taken', async () =>
+    await eventually('the notification is accepted', async () =>
       (await pushOf(near)).webhooks.some((one) => one.url === hook.url('/attacked') && one.waiting === 0),
     );
     assert.equal(hook.at('/elsewhere').length, 0, 'redirects are not followed');
   });
 
-  test('another agent cannot use the address of a webhook, and who is shut out ends', async () => {
+  test('another agent cannot use a webhook URL, and denying an agent drops its webhooks', async () => {
     await begin('/shut');
-    await eventually('it begins', () => hook.at('/shut').length === 1);
+    await eventually('the task begins', () => hook.at('/shut').length === 1);
     const address = lastAddress();
     const name = new URL(address).pathname.split('/')[2] ?? '';
     const other = await far.daemon.newAgent(`127.0.0.1:${agent.port}`);
@@ -372,25 +380,31 @@ describe('push notifications', () => {
       opened.url,
     );
     await begin('/other', otherClient);
-    await eventually('it begins', () => hook.at('/other').length === 1);
+    await eventually('the task begins', () => hook.at('/other').length === 1);
     const [, token = ''] = new URL(lastAddress()).pathname.split('/');
     const before = hook.at('/shut').length;
     assert.equal(await post(`${new URL(address).origin}/${token}/${name}`, '{"text":"stolen"}'), 202);
-    await eventually('it is dropped', async () => (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0));
+    await eventually('the notification is dropped', async () =>
+      (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0),
+    );
     assert.equal(hook.at('/shut').length, before);
 
     const otherAddress = lastAddress();
     await near.daemon.call('DELETE', `/origins/${opened.id}`);
     assert.equal(await post(otherAddress, '{"text":"closed"}'), 202);
-    await eventually('it is dropped', async () => (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0));
+    await eventually('the notification is dropped', async () =>
+      (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0),
+    );
     assert.ok(!hook.texts('/other').includes('closed'));
 
     await near.daemon.call('POST', `/agents/${caller}/acl/deny`, { aid });
     assert.equal(await post(address, '{"text":"denied"}'), 202);
-    await eventually('it is dropped', async () => (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0));
+    await eventually('the notification is dropped', async () =>
+      (await pushOf(far)).mailboxes.every(({ waiting }) => waiting === 0),
+    );
     assert.ok(!hook.texts('/shut').includes('denied'));
     await far.daemon.call('POST', `/agents/${aid}/acl/deny`, { aid: caller });
-    assert.equal(await post(address, '{}'), 404, 'the mailbox is gone');
+    assert.equal(await post(address, '{}'), 404, 'the webhook URL is removed');
     for (const secret of [token, new URL(address).pathname.split('/')[1] ?? '', 'of this task'])
       for (const { daemon } of [near, far]) assert.ok(!daemon.output.includes(secret), 'no secret in a log');
     assert.ok(memberOf(await pushOf(far), 'mailboxes') !== undefined);

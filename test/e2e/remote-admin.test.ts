@@ -20,14 +20,14 @@ async function publishedNode(daemon: TestDaemon): Promise<string> {
   return status.node_aid;
 }
 
-test('a node is driven from another machine, as far as its owner lets it', async () => {
+test('an allowed machine administers a node remotely, within the limits of its owner', async () => {
   await using network = await TestNetwork.start(2);
   const [here, there] = [network.at(0), network.at(1)];
   const [mine, theirs] = [await publishedNode(here), await publishedNode(there)];
   await svcOk(here, 'alias', 'add', 'server', theirs);
   await svcOk(there, 'alias', 'add', 'laptop', mine);
 
-  // Off, and nobody on the list: refused, whatever is asked.
+  // Disabled and an empty list: every request is refused.
   assert.equal((await svc(here, ['--via', 'server', 'status'])).code, 4);
   const on = await svc(there, ['admin', 'on']);
   assert.match(on.stderr, /No one is allowed yet/);
@@ -47,7 +47,7 @@ test('a node is driven from another machine, as far as its owner lets it', async
   await svcOk(here, '--via', 'server', 'config', 'set', 'log_level', 'debug');
   assert.equal(await svcOk(there, 'config', 'get', 'log_level'), 'debug');
 
-  // Tools too, both ways: what they are given is nobody's business but theirs.
+  // Tools too, in both directions: their arguments are not logged.
   const params = { name: 'svc_agent_probe', arguments: { aid: registered.aid } };
   await here.call('POST', `/via/${theirs}/mcp/call`, { tool: 'svc_agent_get', args: { aid: registered.aid } });
   const rpc = await here.request(
@@ -55,8 +55,8 @@ test('a node is driven from another machine, as far as its owner lets it', async
     { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-11-25' },
   );
   assert.match(JSON.stringify(rpc.body), /service_tcp_ok/);
-  // How a request was answered is written down once the answer has gone.
-  const asked = await eventually('what became of the last one', async () => {
+  // The outcome of a request is logged after the response was sent.
+  const asked = await eventually('the outcome of the last request', async () => {
     const audit = await svcOk(there, 'admin', 'audit');
     return /svc_agent_probe +200/.test(audit) && audit;
   });
@@ -64,7 +64,7 @@ test('a node is driven from another machine, as far as its owner lets it', async
   assert.match(asked, /POST +\/mcp\/ svc_agent_probe +200/);
   for (const line of asked.split('\n')) assert.ok(!/svc_agent/.test(line) || !line.includes(registered.aid));
 
-  // What was asked is written down, and still there after a restart; the way of the keys is not in it.
+  // The log of requests survives a restart and does not contain the path of the keys.
   const audit = await svcOk(there, '--full', 'admin', 'audit');
   assert.match(audit, new RegExp(`${mine} .*PATCH +/config +200`));
   assert.match(audit, new RegExp(`${mine} .*POST +/agents +200`));
@@ -72,11 +72,11 @@ test('a node is driven from another machine, as far as its owner lets it', async
   assert.doesNotMatch(audit, /identity\/generate/);
   assert.match(await svcOk(there, 'admin', 'status'), /my laptop/);
 
-  // Taken away: at once.
+  // Removing the entry applies immediately.
   await svcOk(there, 'admin', 'del', 'allow', entry, '-y');
   assert.equal((await svc(here, ['--via', 'server', 'status'])).code, 4);
 
-  // By password, which stops opening when it is changed.
+  // By password, which is invalid after a change.
   assert.equal((await svc(there, ['admin', 'password'], 'correct horse\n')).code, 0);
   const ask = async (password: string): Promise<number | null> =>
     (await svc(here, ['--via', 'server', '--via-password', 'status'], `${password}\n`)).code;
@@ -89,7 +89,7 @@ test('a node is driven from another machine, as far as its owner lets it', async
   assert.equal(await ask('battery staple'), 4);
 });
 
-test('the audit trail outlives the daemon', async () => {
+test('the audit log survives a restart of the daemon', async () => {
   await using network = await TestNetwork.start(2);
   const [here, there] = [network.at(0), network.at(1)];
   const [mine, theirs] = [await publishedNode(here), await publishedNode(there)];
@@ -109,7 +109,7 @@ test('the audit trail outlives the daemon', async () => {
   assert.match(await svcOk(again, 'alias', 'list'), /me/);
 });
 
-test('the gateway over real daemons: HTTP, a chat, and an access list that closes', async (t) => {
+test('the gateway between real daemons: HTTP, a chat service, and an access list that denies', async (t) => {
   await using network = await TestNetwork.start(2);
   await using echo = await EchoService.start();
   const [here, there] = [network.at(0), network.at(1)];

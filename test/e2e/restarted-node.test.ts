@@ -1,4 +1,4 @@
-/** A node that comes back: its agents are found, and nothing goes out anew that need not. */
+/** A node that restarts: its agents are found, and no record is published without need. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ interface Found {
   readonly endpoints: readonly string[];
 }
 
-/** Where a daemon comes back to. */
+/** Options of a daemon that restarts at the same addresses. */
 async function home(t: TestContext, bootstrap: readonly string[]): Promise<DaemonOptions & { dataDir: string }> {
   return {
     dataDir: temporaryDirectory(t),
@@ -35,40 +35,43 @@ async function published(daemon: TestDaemon, count: number): Promise<string[]> {
   return aids;
 }
 
-/** When the record of an agent went out last, and how many nodes keep it. */
-async function keptBy(daemon: TestDaemon, aid: string): Promise<{ readonly at: string; readonly replicas: number }> {
+/** When the record of an agent was last published, and how many nodes store it. */
+async function lastPublished(
+  daemon: TestDaemon,
+  aid: string,
+): Promise<{ readonly at: string; readonly replicas: number }> {
   const agent = await daemon.call<{ last_publish_at: string; replicas: number }>('GET', `/agents/${aid}`);
   return { at: agent.last_publish_at, replicas: agent.replicas };
 }
 
-/** What another node finds of agents on the network: their endpoint records. */
-async function found(from: TestDaemon, aids: readonly string[]): Promise<Records[]> {
+/** The endpoint records of agents that another node finds on the network. */
+async function endpointRecords(from: TestDaemon, aids: readonly string[]): Promise<Records[]> {
   return await Promise.all(aids.map((aid) => from.call<Records>('GET', `/resolve/${aid}/records?type=1`)));
 }
 
-test('a node that comes back to where it was leaves its records as they are, whoever publishes at once', async (t) => {
+test('a node that restarts at its old address does not publish its records again, even if a program publishes', async (t) => {
   await using far = await TestDaemon.start();
   const at = await home(t, [far.dhtAddress]);
   const first = await TestDaemon.start(at);
   await Promise.all([ready(far), ready(first)]);
   const [aid = '', ...others] = await published(first, 4);
   await first.call('POST', `/agents/${aid}/publish`);
-  const before = await found(far, others);
+  const before = await endpointRecords(far, others);
   await first.kill('SIGKILL');
   await using second = await TestDaemon.start(at);
-  // As the program of an agent does that was told to wait for its node.
+  // As the program of an agent does that waited for its node.
   await second.call('POST', `/agents/${aid}/publish`);
   await ready(second);
-  // What is new goes out by itself a second later, and is due after all that is due by then.
+  // A new record is published automatically after a second, after all renewals that are due by then.
   const late = await second.newAgent();
   await eventually('the new agent is found', async () => {
     const answer = await far.request('POST', `/resolve/${late}`, {});
     return answer.status === 200;
   });
-  assert.deepEqual(await found(far, others), before);
+  assert.deepEqual(await endpointRecords(far, others), before);
 });
 
-test('a node that comes back at another port is found there', async (t) => {
+test('a node that restarts at another port is found there', async (t) => {
   await using far = await TestDaemon.start();
   const at = await home(t, [far.dhtAddress]);
   const first = await TestDaemon.start(at);
@@ -78,16 +81,16 @@ test('a node that comes back at another port is found there', async (t) => {
   await using second = await TestDaemon.start({ ...(await home(t, [far.dhtAddress])), dataDir: at.dataDir });
   assert.notEqual(second.quicAddress, first.quicAddress);
   for (const aid of aids)
-    await eventually(`${aid} is found where it is`, async () => {
+    await eventually(`${aid} is found at the new port`, async () => {
       const { endpoints } = await far.call<Found>('POST', `/resolve/${aid}`);
       return endpoints.includes(`quic://${second.quicAddress}`);
     });
 });
 
-test('a node that comes back at another port is called there by the first call, whatever was known of it', async (t) => {
+test('the first call reaches a node that restarted at another port, whatever the caller had stored', async (t) => {
   await using meeting = await TestDaemon.start();
   await using service = await EchoService.start();
-  // One caller has a connection to it, the other one only knows where it was.
+  // One caller has a connection to it, the other one only knows its old address.
   await using near = await TestDaemon.start({ bootstrap: [meeting.dhtAddress] });
   await using far = await TestDaemon.start({ bootstrap: [meeting.dhtAddress] });
   const at = await home(t, [meeting.dhtAddress]);
@@ -111,30 +114,30 @@ test('a node that comes back at another port is called there by the first call, 
     [200, 200],
   );
   assert.equal(await heldEnd, 'ECONNRESET');
-  // Before, what a client says may go to the life that has ended, and is not said again to another one.
+  // Until then, bytes of a client may go to the stopped process, and they are not sent again to the new one.
   const client = await dial(listen);
   client.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
   assert.equal(await endOf(client), 'end');
 });
 
-test('agents are found again in a network that has forgotten them', async (t) => {
+test('agents are found again in a network that has lost their records', async (t) => {
   const meeting = await home(t, []);
   const old = await TestDaemon.start(meeting);
   const at = await home(t, [old.dhtAddress]);
   const first = await TestDaemon.start(at);
   await Promise.all([ready(old), ready(first)]);
   const aids = await published(first, 4);
-  const before = await Promise.all(aids.map((aid) => keptBy(first, aid)));
+  const before = await Promise.all(aids.map((aid) => lastPublished(first, aid)));
   await Promise.all([old.kill('SIGKILL'), first.kill('SIGKILL')]);
   for (const name of ['records.db', 'records.db-wal', 'records.db-shm'])
     rmSync(join(meeting.dataDir, name), { force: true });
   await using empty = await TestDaemon.start(meeting);
   await using second = await TestDaemon.start(at);
   await Promise.all([ready(empty), ready(second)]);
-  // What the node itself keeps of them helps nobody when it is gone.
+  // Copies on the node itself do not help when the node is down.
   for (const [i, aid] of aids.entries())
-    await eventually('as many nodes keep its record as did', async () => {
-      const now = await keptBy(second, aid);
+    await eventually('as many nodes store its record as before', async () => {
+      const now = await lastPublished(second, aid);
       return now.at !== before[i]?.at && now.replicas >= (before[i]?.replicas ?? 0);
     });
   await second.kill('SIGKILL');

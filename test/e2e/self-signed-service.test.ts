@@ -1,4 +1,4 @@
-/** A bound service whose certificate nobody trusts. */
+/** A bound service with an untrusted certificate. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { TestDaemon } from '../support/daemon.ts';
 import { SELF_SIGNED } from '../support/self-signed.ts';
 
-test('a self-signed service is refused, unless its agent says that any certificate will do', async () => {
+test('a self-signed service is refused unless its agent allows any certificate', async () => {
   await using daemon = await TestDaemon.start();
   const service = createServer(SELF_SIGNED, (_request, response) => response.end('hello')).listen(0, '127.0.0.1');
   await once(service, 'listening');

@@ -10,7 +10,7 @@ import { TestNetwork } from '../support/network.ts';
 import { postgresServer, runOk, sshServer } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-/** An agent with a bound service on one daemon, and a tunnel to it on another: the tunnel's port. */
+/** Binds a service to an agent on one daemon, opens a tunnel to it on another, and returns the tunnel's port. */
 async function tunnelTo(network: TestNetwork, servicePort: number): Promise<string> {
   const [near, far] = [network.at(0), network.at(1)];
   const aid = await far.newAgent(`127.0.0.1:${servicePort}`);
@@ -31,7 +31,7 @@ test('ssh runs a command and scp copies a file through a tunnel', {
   const { service, identity, user } = await sshServer(directory);
   await using _ = service;
   const port = await tunnelTo(network, service.port);
-  // Nothing of the settings and keys of whoever runs the tests.
+  // No settings or keys of the user who runs the tests.
   const options = [
     '-F',
     'none',
@@ -116,7 +116,7 @@ test('web clients go through a tunnel', { skip: needs('curl') && needs('wrk') },
     await runOk('curl', [...curl, '-o', copy, `${url}/file`]);
     assert.equal(sha256(readFileSync(copy)), sha256(content));
   });
-  await t.test('wrk puts load on it', { skip: needs('wrk') }, async () => {
+  await t.test('wrk sends load', { skip: needs('wrk') }, async () => {
     const report = await runOk('wrk', ['-t', '1', '-c', '50', '-d', '3s', '--timeout', '60s', `${url}/small`]);
     assert.doesNotMatch(report, /Socket errors|Non-2xx/, report);
     assert.match(report, /[1-9]\d* requests in/);

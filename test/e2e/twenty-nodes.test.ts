@@ -5,7 +5,7 @@ import { ready, TestNetwork } from '../support/network.ts';
 
 const NODES = 20;
 const PUBLISHERS = 5;
-/** Nodes that each has to know before all of them are one network. */
+/** Nodes that each node must know before all of them form one network. */
 const ENOUGH_PEERS = 12;
 
 interface Record {
@@ -13,16 +13,16 @@ interface Record {
   readonly seq: number;
 }
 
-test('twenty nodes: everything is found from everywhere, also after a third of them is killed', async () => {
+test('twenty nodes: every record is found from every node, also after a third of the nodes is killed', async () => {
   await using network = await TestNetwork.start(NODES);
   await Promise.all(network.daemons.map((daemon) => ready(daemon, ENOUGH_PEERS)));
   const published = new Map<string, number>();
   for (let i = 0; i < PUBLISHERS; i++) {
     const daemon = network.at(i);
     const aid = await daemon.newAgent();
-    // Nodes that are slow for a moment are not waited for.
+    // Publishing does not wait for nodes that are slow for a moment.
     const kept = async (path: string, body?: object): Promise<number> =>
-      await eventually(`eight nodes keep what ${path} publishes`, async () => {
+      await eventually(`eight nodes store the record of ${path}`, async () => {
         const answer = await daemon.call<{ seq: number; replicas: number }>('POST', `/agents/${aid}/${path}`, body);
         return answer.replicas >= 8 && answer.seq;
       });
@@ -47,18 +47,18 @@ test('twenty nodes: everything is found from everywhere, also after a third of t
   const all = Array.from({ length: NODES }, (_, i) => i);
   await everywhere(all);
 
-  // Not the publishers and not the first node: the others keep what those publish.
+  // Neither the publishers nor the first node: the other nodes store the records.
   const dead = all.filter((i) => i >= PUBLISHERS && i % 2 === 1).slice(0, Math.floor(NODES / 3));
   assert.equal(dead.length, 6);
   await Promise.all(dead.map((i) => network.at(i).kill('SIGKILL')));
   const alive = all.filter((i) => !dead.includes(i));
   await everywhere(alive);
 
-  // Publishing goes on, and a daemon that comes new finds all of it.
+  // Publishing continues, and a new daemon finds all records.
   const [aid = ''] = published.keys();
   const { seq } = await network.at(0).call<Record>('POST', `/agents/${aid}/publish`);
   published.set(aid, seq);
-  await eventually('the newer record is seen', async () => {
+  await eventually('the newer record is found', async () => {
     const record = await network.at(NODES - 2).call<Record>('POST', `/resolve/${aid}`);
     return record.seq >= seq;
   });

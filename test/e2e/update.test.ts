@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const FIRST = manifest.version;
 
-/** A release that starts, changes the database to a schema that nobody knows, and ends. */
+/** Builds a release that starts, changes the database to an unknown schema, and exits. */
 function breakRelease(version: string, dataDir: string) {
   const lines = [
     `if (process.argv.includes('--version')) { console.log('${version}'); process.exit(0); }`,
@@ -19,11 +19,11 @@ function breakRelease(version: string, dataDir: string) {
   return (root: string): void => writeFileSync(join(root, 'dist/daemon/main.js'), lines.join('\n'));
 }
 
-test('the installed service updates itself, and goes back where a release is no good', async (t) => {
+test('the installed service updates itself, and rolls back a broken release', async (t) => {
   await using world = await ServiceWorld.start(temporaryDirectory(t));
   const { registry } = world;
 
-  await t.test('by itself, without the service, a daemon only says what there is', async () => {
+  await t.test('a daemon without the service only reports the new release', async () => {
     registry.publish(world.release('99.0.0'));
     await world.run();
     const answer = await world.call('POST', '/update/apply');
@@ -46,7 +46,7 @@ test('the installed service updates itself, and goes back where a release is no 
   await world.run('service', 'run');
   const aid = (await world.svc('register', '--no-publish', '--quiet')).stdout.trim();
 
-  await t.test('an older release is never taken', async () => {
+  await t.test('an older release is never installed', async () => {
     registry.publish(world.release('0.0.1'));
     const { code, stdout } = await world.svc('update', '--confirm');
     assert.equal(code, 0);
@@ -57,7 +57,7 @@ test('the installed service updates itself, and goes back where a release is no 
     );
   });
 
-  await t.test('a release with a wrong signature is refused before anything is fetched', async () => {
+  await t.test('a release with a wrong signature is refused before any download', async () => {
     const release = world.release('1.0.0');
     registry.publish({ ...release, signedText: 'svcd@1.0.0:something else' });
     registry.requests.length = 0;
@@ -71,7 +71,7 @@ test('the installed service updates itself, and goes back where a release is no 
     );
   });
 
-  await t.test('a release that only the registry has signed is refused before anything is fetched', async () => {
+  await t.test('a release that only the registry has signed is refused before any download', async () => {
     registry.publish({ ...world.release('1.0.0'), proof: undefined });
     registry.requests.length = 0;
     const { code, stdout } = await world.svc('update', '--confirm');
@@ -83,7 +83,7 @@ test('the installed service updates itself, and goes back where a release is no 
     );
   });
 
-  await t.test('a tarball with other bytes than those that were signed is refused', async () => {
+  await t.test('a tarball whose bytes were not signed is refused', async () => {
     const [release, other] = [world.release('1.0.0'), world.release('1.0.1')];
     registry.publish(release);
     registry.intercept = (path, response) => path.includes('svcd-1.0.0') && Boolean(response.end(other.tarball));
@@ -95,7 +95,7 @@ test('the installed service updates itself, and goes back where a release is no 
     assert.equal((await world.status()).current_version, FIRST);
   });
 
-  await t.test('a good release takes over, and keeps what was there', async () => {
+  await t.test('a good release is installed, and the data remains', async () => {
     registry.publish(world.release('1.1.0'));
     const check = await world.svc('update', '--check', '--json');
     assert.deepEqual(
@@ -109,7 +109,7 @@ test('the installed service updates itself, and goes back where a release is no 
     assert.match((await world.svc('agents', '--quiet')).stdout, new RegExp(aid));
   });
 
-  await t.test('a release that does not prove itself is taken back, its database too', async () => {
+  await t.test('a release that stops at its start is rolled back, with its database', async () => {
     registry.publish(world.release('1.2.0', breakRelease('1.2.0', world.dataDir)));
     const { code, stdout } = await world.svc('update', '--confirm');
     assert.equal(code, 1);
@@ -122,7 +122,7 @@ test('the installed service updates itself, and goes back where a release is no 
     assert.match((await world.svc('agents', '--quiet')).stdout, new RegExp(aid));
   });
 
-  await t.test('it is the same after a restart, and without a network', async () => {
+  await t.test('the result is the same after a restart, and without a network', async () => {
     assert.equal(await world.stop(), 0);
     await world.run('service', 'run');
     const status = await world.status();
@@ -133,6 +133,6 @@ test('the installed service updates itself, and goes back where a release is no 
     assert.equal(code, 1);
     assert.match(stdout, /cannot be reached/);
     assert.equal((await world.status()).state, 'failed');
-    assert.equal((await world.svc('status')).code, 0, 'everything else goes on');
+    assert.equal((await world.svc('status')).code, 0, 'all other commands work');
   });
 });

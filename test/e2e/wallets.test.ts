@@ -25,7 +25,7 @@ const {
   paralism: [par],
 } = walletVectors;
 
-/** Registers the first wallet of the vectors, which a library of others signed for. */
+/** Registers the first wallet of the vectors, which another library signed for. */
 async function registerEthereum(daemon: TestDaemon, serviceTcp: string): Promise<string> {
   const { agent, issued_at, expires_at, eth_signature_hex, operational_private_key_seed_hex } = eth;
   const body = { agent, issued_at, expires_at, eth_signature_hex, operational_private_key_seed_hex };
@@ -36,7 +36,7 @@ async function registerEthereum(daemon: TestDaemon, serviceTcp: string): Promise
   return aid;
 }
 
-/** Proves an agent by its wallet's key and registers it. */
+/** Proves an agent with its wallet key and registers it. */
 async function registerByProof(
   daemon: TestDaemon,
   key: Readonly<Record<string, string>>,
@@ -62,7 +62,7 @@ async function echo(daemon: TestDaemon, from: string, to: string): Promise<Echo>
   return JSON.parse(Buffer.from(answer.body, 'base64').toString('utf8')) as Echo;
 }
 
-test('agents of both kinds of wallets publish, are found and call each other across daemons', async () => {
+test('agents of both wallet types publish, are found and call each other across daemons', async () => {
   await using network = await TestNetwork.start(2);
   await using service = await EchoService.start();
   const [one, two] = [network.at(0), network.at(1)];
@@ -96,11 +96,11 @@ test('agents of both kinds of wallets publish, are found and call each other acr
     const { headers } = await echo(daemon, own, other);
     assert.deepEqual([headers['svc-caller-aid'], headers['svc-local-aid']], [own, other]);
   }
-  // Any text of an AID does: the older form of the address, an address without capitals.
+  // Any form of an AID works: the older form of the address, or an address in lowercase.
   assert.equal((await echo(one, ethereum.toLowerCase(), par.p2pkh_address)).headers['svc-local-aid'], paralism);
 });
 
-test('the wallet takes its agent back from a stolen operational key', async () => {
+test('the wallet recovers its agent from a stolen operational key', async () => {
   await using network = await TestNetwork.start(3);
   await using old = await EchoService.start();
   await using now = await EchoService.start();
@@ -119,7 +119,7 @@ test('the wallet takes its agent back from a stolen operational key', async () =
   assert.equal((await echo(caller, await caller.newAgent(), aid)).headers['host'], now.address);
 });
 
-test('tools make, sign for and register a wallet, and say what is wrong with a signature', async () => {
+test('tools create, sign for and register a wallet, and describe signature errors', async () => {
   await using daemon = await TestDaemon.start();
   const tool = async <T>(name: string, args: object = {}): Promise<T> =>
     daemon.call<T>('POST', '/mcp/call', { tool: name, args });
@@ -159,12 +159,12 @@ test('a wallet key stays on its machine, out of the log, and out of caches', asy
   await there.call('POST', '/node/remote-admin/allow', { aid: mine.node_aid });
   const body = { ethereum_private_key_hex: eth.ethereum_private_key_hex, issued_at: 1, expires_at: 0 };
   const via = `/via/${status.node_aid}`;
-  const proof = await eventually('the other node is reached', async () => {
+  const proof = await eventually('the other node is reachable', async () => {
     const answer = await here.request('POST', `${via}/agents/ethereum/proof`, body);
     return answer.status === 404 || answer.status === 502 ? undefined : answer;
   });
   assert.deepEqual([proof.status, Reflect.get(Object(proof.body), 'error')], [403, 'local_only']);
-  // What needs no wallet key works from afar.
+  // Operations without a wallet key work remotely.
   const { agent, issued_at, expires_at, operational_public_key_hex, message } = eth;
   const request = { agent, issued_at, expires_at, operational_public_key_hex };
   const text = await here.request('POST', `${via}/agents/ethereum/delegation-message`, request);
@@ -183,7 +183,7 @@ test('a wallet key stays on its machine, out of the log, and out of caches', asy
   }
 });
 
-test('the command line registers wallets whose key it holds, and those that sign elsewhere', async (t) => {
+test('the command line registers wallets whose key it has, and wallets that sign elsewhere', async (t) => {
   await using network = await TestNetwork.start(2);
   const [here, there] = [network.at(0), network.at(1)];
   const directory = temporaryDirectory(t);
@@ -192,7 +192,7 @@ test('the command line registers wallets whose key it holds, and those that sign
   const made = await svcOk(here, 'register', '--ethereum', '--save-master', file('eth.key'), '--quiet');
   assert.match(made, /^0x[0-9a-fA-F]{40}$/);
   assert.match(await svcOk(there, 'resolve', made, '--quiet'), /^quic:/);
-  // The file that was written is one that is read.
+  // The written file can be read.
   assert.equal((await svcJson<Proof>(here, 'identity', 'new-eth', '--eth-key', file('eth.key'))).aid, made);
 
   const given = await svc(
@@ -207,7 +207,7 @@ test('the command line registers wallets whose key it holds, and those that sign
   assert.equal(typed.code, 0, typed.stderr);
   assert.match(typed.stdout, /master key: the one you have/);
 
-  // A wallet elsewhere: the text goes there, the signature comes back.
+  // A wallet elsewhere: it gets the text and returns the signature.
   for (const [agent, key, scheme, encoding] of [
     [walletVectors.ethereum[1].agent, walletVectors.ethereum[1].ethereum_private_key_hex, 'ethereum', 'hex'],
     [walletVectors.paralism[1].agent, walletVectors.paralism[1].paralism_private_key_hex, 'paralism', 'base64'],

@@ -11,7 +11,7 @@ export interface Verdicts {
   /** Check → verdict, in order. */
   readonly of: ReadonlyMap<string, unknown>;
   /** Other output, which may differ between runs. */
-  readonly besides: readonly unknown[];
+  readonly others: readonly unknown[];
 }
 
 /** Runs a judge to its end. Fails if it does not finish. */
@@ -34,7 +34,7 @@ export async function verdictsOf(
     assert.ok(!of.has(check), `two verdicts of ${check}`);
     of.set(check, memberOf(one, 'verdict'));
   }
-  return { of, besides: said.filter((one) => memberOf(one, 'check') === undefined) };
+  return { of, others: said.filter((one) => memberOf(one, 'check') === undefined) };
 }
 
 /** Asserts that two runs have the same verdict for each check. */

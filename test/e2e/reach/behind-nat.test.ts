@@ -8,15 +8,15 @@ import { LabDaemon, type LabStatus } from '../../support/lab/daemons.ts';
 import { countArrivals, Internet, OTHER_PUBLIC } from '../../support/lab/internet.ts';
 import type { NatKind } from '../../support/lab/nat.ts';
 
-/** The last bytes of the public addresses of the nodes that help, which are in networks of their own. */
+/** The last bytes of the public addresses of the helpers, which are in separate networks. */
 const HELPERS = [10, 11] as const;
-/** The same of one that does not. */
+/** The last byte of the address of a public node that does not help. */
 const OPEN = 20;
-/** What comes to the QUIC port of a helper and is more than a sign of life. */
+/** Packets to the QUIC port of a helper that are longer than a keepalive. */
 const REQUESTS = 'udp dport 4122 udp length > 100';
 const MIB = 1024 * 1024;
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** NAT types of records. */
+/** NAT types in records. */
 const [PUBLIC, PORT_RESTRICTED, SYMMETRIC] = [1, 3, 4];
 
 interface Opened {
@@ -31,7 +31,7 @@ type Links = OutputOf<typeof reachOperations.nodeLinks>;
 type Checked = OutputOf<typeof reachOperations.netcheck>;
 type Ways = OutputOf<typeof reachOperations.netcheckAgent>;
 
-/** Starts a daemon behind routers, and waits until it has its helpers and knows its NAT. */
+/** Starts a daemon behind routers, and waits until it has its helpers and knows its NAT type. */
 async function behind(
   internet: Internet,
   name: string,
@@ -47,29 +47,29 @@ async function behind(
   return daemon;
 }
 
-/** What a tunnel goes by now. */
+/** The current path of a tunnel. */
 async function pathOf(daemon: LabDaemon, id: string): Promise<Pick<Opened, 'path' | 'is_relayed'>> {
   const { path, is_relayed } = await daemon.call<Opened>('GET', `/tunnel/${id}`);
   return { path, is_relayed };
 }
 
-/** Waits until a tunnel goes a punched way: on a slow machine a relay may be there first. */
+/** Waits until a tunnel uses a punched path: on a slow machine a relay may be ready first. */
 async function isPunched(daemon: LabDaemon, id: string): Promise<void> {
-  const tunnel = await eventually('it goes a punched way', async () => {
+  const tunnel = await eventually('it uses a punched path', async () => {
     const now = await pathOf(daemon, id);
     return now.path === 'punched' && now;
   });
   assert.equal(tunnel.is_relayed, false);
 }
 
-/** What an agent was told of changed paths. */
+/** The events about changed paths that an agent received. */
 async function toldOf(daemon: LabDaemon, aid: string): Promise<readonly { readonly path?: unknown }[]> {
   const call = { tool: 'svc_events_poll', args: { aid } };
   const { events } = await daemon.call<OutputOf<typeof eventOperations.eventsPoll>>('POST', '/mcp/call', call);
   return events.filter(({ type }) => type === 'path.changed').map(({ data }) => data);
 }
 
-test('daemons behind routers reach each other through others that strangers reach', async (t) => {
+test('daemons behind routers reach each other through public helpers', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const [first, second] = HELPERS;
@@ -79,7 +79,7 @@ test('daemons behind routers reach each other through others that strangers reac
   await using otherHelper = await LabDaemon.start(otherMachine, BOOTSTRAP);
   const isPublic = ({ nat_type }: { readonly nat_type: number }): boolean => nat_type === PUBLIC;
   for (const one of [helper, otherHelper]) await one.until('strangers reach a helper', isPublic);
-  // It helps nobody: a helper has a connection to those that it would have to reach.
+  // It does not help, because a helper has connections to the nodes that it would have to dial.
   const stranger = await internet.publicMachine('open', [OPEN]);
   const started = await Promise.all([
     LabDaemon.start(stranger, BOOTSTRAP, 'help_others = false\n'),
@@ -100,10 +100,10 @@ test('daemons behind routers reach each other through others that strangers reac
     return all.reduce((bytes, status) => bytes + status.relayed.bytes, 0);
   };
 
-  await t.test('nobody stands before the caller: a way is opened for it', async () => {
+  await t.test('a public caller: the called node punches a path', async () => {
     const { listen, id } = await open.call<Opened>('POST', `/tunnel/${called}`, {});
     assert.equal(await open.echo(listen, 'from anywhere'), 'from anywhere');
-    // Where the called node has told this one a record, its connection stands; the lab's public machines are neighbours.
+    // If the called node has sent this one a record, its connection is open; the lab's public machines are LAN peers.
     const { path } = await eventually('it needs no relay', async () => {
       const now = await pathOf(open, id);
       return !now.is_relayed && now;
@@ -111,36 +111,36 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.ok(['punched', 'lan'].includes(path), path);
   });
 
-  await t.test('a translation of the carrier after that of the router: they punch a way too', async () => {
+  await t.test('carrier-grade NAT behind a router: they punch a path too', async () => {
     const { listen, id } = await double.call<Opened>('POST', `/tunnel/${called}`, {});
     assert.equal(await double.echo(listen, 'through two'), 'through two');
     await isPunched(double, id);
   });
 
-  await t.test('both routers keep a port: they punch a way', async () => {
+  await t.test('both routers keep a port: they punch a path', async () => {
     const { listen, id } = await cone.call<Opened>('POST', `/tunnel/${called}`, { local_aid: caller });
-    assert.equal(await cone.echo(listen, 'over a punched way'), 'over a punched way');
+    assert.equal(await cone.echo(listen, 'over a punched path'), 'over a punched path');
     await isPunched(cone, id);
   });
 
   await t.test(
-    'one router changes ports: random ones are opened, and a relay carries until one of them is met',
+    'one router changes ports: random ports are opened, and a relay carries the traffic until one is hit',
     async () => {
       const { listen, id } = await cone.call<Opened>('POST', `/tunnel/${symmetricCalled}`, {});
-      assert.equal(await cone.echo(listen, 'by whatever way'), 'by whatever way');
+      assert.equal(await cone.echo(listen, 'by any path'), 'by any path');
       const { path: first } = await pathOf(cone, id);
       await cone.hold(listen);
-      assert.equal(await cone.say('a connection that stands'), 'a connection that stands');
+      assert.equal(await cone.say('an open connection'), 'an open connection');
       await isPunched(cone, id);
       assert.equal(await cone.say('over random ports'), 'over random ports');
       await isPunched(cone, id);
-      // Where it was met at once, nothing has changed.
+      // If a random port was hit before the first byte, the path did not change.
       if (first === 'relay')
-        await eventually('the agent is told', async () => (await toldOf(cone, caller)).at(-1)?.path === 'punched');
+        await eventually('the agent is notified', async () => (await toldOf(cone, caller)).at(-1)?.path === 'punched');
     },
   );
 
-  await t.test('both change ports: not where relays are forbidden, and by a relay where they are not', async () => {
+  await t.test('both routers change ports: no path without relays, and a relay if they are allowed', async () => {
     const path = `/tunnel/${symmetricCalled}`;
     const refused = await symmetric.ask('POST', path, { local_aid: symmetricCaller, disable_relay: true });
     assert.equal(refused.status, 412, JSON.stringify(refused.body));
@@ -151,7 +151,7 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.ok((await relayed()) > before);
   });
 
-  await t.test('both change ports over IPv4: firewalls are opened over IPv6', async () => {
+  await t.test('both routers change ports over IPv4: IPv6 firewalls are opened', async () => {
     const aid = await symmetricIpv6.serve();
     const { ways } = await symmetric.call<Ways>('GET', `/node/netcheck/${aid}`);
     assert.equal(ways.find(({ path }) => path === 'punched')?.may_lead, true);
@@ -162,7 +162,7 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.match(remote_addr ?? '', /^\[2001:db8:/);
   });
 
-  await t.test('what people are told of the ways is how they are', async () => {
+  await t.test('the commands show the real paths', async () => {
     const ping = async (from: LabDaemon, to: string) => {
       const { path, is_relayed, not_direct } = await from.call<Pinged>('POST', `/node/ping/${to}`, { count: 1 });
       return [path, is_relayed, not_direct?.code];
@@ -185,7 +185,7 @@ test('daemons behind routers reach each other through others that strangers reac
     assert.deepEqual([leads.get('punched'), leads.get('relay')], [false, true]);
   });
 
-  await t.test('a relay falls silent under connections that stand: they go on by another one', async () => {
+  await t.test('a relay becomes unreachable under open connections: they continue over another one', async () => {
     const { listen } = await symmetric.call<Opened>('POST', `/tunnel/${symmetricCalled}`, {});
     const bytesOf = async (one: LabDaemon): Promise<number> =>
       (await one.call<LabStatus>('GET', '/status')).relayed.bytes;
@@ -193,7 +193,7 @@ test('daemons behind routers reach each other through others that strangers reac
     await symmetric.hold(listen);
     assert.equal(await symmetric.say('before'), 'before');
     const poured = symmetric.pour(listen, 8 * MIB);
-    await eventually('bytes are under way', async () => (await relayed()) > all + MIB);
+    await eventually('bytes are in transit', async () => (await relayed()) > all + MIB);
     const carrier = (await bytesOf(helper)) > before ? helper : otherHelper;
     process.kill(carrier.pid, 'SIGSTOP');
     const stoppedAt = performance.now();
@@ -206,7 +206,7 @@ test('daemons behind routers reach each other through others that strangers reac
     }
   });
 
-  await t.test('a helper falls silent though connections to it stand: another one helps', async () => {
+  await t.test('a helper becomes unreachable although it has open connections: another one helps', async () => {
     process.kill(helper.pid, 'SIGSTOP');
     try {
       const { listen } = await double.call<Opened>('POST', `/tunnel/${caller}`, {});
@@ -216,7 +216,7 @@ test('daemons behind routers reach each other through others that strangers reac
     }
   });
 
-  /** Has one node call an agent, and ends a helper while that has the question and no answer yet. */
+  /** Makes one node call an agent, and stops a helper that has the request and has not answered yet. */
   const callAsHelperEnds = async (from: LabDaemon, aid: string, ending: LabDaemon) => {
     const { ipv4 } = await from.call<Checked>('GET', '/node/netcheck');
     const which = `ip saddr ${ipv4.seen_as?.split(':', 1)[0]} ${REQUESTS}`;
@@ -225,7 +225,7 @@ test('daemons behind routers reach each other through others that strangers reac
     const before = (await requests()).packets;
     const startedAt = performance.now();
     const answer = from.ask('POST', `/tunnel/${aid}`, {});
-    await eventually('the helper has been asked', async () => (await requests()).packets > before);
+    await eventually('the helper has the request', async () => (await requests()).packets > before);
     await ending.signal('SIGKILL');
     const { status, body } = await answer;
     const ms = Math.round(performance.now() - startedAt);
@@ -236,14 +236,14 @@ test('daemons behind routers reach each other through others that strangers reac
   const [asked = ''] = ways.find(({ path }) => path === 'relay')?.to ?? [];
   const [asksFirst, asksThen] = asked.startsWith(OTHER_PUBLIC[0]) ? [otherHelper, helper] : [helper, otherHelper];
 
-  await t.test('a helper ends in the middle of a set-up: another one brings them together', async () => {
+  await t.test('a helper stops during a set-up: another one introduces the nodes', async () => {
     const { status, body } = await callAsHelperEnds(double, symmetricCaller, asksFirst);
     assert.ok(status < 300, body);
     const { listen }: Opened = JSON.parse(body);
-    assert.equal(await double.echo(listen, 'by the one that is left'), 'by the one that is left');
+    assert.equal(await double.echo(listen, 'by the other helper'), 'by the other helper');
   });
 
-  await t.test('the last one ends in the middle of a set-up: the caller is told that nobody leads there', async () => {
+  await t.test('the last helper stops during a set-up: the caller learns that there is no path', async () => {
     const { status, body } = await callAsHelperEnds(cone, symmetricCaller, asksThen);
     assert.match(body, /"connect_failed"/);
     assert.equal(status, 502);

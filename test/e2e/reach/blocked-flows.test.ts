@@ -1,4 +1,4 @@
-/** Real daemons behind a middlebox that drops every UDP flow of theirs for good, both ways. */
+/** Real daemons behind a middlebox that permanently drops all their UDP flows, in both directions. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
@@ -7,7 +7,7 @@ import { Internet } from '../../support/lab/internet.ts';
 import { natRules } from '../../support/lab/nat.ts';
 
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** Notes each pair of addresses and ports, and drops those that are blocked. */
+/** Records each pair of addresses and ports, and drops the blocked ones. */
 const MIDDLEBOX = `table ip middlebox {
   set known { type ipv4_addr . inet_service . ipv4_addr . inet_service; flags dynamic; size 65536; }
   set blocked { type ipv4_addr . inet_service . ipv4_addr . inet_service; size 65536; }
@@ -20,7 +20,7 @@ const MIDDLEBOX = `table ip middlebox {
 }
 `;
 
-test('a node whose flows are all blocked for good recovers from fresh ports', async (t) => {
+test('a node whose flows are all blocked permanently recovers from fresh ports', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const { host: machine, router, net } = await internet.behindBareRouter('barred', '203.0.113');
@@ -29,7 +29,7 @@ test('a node whose flows are all blocked for good recovers from fresh ports', as
   const block = async (): Promise<void> => {
     const listed = await router.run('nft', ['list', 'set', 'ip', 'middlebox', 'known']);
     const elements = /elements = \{([^}]*)\}/.exec(listed)?.[1] ?? '';
-    assert(elements.trim() !== '', 'flows have been seen');
+    assert(elements.trim() !== '', 'flows were recorded');
     await router.nft(`add element ip middlebox blocked {${elements}}\n`);
   };
   await using helper = await LabDaemon.start(await internet.publicMachine('helper', [10]), []);
@@ -42,7 +42,7 @@ test('a node whose flows are all blocked for good recovers from fresh ports', as
   assert.equal(await barred.say('before'), 'before');
   await block();
   const blockedAt = performance.now();
-  assert.equal(await barred.say('after'), 'after', 'the standing connection goes on');
+  assert.equal(await barred.say('after'), 'after', 'the open connection continues');
   t.diagnostic(`the tunnel after ${Math.round(performance.now() - blockedAt)} ms`);
   await barred.reaches(listen);
   await eventually('the record network answers', async () => {

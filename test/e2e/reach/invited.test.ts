@@ -1,4 +1,4 @@
-/** An invitation by a node that nobody can dial, to a node that knows nobody. */
+/** An invitation by a node that cannot be dialed, to a node without contacts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
@@ -34,16 +34,16 @@ function failed(findings: readonly Found[]): string {
   return findings.flatMap(({ level, what }) => (level === 'FAIL' ? [what] : [])).join('; ');
 }
 
-test('a node behind a router invites by the node that helps it, and the guest reaches it', async (t) => {
+test('a node behind a router invites through its helper, and the guest reaches it', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
-  // On a public host svcd needs no setting to be where others begin.
+  // On a public host svcd needs no setting to be a bootstrap node.
   await using open = await LabDaemon.start(await internet.publicMachine('open', [10]), []);
   await using host = await LabDaemon.start(await internet.behind('host', ['cone']), ['203.0.113.10']);
   const guests = await internet.behind('guest', ['cone']);
   await using guest = await LabDaemon.start(guests, []);
   const invite = (): Promise<Invited> => host.call<Invited>('GET', '/node/invitation');
-  await host.until('it is helped', ({ helpers }) => helpers.length === 1);
+  await host.until('the host has helpers', ({ helpers }) => helpers.length === 1);
   const { invitation, contacts, reach } = await invite();
   assert.equal(reach, 'helped');
   assert.match(contacts[0] ?? '', /^aid1\w+@203\.0\.113\.10:4121$/);
@@ -53,7 +53,7 @@ test('a node behind a router invites by the node that helps it, and the guest re
   const invitedAgent = await guest.serve();
   const { id, listen } = await guest.call<Opened>('POST', `/tunnel/${called}`, {});
   assert.equal(await guest.echo(listen, 'by invitation'), 'by invitation');
-  // On a slow machine a relay may be there first.
+  // On a slow machine a relay may be ready first.
   await eventually('it needs no relay', async () => {
     const { path } = await guest.call<Opened>('GET', `/tunnel/${id}`);
     return path !== 'relay';
@@ -61,9 +61,9 @@ test('a node behind a router invites by the node that helps it, and the guest re
   const own = await open.call<Invited>('GET', '/node/invitation');
   assert.equal(own.reach, 'anywhere');
   assert.match(own.contacts[0] ?? '', /@203\.0\.113\.10:4121$/);
-  // Neither of the two can stand in its routing table, and it is no less in the network for that.
+  // Neither client node can be in the open node's routing table, but the open node still counts as connected.
   const served = await open.serve();
-  const { dht_peers, network_ready } = await eventually('both are known to the open node', async () => {
+  const { dht_peers, network_ready } = await eventually('the open node knows both', async () => {
     const status = await open.call<Standing>('GET', '/status');
     return status.dht_clients === 2 && status;
   });
@@ -76,15 +76,15 @@ test('a node behind a router invites by the node that helps it, and the guest re
   assert.ok(findings.some(({ what }) => what.includes('2 nodes use the network through this one')));
   await guest.call('POST', `/resolve/${served}`);
 
-  // A firewall that drops QUIC alone, and one that drops all UDP.
+  // A firewall that drops only QUIC, and one that drops all UDP.
   const drops = (name: string, what: string) =>
     guests.nft(`table inet no_${name} {\n chain out {\n  type filter hook output priority 0;\n  ${what} drop\n }\n}\n`);
   await drops('quic', 'udp dport 4122');
   const examined = await guest.call<{ findings: readonly Found[] }>('GET', '/node/doctor');
   assert.match(failed(examined.findings), /1 node answers in the record network, and none over QUIC/);
   await drops('udp', 'meta l4proto udp');
-  // What was asked before may still be answered.
-  const { error, details } = await eventually('nothing is answered any more', async () => {
+  // Earlier requests may still be answered.
+  const { error, details } = await eventually('requests fail', async () => {
     const { status, body } = await guest.ask('POST', `/resolve/${newIdentity().aid}`);
     return status === 503 && (body as { error: string; details: unknown });
   });

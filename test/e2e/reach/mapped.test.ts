@@ -1,4 +1,4 @@
-/** Daemons behind real routers that map ports when they are asked, and one behind a router whose mapping leads nowhere. */
+/** Daemons behind real routers that map ports on request, and one behind a router whose mapping does not work. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OutputOf } from '../../../src/operations/operation.ts';
@@ -10,11 +10,11 @@ import { Internet } from '../../support/lab/internet.ts';
 import { behindMappingRouter, MAPPING_NETWORKS } from '../../support/lab/mapping-router.ts';
 
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** NAT types of records. */
+/** NAT types in records. */
 const [PUBLIC, PORT_RESTRICTED] = [1, 3];
-/** The port that the router maps to that of the QUIC endpoint. */
+/** The outer port that the router maps to the QUIC endpoint. */
 const QUIC_PORT = 4122;
-/** First packets of handshakes of two nodes that have tried in vain to dial back. */
+/** First handshake packets of two nodes that failed to dial back. */
 const TRIED = 4;
 
 interface Opened {
@@ -33,19 +33,22 @@ async function partyOf(daemon: LabDaemon): Promise<Party> {
   return { daemon, aid, node };
 }
 
-/** Opens a tunnel from no connection at all, and waits until it goes a way: on a slow machine a relay may be there first. */
-async function tunnelled(caller: Party, called: Party, way: string): Promise<void> {
+/**
+ * Opens a tunnel without an existing connection, and waits until it uses a path: on a slow machine a relay may be ready
+ * first.
+ */
+async function openTunnel(caller: Party, called: Party, expected: string): Promise<void> {
   await part(caller, called);
   const { id, listen } = await caller.daemon.call<Opened>('POST', `/tunnel/${called.aid}`, {});
   assert.equal(await caller.daemon.echo(listen, 'there and back'), 'there and back');
-  await eventually(`a way that is ${way}`, async () => {
+  await eventually(`a ${expected} path`, async () => {
     const { path } = await caller.daemon.call<Opened>('GET', `/tunnel/${id}`);
-    return path === way;
+    return path === expected;
   });
   await caller.daemon.call('DELETE', `/tunnel/${id}`);
 }
 
-test('daemons behind routers that map ports are reached there, and where a mapping leads nowhere, by a punched way', async (t) => {
+test('daemons behind routers that map ports are reached there, and by a punched path if a mapping does not work', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const [nowhereIn, upnpIn, pcpIn] = MAPPING_NETWORKS;
@@ -79,25 +82,25 @@ test('daemons behind routers that map ports are reached there, and where a mappi
     return addresses.map(({ address, source, verified_by }) => `${address} ${source} ${verified_by}`);
   };
 
-  await t.test('another node has come in by the port before it is told to others', async () => {
+  await t.test('another node has connected through the port before it is published', async () => {
     for (const [daemon, { outerHost }] of [
       [upnp, upnpLab],
       [pcp, pcpLab],
     ] as const)
-      await eventually('the mapped port is proven', async () =>
+      await eventually('the mapped port is verified', async () =>
         (await mappedOf(daemon)).includes(`${outerHost}:${QUIC_PORT} mapped helper`),
       );
   });
 
-  await t.test('each is reached by the port that its router maps, by UPnP and by PCP', async () => {
-    await tunnelled(byPcp, byUpnp, 'mapped');
+  await t.test('each is reached at the port that its router maps, by UPnP and by PCP', async () => {
+    await openTunnel(byPcp, byUpnp, 'mapped');
     const { links } = await upnp.call<Links>('GET', '/node/links');
     assert.equal(
       links.find(({ node, current }) => current && node === byPcp.node)?.path,
       'mapped',
-      'as it sees it too',
+      'as seen by the daemon too',
     );
-    await tunnelled(byUpnp, byPcp, 'mapped');
+    await openTunnel(byUpnp, byPcp, 'mapped');
   });
 
   const [nowhere, half] = await Promise.all([
@@ -109,24 +112,24 @@ test('daemons behind routers that map ports are reached there, and where a mappi
     (await daemon.call<Checked>('GET', '/node/netcheck')).helpers;
   const isHelped = ({ helpers, nat_type }: LabStatus): boolean => helpers.length === 3 && nat_type === PORT_RESTRICTED;
 
-  await t.test('a node that nobody reaches has helpers in networks apart from each other', async () => {
-    await nowhere.until('it is helped', isHelped);
+  await t.test('an unreachable node has helpers in separate networks', async () => {
+    await nowhere.until('it has helpers', isHelped);
     const blocks = (await helpersOf(nowhere)).map(({ address }) => address.split('.').slice(0, 2).join('.'));
     assert.deepEqual(blocks.toSorted(), ['192.0', '198.51', '203.0']);
   });
 
   const strangers = [await partyOf(open), await partyOf(neighbour)];
-  /** From one of those who do not help it: those that do have a connection to it. */
+  /** From a node that does not help it, because its helpers have a connection to it. */
   const punchedByStranger = async (called: Party): Promise<void> => {
     const helpers = await helpersOf(called.daemon);
     const stranger = strangers.find(({ node }) => helpers.every((helper) => helper.node !== node));
     assert.ok(stranger !== undefined);
-    await tunnelled(stranger, called, 'punched');
+    await openTunnel(stranger, called, 'punched');
   };
 
-  await t.test('a port that leads nowhere is told to nobody, though the router has mapped it', async () => {
+  await t.test('a port that does not work is not published, although the router has mapped it', async () => {
     const there = `${nowhereLab.outerHost}:${QUIC_PORT}`;
-    await eventually('others have tried to come in by it', async () => {
+    await eventually('other nodes have tried to dial it', async () => {
       const { ways } = await open.call<Ways>('GET', `/node/netcheck/${unreached.aid}`);
       const told = ways.flatMap(({ path, to }) => (path === 'punched' || path === 'relay' ? [] : to));
       assert.ok(!told.includes(there), told.join());
@@ -136,12 +139,12 @@ test('daemons behind routers that map ports are reached there, and where a mappi
     await punchedByStranger(unreached);
   });
 
-  await t.test('a node whose record network strangers reach, and its connections not, has helpers too', async () => {
+  await t.test('a node that only the record network can reach has helpers too', async () => {
     await eventually(
       'the record network reaches it',
       async () => (await half.call<Checked>('GET', '/node/netcheck')).is_reached === true,
     );
-    await half.until('it is helped', isHelped);
+    await half.until('it has helpers', isHelped);
     assert.ok((await halfLab.keptOut()) > 0);
     const there = `${halfLab.outerHost}:${QUIC_PORT} mapped null`;
     assert.ok((await mappedOf(half)).includes(there), (await mappedOf(half)).join());

@@ -5,12 +5,12 @@ import { eventually } from '../../support/eventually.ts';
 import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 
-/** The last bytes of the public addresses of the nodes that help. */
+/** The last bytes of the public addresses of the helpers. */
 const HELPERS = [10, 11] as const;
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** NAT type of records: strangers reach the node. */
+/** NAT type in records: strangers reach the node. */
 const PUBLIC = 1;
-/** Machines behind the router, and which of them the LAN keeps apart. */
+/** Machines behind the router, and which machines the LAN isolates. */
 const MACHINES = 3;
 const APART = 2;
 
@@ -20,7 +20,7 @@ interface Opened {
   readonly path: string;
 }
 
-test('daemons behind one router meet on their LAN or, where that keeps them apart, by a relay or the router itself', async (t) => {
+test('daemons behind one router connect on their LAN or, if that isolates them, through a relay or the router itself', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const [first, second] = HELPERS;
@@ -39,19 +39,19 @@ test('daemons behind one router meet on their LAN or, where that keeps them apar
   const pathOf = async (id: string): Promise<string> => (await a.call<Opened>('GET', `/tunnel/${id}`)).path;
   const own = await a.serve();
 
-  await t.test('on one LAN they need nobody else', async () => {
+  await t.test('on one LAN they need no other node', async () => {
     const { listen, id } = await a.call<Opened>('POST', `/tunnel/${near}`, {});
     assert.equal(await a.echo(listen, 'next door'), 'next door');
     await eventually('it stays on the LAN', async () => (await pathOf(id)) === 'lan');
   });
 
-  await t.test('kept apart, by a relay', async () => {
+  await t.test('isolated: through a relay', async () => {
     const { listen, id } = await a.call<Opened>('POST', `/tunnel/${apart}`, {});
     assert.equal(await a.echo(listen, 'by a relay'), 'by a relay');
     assert.equal(await pathOf(id), 'relay');
   });
 
-  await t.test('kept apart, by the way out of the router and in again, where it has one', async () => {
+  await t.test("isolated: through the router's hairpin, if it has one", async () => {
     await internet.hairpin('lan');
     const party = async (daemon: LabDaemon, aid: string): Promise<Party> => {
       const { node_aid: node } = await daemon.call<{ node_aid: string }>('GET', '/status');
@@ -60,7 +60,7 @@ test('daemons behind one router meet on their LAN or, where that keeps them apar
     await part(await party(a, own), await party(b, apart));
     const { listen, id } = await a.call<Opened>('POST', `/tunnel/${apart}`, {});
     assert.equal(await a.echo(listen, 'out and in again'), 'out and in again');
-    await eventually('it goes by the router alone', async () => (await pathOf(id)) === 'punched');
+    await eventually('it uses the router only', async () => (await pathOf(id)) === 'punched');
     assert.equal(await a.echo(listen, 'without a relay'), 'without a relay');
   });
 });

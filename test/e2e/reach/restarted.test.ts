@@ -1,4 +1,4 @@
-/** A daemon behind a real router that is killed and started again: it keeps its helpers, and has nothing new to tell. */
+/** A daemon behind a real router that is killed and restarted: it keeps its helpers and publishes nothing new. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 const BOOTSTRAP = ['203.0.113.10:4121'];
 /** NAT types of records. */
 const [PUBLIC, PORT_RESTRICTED] = [1, 3];
-/** Helpers that a node wants to have. */
+/** Target number of helpers. */
 const WANTED = 3;
 
 interface Records {
@@ -19,7 +19,7 @@ interface Records {
 const isHelped = ({ helpers, nat_type }: LabStatus): boolean =>
   helpers.length === WANTED && nat_type === PORT_RESTRICTED;
 
-test('a daemon behind a router keeps its helpers over a start, and brings nothing out anew; those that are gone it replaces', async (t) => {
+test('a daemon behind a router keeps its helpers over a restart, publishes no new record, and replaces stopped helpers', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   await using daemons = new AsyncDisposableStack();
@@ -29,7 +29,7 @@ test('a daemon behind a router keeps its helpers over a start, and brings nothin
   for (const [i, network] of [undefined, ...OTHER_PUBLIC, OTHER_PUBLIC[0], OTHER_PUBLIC[0]].entries()) {
     const machine = await internet.publicMachine(`open${i}`, [10 + i], network);
     const daemon = daemons.use(await LabDaemon.start(machine, i === 0 ? [] : BOOTSTRAP));
-    if (i > 0) await daemon.until('it is reached', isPublic);
+    if (i > 0) await daemon.until('strangers reach it', isPublic);
     open.push(daemon);
     hosts.push(`${network ?? '203.0.113'}.${10 + i}`);
   }
@@ -45,7 +45,7 @@ test('a daemon behind a router keeps its helpers over a start, and brings nothin
   const published = async (): Promise<Records> => await first.call('GET', `/resolve/${aid}/records?type=1`);
   const record = await published();
   assert.equal(record.records.length, 1);
-  // The service of the agent goes on.
+  // The service of the agent keeps running.
   const end = async (daemon: LabDaemon): Promise<void> => daemon.signal('SIGKILL');
   await end(before);
 
@@ -57,20 +57,20 @@ test('a daemon behind a router keeps its helpers over a start, and brings nothin
   assert.deepEqual(await published(), record);
 
   await end(second);
-  // The one that others come in by stays.
+  // The helper that others dial keeps running.
   const isGone = (helper: string): boolean => helper === helpers.find((one) => !one.startsWith(`${hosts[0]}:`));
   const gone = helpers.filter(isGone);
   await Promise.all(
     gone.map((helper) => end(open[hosts.findIndex((host) => helper.startsWith(`${host}:`))] ?? second)),
   );
   const third = await start();
-  const mended = await third.until('it has helpers that are there', isHelped);
+  const mended = await third.until('it has running helpers', isHelped);
   assert.deepEqual(
     helpers.filter((helper) => mended.helpers.includes(helper)),
     helpers.filter((helper) => !isGone(helper)),
   );
   await eventually(
-    'its record names the one that is new',
+    'its record names the new helper',
     async () => (await published()).records[0]?.seq !== record.records[0]?.seq,
   );
 });

@@ -112,8 +112,8 @@ async function held(at: string, client: Client, rpc: Client | null): Promise<voi
   );
   await push(at, client, id);
   const path = await tellMe(at, client, id);
-  const besides = `JSON-RPC besides ${at}`;
-  const otherPath = rpc === null ? null : await tellMe(besides, rpc, id, 'p3');
+  const viaJsonRpc = `JSON-RPC next to ${at}`;
+  const otherPath = rpc === null ? null : await tellMe(viaJsonRpc, rpc, id, 'p3');
   const first = Promise.withResolvers<void>();
   const watched = eventsOf(client.resubscribeTask({ tenant, id }), () => first.resolve());
   watched.catch(first.reject);
@@ -124,7 +124,7 @@ async function held(at: string, client: Client, rpc: Client | null): Promise<voi
   );
   await ask(`${at} cancel`, () => client.cancelTask({ tenant, id, metadata: undefined }), stateOf);
   if (path !== null) await notified(at, path);
-  if (otherPath !== null) await notified(besides, otherPath);
+  if (otherPath !== null) await notified(viaJsonRpc, otherPath);
   await ask(
     `${at} stream of the held task`,
     () => stream,

@@ -1,4 +1,4 @@
-/** Two nodes of one machine go over to TCP between them, without a byte lost. */
+/** Two nodes on one machine move their links to TCP without losing a byte. */
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -9,18 +9,18 @@ import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';
 import { dial, endOf, TcpServer } from '../support/tcp.ts';
 
-const WENT_OVER = 'new links to a neighbour go over TCP';
+const MOVED_TO_TCP = 'new links to a neighbour go over TCP';
 const MIB = 1024 * 1024;
 const DEBUG = { env: { SVCD_LOG_LEVEL: 'debug' } };
 
-/** Another daemon; both know each other. */
-async function neighbour(near: TestDaemon, env: Record<string, string> = {}): Promise<TestDaemon> {
+/** Another daemon; both nodes know each other. */
+async function startPeer(near: TestDaemon, env: Record<string, string> = {}): Promise<TestDaemon> {
   const far = await TestDaemon.start({ env: { ...DEBUG.env, ...env }, bootstrap: [near.dhtAddress] });
   await Promise.all([ready(near), ready(far)]);
   return far;
 }
 
-/** Sends bytes through a connection that echoes, and gives the hash of what comes back. */
+/** Sends bytes through a connection to an echo service, and returns the hash of the echo. */
 async function echoed(client: Socket, data: Buffer): Promise<string> {
   const hash = createHash('sha256');
   let left = data.length;
@@ -39,18 +39,18 @@ async function echoed(client: Socket, data: Buffer): Promise<string> {
 
 const hashOf = (data: Buffer): string => createHash('sha256').update(data).digest('hex');
 
-test('a tunnel goes over to TCP in the middle of its bytes, and so do calls', async () => {
+test('a tunnel moves to TCP in the middle of a transfer, and calls move too', async () => {
   await using echo = await TcpServer.start((socket) => void socket.pipe(socket));
   await using near = await TestDaemon.start(DEBUG);
-  await using far = await neighbour(near);
+  await using far = await startPeer(near);
   await using web = await EchoService.start();
   const aid = await far.newAgent(`127.0.0.1:${echo.port}`);
   await far.call('POST', `/agents/${aid}/publish`);
   const { listen } = await near.call<{ listen: string }>('POST', `/tunnel/${aid}`);
-  // It begins over QUIC, and is in use when the other way stands.
+  // It starts over QUIC, and is in use when the TCP connection is ready.
   const first = await dial(listen);
   const data = randomBytes(4 * MIB);
-  while (!near.output.includes(WENT_OVER)) assert.equal(await echoed(first, data), hashOf(data));
+  while (!near.output.includes(MOVED_TO_TCP)) assert.equal(await echoed(first, data), hashOf(data));
   assert.equal(await echoed(first, data), hashOf(data));
   const clients = await Promise.all(Array.from({ length: 20 }, () => dial(listen)));
   const pieces = clients.map(() => randomBytes(MIB));
@@ -70,15 +70,15 @@ test('a tunnel goes over to TCP in the middle of its bytes, and so do calls', as
   }
 });
 
-test('who is killed there resets its clients', async () => {
+test('a process killed there resets its clients', async () => {
   await using near = await TestDaemon.start(DEBUG);
-  await using far = await neighbour(near);
+  await using far = await startPeer(near);
   await using echo = await TcpServer.start((socket) => void socket.pipe(socket));
   const called = await far.newAgent(`127.0.0.1:${echo.port}`);
   await far.call('POST', `/agents/${called}/publish`);
   const { listen } = await near.call<{ listen: string }>('POST', `/tunnel/${called}`);
   const client = await dial(listen);
-  while (!near.output.includes(WENT_OVER)) await echoed(client, randomBytes(64));
+  while (!near.output.includes(MOVED_TO_TCP)) await echoed(client, randomBytes(64));
   const late = await dial(listen);
   await echoed(late, randomBytes(64));
   const ended = Promise.all([client, late].map(endOf));
@@ -86,9 +86,9 @@ test('who is killed there resets its clients', async () => {
   assert.deepEqual(await ended, ['ECONNRESET', 'ECONNRESET']);
 });
 
-test('a node that is told not to stays with QUIC, whoever asks it', async () => {
+test('a node with LAN TCP disabled stays on QUIC when a peer offers TCP', async () => {
   await using near = await TestDaemon.start(DEBUG);
-  await using far = await neighbour(near, { SVCD_LAN_TCP: 'false' });
+  await using far = await startPeer(near, { SVCD_LAN_TCP: 'false' });
   await using echo = await TcpServer.start((socket) => void socket.pipe(socket));
   const aid = await far.newAgent(`127.0.0.1:${echo.port}`);
   await far.call('POST', `/agents/${aid}/publish`);
@@ -99,7 +99,7 @@ test('a node that is told not to stays with QUIC, whoever asks it', async () => 
     client.end();
     assert.equal(await endOf(client), 'end');
   }
-  await eventually('it was asked', () => near.output.includes('a neighbour goes on over QUIC alone'));
-  assert.equal(near.output.includes(WENT_OVER), false);
-  assert.equal(far.output.includes(WENT_OVER), false);
+  await eventually('the peer has offered TCP', () => near.output.includes('a neighbour goes on over QUIC alone'));
+  assert.equal(near.output.includes(MOVED_TO_TCP), false);
+  assert.equal(far.output.includes(MOVED_TO_TCP), false);
 });

@@ -1,4 +1,4 @@
-/** Real daemons on one LAN, whose links go over TCP, while that LAN changes under them. */
+/** Real daemons on one LAN, whose links use TCP, while that LAN changes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
@@ -6,10 +6,10 @@ import { LabDaemon } from '../../support/lab/daemons.ts';
 import { Internet } from '../../support/lab/internet.ts';
 
 const BOOTSTRAP = ['203.0.113.10:4121'];
-/** NAT type of records: strangers reach the node. */
+/** NAT type in records: strangers reach the node. */
 const PUBLIC = 1;
 const DEBUG = 'log_level = "debug"\n';
-const WENT_OVER = 'new links to a neighbour go over TCP';
+const MOVED_TO_TCP = 'new links to a neighbour go over TCP';
 const MIB = 1024 * 1024;
 const SWALLOW_TCP = `table inet wall {
   chain in {
@@ -19,7 +19,7 @@ const SWALLOW_TCP = `table inet wall {
 }
 `;
 
-test('neighbours speak TCP on their LAN, and do not depend on it', async (t) => {
+test('LAN peers use TCP on their LAN, and do not depend on it', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   await using helper = await LabDaemon.start(await internet.publicMachine('helper', [10]), []);
@@ -29,22 +29,22 @@ test('neighbours speak TCP on their LAN, and do not depend on it', async (t) => 
   assert.ok(desk !== undefined && shelf !== undefined);
   await using near = await LabDaemon.start(desk, BOOTSTRAP, DEBUG);
   await using far = await LabDaemon.start(shelf, BOOTSTRAP, DEBUG);
-  for (const one of [near, far]) await one.until('it is helped', ({ helpers }) => helpers.length > 0);
+  for (const one of [near, far]) await one.until('it has helpers', ({ helpers }) => helpers.length > 0);
   const called = await far.serve();
   const { listen } = await near.call<{ readonly listen: string }>('POST', `/tunnel/${called}`, {});
-  /** How often new links have gone over to TCP. */
-  const wentOver = async (): Promise<number> => (await near.output()).split(WENT_OVER).length - 1;
+  /** How often new links have moved to TCP. */
+  const movesToTcp = async (): Promise<number> => (await near.output()).split(MOVED_TO_TCP).length - 1;
 
-  await t.test('all bytes arrive, sealed', async () => {
+  await t.test('all bytes arrive, encrypted', async () => {
     await near.pump(listen);
     assert.equal((await near.flows()).disorder, 0);
-    await eventually('it goes over TCP', async () => (await wentOver()) > 0);
+    await eventually('new links move to TCP', async () => (await movesToTcp()) > 0);
     await near.pour(listen, 8 * MIB);
     assert.equal((await near.flows()).disorder, 0);
   });
 
   await t.test('the called machine gets another address', async () => {
-    const before = await wentOver();
+    const before = await movesToTcp();
     const [, net = ''] = /inet (10\.\d+\.0)\./.exec(await shelf.run('ip', ['-4', 'addr', 'show', 'dev', 'wan0'])) ?? [];
     await shelf.ip([
       `addr del ${net}.3/24 dev wan0`,
@@ -53,12 +53,12 @@ test('neighbours speak TCP on their LAN, and do not depend on it', async (t) => 
     ]);
     assert.equal((await near.flows()).disorder, 0);
     await near.reaches(listen);
-    await eventually('it goes over TCP again', async () => (await wentOver()) > before);
+    await eventually('new links move to TCP again', async () => (await movesToTcp()) > before);
   });
 
-  await t.test('a firewall begins to swallow TCP', async () => {
+  await t.test('a firewall starts to drop TCP', async () => {
     await shelf.nft(SWALLOW_TCP);
-    // New connections are made all the while: they take what is ready, and ask for more.
+    // New connections open all the time: they use the ready ones, and more are requested.
     const [{ disorder }] = await Promise.all([near.flows(), near.reaches(listen)]);
     assert.equal(disorder, 0);
     await near.pour(listen, 8 * MIB);

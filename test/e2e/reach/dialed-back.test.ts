@@ -1,4 +1,4 @@
-/** A path that only the called node can replace: the one that called knows of no way to it any more. */
+/** A path that only the called node can replace, because the caller has no current address of it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { OutputOf } from '../../../src/operations/operation.ts';
@@ -11,21 +11,21 @@ const HELPS_NOBODY = 'help_others = false\n';
 
 type Links = OutputOf<typeof reachOperations.nodeLinks>;
 
-test('a called node without helpers gets another address: it dials who called, and what stands goes on', async (t) => {
+test('a called node without helpers gets another address: it dials the caller, and open connections continue', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   await using helper = await LabDaemon.start(await internet.publicMachine('helper', [10]), []);
   await using caller = await LabDaemon.start(await internet.publicMachine('open', [20]), BOOTSTRAP, HELPS_NOBODY);
   await using called = await LabDaemon.start(await internet.behind('home', ['cone']), BOOTSTRAP);
   await caller.until('it is in the network', ({ network_ready }) => network_ready);
-  await called.until('it is helped', ({ helpers }) => helpers.length === 1);
+  await called.until('it has helpers', ({ helpers }) => helpers.length === 1);
   const [from, to] = [await caller.serve(), await called.serve()];
   const { listen } = await caller.call<{ readonly listen: string }>('POST', `/tunnel/${to}`, { local_aid: from });
   await caller.hold(listen);
   assert.equal(await caller.say('before'), 'before');
 
   await helper.signal('SIGKILL');
-  await called.until('nobody helps it', ({ helpers }) => helpers.length === 0);
+  await called.until('it has no helpers', ({ helpers }) => helpers.length === 0);
   await internet.readdress('home');
   const changedAt = performance.now();
   assert.equal(await caller.say('and after'), 'and after');
