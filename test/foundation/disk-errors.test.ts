@@ -53,5 +53,5 @@ test('too many open files are not taken for a lack of permission', async (t) => 
   assert.match(stderr, /The database .*a\.db cannot be written \(EMFILE\): this process has too many files open/);
   assert.match(stderr, /a\.key cannot be read \(EMFILE\): this process has too many files open/);
   assert.match(stderr, /config\.toml cannot be read \(EMFILE\): this process has too many files open/);
-  assert.match(stderr, /The backup could not be taken from .* \(EMFILE\): this process has too many files open/);
+  assert.match(stderr, /Backing up .* failed: .* \(EMFILE\): this process has too many files open/);
 });

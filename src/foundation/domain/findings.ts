@@ -1,10 +1,10 @@
-/** What an examination of a node says of one thing. */
+/** Findings of the doctor. */
 
-/** Only `FAIL` makes an examination fail. */
+/** Only `FAIL` makes the examination fail. */
 export const FINDING_LEVELS = ['PASS', 'FAIL', 'WARN', 'INFO'] as const;
 export type Level = (typeof FINDING_LEVELS)[number];
 
-/** What is examined: stable words, for programs. */
+/** The checks: stable words for programs. */
 export const CHECKS = [
   'daemon',
   'version',
@@ -28,11 +28,11 @@ export interface Finding {
   readonly check: Check;
   readonly level: Level;
   readonly what: string;
-  /** What to do about it. */
+  /** How to fix it. */
   readonly hint?: string | undefined;
 }
 
-/** The ways to say something of one check. A failure and a warning always come with a hint. */
+/** Creates the findings of one check. Failures and warnings always have a hint. */
 export function findingsOf(check: Check) {
   return {
     pass: (what: string): Finding => ({ check, level: 'PASS', what }),
@@ -42,7 +42,7 @@ export function findingsOf(check: Check) {
   };
 }
 
-/** True where nothing failed. */
+/** True if nothing failed. */
 export function hasNoFailures(findings: readonly Finding[]): boolean {
   return findings.every(({ level }) => level !== 'FAIL');
 }

@@ -1,56 +1,56 @@
-/** Webhooks of programs here that agents elsewhere call back through svcd. Rules: docs/push.md. */
+/** Webhooks of local programs that remote agents call through svcd. Rules: docs/push.md. */
 
-/** Webhooks that are registered through one local address; the one unused for longest makes way for one more. */
+/** Webhooks registered through one local address. One more replaces the webhook that is unused for longest. */
 export const MAX_WEBHOOKS_PER_ORIGIN = 1024;
-/** How long a webhook stays registered after it was last named or called, milliseconds. */
+/** A webhook expires after this time without use, milliseconds. */
 export const WEBHOOK_LIFE_MS: number = 30 * 24 * 3600 * 1000;
-/** Longest address of a webhook, characters. */
+/** Longest URL of a webhook, characters. */
 export const MAX_WEBHOOK_CHARS = 2048;
-/** Random bytes in the name of a webhook, which stands behind the address of the mailbox. */
+/** Random bytes in the name of a webhook, which follows the mailbox URL. */
 export const WEBHOOK_NAME_BYTES = 8;
 
-/** Mailboxes for the webhooks of others: one for each agent here and each caller of it. */
+/** Mailboxes for remote webhooks: one for each local agent and caller. */
 export const MAX_PUSH_BOXES = 1024;
-/** Of those, of callers whom the agent's owner has not let in by name. */
+/** Mailboxes for callers without an allow entry. */
 export const MAX_PUSH_BOXES_OF_STRANGERS = 512;
-/** Of those, of the strangers at one IPv4 address or IPv6 /64. */
+/** Mailboxes for strangers at one IPv4 address or IPv6 /64. */
 export const MAX_PUSH_BOXES_PER_SOURCE = 64;
-/** The same in one IPv4 /24 or IPv6 /48. */
+/** Mailboxes for strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_PUSH_BOXES_PER_NETWORK = 128;
-/** How long a mailbox stands after its caller last asked for it, milliseconds. */
+/** A mailbox expires after this time without a renewal by its caller, milliseconds. */
 export const PUSH_BOX_LIFE_MS: number = 14 * 24 * 3600 * 1000;
-/** How often a caller with webhooks asks anew for the mailbox, milliseconds. */
+/** A caller with webhooks renews the mailbox at this interval, milliseconds. */
 export const PUSH_BOX_RENEW_MS: number = 24 * 3600 * 1000;
-/** Random bytes in the address of a mailbox. */
+/** Random bytes in a mailbox URL. */
 export const PUSH_BOX_TOKEN_BYTES = 32;
 
 /** Largest body of a notification, bytes. */
 export const MAX_NOTIFICATION_BYTES: number = 1024 * 1024;
 /** Headers of a notification. */
 export const MAX_NOTIFICATION_HEADERS = 32;
-/** The headers of a notification together, characters. */
+/** All headers of a notification together, characters. */
 export const MAX_NOTIFICATION_HEADER_CHARS = 8192;
-/** The name that the called side gives a notification, bytes. */
+/** Size of the ID that the called side gives a notification, bytes. */
 export const NOTIFICATION_ID_BYTES = 16;
-/** How long a notification is kept on each side where the next step does not take it, milliseconds. */
+/** Each side stores an undelivered notification for this time, milliseconds. */
 export const NOTIFICATION_LIFE_MS: number = 7 * 24 * 3600 * 1000;
-/** How long the names of notifications that a webhook has taken are remembered, milliseconds: longer than they are sent again. */
+/** IDs of delivered notifications are stored for this time, milliseconds: longer than they are sent again. */
 export const RECEIVED_IDS_LIFE_MS: number = NOTIFICATION_LIFE_MS + 24 * 3600 * 1000;
 
-/** Notifications that wait for one webhook. */
+/** Queued notifications of one webhook. */
 export const MAX_QUEUED_PER_WEBHOOK = 1024;
-/** Notifications that wait between one agent here and one elsewhere: many webhooks of one leave room for those of others. */
+/** Queued notifications between a local and a remote agent. Many webhooks of one pair leave room for other pairs. */
 export const MAX_QUEUED_PER_PEER = 2048;
-/** Bytes of the notifications that wait between one agent here and one elsewhere. */
+/** Bytes of queued notifications between a local and a remote agent. */
 export const MAX_QUEUED_BYTES_PER_PEER: number = 16 * 1024 * 1024;
-/** Notifications that wait on one side in all. */
+/** Queued notifications on one side in all. */
 export const MAX_QUEUED_NOTIFICATIONS = 16_384;
-/** Their bytes. */
+/** Bytes of queued notifications on one side in all. */
 export const MAX_QUEUED_NOTIFICATION_BYTES: number = 128 * 1024 * 1024;
-/** The part of both that the strangers of one source may use, and all strangers together. */
+/** The part of both limits for the strangers of one source, and for all strangers. */
 export const SOURCE_WAITING_PART: number = 1 / 8;
 export const STRANGERS_WAITING_PART: number = 1 / 2;
-/** Names of notifications that are remembered for one local address once they were taken. */
+/** Stored IDs of delivered notifications for one local address. */
 export const MAX_RECEIVED_IDS = 8192;
-/** Webhooks that are shown, those used last. */
+/** Most webhooks in a list, most recently used first. */
 export const MAX_SHOWN_WEBHOOKS = 1024;

@@ -60,9 +60,9 @@ export const DOCUMENT_VERSION = 2;
  * notes returned but not acknowledged), note IDs 10, queued chat entries 16, chat logs 16, contacts 10, groups 22.
  */
 export const MAX_AGENT_DOCUMENT_BYTES: number = 128 * 1024 * 1024;
-/** Bytes of chat logs in the document, besides queued entries. */
+/** Bytes of chat logs in the document, without queued entries. */
 export const MAX_MOVED_CHAT_BYTES: number = 16 * 1024 * 1024;
-/** Entries of one chat log in the document, newest first, besides queued entries. */
+/** Entries of one chat log in the document, newest first, without queued entries. */
 export const MAX_MOVED_CHAT_ENTRIES = 2000;
 /** Bytes of group entries in the document. Larger groups are fetched from their members. */
 export const MAX_MOVED_GROUP_BYTES: number = 16 * 1024 * 1024;

@@ -1,13 +1,13 @@
-/** Reads bytes that come in pieces of any size. */
+/** Reads bytes from chunks of any size. */
 
-/** Bytes in order: a file, a stream, another generator. */
+/** A source of bytes: a file, a stream, another generator. */
 export type ByteSource = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
 const LINE_BREAK = 0x0a;
 
 export class ByteReader {
   readonly #pieces: AsyncIterator<Uint8Array> | Iterator<Uint8Array>;
-  /** What has come and was not taken yet. */
+  /** Received bytes that were not read yet. */
   #here: Buffer = Buffer.alloc(0);
   #ended = false;
 
@@ -15,21 +15,21 @@ export class ByteReader {
     this.#pieces = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   }
 
-  /** The next `count` bytes; fewer where the source ends before. */
+  /** The next `count` bytes, or fewer at the end of the source. */
   async read(count: number): Promise<Buffer> {
     await this.#fill(count);
     return this.#cut(count);
   }
 
-  /** What has come already, at most `count` bytes but at least one; empty at the end. */
+  /** Bytes that are already received: 1 to `count` of them. Empty at the end. */
   async readSome(count: number): Promise<Buffer> {
     await this.#fill(1);
     return this.#cut(count);
   }
 
-  /** The bytes up to a line break, with it; null where none comes within `max` bytes. */
+  /** The bytes up to and including a line break. Null if there is none within `max` bytes. */
   async readLine(max: number): Promise<Buffer | null> {
-    // Each piece is searched and copied once, however long the line is.
+    // Each chunk is searched and copied once, also for long lines.
     const pieces: Uint8Array[] = [this.#here];
     let size = this.#here.length;
     let end = this.#here.subarray(0, max).indexOf(LINE_BREAK);
@@ -45,13 +45,13 @@ export class ByteReader {
     return end < 0 ? null : this.#cut(end + 1);
   }
 
-  /** True where nothing follows. */
+  /** True at the end of the source. */
   async atEnd(): Promise<boolean> {
     await this.#fill(1);
     return this.#here.length === 0;
   }
 
-  /** Waits until so many bytes are here, or the source has ended. */
+  /** Waits for this many bytes, or the end of the source. */
   async #fill(count: number): Promise<void> {
     const pieces: Uint8Array[] = [this.#here];
     for (let size = this.#here.length; size < count && !this.#ended; ) {
@@ -63,7 +63,7 @@ export class ByteReader {
     if (pieces.length > 1) this.#here = Buffer.concat(pieces);
   }
 
-  /** The next piece of the source; null at its end. */
+  /** The next chunk of the source; null at its end. */
   async #next(): Promise<Uint8Array | null> {
     const { done, value } = await this.#pieces.next();
     if (done === true) this.#ended = true;

@@ -1,4 +1,4 @@
-/** Parses the fields of a moved agent, beyond what the schema checks. */
+/** Checks the fields of a moved agent that its schema does not check. */
 import { fromBase64 } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { type Aid, parseAid } from '../identity/aid.ts';

@@ -1,6 +1,6 @@
 /**
- * The archive of a whole node: a line of JSON that names the files with their sizes and digests, then
- * their bytes, one behind the other. Format: docs/moving.md, "The archive".
+ * The archive of a node: a line of JSON with names, sizes and digests of the files, then their bytes in this order.
+ * Format: docs/moving.md, "The archive".
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -12,16 +12,16 @@ import { isKeyFile } from '../keys/key-store.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
 const VERSION = 1;
-/** Longest first line, bytes: the names of 200,000 key files. */
+/** Longest first line, bytes: names of 200,000 key files. */
 const MAX_MANIFEST_BYTES: number = 32 * 1024 * 1024;
-/** Largest file beside the database, bytes. */
+/** Largest file except the database, bytes. */
 const MAX_SMALL_FILE_BYTES: number = 1024 * 1024;
-/** What a version and a time may be made of: they are shown on terminals. */
+/** Patterns of a version and a time, which are printed to terminals. */
 const VERSION_TEXT = /^[\w.+-]{1,64}$/;
 const TIME_TEXT = /^[\dTZ:.+-]{1,40}$/;
-/** Bytes that are handed on at once. */
+/** Size of a chunk, bytes. */
 const PIECE_BYTES: number = 64 * 1024;
-/** True for the names that an archive may hold: none that could lead out of the directory. */
+/** True for the allowed names in an archive. None leads out of the directory. */
 export function isArchived(name: string): boolean {
   if (name === DATABASE_FILE || name === CONFIG_FILE) return true;
   const inKeys = `${KEYS_DIRECTORY}/`;
@@ -30,14 +30,14 @@ export function isArchived(name: string): boolean {
 
 export interface ArchivedFile {
   readonly name: string;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
   /** SHA-256, lower-case hex. */
   readonly sha256: string;
 }
 
 export interface Manifest {
-  /** Of the svcd that wrote it. */
+  /** Version of svcd that wrote it. */
   readonly svcdVersion: string;
   /** ISO 8601 UTC. */
   readonly createdAt: string;
@@ -45,7 +45,7 @@ export interface Manifest {
   readonly files: readonly ArchivedFile[];
 }
 
-/** A file to be archived: on disk, or in memory. */
+/** A file to archive, on disk or in memory. */
 export interface FileSource {
   readonly name: string;
   readonly content: { readonly path: string } | Uint8Array;
@@ -65,7 +65,7 @@ async function describe(source: FileSource): Promise<ArchivedFile> {
   return { name: source.name, size, sha256: hash.digest('hex') };
 }
 
-/** The bytes of an archive. The files do not change meanwhile. */
+/** The bytes of an archive. The files must not change meanwhile. */
 export async function* writeArchive(
   sources: readonly FileSource[],
   { svcdVersion, createdAt, agents }: Omit<Manifest, 'files'>,
@@ -77,21 +77,23 @@ export async function* writeArchive(
   for (const source of sources) yield* piecesOf(source);
 }
 
-/** A file of an archive begins; what it returns takes its bytes and is told of the end. */
+/** Opens a file of an archive. The result receives its bytes and its end. */
 type Open = (file: ArchivedFile) => { write(piece: Uint8Array): void; close(): void };
 
 /**
- * Reads an archive to its end; every file is whole and what the first line says of it.
- * @throws SvcError `bad_file`, and what `open` and its files throw
+ * Reads and verifies an archive to its end.
+ * @throws SvcError `bad_file`, and the errors of `open` and its files
  */
 export async function readArchive(source: ByteSource, open: Open): Promise<Manifest> {
   const reader = new ByteReader(source);
   const line = await reader.readLine(MAX_MANIFEST_BYTES);
   const manifest = line === null ? null : readManifest(line.toString());
   if (manifest === null)
-    throw new SvcError('bad_file', { message: 'The file is no backup of svcd, or it is damaged.' });
+    throw new SvcError('bad_file', {
+      message: 'The file is not a backup of svcd, or it is damaged. Use another backup.',
+    });
   for (const file of manifest.files) await readFile(reader, file, open);
-  if (!(await reader.atEnd())) throw damaged('more follows than it says');
+  if (!(await reader.atEnd())) throw damaged('it contains extra bytes');
   return manifest;
 }
 
@@ -101,7 +103,7 @@ async function readFile(reader: ByteReader, file: ArchivedFile, open: Open): Pro
   try {
     for (let left = file.size; left > 0; ) {
       const piece = await reader.readSome(Math.min(left, PIECE_BYTES));
-      if (piece.length === 0) throw damaged('it is cut off');
+      if (piece.length === 0) throw damaged('it is truncated');
       hash.update(piece);
       target.write(piece);
       left -= piece.length;
@@ -109,14 +111,16 @@ async function readFile(reader: ByteReader, file: ArchivedFile, open: Open): Pro
   } finally {
     target.close();
   }
-  if (hash.digest('hex') !== file.sha256) throw damaged(`${file.name} is not what it was`);
+  if (hash.digest('hex') !== file.sha256) throw damaged(`${file.name} does not match its checksum`);
 }
 
 function damaged(why: string): SvcError {
-  return new SvcError('bad_file', { message: `The backup is damaged: ${why}. Nothing was changed.` });
+  return new SvcError('bad_file', {
+    message: `The backup is damaged: ${why}. Nothing was changed. Use another backup.`,
+  });
 }
 
-/** Null where the line is no manifest of ours. */
+/** Null if the line is not a valid manifest. */
 function readManifest(line: string): Manifest | null {
   const value = readJson(line);
   if (!isObject(value) || value['svcd_backup'] !== VERSION || !Array.isArray(value['files'])) return null;

@@ -1,7 +1,7 @@
 /**
- * Takes a backup of a node from its data directory, whether a daemon runs there or not: the database
- * in one consistent read, which the daemon does not notice, then the keys and the configuration.
- * Never in the daemon's own process, and never the lock: see data-dir/lock.ts.
+ * Backs up a node from its data directory, with or without a running daemon: the database in one consistent read, then
+ * the keys and the configuration. This must not run in the process of the daemon, and does not touch the lock: see
+ * data-dir/lock.ts.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,33 +15,36 @@ import { PRIVATE_DIRECTORY_MODE } from '../file-modes.ts';
 import { isKeyFile, keyFileName, NODE_KEY } from '../keys/key-store.ts';
 import type { FileSource } from './node-archive.ts';
 
-/** Milliseconds to wait where the daemon writes. */
+/** Longest wait for a write of the daemon, milliseconds. */
 const BUSY_TIMEOUT_MS = 10_000;
-/** How often keys are looked for that an agent of the snapshot has: one may be on its way. */
+/** Attempts to find keys of agents in the snapshot, because a key may be written at this moment. */
 const KEY_ATTEMPTS = 3;
 export interface Snapshot {
   readonly files: readonly FileSource[];
   readonly agents: number;
-  /** Removes what lies on the disk of it. */
+  /** Deletes the temporary files. */
   dispose(): void;
 }
 
 export interface BackupOptions {
   /** Absolute path. */
   readonly dataDir: string;
-  /** Where the keys are; what config.toml says where it is left out. */
+  /** Folder of the keys. Default: the value in config.toml. */
   readonly keyDir?: string | undefined;
   readonly pid: number;
 }
 
 /**
  * Takes a snapshot of a data directory.
- * @throws SvcError `not_found` where there is no node; `key_damaged` where keys are missing; `store_corrupt`, `config_invalid`, `not_writable`
+ * @throws SvcError `not_found` if there is no node; `key_damaged` if keys are missing; `store_corrupt`,
+ * `config_invalid`, `not_writable`
  */
 export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot {
   const database = join(dataDir, DATABASE_FILE);
   if (!existsSync(database))
-    throw new SvcError('not_found', { message: `There is no node in ${dataDir}: it has no ${DATABASE_FILE}.` });
+    throw new SvcError('not_found', {
+      message: `${dataDir} contains no node: ${DATABASE_FILE} is missing. Check the path.`,
+    });
   const config = join(dataDir, CONFIG_FILE);
   const configured = readConfigFile(config).values.key_dir ?? '';
   const keys = keyDir ?? (configured === '' ? join(dataDir, KEYS_DIRECTORY) : configured);
@@ -61,16 +64,16 @@ export function takeSnapshot({ dataDir, keyDir, pid }: BackupOptions): Snapshot 
     dispose();
     if (error instanceof SvcError) throw error;
     throw new SvcError('not_writable', {
-      message: `The backup could not be taken from ${dataDir}${troubleOf(error, database)}`,
+      message: `Backing up ${dataDir} failed${troubleOf(error, database)}`,
       cause: error,
     });
   }
 }
 
-/** SQLite's code for a disk or database that is full. */
+/** SQLite's code for a full disk or database. */
 const SQLITE_FULL = 13;
 
-/** The end of a sentence on why a copy cannot be made. */
+/** The reason for a failed copy, as the end of a sentence. */
 function troubleOf(error: unknown, database: string): string {
   if (error instanceof Error && 'syscall' in error) {
     const path = 'path' in error ? `: ${String(error.path)}` : '';
@@ -82,19 +85,19 @@ function troubleOf(error: unknown, database: string): string {
   return describeOpenError(database) ?? said;
 }
 
-/** A copy of the database, and all the keys that it names. */
+/** A copy of the database, and all keys that it names. */
 function consistent(database: string, directory: string, keyDir: string) {
   for (let attempt = 1; ; attempt++) {
     const before = readKeys(keyDir);
     const copy = join(directory, `${attempt}.db`);
     const { agents, names } = copyDatabase(database, copy);
-    // A key comes before the row that names it, and goes after it.
+    // A key is written before its row, and deleted after it.
     const keyFiles = new Map([...before, ...readKeys(keyDir)]);
     const missing = names.filter((name) => !keyFiles.has(keyFileName(name)));
     if (missing.length === 0) return { copy, keyFiles, agents };
     if (attempt === KEY_ATTEMPTS)
       throw new SvcError('key_damaged', {
-        message: `${missing.length} keys of agents are not in ${keyDir}. If the daemon keeps its keys elsewhere, say where with --key-dir.`,
+        message: `${missing.length} keys of agents are missing in ${keyDir}. If the keys are in another folder, give it with --key-dir.`,
       });
   }
 }
@@ -103,12 +106,12 @@ function readKeys(directory: string): Map<string, Uint8Array> {
   const keys = new Map<string, Uint8Array>();
   if (!existsSync(directory)) return keys;
   for (const name of readdirSync(directory)) {
-    // What a user has put beside the keys is none of ours.
+    // Other files of the user next to the keys are ignored.
     if (!isKeyFile(name)) continue;
     try {
       keys.set(name, readFileSync(join(directory, name)));
     } catch (error) {
-      // It went while we looked.
+      // Deleted meanwhile.
       if (codeOf(error) !== 'ENOENT') throw error;
     }
   }

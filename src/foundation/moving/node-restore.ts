@@ -1,7 +1,6 @@
 /**
- * Puts a node back from an archive. Everything is written beside what is there and verified; then
- * one rename says that it counts, and what follows is finished by whoever comes next, should this
- * process end: another restore, or the daemon before it reads anything. See docs/moving.md.
+ * Restores a node from an archive. Everything is written next to the current files and verified. Then one rename
+ * commits the restore. If this process stops after that, the next restore or daemon finishes it. See docs/moving.md.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -38,13 +37,13 @@ import { Store } from '../store/store.ts';
 import type { ByteSource } from './byte-reader.ts';
 import { type Manifest, readArchive } from './node-archive.ts';
 
-/** Numbers of events that are passed over: those that were given after the backup are not given again. */
+/** Event numbers that are skipped, because events after the backup may have used them. */
 const EVENTS_SKIPPED = 1_000_000_000;
 
 export interface RestoreOptions {
-  /** Absolute path; made where it is missing. */
+  /** Absolute path. Created if it is missing. */
   readonly dataDir: string;
-  /** Replaces a node that is there; it is kept in a directory beside. */
+  /** Replaces an existing node and keeps it in a directory next to it. */
   readonly force: boolean;
   /** Unix milliseconds. */
   readonly now: number;
@@ -52,13 +51,14 @@ export interface RestoreOptions {
 
 export interface Restored {
   readonly manifest: Manifest;
-  /** Absolute path of what was there before; null where nothing was. */
+  /** Absolute path of the replaced node, or null. */
   readonly replaced: string | null;
 }
 
 /**
  * Restores a node.
- * @throws SvcError `already_running` where a daemon runs there; `wrong_state` where a node is there and `force` is not given; `bad_file`, `wrong_password`, `store_corrupt`, `key_damaged`, `not_writable`
+ * @throws SvcError `already_running` if a daemon runs there; `wrong_state` if a node exists and `force` is not set;
+ * `bad_file`, `wrong_password`, `store_corrupt`, `key_damaged`, `not_writable`
  */
 export async function restoreNode(archive: ByteSource, options: RestoreOptions): Promise<Restored> {
   const { dataDir } = options;
@@ -71,7 +71,7 @@ export async function restoreNode(archive: ByteSource, options: RestoreOptions):
   const lock = acquireLock(dataDir);
   if (lock === null)
     throw new SvcError('already_running', {
-      message: `A svcd runs on ${dataDir}: stop it first. Nothing was changed.`,
+      message: `svcd is running on ${dataDir}. Stop it first. Nothing was changed.`,
     });
   let done = false;
   try {
@@ -99,12 +99,12 @@ function unwritable(dataDir: string, error: unknown): SvcError {
   });
 }
 
-/** The lock is held, and nothing of an earlier restore is left. */
+/** Runs with the lock, after any earlier restore was finished. */
 async function restoreInto(archive: ByteSource, { dataDir, force, now }: RestoreOptions): Promise<Restored> {
   const old = REPLACED.filter((name) => existsSync(join(dataDir, name)));
   if (old.length > 0 && !force)
     throw new SvcError('wrong_state', {
-      message: `There is a node in ${dataDir} already. With --force it is replaced, and kept in a directory beside.`,
+      message: `${dataDir} already contains a node. Use --force to replace it; the old node is kept in another directory.`,
     });
   refuseMounted(dataDir, old);
   const staging = join(dataDir, STAGING);
@@ -115,7 +115,7 @@ async function restoreInto(archive: ByteSource, { dataDir, force, now }: Restore
     const replaced = asideName(now);
     writeFileAtomic(join(staging, REPLACES_FILE), replaced);
     for (const part of [join(staging, KEYS_DIRECTORY), staging]) syncDirectory(part);
-    // From here on the archive is what counts.
+    // After this line, the archive is committed.
     renameSync(staging, join(dataDir, READY));
     syncDirectory(dataDir);
     finishRestore(dataDir);
@@ -125,23 +125,23 @@ async function restoreInto(archive: ByteSource, { dataDir, force, now }: Restore
   }
 }
 
-/** A name that no earlier restore has used. */
+/** An unused name. */
 function asideName(now: number): string {
   const time = isoTime(now).replaceAll(/[-:]|\.\d+/g, '');
   return `replaced-${time}-${randomBytes(2).toString('hex')}`;
 }
 
-/** What lies on another disk could not be moved aside when it is too late to go back. */
+/** Files on another disk could not be moved after the commit. */
 function refuseMounted(dataDir: string, names: readonly string[]): void {
   const { dev } = statSync(dataDir);
   const other = names.find((name) => lstatSync(join(dataDir, name)).dev !== dev);
   if (other === undefined) return;
   throw new SvcError('not_writable', {
-    message: `${join(dataDir, other)} is on another disk than ${dataDir}: move it there yourself first. Nothing was changed.`,
+    message: `${join(dataDir, other)} is on another disk than ${dataDir}. Move it there first. Nothing was changed.`,
   });
 }
 
-/** Writes a file of the archive; the archive's reader has checked its name. */
+/** Writes a file of the archive, whose name is already checked. */
 function stagedFile(path: string) {
   const file = openSync(path, 'wx', PRIVATE_FILE_MODE);
   return {
@@ -155,11 +155,11 @@ function stagedFile(path: string) {
   };
 }
 
-/** What a database is made of. Statistics of SQLite come and go. */
+/** The objects of a database, without the statistics of SQLite. */
 const SCHEMA =
   "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY type, name";
 
-/** Versions of SQLite differ in blanks and quotes where a table was changed. */
+/** After ALTER TABLE, versions of SQLite differ in blanks and quotes. */
 function schemaOf(database: DatabaseSync): string[] {
   const rows = database.prepare(SCHEMA).all();
   return rows.map((row) =>
@@ -170,24 +170,24 @@ function schemaOf(database: DatabaseSync): string[] {
 }
 
 /**
- * Refuses a database with another schema than svcd gives it: a view, a trigger or a constraint of a stranger would run
- * with the first statement that meets it. Nothing of the schema is run here.
+ * Rejects a database with a foreign schema: a view, trigger or constraint in it would run with later statements.
+ * No part of the schema runs here.
  */
 function checkSchema(file: string): void {
   const [given, own] = [new DatabaseSync(file, { readOnly: true }), new DatabaseSync(':memory:')];
   try {
     const version = Number(given.prepare('PRAGMA user_version').get()?.['user_version'] ?? 0);
-    // A newer one is refused when it is opened.
+    // A newer version is rejected when the database is opened.
     if (version > MIGRATIONS.length) return;
     for (const step of MIGRATIONS.slice(0, version)) own.exec(step);
     if (!isDeepStrictEqual(schemaOf(given), schemaOf(own)))
       throw new SvcError('bad_file', {
-        message: 'The database of the backup is not one of svcd. Nothing was changed.',
+        message: 'The database of the backup was not written by svcd. Nothing was changed. Use another backup.',
       });
   } catch (error) {
     if (error instanceof SvcError) throw error;
     throw new SvcError('bad_file', {
-      message: 'The database of the backup is damaged. Nothing was changed.',
+      message: 'The database of the backup is damaged. Nothing was changed. Use another backup.',
       cause: error,
     });
   } finally {
@@ -196,7 +196,7 @@ function checkSchema(file: string): void {
   }
 }
 
-/** Brings what was staged into a state that a daemon can start from. */
+/** Prepares the staged files, so that a daemon can start from them. */
 function verify(staging: string, { files }: Manifest): void {
   const names = new Set(files.map(({ name }) => name));
   checkSchema(join(staging, DATABASE_FILE));
@@ -204,12 +204,16 @@ function verify(staging: string, { files }: Manifest): void {
   try {
     const check = store.one('PRAGMA integrity_check');
     if (Object.values(check ?? {})[0] !== 'ok')
-      throw new SvcError('bad_file', { message: 'The database of the backup is damaged. Nothing was changed.' });
+      throw new SvcError('bad_file', {
+        message: 'The database of the backup is damaged. Nothing was changed. Use another backup.',
+      });
     const missing = store
       .all('SELECT key_name FROM agents')
       .filter((row) => !names.has(`${KEYS_DIRECTORY}/${keyFileName(String(row['key_name']))}`));
     if (missing.length > 0 || !names.has(`${KEYS_DIRECTORY}/${keyFileName(NODE_KEY)}`))
-      throw new SvcError('bad_file', { message: 'Keys are missing from the backup. Nothing was changed.' });
+      throw new SvcError('bad_file', {
+        message: 'Keys are missing from the backup. Nothing was changed. Use another backup.',
+      });
     resetAfterRestore(store);
   } finally {
     store.close();
@@ -220,7 +224,7 @@ function verify(staging: string, { files }: Manifest): void {
   if (names.has(CONFIG_FILE)) rewriteConfig(join(staging, CONFIG_FILE));
 }
 
-/** The keys are in the data directory from now on, wherever they were. */
+/** The keys are in the data directory after a restore. */
 function rewriteConfig(file: string): void {
   const text = readFileSync(file, 'utf8');
   const { key_dir: keyDir = '' } = parseConfig(text, CONFIG_FILE);
@@ -229,8 +233,8 @@ function rewriteConfig(file: string): void {
 }
 
 /**
- * What would be believed to be what it was after the backup gets another name: other members read
- * the replicas of groups from their beginning, and no number of an event is given a second time.
+ * Renames state that peers would otherwise continue after the time of the backup: members read the copies of groups
+ * from the start, and no event number is used twice.
  */
 export function resetAfterRestore(store: Store): void {
   store.transaction(() => {

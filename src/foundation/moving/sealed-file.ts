@@ -1,8 +1,8 @@
 /**
- * Files sealed with a password: a line of JSON that says how, then the content in chunks, each under
- * AES-256-GCM with that line as associated data. The number of a chunk, and whether it is the last
- * one, are its nonce, so none can be moved, left out or cut off; the key is made anew for every file
- * from the password and a salt. Format: docs/moving.md, "Sealed files".
+ * Files encrypted with a password: a line of JSON with the parameters, then the content in chunks, each with
+ * AES-256-GCM and that line as associated data. The nonce is the number of a chunk and whether it is the last one, so
+ * that no chunk can be moved, removed or truncated. Each file has its own key, derived from the password and a salt.
+ * Format: docs/moving.md, "Sealed files".
  */
 import { randomBytes } from 'node:crypto';
 import { toHex } from '../bytes.ts';
@@ -13,16 +13,16 @@ import { deriveKey, PASSPHRASE_SALT_BYTES, type Passphrase } from '../keys/passp
 import type { ScryptCost } from '../keys/scrypt.ts';
 import { ByteReader, type ByteSource } from './byte-reader.ts';
 
-/** What a sealed file holds. */
+/** Kinds of content. */
 export type SealedKind = 'agent' | 'node';
 
-/** Content of one chunk. */
+/** Size of a chunk, bytes. */
 const CHUNK_BYTES: number = 64 * 1024;
 /** Longest first line. */
 const MAX_HEADER_BYTES = 1024;
-/** The largest number of a chunk: what four bytes hold. */
+/** The largest chunk number, which has four bytes. */
 const MAX_CHUNKS: number = 2 ** 32 - 1;
-/** The beginning of every sealed file. */
+/** The start of every sealed file. */
 export const SEALED_PREFIX = '{"svcd_sealed":';
 
 interface Header {
@@ -52,7 +52,10 @@ function nonceOf(index: number, isLast: boolean): Uint8Array {
   return nonce;
 }
 
-/** Seals what comes. @param password not empty */
+/**
+ * Encrypts the input.
+ * @param password not empty
+ */
 export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteSource): AsyncGenerator<Uint8Array> {
   const salt = new Uint8Array(randomBytes(PASSPHRASE_SALT_BYTES));
   const line = headerLine({ kind, salt }, password.cost);
@@ -69,9 +72,8 @@ export async function* seal(kind: SealedKind, password: Passphrase, plain: ByteS
 }
 
 /**
- * The content of a sealed file. Each piece is authentic when it comes; that nothing is missing is
- * known at the end.
- * @throws SvcError `wrong_password`; `bad_file` where it is sealed otherwise, damaged or cut off
+ * Decrypts a sealed file. Each chunk is authenticated when it is returned; only the end shows that nothing is missing.
+ * @throws SvcError `wrong_password`; `bad_file` if the file has another format, or is damaged or truncated
  */
 export async function* unseal(kind: SealedKind, password: Passphrase, sealed: ByteSource): AsyncGenerator<Uint8Array> {
   const reader = new ByteReader(sealed);
@@ -80,7 +82,7 @@ export async function* unseal(kind: SealedKind, password: Passphrase, sealed: By
   if (line === null || header === null) throw new SvcError('bad_file');
   if (header.kind !== kind)
     throw new SvcError('bad_file', {
-      message: `This file holds ${header.kind === 'agent' ? 'an agent: use "svc agents import"' : 'a whole node: use "svc restore"'}.`,
+      message: `This file contains ${header.kind === 'agent' ? 'an agent: use "svc agents import"' : 'a node: use "svc restore"'}.`,
     });
   const key = await deriveKey(password, header.salt);
   for (let index = 0; index <= MAX_CHUNKS; index++) {
@@ -90,18 +92,18 @@ export async function* unseal(kind: SealedKind, password: Passphrase, sealed: By
     if (plain === null && index === 0 && decrypt(key, nonceOf(0, !isLast), line, chunk) === null)
       throw new SvcError('wrong_password');
     if (plain === null)
-      throw new SvcError('bad_file', { message: 'The file is damaged or cut off: nothing of it was used.' });
+      throw new SvcError('bad_file', { message: 'The file is damaged or truncated. Nothing was imported.' });
     yield plain;
     if (isLast) return;
   }
 }
 
-/** What a first line says; null where this version did not write it, with this cost. */
+/** Parses a first line. Null if it is not exactly a line of this version with this cost. */
 function readHeader(line: Uint8Array, cost: ScryptCost): Header | null {
   const value = readJson(Buffer.from(line).toString());
   const [salt, kind] = [memberOf(value, 'salt'), memberOf(value, 'kind')];
   if ((kind !== 'agent' && kind !== 'node') || typeof salt !== 'string' || !/^[0-9a-f]{64}$/.test(salt)) return null;
   const header: Header = { kind, salt: new Uint8Array(Buffer.from(salt, 'hex')) };
-  // Nobody but us decides what a guess costs: the whole line has to be the one that we write.
+  // The file must not choose the cost of a password attempt: only the exact line of this version is accepted.
   return Buffer.compare(headerLine(header, cost), line) === 0 ? header : null;
 }

@@ -159,9 +159,9 @@ test('an empty file is whole', async () => {
 
 test('what is cut off, changed or longer than it says is refused, and says so', async () => {
   for (const [content, message] of [
-    ['d', /cut off/],
-    ['dc', /svcd\.db is not what it was/],
-    ['dbx', /more follows/],
+    ['d', /truncated/],
+    ['dc', /svcd\.db does not match its checksum/],
+    ['dbx', /extra bytes/],
   ] as const)
     await assert.rejects(read(archive({}, content)), { code: 'bad_file', message });
 });

@@ -103,7 +103,7 @@ test('a backup without all keys is not taken, and leaves nothing', (t) => {
     const keyDir = join(dataDir, 'keys');
     assert.throws(() => takeSnapshot({ dataDir, pid }), {
       code: 'key_damaged',
-      message: `1 keys of agents are not in ${keyDir}. If the daemon keeps its keys elsewhere, say where with --key-dir.`,
+      message: `1 keys of agents are missing in ${keyDir}. If the keys are in another folder, give it with --key-dir.`,
     });
     assert.ok(!existsSync(join(dataDir, `backup-${pid}.tmp`)));
     rmSync(keyDir, { recursive: true });

@@ -222,7 +222,7 @@ test('a database that would run what a stranger wrote into it is refused before 
     for await (const piece of writeArchive(files, facts)) pieces.push(piece);
     await assert.rejects(
       restoreNode(pieces, { dataDir: home, force: true, now: NOW }),
-      { code: 'bad_file', message: /not one of svcd/ },
+      { code: 'bad_file', message: /not written by svcd/ },
       what,
     );
     rmSync(copy, { recursive: true });

@@ -111,7 +111,7 @@ test('what lies on another disk is not replaced', async (t) => {
   });
   await assert.rejects(restore(archive, dataDir, true), {
     code: 'not_writable',
-    message: `${join(dataDir, 'keys')} is on another disk than ${dataDir}: move it there yourself first. Nothing was changed.`,
+    message: `${join(dataDir, 'keys')} is on another disk than ${dataDir}. Move it there first. Nothing was changed.`,
   });
   assert.deepEqual(readdirSync(dataDir).sort(), ['config.toml', 'keys', 'lock.db']);
 });
