@@ -1,4 +1,4 @@
-/** The API token goes to the daemon that it is for, and to no other program that listens at its port. */
+/** The API token is sent only to its daemon, not to another program on the same port. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ const SHORT = 'short-one';
 const LONG = 'mT9vQ2xW7rK4pL8sZ1bN6c';
 const KEY = randomBytes(32);
 
-/** A program at a port that a daemon has left; it keeps every byte that it receives. */
+/** A program on a port that a daemon has left. It stores every received byte. */
 async function thief(t: TestContext, serve: (socket: Socket) => void) {
   const heard: Buffer[] = [];
   const server = createServer((socket) => {
@@ -32,7 +32,7 @@ async function thief(t: TestContext, serve: (socket: Socket) => void) {
   return { address, heard: () => Buffer.concat(heard).toString('latin1') };
 }
 
-/** What a daemon that crashed has left of itself. */
+/** The data directory of a crashed daemon. */
 function dataDirectory(t: TestContext, api_addr: string, proofKey: Uint8Array | null = KEY): string {
   const dataDir = temporaryDirectory(t);
   const proof_key = proofKey === null ? undefined : Buffer.from(proofKey).toString('base64url');
@@ -43,7 +43,7 @@ function dataDirectory(t: TestContext, api_addr: string, proofKey: Uint8Array | 
 
 const answers = (head: string) => (socket: Socket) => void socket.on('data', () => socket.end(`${head}\r\n\r\n`));
 
-test('no client sends the token to another program at the port of its daemon', async (t) => {
+test('no client sends the token to another program on the port of its daemon', async (t) => {
   for (const answer of [
     'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 0',
     'HTTP/1.1 204 No Content',
@@ -77,7 +77,7 @@ test('no client sends the token to another program at the port of its daemon', a
     }
 });
 
-test('a daemon proves itself by the key of its data directory, and by a token that cannot be guessed', async (t) => {
+test('a daemon proves the key of its data directory, or an unguessable token', async (t) => {
   for (const token of [SHORT, LONG]) {
     const world = await startWorld(t, { token, requireLocalToken: true, proofKey: KEY });
     const ping = async (secrets: Parameters<typeof provenAgent>[1]): Promise<number> => {
@@ -88,7 +88,7 @@ test('a daemon proves itself by the key of its data directory, and by a token th
       return (await unlimitedFetch(`${world.url}/ping`, { headers }, agent)).status;
     };
     assert.equal(await ping({ token, dataDir: dataDirectory(t, world.url.slice(7)) }), 200);
-    // A daemon of an older version wrote no key; another one has another key.
+    // An older daemon wrote no key, and another daemon has another key.
     await assert.rejects(ping({ token, dataDir: dataDirectory(t, world.url.slice(7), randomBytes(32)) }));
     const byToken = ping({ token, dataDir: dataDirectory(t, world.url.slice(7), null) });
     if (token === LONG) assert.equal(await byToken, 200);
@@ -100,7 +100,7 @@ test('a daemon proves itself by the key of its data directory, and by a token th
   }
 });
 
-test('a program cannot pass on the proof of a daemon that listens at another port', async (t) => {
+test('a program cannot forward the proof of a daemon on another port', async (t) => {
   const world = await startWorld(t, { token: LONG, requireLocalToken: true, proofKey: KEY });
   const { address, heard } = await thief(t, (socket) => {
     const there = dial(world.port, world.host).on('error', () => {});
@@ -115,7 +115,7 @@ test('a program cannot pass on the proof of a daemon that listens at another por
   assert.ok(!heard().includes(LONG));
 });
 
-test('without a token, and to other machines, there is nothing to prove', () => {
+test('without a token, and for other machines, no proof is needed', () => {
   assert.equal(provenAgent('http://127.0.0.1:2121', { token: '' }), undefined);
   assert.equal(provenAgent('https://127.0.0.1:2121', { token: LONG }), undefined);
   assert.equal(provenAgent('http://192.0.2.1:2121', { token: LONG }), undefined);
@@ -123,7 +123,7 @@ test('without a token, and to other machines, there is nothing to prove', () => 
     assert.notEqual(provenAgent(`http://${host}:2121`, { token: LONG }), undefined, host);
 });
 
-test('one proof serves the requests of a connection', async (t) => {
+test('one proof covers the requests of a connection', async (t) => {
   const world = await startWorld(t, { token: LONG, requireLocalToken: true, proofKey: KEY });
   const agent = provenAgent(world.url, { token: LONG });
   assert.ok(agent !== undefined);

@@ -14,12 +14,12 @@ function requestWith(changed: Readonly<Record<string, string | undefined>> = {},
   return { method, url, headers };
 }
 
-test('a request that the daemon has passed on says who calls', () => {
+test('a request from the daemon names the caller', () => {
   assert.equal(provenCaller(requestWith(), { key, aid: called }, AT + 60), caller);
   assert.equal(provenCaller(requestWith(), { key, aid: called }, AT - 60), caller);
 });
 
-test('a request that somebody else made, changed or kept says nothing', () => {
+test('a forged, changed or replayed request names no caller', () => {
   const forged = callerProof(callerKey(new Uint8Array(32), called), {
     caller,
     called,

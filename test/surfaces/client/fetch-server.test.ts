@@ -11,7 +11,7 @@ import { sendResponse, toRequest } from '../../../src/surfaces/client/fetch-serv
 import { callServer } from '../../../src/surfaces/client/serve.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-/** The address of a server that answers with what a function says; what its answers failed with. */
+/** The URL of a server that responds with the result of a function, and its failures. */
 async function serve(t: TestContext, app: (request: Request) => Response | Promise<Response>) {
   const failures: unknown[] = [];
   const ended = Promise.withResolvers<void>();
@@ -31,7 +31,7 @@ async function serve(t: TestContext, app: (request: Request) => Response | Promi
   return { url: `http://127.0.0.1:${address.port}`, failures, ended: ended.promise };
 }
 
-test('method, path, headers and body come as they were sent, and an answer goes with all that it has', async (t) => {
+test('receives method, path, headers and body unchanged, and sends complete responses', async (t) => {
   const { url } = await serve(t, async (request) => {
     const { pathname, search } = new URL(request.url);
     const headers = new Headers([
@@ -55,7 +55,7 @@ test('method, path, headers and body come as they were sent, and an answer goes 
   assert.equal(response.headers.get('x-body'), 'text');
 });
 
-test('an answer without a body, and one to HEAD', async (t) => {
+test('sends responses without a body, and responses to HEAD', async (t) => {
   const { url } = await serve(t, ({ method }) =>
     method === 'HEAD' ? new Response('not sent') : new Response(null, { status: 204 }),
   );
@@ -63,7 +63,7 @@ test('an answer without a body, and one to HEAD', async (t) => {
   assert.equal(await (await fetch(url, { method: 'HEAD' })).text(), '');
 });
 
-test('bodies stream: what is sent is there before the rest is made', async (t) => {
+test('streams bodies in both directions', async (t) => {
   const { url } = await serve(t, (request) => new Response(request.body));
   const sending = httpRequest(url, { method: 'POST' });
   const answered = once(sending, 'response');
@@ -80,7 +80,7 @@ test('bodies stream: what is sent is there before the rest is made', async (t) =
   await ended;
 });
 
-test('a program hears that its caller has gone', async (t) => {
+test('the signal of a request aborts when its caller disconnects', async (t) => {
   const heard = Promise.withResolvers<void>();
   const { url, ended } = await serve(t, ({ signal }) => {
     signal.addEventListener('abort', () => heard.resolve());
@@ -94,11 +94,11 @@ test('a program hears that its caller has gone', async (t) => {
   await ended;
 });
 
-describe('a server of calls', () => {
+describe('serves calls', () => {
   const { aid } = newIdentity();
   const key = randomBytes(32);
 
-  /** What it answers to the head of a request, with the proof that the daemon adds. */
+  /** Sends a request with the proof that the daemon adds. Returns the response. */
   async function asks(t: TestContext) {
     const seen: string[] = [];
     const server = callServer(
@@ -127,7 +127,7 @@ describe('a server of calls', () => {
     return { server, seen, ask };
   }
 
-  test('hands on the path and query as they were sent', async (t) => {
+  test('passes on path and query unchanged', async (t) => {
     const { seen, ask } = await asks(t);
     for (const target of ['//admin/users', '///', '/a//b?c=//d', '/%2e%2e%2fx', '/%', '/?'])
       assert.equal(await ask('GET', target), 200, target);
@@ -139,7 +139,7 @@ describe('a server of calls', () => {
     assert.deepEqual(seen, ['GET /%5Cevil/x', 'OPTIONS /', 'GET /x']);
   });
 
-  test('says what it does not take, without a trace of the program', async (t) => {
+  test('rejects unsupported requests without details of the program', async (t) => {
     const { seen, ask } = await asks(t);
     const shown = t.mock.method(console, 'error', () => {});
     assert.equal(await ask('TRACE', '/'), 501);
@@ -149,7 +149,7 @@ describe('a server of calls', () => {
     assert.equal(shown.mock.callCount(), 0);
   });
 
-  test('answers any target, and hands on no other one', async (t) => {
+  test('responds to any target, and passes on only valid ones', async (t) => {
     const { seen, ask } = await asks(t);
     const character = fc.constantFrom(
       '/',
@@ -175,7 +175,7 @@ describe('a server of calls', () => {
       fc.asyncProperty(target, async (one) => {
         seen.length = 0;
         assert.equal(await ask('GET', one), one.startsWith('/') ? 200 : 400);
-        // A URL has no dot segments; the rest stays.
+        // A URL has no dot segments. Everything else is unchanged.
         const [got] = seen;
         if (one.startsWith('//') && !one.includes('.') && !one.includes('%')) assert.match(got ?? '', /^GET \/\//);
       }),
@@ -183,7 +183,7 @@ describe('a server of calls', () => {
     );
   });
 
-  test('leaves the time of a request to the daemon', () => {
+  test('leaves request timeouts to the daemon', () => {
     const { requestTimeout } = callServer(() => new Response(), { key, aid });
     assert.equal(requestTimeout, 0);
   });

@@ -22,7 +22,7 @@ const LINUX: Machine = { platform: 'linux', home: '/home/u', environment: {} };
 const MAC: Machine = { platform: 'darwin', home: '/Users/u', environment: {} };
 const WINDOWS: Machine = { platform: 'win32', home: 'C:\\U', environment: {} };
 
-test('every client has its file on every system', () => {
+test('every client has a configuration file on every system', () => {
   const places = Object.entries(MCP_CLIENTS).map(([name, { file }]) => [
     name,
     ...[LINUX, MAC, WINDOWS].map((machine) => file(machine)),
@@ -54,7 +54,7 @@ test('every client has its file on every system', () => {
   ]);
 });
 
-test('settings are where the environment says, and where they usually are if it says nothing', () => {
+test('finds settings through the environment, or in the default place', () => {
   const { file } = MCP_CLIENTS.vscode;
   const elsewhere = { XDG_CONFIG_HOME: '/srv/config', APPDATA: 'D:\\Settings' };
   assert.equal(file({ ...LINUX, environment: elsewhere }), '/srv/config/Code/User/mcp.json');
@@ -64,19 +64,19 @@ test('settings are where the environment says, and where they usually are if it 
   assert.equal(file({ ...WINDOWS, environment: { APPDATA: '' } }), file(WINDOWS));
 });
 
-test('a client is known by its name, and by nothing that every object has', () => {
+test('recognizes clients by name, but not members of every object', () => {
   for (const name of Object.keys(MCP_CLIENTS)) assert.ok(isMcpClient(name), name);
   for (const name of ['', 'Cursor', 'toString', '__proto__', 'constructor']) assert.ok(!isMcpClient(name), name);
 });
 
-test('svcd stands under the name that the client looks for', () => {
+test('uses the member name that the client expects', () => {
   for (const text of ['', ' \n', '{}']) {
     assert.deepEqual(JSON.parse(withSvcd('cursor', text, LAUNCH)), { mcpServers: { svcd: ENTRY } });
     assert.deepEqual(JSON.parse(withSvcd('vscode', text, LAUNCH)), { servers: { svcd: { type: 'stdio', ...ENTRY } } });
   }
 });
 
-test('everything else stays as it was, and an entry of svcd takes the new command', () => {
+test('keeps everything else, and replaces the command of svcd', () => {
   const before = {
     theme: 'dark',
     mcpServers: {
@@ -101,13 +101,13 @@ test('everything else stays as it was, and an entry of svcd takes the new comman
   );
 });
 
-test('an entry for an address becomes one for a command', () => {
+test('replaces an entry with a URL by a command', () => {
   const before = { servers: { svcd: { type: 'http', url: 'http://x/', headers: {}, disabled: true } } };
   const after = withSvcd('vscode', JSON.stringify(before), LAUNCH);
   assert.deepEqual(JSON.parse(after), { servers: { svcd: { type: 'stdio', disabled: true, ...ENTRY } } });
 });
 
-test('the text of the rest stays as it is: numbers, comments, commas, indentation, line ends and the mark at its beginning', () => {
+test('keeps the rest of the text: numbers, comments, commas, indentation, line ends and the byte order mark', () => {
   const text =
     '\uFEFF{\r\n\t// mine\r\n\t"id": 12345678901234567890, "half": 1.50,\r\n\t"mcpServers": {\r\n\t\t"a": {\r\n\t\t\t"x": 1e2,\r\n\t\t}, /* b */\r\n\t},\r\n}\r\n';
   const after = withSvcd('cursor', text, LAUNCH);
@@ -123,12 +123,12 @@ test('the text of the rest stays as it is: numbers, comments, commas, indentatio
   assert.equal(withSvcd('cursor', after, LAUNCH), after);
 });
 
-test('Claude Code is looked for where its variable says', () => {
+test('finds Claude Code through its environment variable', () => {
   const machine = { ...LINUX, environment: { CLAUDE_CONFIG_DIR: '/srv/claude' } };
   assert.equal(MCP_CLIENTS['claude-code'].file(machine), '/srv/claude/.claude.json');
 });
 
-test('what is no JSON of that form is left alone, and named', () => {
+test('leaves an invalid configuration unchanged and names it', () => {
   const clients = Object.keys(MCP_CLIENTS).filter((name): name is McpClientName => isMcpClient(name));
   for (const client of clients) {
     const { servers, title } = MCP_CLIENTS[client];
@@ -142,7 +142,7 @@ test('what is no JSON of that form is left alone, and named', () => {
   }
 });
 
-test('another server stands beside svcd under a name of its own', () => {
+test('adds another server next to svcd', () => {
   const both = withServer('cursor', withSvcd('cursor', '', LAUNCH), { name: 'bob', launch: LAUNCH, shownBy: 'x' });
   assert.deepEqual(JSON.parse(both), { mcpServers: { svcd: ENTRY, bob: ENTRY } });
 });

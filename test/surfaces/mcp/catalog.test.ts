@@ -18,12 +18,12 @@ const surface: Surface = JSON.parse(readFileSync(new URL('../../vectors/surface.
 const catalog = new ToolCatalog(new ToolTable({ operations: bindAll(), pending: () => ({}) }));
 const tools = catalog.list(undefined);
 
-/** Tokens that an assistant may have to pay for the whole list. */
+/** Token budget of an assistant for the whole list. */
 const MAX_TOKENS = 15_000;
-/** Characters per token of JSON schemas: tokenizers need 3.6 to 4.2, so this counts too many. */
+/** Characters per token of JSON schemas. Tokenizers need 3.6 to 4.2, so this overestimates. */
 const CHARS_PER_TOKEN = 3.5;
 
-test('each listed tool has the parameters of the surface', () => {
+test('each listed tool has the parameters of the contract', () => {
   const own = [
     { name: 'svc_origin_open', required: ['remote_aid'], optional: ['access_token', 'local_aid', 'local_port'] },
     { name: 'svc_card', required: ['aid'], optional: ['local_aid'] },
@@ -41,7 +41,7 @@ test('each listed tool has the parameters of the surface', () => {
   assert.deepEqual(differences, []);
 });
 
-test('the whole list costs less than 15,000 tokens, with room for the tools to come', () => {
+test('the whole list costs less than 15,000 tokens, with a reserve', () => {
   const characters = JSON.stringify({ tools }).length;
   const perTool = characters / tools.length;
   const whole = perTool * surface.tools.length;
@@ -53,7 +53,7 @@ function copy(schema: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(schema));
 }
 
-test('every schema is valid JSON Schema, of an object, open for what goes along with a result', () => {
+test('every schema is a valid JSON Schema of an open object', () => {
   const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true, strictTypes: false });
   for (const format of ['date-time', 'aid']) ajv.addFormat(format, true);
   for (const { name, inputSchema, outputSchema } of tools) {
@@ -65,7 +65,7 @@ test('every schema is valid JSON Schema, of an object, open for what goes along 
   }
 });
 
-test('the annotations say what a tool does', () => {
+test('the annotations describe the effects of a tool', () => {
   const annotations = new Map(tools.map((tool) => [tool.name, tool.annotations]));
   assert.deepEqual(annotations.get('svc_discover'), {
     readOnlyHint: true,
@@ -87,7 +87,7 @@ test('the annotations say what a tool does', () => {
   assert.equal(annotations.get('svc_agents_list')?.openWorldHint, false);
 });
 
-test('an output schema describes what the operation returns', () => {
+test('an output schema describes the result of the operation', () => {
   const all: readonly Declaration[] = Object.values(operations);
   for (const { tool, output } of all) {
     if (tool === undefined) continue;
@@ -100,7 +100,7 @@ test('an output schema describes what the operation returns', () => {
   }
 });
 
-test('the profiles together show every tool of the surface but those of the wallets and of housekeeping', () => {
+test('the profiles together contain every tool except wallet and housekeeping tools', () => {
   const every = MCP_PROFILES.join(',');
   const hidden = surface.tools.map(({ name }) => name).filter((name) => !isShown(name, every));
   assert.deepEqual(hidden, [

@@ -34,7 +34,7 @@ function setUp(t: TestContext, apiAddr?: string | null, profiles?: string, onNod
   return { link, clock, announce };
 }
 
-/** Moves the clock on until the promise settles. */
+/** Advances the clock until the promise settles. */
 async function settle<T>(clock: TestClock, promise: Promise<T>): Promise<T> {
   const ended = promise.then(
     () => true,
@@ -45,7 +45,7 @@ async function settle<T>(clock: TestClock, promise: Promise<T>): Promise<T> {
   return promise;
 }
 
-test('without a daemon a call waits a while, then says what to do', async (t) => {
+test('without a daemon a call waits for a while, then explains the next step', async (t) => {
   const { link, clock } = setUp(t);
   const begun = clock.now();
   await assert.rejects(settle(clock, link.callTool('svc_status', {}, signal)), {
@@ -55,7 +55,7 @@ test('without a daemon a call waits a while, then says what to do', async (t) =>
   assert.ok(clock.now() - begun >= 5_000);
 });
 
-test('a daemon that died leaves its address behind: nobody answers there', async (t) => {
+test('a dead daemon leaves its address behind, but no listener', async (t) => {
   const world = await startMcpWorld(t);
   const { link, clock } = setUp(t, `${world.host}:${world.port}`);
   await link.callTool('svc_status', {}, signal);
@@ -63,7 +63,7 @@ test('a daemon that died leaves its address behind: nobody answers there', async
   await assert.rejects(settle(clock, link.callTool('svc_status', {}, signal)), { code: 'daemon_unreachable' });
 });
 
-test('a node without an API that is still starting is waited for, and said so where it takes too long', async (t) => {
+test('waits for a node without an API that is still starting, with an error after a timeout', async (t) => {
   const { link, clock } = setUp(t, null);
   await assert.rejects(settle(clock, link.listTools(signal)), {
     code: 'daemon_unreachable',
@@ -71,7 +71,7 @@ test('a node without an API that is still starting is waited for, and said so wh
   });
 });
 
-test('a node without an API is shared with those who know its token, and its end is heard at once', async (t) => {
+test('shares a node without an API with holders of its token, and notices its end immediately', async (t) => {
   const tools = new ToolTable({ operations: bindAll({ tunnelList: () => ({ tunnels: [1] }) }), pending: () => ({}) });
   const node = new SharedNode({ version: '1.2.3' }, { tools, clock: systemClock, log: silentLog });
   const mcp = await node.start();
@@ -98,7 +98,7 @@ test('a node without an API is shared with those who know its token, and its end
   assert.deepEqual(gone, [1]);
 });
 
-test('what the daemon refuses keeps its code, an error of the protocol its number', async (t) => {
+test('keeps the error code of the daemon, and the number of a protocol error', async (t) => {
   const world = await startMcpWorld(t);
   const { link, clock } = setUp(t, `${world.host}:${world.port}`, 'everything');
   await assert.rejects(settle(clock, link.listTools(signal)), { code: 'invalid_request', message: /profile/ });
@@ -106,7 +106,7 @@ test('what the daemon refuses keeps its code, an error of the protocol its numbe
   await assert.rejects(settle(all.clock, all.link.callTool('svc_nothing', {}, signal)), { code: -32602 });
 });
 
-test('something else at the address is told apart from a daemon, and not asked twice', async (t) => {
+test('distinguishes other programs from a daemon and does not retry with them', async (t) => {
   let asked = 0;
   const other = createServer((_request, response) => {
     asked++;
@@ -119,7 +119,7 @@ test('something else at the address is told apart from a daemon, and not asked t
   assert.equal(asked, 1);
 });
 
-test('a call that breaks half-way is not sent again', async (t) => {
+test('does not repeat a call that was interrupted', async (t) => {
   let calls = 0;
   const world = await startMcpWorld(t, {
     handlers: {
@@ -158,12 +158,12 @@ test('a call that breaks half-way is not sent again', async (t) => {
   assert.equal(calls, 1);
 });
 
-test('a call that the client gives up is cancelled', async (t) => {
+test('cancels a call that the client aborts', async (t) => {
   const { link, clock } = setUp(t);
   await assert.rejects(settle(clock, link.callTool('svc_status', {}, AbortSignal.abort())), { code: 'cancelled' });
 });
 
-test('a call that limits itself is waited for as long as it takes', async (t) => {
+test('waits without a limit for a call with its own limit', async (t) => {
   const world = await startMcpWorld(t, { handlers: { fetch: () => ({}) } });
   const { link } = setUp(t, `${world.host}:${world.port}`);
   const limit = t.mock.method(ClientRequest.prototype, 'setTimeout');

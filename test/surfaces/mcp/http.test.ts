@@ -19,7 +19,7 @@ function textOf(result: { content: readonly { type: string; text?: string }[] })
 }
 
 for (const era of ERAS) {
-  test(`${era}: tools are listed and called at both addresses`, async (t) => {
+  test(`${era}: lists and calls tools at both paths`, async (t) => {
     const pending = { [aid]: { mailbox: 2 } };
     const world = await startMcpWorld(t, { handlers: { tunnelList: () => ({ tunnels: [], closed: [] }) }, pending });
     for (const path of ['/mcp/', '/mcp']) {
@@ -35,7 +35,7 @@ for (const era of ERAS) {
     }
   });
 
-  test(`${era}: an error of a tool names its code, what happened and the next step`, async (t) => {
+  test(`${era}: a tool error has a code, a message and the next step`, async (t) => {
     const handlers = {
       fetch: () => {
         throw new SvcError('local_aid_required');
@@ -57,7 +57,7 @@ for (const era of ERAS) {
     await assert.rejects(client.callTool({ name: 'svc_nothing', arguments: {} }), { code: -32602 });
   });
 
-  test(`${era}: a profile shows its tools only`, async (t) => {
+  test(`${era}: a profile shows only its tools`, async (t) => {
     const world = await startMcpWorld(t);
     const client = await connectClient(t, era, `${world.url}/mcp/?profile=core`);
     const names = (await client.listTools()).tools.map(({ name }) => name);
@@ -68,7 +68,7 @@ for (const era of ERAS) {
     assert.ok(shown.includes('svc_tunnel_open') && shown.length > names.length);
   });
 
-  test(`${era}: a client that goes away aborts its call`, async (t) => {
+  test(`${era}: a client that disconnects aborts its call`, async (t) => {
     const aborted = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
     const resolve = (_input: unknown, { signal }: { signal: AbortSignal }) => {
@@ -89,7 +89,7 @@ for (const era of ERAS) {
   });
 }
 
-test('what is handed out for good hears whether the answer arrived', async (t) => {
+test('a tool that hands out data once learns whether the response arrived', async (t) => {
   const arrived = Promise.withResolvers<boolean>();
   const resolve = (_input: unknown, context: CallContext) => {
     context.onAnswered?.((yes) => arrived.resolve(yes));
@@ -101,7 +101,7 @@ test('what is handed out for good hears whether the answer arrived', async (t) =
   assert.equal(await arrived.promise, true);
 });
 
-test('text of others is fenced, attributed and marked; its hidden characters are shown', async (t) => {
+test('foreign text is fenced and attributed, and its invisible characters are escaped', async (t) => {
   const entry = {
     service: 'a.b',
     aid,
@@ -133,7 +133,7 @@ test('text of others is fenced, attributed and marked; its hidden characters are
   assert.equal(Reflect.get(fetched.structuredContent ?? {}, 'body'), body);
 });
 
-test('the gate stands in front: host, origin, token, media type, method, profile, size', async (t) => {
+test('checks host, origin, token, media type, method, profile and size first', async (t) => {
   const world = await startMcpWorld(t, { token: 'secret', requireLocalToken: true });
   const authorization = 'Bearer secret';
   const headers = { ...MCP_HEADERS, authorization };
@@ -155,7 +155,7 @@ test('the gate stands in front: host, origin, token, media type, method, profile
   assert.deepEqual([stream.status, stream.headers.allow], [405, 'POST']);
 });
 
-test('every revision since 2024 is answered without a session', async (t) => {
+test('responds to every revision since 2024 without a session', async (t) => {
   const world = await startMcpWorld(t);
   for (const protocolVersion of ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
     const params = { protocolVersion, capabilities: {}, clientInfo: { name: 'old', version: '1' } };

@@ -12,7 +12,7 @@ import { bindAll } from './world.ts';
 const views = new ToolTable({ operations: bindAll(), pending: () => ({}) }).list();
 const names = new Set(views.map(({ name }) => name));
 const THINGS = ['agent', 'tunnel', 'group', 'entry', 'object', 'file', 'service', 'tool'] as const;
-/** Far more than it takes, and far less than where the time grows with the square: microseconds of this process alone. */
+/** Far above the normal time, and far below quadratic time: microseconds of this process. */
 const MAX_CPU_US = 5_000_000;
 
 function view(name: string) {
@@ -25,7 +25,7 @@ function textsOf({ content }: ReturnType<typeof success>): string[] {
   return content.map((part) => (part.type === 'text' ? part.text : part.type));
 }
 
-test('what assistants are told to call is there', () => {
+test('tools named in hints exist', () => {
   const told = [
     INSTRUCTIONS,
     ...Object.keys(ERRORS)
@@ -41,12 +41,12 @@ test('what assistants are told to call is there', () => {
   assert.ok(called.size >= 15);
 });
 
-test('every error has a next step, also one of which nothing is said', () => {
+test('every error has a next step', () => {
   for (const code of Object.keys(ERRORS).filter(isErrorCode)) assert.match(nextStep(code), /^[A-Z].*\.$/s, code);
   assert.equal(nextStep('cancelled'), 'Report the error to the user.');
 });
 
-test('a result stands in text and in structured content, and what waits beside foreign text outside of its fence', () => {
+test('a result is text and structured content, with pending items outside of the fence', () => {
   const plain = { a: 1, pending: { x: { mailbox: 1 } } };
   const own = success(view('svc_status'), {}, plain);
   assert.deepEqual([textsOf(own), own.structuredContent], [[JSON.stringify(plain)], plain]);
@@ -57,7 +57,7 @@ test('a result stands in text and in structured content, and what waits beside f
   assert.equal(typeof memberOf(foreign.structuredContent, 'untrusted'), 'string');
 });
 
-test('a text that begins like a mark of ours and goes on with blanks takes no time', () => {
+test('text that starts like a mark and continues with spaces takes no extra time', () => {
   const began = process.cpuUsage();
   for (const slash of ['', '/']) {
     const blanks = `<${' '.repeat(24_000)}`;
@@ -66,11 +66,11 @@ test('a text that begins like a mark of ours and goes on with blanks takes no ti
     assert.ok(fenced.includes(`"\\u003c${text.slice(1)}untrusted"`));
     assert.ok(fenced.includes(`"${text}"`));
   }
-  // Ten seconds where blanks can be read in two ways. What others on the machine take does not count.
+  // With a quadratic pattern it takes ten seconds. CPU time of other processes does not count.
   assert.ok(process.cpuUsage(began).user < MAX_CPU_US);
 });
 
-test('a failure says code, message, details and next step, and shows what is not seen', () => {
+test('a failure has code, message, details and next step, with invisible characters escaped', () => {
   const error = new SvcError('rate_limited', { message: 'Slow\u202e\ndown.', details: { wait: '\u0007' } });
   const { isError, content } = failure(error);
   assert.equal(isError, true);
@@ -82,7 +82,7 @@ test('a failure says code, message, details and next step, and shows what is not
   ]);
 });
 
-test('what is not found is said to be where such things are listed', () => {
+test('names the tool that lists the missing thing', () => {
   const told = (error: SvcError): string => JSON.stringify(failure(error).content);
   assert.match(told(noSuchAgent('aid1x')), /Next: svc_agents_list/);
   assert.match(told(new ClosedTunnels().missing('x')), /Next: svc_tunnel_list/);

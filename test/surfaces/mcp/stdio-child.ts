@@ -1,4 +1,4 @@
-/** A stdio process whose node, or whose lack of one, the test chooses; its libraries print to stdout. */
+/** A stdio process with or without a node, as the test chooses. Its libraries print to stdout. */
 import { join } from 'node:path';
 import { runMcpStdio } from '../../../src/daemon/mcp-stdio.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -24,7 +24,7 @@ const args = { dataDir, configFile: join(dataDir, 'config.toml'), flags: {}, mcp
 await runMcpStdio(args, process.env, async () => {
   print();
   if (mode === 'proxy') throw new SvcError('already_running', { details: { api_addr: '127.0.0.1:1' } });
-  // Another stdio process is about to leave.
+  // Another stdio process is stopping.
   if (mode === 'handover' && starts++ < 2) throw new SvcError('already_running', { details: { api_addr: null } });
   const tools = new ToolTable({ operations: bindAll(handlers), pending: () => ({}) });
   const announceMcp = (): void => {};

@@ -20,7 +20,7 @@ interface Write {
   readonly done: (error?: Error) => void;
 }
 
-/** A session whose output the test lets through, and a poll that says what became of its answer. */
+/** A session whose output the test releases, and a poll that reports the fate of its response. */
 function setUp(t: TestContext, mailboxPoll: () => Promise<object> = async () => ({ messages: [], has_more: false })) {
   const input = new PassThrough();
   const writes: Write[] = [];
@@ -50,7 +50,7 @@ function setUp(t: TestContext, mailboxPoll: () => Promise<object> = async () => 
   return { input, output, settled, send, poll, written, open, clock, session };
 }
 
-test('what is handed out over stdio counts as taken once the answer has left, and not before', async (t) => {
+test('data handed out over stdio counts as taken after the response was written', async (t) => {
   const { settled, poll, written, open } = setUp(t);
   await open();
   poll(1);
@@ -61,7 +61,7 @@ test('what is handed out over stdio counts as taken once the answer has left, an
   assert.deepEqual(settled, [true]);
 });
 
-test('a later request of an unknown revision is refused, and the revisions are those that the SDK knows', async (t) => {
+test('rejects a later request of an unknown revision, and knows the revisions of the SDK', async (t) => {
   const { send, written } = setUp(t);
   const ask = (id: number, revision: string): Promise<Write> => {
     const meta = {
@@ -80,7 +80,7 @@ test('a later request of an unknown revision is refused, and the revisions are t
   assert.deepEqual(error.data, { supported: MODERN_REVISIONS, requested: '2099-01-01' });
 });
 
-test('an answer that cannot be written gives back what was handed out', async (t) => {
+test('a response that cannot be written returns the data that was handed out', async (t) => {
   const { settled, poll, written, open } = setUp(t);
   await open();
   poll(1);
@@ -89,7 +89,7 @@ test('an answer that cannot be written gives back what was handed out', async (t
   assert.deepEqual(settled, [false]);
 });
 
-test('a call that its client gives up, or leaves behind, gives back what was handed out', async (t) => {
+test('an aborted or abandoned call returns the data that was handed out', async (t) => {
   const { input, output, settled, send, poll, open } = setUp(t, () => new Promise(() => {}));
   await open();
   poll(1);
@@ -103,7 +103,7 @@ test('a call that its client gives up, or leaves behind, gives back what was han
   assert.deepEqual(settled, [false, false]);
 });
 
-test('requests that are pending at the end of input get their responses, and then the session ends', async (t) => {
+test('answers pending requests at the end of input before it closes the session', async (t) => {
   const answers = [Promise.withResolvers<object>(), Promise.withResolvers<object>()];
   let next = 0;
   const { input, settled, poll, written, open, session } = setUp(t, () => answers[next++]?.promise ?? Promise.reject());
@@ -124,7 +124,7 @@ test('requests that are pending at the end of input get their responses, and the
   assert.deepEqual(settled, [true, true]);
 });
 
-test('a request that gets no response does not hold up the end for ever', async (t) => {
+test('a request without a response does not delay the end forever', async (t) => {
   const { input, settled, poll, open, clock, session } = setUp(t, () => new Promise(() => {}));
   await open();
   poll(1);

@@ -41,7 +41,7 @@ for (const era of ERAS) {
     assert.deepEqual(result.structuredContent, { tunnels: [], closed: [] });
   });
 
-  test(`${era}: beside a daemon it is a proxy that passes token and profile on`, async (t) => {
+  test(`${era}: with a daemon it is a proxy that passes on token and profile`, async (t) => {
     const world = await startMcpWorld(t, {
       token: TOKEN,
       requireLocalToken: true,
@@ -60,13 +60,13 @@ for (const era of ERAS) {
   });
 }
 
-test('a process that starts while another leaves becomes the node after it', async (t) => {
+test('a process that starts while another one stops becomes the next node', async (t) => {
   const client = await connect(t, 'modern', ['handover']);
   const result = await client.callTool({ name: 'svc_tunnel_list', arguments: {} });
   assert.deepEqual(result.structuredContent, { tunnels: [], closed: [] });
 });
 
-test('the token is taken from config.toml; without the right one the error says what to set', async (t) => {
+test('reads the token from config.toml, and explains which setting is missing', async (t) => {
   const world = await startMcpWorld(t, { token: TOKEN, requireLocalToken: true });
   const dataDir = temporaryDirectory(t);
   announce(dataDir, `${world.host}:${world.port}`);
@@ -79,14 +79,14 @@ test('the token is taken from config.toml; without the right one the error says 
   assert.notEqual(taken.isError, true, textOf(taken));
 });
 
-test('a daemon that restarts elsewhere is found again', async (t) => {
+test('finds a daemon that restarts on another port', async (t) => {
   const dataDir = temporaryDirectory(t);
   const first = await startMcpWorld(t);
   announce(dataDir, `${first.host}:${first.port}`);
   const client = await connect(t, 'legacy', ['proxy', dataDir]);
   assert.notEqual((await client.callTool({ name: 'svc_status', arguments: {} })).isError, true);
   await first.server.stop();
-  // Asked while nobody answers, it waits for the daemon to come back.
+  // Called while no daemon listens, it waits for a restart.
   const waiting = client.callTool({ name: 'svc_status', arguments: {} });
   const second = await startMcpWorld(t);
   announce(dataDir, `${second.host}:${second.port}`);
@@ -99,7 +99,7 @@ function start(t: TestContext, ...args: string[]): ChildProcessWithoutNullStream
   return child;
 }
 
-test('stdout carries JSON-RPC and nothing else; the process ends with its stdin', async (t) => {
+test('stdout carries only JSON-RPC, and the process ends with its stdin', async (t) => {
   const child = start(t, 'node');
   const lines: string[] = [];
   const reader = createInterface({ input: child.stdout });
@@ -126,7 +126,7 @@ test('stdout carries JSON-RPC and nothing else; the process ends with its stdin'
   assert.match(errors, /stopped: the MCP client went away/);
 });
 
-test('a proxy whose input ends gives the responses that are due, and then ends', async (t) => {
+test('a proxy sends due responses at the end of input before it exits', async (t) => {
   const called = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<object>();
   const tunnelList = async (): Promise<object> => {

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { sendWebResponse } from '../../../src/surfaces/mcp/web-exchange.ts';
 import { RestContext } from '../../../src/surfaces/rest/context.ts';
 
-/** A server that sends this answer; `sent` settles once it is sent, or nobody is there any more. */
+/** A server with a fixed response. `sent` resolves when it is sent, or the client has disconnected. */
 async function serve(t: TestContext, answer: Response): Promise<{ url: string; sent: Promise<void> }> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const server = createServer((_request, response) => {
@@ -21,7 +21,7 @@ async function serve(t: TestContext, answer: Response): Promise<{ url: string; s
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, sent: promise };
 }
 
-test('a whole answer is sent with its length', async (t) => {
+test('sends a complete response with its length', async (t) => {
   const { url, sent } = await serve(t, Response.json({ ok: true }, { status: 400, headers: { 'x-more': 'yes' } }));
   const answer = await fetch(url);
   assert.deepEqual([answer.status, answer.headers.get('x-more')], [400, 'yes']);
@@ -32,7 +32,7 @@ test('a whole answer is sent with its length', async (t) => {
   assert.equal((await fetch(empty.url)).status, 202);
 });
 
-test('a stream is sent as it comes, and ends when its client goes away, even one that does not read', async (t) => {
+test('streams a response, and ends with its client, even if that does not read', async (t) => {
   const cancelled = Promise.withResolvers<void>();
   const chunk = new TextEncoder().encode(`data: ${'x'.repeat(65_536)}\n\n`);
   const body = new ReadableStream<Uint8Array>({

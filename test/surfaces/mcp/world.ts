@@ -1,4 +1,4 @@
-/** A REST server with the MCP routes over the real table, whose handlers a test gives; and clients for it. */
+/** A REST server with the MCP routes over the real tool table and test handlers, and clients for it. */
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -12,7 +12,7 @@ import { startWorld, type WorldOptions } from '../rest/support.ts';
 
 type Run = (input: Readonly<Record<string, unknown>>, context: CallContext) => unknown;
 
-/** Every declaration with a handler: the given one of its name, or one that returns nothing. */
+/** Every declaration with a handler: the given one, or one that returns nothing. */
 export function bindAll(handlers: Readonly<Record<string, Run>> = {}): BoundOperation[] {
   return Object.values(operations).map((declaration) => ({
     declaration,
@@ -41,7 +41,7 @@ export const ERAS = ['legacy', 'modern'] as const satisfies readonly Era[];
 /** The newest revision of the protocol. */
 export const MODERN = '2026-07-28';
 
-/** A client that speaks one era only; closed when the test ends. */
+/** A client of one era. It closes at the end of the test. */
 export async function connectClient(
   t: { after(task: () => Promise<void>): void },
   era: Era,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isFirstValueOver, withTexts } from '../../../src/surfaces/origin/json-texts.ts';
 
-test('texts are changed where they stand, and every other byte stays', () => {
+test('replaces strings and keeps every other byte', () => {
   const json =
     '{ "n": 12345678901234567890.10, "a" : {"url":"x\\u0041", "list":["url",{"url":"y"}]},"url":"z","url":"z2"}';
   const seen: string[] = [];
@@ -22,7 +22,7 @@ test('texts are changed where they stand, and every other byte stays', () => {
   );
 });
 
-test('no place is told by a path that is longer than any that is looked for', () => {
+test('does not report paths longer than any relevant path', () => {
   const long = 'n'.repeat(300);
   const seen: string[] = [];
   withTexts(JSON.stringify({ [long]: { url: 'a', list: ['b'] }, url: 'c' }), (path, value) => {
@@ -32,7 +32,7 @@ test('no place is told by a path that is longer than any that is looked for', ()
   assert.deepEqual(seen, ['…=a', '…=b', 'url=c']);
 });
 
-test('of any JSON the same texts are seen as its value has, and nothing changes by itself', () => {
+test('sees the same strings as JSON.parse, and changes nothing by default', () => {
   fc.assert(
     fc.property(fc.json({ maxDepth: 5 }), fc.constantFrom(0, 2), (json, indent) => {
       const value: unknown = JSON.parse(json);
@@ -58,7 +58,7 @@ test('of any JSON the same texts are seen as its value has, and nothing changes 
   );
 });
 
-test('the end of a list or an object is seen where it is, however it comes', () => {
+test('finds the end of a list or an object in any chunks', () => {
   fc.assert(
     fc.property(fc.oneof(fc.array(fc.json()), fc.dictionary(fc.string(), fc.json())), fc.nat(), (value, cut) => {
       const text = Buffer.from(JSON.stringify(value));

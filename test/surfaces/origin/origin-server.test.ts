@@ -1,4 +1,4 @@
-/** A local address over a link in memory: what becomes of a call when its answer is through, and when its client goes. */
+/** A local address over an in-memory link: calls after their response, and calls of a client that disconnects. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
@@ -10,7 +10,7 @@ import type { RemoteCaller } from '../../../src/surfaces/rest/remote-call.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 
-/** An address of an agent whose service answers at once, or begins to and never ends. */
+/** A local address of an agent whose service responds immediately, or starts an endless response. */
 async function address(t: TestContext) {
   const world = await callWorld(t);
   const service = await webService(t, (asked, response) => {
@@ -59,7 +59,7 @@ async function address(t: TestContext) {
         .on('error', reject)
         .end(body);
     });
-  /** Says in parts what the service sends back, the next one when the one before is back. */
+  /** Sends parts to an echo service, each after the echo of the previous one. */
   const echoed = async (parts: readonly string[]): Promise<boolean> => {
     const headers = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
     const asking = request({ host: '127.0.0.1', port: server.port, method: 'POST', path: '/', agent, headers });
@@ -93,12 +93,12 @@ function fetchFrom(port: number, path: string, headers: Record<string, string>):
   });
 }
 
-test('a call whose answer is through is left to its end: its link serves the next one', async (t) => {
+test('a completed call does not block the next call on its link', async (t) => {
   const { world, signals, asked } = await address(t);
   const before = world.far.authorized.length;
   const bodies = ['', '{"a":1}', JSON.stringify('x'.repeat(100_000))];
   for (const body of [...bodies, ...bodies]) await asked('/', body);
-  // All but the last are over: they came one behind the other on one connection.
+  // All but the last are complete, because they used one connection.
   assert.deepEqual(
     signals.slice(0, -1).map((signal) => signal?.aborted),
     [false, false, false, false, false],
@@ -106,7 +106,7 @@ test('a call whose answer is through is left to its end: its link serves the nex
   assert.equal(world.far.authorized.length - before, 1);
 });
 
-test('a call whose client goes is given up', async (t) => {
+test('aborts a call whose client disconnects', async (t) => {
   const { signals, ask, world } = await address(t);
   const answer = await ask('/endless');
   await once(answer, 'data');
@@ -116,13 +116,13 @@ test('a call whose client goes is given up', async (t) => {
   await eventually('the service is left', () => world.server.active === 0);
 });
 
-test('a body of parts that are nothing of ours is not held back, and comes as it was sent', async (t) => {
+test('streams an irrelevant body unchanged without buffering', async (t) => {
   const { echoed } = await address(t);
   assert.ok(await echoed(['{"a":1}\n', '{"b":2}\n', '{"c":3}']));
   assert.ok(await echoed([`["${'x'.repeat(5 * 1024 * 1024)}`, 'y"]']));
 });
 
-test('a page cannot install a service worker, which would answer for the next agent at this port', async (t) => {
+test('a page cannot install a service worker, which would affect the next agent on this port', async (t) => {
   const { port, signals } = await address(t);
   const browser = {
     'sec-fetch-site': 'same-origin',
@@ -138,7 +138,7 @@ test('a page cannot install a service worker, which would answer for the next ag
   assert.equal(script.headers['service-worker-allowed'], undefined);
 });
 
-test('cookies that fill the head of a request are cleared', async (t) => {
+test('clears cookies that fill the head of a request', async (t) => {
   const { port } = await address(t);
   const answer = await fetchFrom(port, '/', { cookie: 'c'.repeat(700_000), 'sec-fetch-site': 'none' });
   assert.equal(answer.statusCode, 431);

@@ -1,4 +1,4 @@
-/** Which requests are read before they go on, and that of others nothing is lost: over real connections. */
+/** Requests that are buffered first, and unchanged streaming of all others, over real connections. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientRequest, createServer, type IncomingMessage, request as requestHttp } from 'node:http';
@@ -22,7 +22,7 @@ interface Seen extends InspectedRequest {
   readonly request: IncomingMessage;
 }
 
-/** A server that looks into requests, and what it saw of them. */
+/** A server that inspects requests, and its results. */
 async function looking(t: TestContext) {
   const waiting: ((seen: Seen | Error) => void)[] = [];
   const server = createServer((request, response) => {
@@ -40,7 +40,7 @@ async function looking(t: TestContext) {
   });
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
-  /** Begins a request; what is seen of it comes when it is decided. */
+  /** Begins a request. The result follows when it is decided. */
   return (headers: Record<string, string>, path = '/rpc') => {
     const { promise, resolve } = Promise.withResolvers<Seen | Error>();
     waiting.push(resolve);
@@ -65,7 +65,7 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return text;
 }
 
-test('a call whose length nobody says is read to its end where it may be about webhooks or a card', async (t) => {
+test('buffers a call of unknown length that may be about webhooks or a card', async (t) => {
   const begin = await looking(t);
   for (const [body, question] of [
     [NAMES, null],
@@ -87,7 +87,7 @@ test('a call whose length nobody says is read to its end where it may be about w
   assert.equal((await byPath.seen()).body?.toString(), OTHER);
 });
 
-test('what is something else goes on before its end, and as it came', async (t) => {
+test('streams other requests before their end, unchanged', async (t) => {
   const begin = await looking(t);
   for (const first of [OTHER, '1', '"a"', ' \n true', '\u001e{"a":1}', '[[{"a":"\\""}]]']) {
     const { client, seen } = begin(CHUNKED);
@@ -99,7 +99,7 @@ test('what is something else goes on before its end, and as it came', async (t) 
   }
 });
 
-test('what is too long goes on, and as it came', async (t) => {
+test('streams long requests unchanged', async (t) => {
   const begin = await looking(t);
   const long = `{"pushNotification":"${'x'.repeat(MAX_INSPECTED_BYTES)}`;
   const { client, seen } = begin(CHUNKED);
@@ -118,7 +118,7 @@ test('what is too long goes on, and as it came', async (t) => {
   }
 });
 
-test('a request that breaks off is cancelled', async (t) => {
+test('cancels an aborted request', async (t) => {
   const begin = await looking(t);
   const { client, promise } = begin(CHUNKED);
   await write(client, NAMES.slice(0, 20));

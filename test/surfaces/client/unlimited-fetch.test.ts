@@ -19,7 +19,7 @@ async function served(t: TestContext, listener: RequestListener): Promise<string
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('no call of the client goes through the fetch of Node, which ends it after 300 seconds', async (t) => {
+test("no call of the client uses Node's fetch, which ends it after 300 seconds", async (t) => {
   const { aid } = newIdentity();
   const url = await served(t, ({ url: target = '' }, response) => {
     const body = target.startsWith('/origins')
@@ -32,7 +32,7 @@ test('no call of the client goes through the fetch of Node, which ends it after 
   assert.equal(await answer.text(), 'here');
 });
 
-test('requests and responses are those of fetch', async (t) => {
+test('sends requests and returns responses like fetch', async (t) => {
   const url = await served(t, (request, response) => {
     const coded = { '/gzip': gzipSync('coded'), '/br': brotliCompressSync('coded') }[request.url ?? ''];
     if (coded !== undefined) return void response.setHeader('content-encoding', request.url?.slice(1) ?? '').end(coded);
@@ -55,7 +55,7 @@ test('requests and responses are those of fetch', async (t) => {
   assert.equal((await unlimitedFetch(`${url}/moved`, {})).status, 302);
 });
 
-test('a signal ends a request, and its response', async (t) => {
+test('a signal ends a request and its response', async (t) => {
   const url = await served(t, (request, response) => {
     if (request.url === '/begun') response.write('first');
   });
@@ -73,7 +73,7 @@ test('a signal ends a request, and its response', async (t) => {
   await assert.rejects(rest ?? Promise.resolve());
 });
 
-test('where nobody answers, the error says so as that of fetch does', async () => {
+test('reports connection errors like fetch', async () => {
   await assert.rejects(unlimitedFetch('http://127.0.0.1:1', {}), (error: unknown) => {
     assert.ok(error instanceof TypeError && error.cause instanceof Error);
     return Reflect.get(error.cause, 'code') === 'ECONNREFUSED';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { webhookUrlServers } from '../../../src/surfaces/push/webhook-url-server.ts';
 
-test('a connection that cannot be taken, as where files run out, ends no daemon', async (t) => {
+test('a connection that cannot be accepted for lack of file descriptors does not end the daemon', async (t) => {
   const listening = t.mock.method(Server.prototype, 'listen');
   const listener = await webhookUrlServers({ log: silentLog })(0, () => 'unknown');
   t.after(() => listener.close());

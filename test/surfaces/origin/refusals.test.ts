@@ -1,4 +1,4 @@
-/** Which answers say that a server did not take what it was told, whatever parts they come in; all of them go by whole. */
+/** Responses that reject a request, in any chunks. All of them pass unchanged. */
 import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -10,7 +10,7 @@ const RESULT = '{"jsonrpc":"2.0","id":1,"result":{"error":"none"}}';
 const JSON_TYPE = 'application/json';
 const STREAM_TYPE = 'text/event-stream; charset=utf-8';
 
-/** What is found of an answer that comes in parts, and what went by. */
+/** The verdict on a chunked response, and the bytes that passed. */
 async function found(type: string, text: string, { status = 200, size = text.length } = {}) {
   const body = new IncomingMessage(new Socket());
   let refused = 0;
@@ -23,7 +23,7 @@ async function found(type: string, text: string, { status = 200, size = text.len
   return { refused, isWhole: Buffer.concat(passed).toString() === text };
 }
 
-test('an error of JSON-RPC is a refusal, alone or as the first event, and whatever came before one is none', async () => {
+test('a JSON-RPC error is a refusal, alone or as the first event', async () => {
   const cases: [type: string, text: string, refused: number][] = [
     [JSON_TYPE, ERROR, 1],
     [JSON_TYPE, RESULT, 0],
@@ -42,7 +42,7 @@ test('an error of JSON-RPC is a refusal, alone or as the first event, and whatev
       assert.deepEqual(await found(type, text, { size }), { refused, isWhole: true }, `${type} ${text.slice(0, 80)}`);
 });
 
-test('a status that is an error is a refusal, whatever the answer holds', async () => {
+test('an error status is a refusal for any body', async () => {
   assert.equal((await found('text/plain', 'no', { status: 404 })).refused, 1);
   assert.equal((await found(JSON_TYPE, RESULT, { status: 500 })).refused, 1);
 });

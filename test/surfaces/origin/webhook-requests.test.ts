@@ -1,4 +1,4 @@
-/** Which requests speak of webhooks: as the official client writes them in all of its dialects. */
+/** Requests about webhooks, as the official client writes them in all dialects. */
 import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -26,7 +26,7 @@ function requestOf(method: string, url: string, headers: Record<string, string>)
   return Object.assign(request, { method, url, headers });
 }
 
-/** What a client writes, in place of an answer. */
+/** The request of a client, without a response. */
 function writing(): { readonly fetchImpl: typeof fetch; readonly last: () => Written } {
   let written: Written | null = null;
   const fetchImpl: typeof fetch = async (input, init) => {
@@ -68,7 +68,7 @@ function sending(taskId: string) {
   return SendMessageRequest.fromJSON({ message: { ...MESSAGE, taskId }, configuration });
 }
 
-/** The webhooks that are found in what was written, and what stands there once they are changed. */
+/** The webhooks found in a request, and the text after their replacement. */
 function changed({ body }: Written): { readonly found: string[]; readonly after: string } {
   const found: string[] = [];
   const after = withWebhooks(body, (address) => {
@@ -78,7 +78,7 @@ function changed({ body }: Written): { readonly found: string[]; readonly after:
   return { found, after };
 }
 
-test('a webhook is found where a message names one, and nowhere else', async () => {
+test('finds a webhook in a message, and nowhere else', async () => {
   const { fetchImpl, last } = writing();
   for (const [dialect, client] of Object.entries(await clients(fetchImpl))) {
     for (const taskId of ['', 'task-1']) {
@@ -96,7 +96,7 @@ test('a webhook is found where a message names one, and nowhere else', async () 
   }
 });
 
-test('configurations are found when they are made, shown and taken back', async () => {
+test('finds configurations that are created, shown and deleted', async () => {
   const { fetchImpl, last } = writing();
   for (const [dialect, client] of Object.entries(await clients(fetchImpl))) {
     const config = TaskPushNotificationConfig.fromJSON({ ...CONFIG, taskId: 'task-1' });
@@ -122,14 +122,14 @@ test('configurations are found when they are made, shown and taken back', async 
     if (back?.kind !== 'takesBack') return;
     if (back.before === null) assert.equal(last().request.url, shows.request.url, dialect);
     else {
-      // The same call as the client itself writes to be shown it, but for its number.
+      // The same call that the client itself uses to show it, except for its number.
       const [one, other] = [back.before, shows.body].map((text) => text.replace(/"id":\d+/, '"id":0'));
       assert.equal(one, other, dialect);
     }
   }
 });
 
-test('others are not looked at', () => {
+test('does not inspect other requests', () => {
   const json = { 'content-type': 'application/json', 'content-length': '10' };
   assert.ok(!isPushPath(requestOf('POST', '/rpc', json)));
   assert.ok(!mayBeWebhookCall('{"method":"SendMessage","params":{"configuration":{}}}'));
@@ -150,7 +150,7 @@ test('others are not looked at', () => {
   );
 });
 
-test('a purpose is as long as two ids', () => {
+test('a purpose is at most two IDs long', () => {
   const purposeOf = (taskId: string) => {
     const body = JSON.stringify({ method: 'CreateTaskPushNotificationConfig', params: { taskId, id: 'c', url: HOOK } });
     const question = parseWebhookRequest(requestOf('POST', '/rpc', {}), body);
