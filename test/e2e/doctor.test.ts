@@ -137,14 +137,14 @@ test('a node alone: no network, another version, pending changes, a deleted data
   findingOf(report, 'start', 'INFO', /started by hand/);
   findingOf(report, 'data', 'PASS', /can be written/);
   findingOf(report, 'disk', 'PASS', /MiB are free/);
-  findingOf(report, 'keys', 'PASS', /nobody else/);
+  findingOf(report, 'keys', 'PASS', /no other user/);
 
   chmodSync(join(dataDir, 'keys'), 0o755);
   const exposed = await doctor(daemon.api);
-  assert.match(findingOf(exposed, 'keys', 'FAIL', /others on this machine can read .*keys/).hint ?? '', /chmod/);
+  assert.match(findingOf(exposed, 'keys', 'FAIL', /other users of this machine can read .*keys/).hint ?? '', /chmod/);
   chmodSync(join(dataDir, 'keys'), 0o700);
   renameSync(dataDir, `${dataDir}-moved`);
-  findingOf(await doctor(daemon.api), 'data', 'FAIL', /is gone/);
+  findingOf(await doctor(daemon.api), 'data', 'FAIL', /was deleted/);
   renameSync(`${dataDir}-moved`, dataDir);
 });
 

@@ -5,11 +5,11 @@ import { isObject } from '../json.ts';
 
 const FILE_NAME = 'daemon.json';
 
-/** Where a node without an API lets other MCP clients of its user in. */
+/** How other MCP clients of the user reach a node without an API. */
 export interface SharedMcp {
   /** `host:port` on loopback. */
   readonly addr: string;
-  /** Only who can read this file knows it. */
+  /** A secret. Only the user can read this file. */
   readonly token: string;
 }
 
@@ -20,7 +20,7 @@ export interface DaemonInfo {
   /** ISO 8601 UTC. */
   readonly started_at: string;
   readonly version: string;
-  /** Key by which the API proves that it is this daemon's, base64url; see daemon-proof.ts. Absent from older versions. */
+  /** Key with which the API proves its identity, base64url; see daemon-proof.ts. Absent in older versions. */
   readonly proof_key?: string;
   /** Of a node without an API. */
   readonly mcp?: SharedMcp;
@@ -31,8 +31,8 @@ export function daemonInfoFile(dataDir: string): string {
 }
 
 /**
- * What the daemon said of itself; null where there is nothing to read. After a crash this is what
- * the dead one said: only the lock tells whether a daemon runs.
+ * The content of daemon.json, or null. After a crash it describes the crashed daemon: only the lock shows if a daemon
+ * runs.
  */
 export function readDaemonInfo(dataDir: string): DaemonInfo | null {
   let info: unknown;

@@ -1,4 +1,4 @@
-/** The data directory of a daemon: one daemon at a time, and nobody else's eyes. */
+/** The data directory of a daemon: for one daemon at a time, and private to its user. */
 import { randomBytes } from 'node:crypto';
 import { chmodSync, lstatSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +13,11 @@ import { finishRestore } from './finish-restore.ts';
 import { removeStaleBackups } from './leftovers.ts';
 import { acquireLock, type Lock } from './lock.ts';
 
-/** Random bytes of the key by which the API proves whose it is. */
+/** Random bytes in the key that proves the identity of the API. */
 const PROOF_KEY_BYTES = 32;
 
 interface DataDirOptions {
-  /** Absolute path; made where it does not exist. */
+  /** Absolute path. Created if it is missing. */
   readonly path: string;
   /** Version of svcd, for daemon.json. */
   readonly version: string;
@@ -25,7 +25,7 @@ interface DataDirOptions {
 
 export class DataDir {
   readonly path: string;
-  /** Key of the proofs of this process: readers of daemon.json know it, who are this user alone. */
+  /** Key for the proofs of this process, in daemon.json, which only this user can read. */
   readonly proofKey: Uint8Array;
   readonly #lock: Lock;
   readonly #info: DaemonInfo;
@@ -39,8 +39,8 @@ export class DataDir {
   }
 
   /**
-   * Makes the directory where there is none, closes it to other users, and locks it until `close`
-   * or the end of the process.
+   * Creates the directory if necessary, removes the access of other users, and locks it until `close` or the end of the
+   * process.
    * @throws SvcError `already_running` with `details {data_dir, pid, api_addr}`, `not_writable`
    */
   static open({ path, version }: DataDirOptions, { clock }: { readonly clock: Clock }): DataDir {
@@ -63,17 +63,17 @@ export class DataDir {
     return join(this.path, name);
   }
 
-  /** Tells programs on this machine where the API listens: `host:port` to connect to, never `0.0.0.0`. */
+  /** Publishes the API address to local programs: `host:port` to connect to, never `0.0.0.0`. */
   announce(apiAddr: string): void {
     this.#write({ ...this.#info, api_addr: apiAddr });
   }
 
-  /** Tells other MCP clients of this user where a node without an API lets them in. */
+  /** Publishes the address at which a node without an API accepts other MCP clients of this user. */
   announceMcp(mcp: SharedMcp): void {
     this.#write({ ...this.#info, mcp });
   }
 
-  /** Removes daemon.json and gives the directory free. */
+  /** Removes daemon.json and releases the directory. */
   close(): void {
     rmSync(daemonInfoFile(this.path), { force: true });
     this.#lock.release();
@@ -91,7 +91,9 @@ function makePrivate(path: string): void {
     const { uid, mode } = statSync(path);
     const own = process.getuid?.();
     if (own !== 0 && uid !== own) {
-      throw new SvcError('not_writable', { message: `The data directory ${path} belongs to another user.` });
+      throw new SvcError('not_writable', {
+        message: `The data directory ${path} belongs to another user. Give another --data-dir.`,
+      });
     }
     if ((mode & OTHERS_MODE) !== 0) chmodSync(path, PRIVATE_DIRECTORY_MODE);
     refuseForeign(path, new Set([0, uid, own]));
@@ -100,13 +102,13 @@ function makePrivate(path: string): void {
     const code = codeOf(error);
     const message =
       code === 'EEXIST' || code === 'ENOTDIR'
-        ? `The data directory ${path} is not a directory: it, or what it should be in, is a file. Give another --data-dir.`
+        ? `The data directory ${path} is not a directory, or is below a file. Give another --data-dir.`
         : `The data directory ${path} cannot be used${describeDiskError(error)}`;
     throw new SvcError('not_writable', { message, cause: error });
   }
 }
 
-/** What another user put there while the directory was open to others may be keys, settings or a program. */
+/** Files of another user could be keys, settings or a program. */
 function refuseForeign(path: string, owners: ReadonlySet<number | undefined>): void {
   for (const name of readdirSync(path)) {
     const stats = lstatSync(join(path, name), { throwIfNoEntry: false });

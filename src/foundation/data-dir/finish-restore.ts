@@ -1,9 +1,8 @@
 /**
- * The end of a restore: what lies ready in a data directory takes the place of what is there. Each
- * step can be done again, so whoever holds the lock next goes on where the one before was ended.
- *
- * `restore.new` is being written and counts for nothing. `restore.ready` is whole: what is there is
- * moved aside. `restore.placing`: it is aside, and what was ready is moved into place.
+ * The end of a restore: replaces the files of a data directory by the restored ones. Each step can be repeated, so the
+ * next process with the lock continues an interrupted restore. `restore.new` is incomplete and ignored. `restore.ready`
+ * is complete: the current files are moved to another directory. `restore.placing`: they were moved, and the restored
+ * files are moved into place.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,9 +15,9 @@ import { CONFIG_FILE, DATABASE_FILE, KEYS_DIRECTORY, STATE_NUMBER_FILE } from '.
 export const STAGING = 'restore.new';
 export const READY = 'restore.ready';
 const PLACING = 'restore.placing';
-/** In `restore.ready`: the name of the directory that takes what was there before. */
+/** In `restore.ready`: the name of the directory for the previous files. */
 export const REPLACES_FILE = 'replaces';
-/** What a restore replaces. What is kept of others' records stays, and so does everything else. */
+/** The replaced files. Stored records of other nodes and all other files are kept. */
 export const REPLACED: readonly string[] = [
   DATABASE_FILE,
   `${DATABASE_FILE}-wal`,
@@ -30,7 +29,7 @@ export const REPLACED: readonly string[] = [
 ];
 
 /**
- * Finishes a restore that was ended on its way, or does nothing. The lock of the directory is held.
+ * Finishes an interrupted restore, if there is one. The caller holds the lock of the directory.
  * @throws SvcError `not_writable`
  */
 export function finishRestore(directory: string): void {
@@ -51,7 +50,7 @@ export function finishRestore(directory: string): void {
     rmdirSync(at(PLACING));
   } catch (error) {
     throw new SvcError('not_writable', {
-      message: `A restore in ${directory} could not be finished${describeDiskError(error)} Fix that and start again: nothing is lost.`,
+      message: `A restore in ${directory} could not be finished${describeDiskError(error)} Fix the cause and start again. No data is lost.`,
       cause: error,
     });
   }

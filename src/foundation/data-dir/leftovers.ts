@@ -1,16 +1,16 @@
-/** What a backup that was killed has left in a data directory: a copy of the database. */
+/** Leftovers of a killed backup: a copy of the database. */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAlive } from './process.ts';
 
 const NAME = /^backup-(\d+)\.tmp$/;
 
-/** Where a backup keeps its copy meanwhile: its name says which process looks after it. */
+/** Temporary folder of a backup. Its name contains the process ID of the backup. */
 export function backupDirectory(dataDir: string, pid: number): string {
   return join(dataDir, `backup-${pid}.tmp`);
 }
 
-/** Removes the copies that nobody looks after any more. */
+/** Removes the copies of stopped processes. */
 export function removeStaleBackups(dataDir: string): void {
   for (const name of readdirSync(dataDir)) {
     const pid = Number(NAME.exec(name)?.[1] ?? 0);

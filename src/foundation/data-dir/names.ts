@@ -1,10 +1,10 @@
-/** What the files of a data directory are called, there and in the archive of a node. */
+/** Names of files in a data directory, and in the archive of a node. */
 
 export const DATABASE_FILE = 'svcd.db';
-/** How often the database was marked, to notice that it is older than it was. */
+/** Counts marks in the database, to notice if the database is older than before. */
 export const STATE_NUMBER_FILE = 'svcd.db-number';
 export const CONFIG_FILE = 'config.toml';
-/** Leads a browser to the panel, with a code that opens it: there for a minute at most. */
+/** Opens the panel in a browser with a code. It exists for at most one minute. */
 export const PANEL_FILE = 'panel-open.html';
-/** The directory of the key files, unless `key_dir` names another. */
+/** Default folder of the key files, without `key_dir`. */
 export const KEYS_DIRECTORY = 'keys';

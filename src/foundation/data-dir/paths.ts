@@ -2,14 +2,14 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { SvcError } from '../errors.ts';
 
-/** What the place of the data directory depends on. */
+/** Inputs for the path of the data directory. */
 interface Machine {
   readonly platform: NodeJS.Platform;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly home: string;
 }
 
-/** Asked for its home only where that is needed: a container may run as a user without one. */
+/** Called only if necessary: a container may run as a user without a home directory. */
 const thisMachine: Machine = {
   platform: process.platform,
   environment: process.env,
@@ -20,14 +20,14 @@ const thisMachine: Machine = {
 
 /**
  * The home directory of the user.
- * @throws SvcError `config_invalid` where there is none: a user without an entry in the list of users, and no HOME
+ * @throws SvcError `config_invalid` if there is none: the user has no entry in the user database, and HOME is not set
  */
 export function homeDirectory(): string {
   try {
     return homedir();
   } catch (cause) {
     const message =
-      'This user has no home directory. Set HOME, or name the data directory: "svcd --data-dir <dir>", or SVCD_DATA_DIR=<dir>.';
+      'This user has no home directory. Set HOME, or give the data directory with "svcd --data-dir <dir>" or SVCD_DATA_DIR=<dir>.';
     throw new SvcError('config_invalid', { message, cause });
   }
 }
@@ -43,7 +43,7 @@ export function defaultDataDir(machine: Machine = thisMachine): string {
   }
   if (platform === 'darwin') return path.posix.join(machine.home, 'Library', 'Application Support', 'svcd');
   const configured = environment['XDG_CONFIG_HOME'] ?? '';
-  // A relative one counts as unset: so says the XDG Base Directory Specification.
+  // The XDG Base Directory Specification requires to ignore relative paths.
   const base = path.posix.isAbsolute(configured) ? configured : path.posix.join(machine.home, '.config');
   return path.posix.join(base, 'svcd');
 }

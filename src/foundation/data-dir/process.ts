@@ -1,12 +1,12 @@
 import { codeOf } from '../errors.ts';
 
-/** True where a process of this number runs on this machine. */
+/** True if a process with this ID runs on this machine. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // Another user's.
+    // A process of another user.
     return codeOf(error) === 'EPERM';
   }
 }

@@ -1,4 +1,4 @@
-/** What the daemon keeps on this machine: that it can be kept, and that nobody else can read it. */
+/** Checks of the local files: writable, and private. */
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
@@ -8,11 +8,11 @@ import { type Finding, findingsOf } from '../domain/findings.ts';
 import { OTHERS_MODE, PRIVATE_FILE_MODE } from '../file-modes.ts';
 import { textMember } from '../json.ts';
 
-/** Less room than this stops the daemon soon, bytes. */
+/** With less free space the daemon fails soon, bytes. */
 const DISK_FAIL_BYTES = 50 * 2 ** 20;
-/** Less room than this is worth a word, bytes. */
+/** With less free space there is a warning, bytes. */
 const DISK_WARN_BYTES = 500 * 2 ** 20;
-/** Key files that are looked at. */
+/** Key files that are checked. */
 const MAX_KEY_FILES = 1000;
 
 function examineWriting(dataDir: string): Finding {
@@ -24,7 +24,7 @@ function examineWriting(dataDir: string): Finding {
   } catch (error) {
     return data.fail(
       `the data directory ${dataDir} cannot be written (${textMember(error, 'code') || 'unknown error'})`,
-      'Give its owner the right to write, free room on the disk, or mount it for writing.',
+      'Allow its owner to write, free disk space, or mount the disk for writing.',
     );
   } finally {
     rmSync(probe, { force: true });
@@ -36,11 +36,12 @@ async function examineDisk(dataDir: string): Promise<Finding> {
   const { bavail, bsize } = await statfs(dataDir);
   const free = bavail * bsize;
   const what = `${Math.floor(free / 2 ** 20).toLocaleString('en')} MiB are free for ${dataDir}`;
-  if (free < DISK_FAIL_BYTES) return disk.fail(`only ${what}`, 'Free some room: without it nothing new is kept.');
-  return free < DISK_WARN_BYTES ? disk.warn(`only ${what}`, 'Free some room before it is used up.') : disk.pass(what);
+  if (free < DISK_FAIL_BYTES)
+    return disk.fail(`only ${what}`, 'Free disk space. Without it svcd cannot store anything.');
+  return free < DISK_WARN_BYTES ? disk.warn(`only ${what}`, 'Free disk space soon.') : disk.pass(what);
 }
 
-/** The paths among the given ones that others than their owner can read or change. */
+/** The given paths that other users can read or change. */
 function open(paths: readonly string[]): string[] {
   return paths.filter((path) => {
     const found = statSync(path, { throwIfNoEntry: false });
@@ -52,34 +53,34 @@ function examineModes(dataDir: string, keyDir: string): Finding {
   const keys = findingsOf('keys');
   const files = readdirSync(keyDir).slice(0, MAX_KEY_FILES);
   const exposed = open([dataDir, join(dataDir, CONFIG_FILE), keyDir, ...files.map((file) => join(keyDir, file))]);
-  if (exposed.length === 0) return keys.pass('nobody else on this machine can read the keys');
+  if (exposed.length === 0) return keys.pass('no other user of this machine can read the keys');
   const [first = ''] = exposed;
   return keys.fail(
-    `others on this machine can read ${first}${exposed.length > 1 ? ` and ${exposed.length - 1} more` : ''}`,
-    `chmod -R go= "${first}" — and replace the keys where somebody else may have read them.`,
+    `other users of this machine can read ${first}${exposed.length > 1 ? ` and ${exposed.length - 1} more` : ''}`,
+    `Run: chmod -R go= "${first}". Replace the keys if another user may have read them.`,
   );
 }
 
 /**
- * Examines the files of a daemon on this machine.
- * @param keyDir empty where it is below the data directory
+ * Checks the files of a daemon on this machine.
+ * @param keyDir empty if it is in the data directory
  */
 export async function checkFiles(dataDir: string, keyDir: string): Promise<Finding[]> {
   const data = findingsOf('data');
   if (!existsSync(dataDir))
     return [
       data.fail(
-        `the data directory ${dataDir} is gone`,
-        'Stop svcd, put it back from a backup, and start svcd again: what it keeps now is lost when it ends.',
+        `the data directory ${dataDir} was deleted`,
+        'Stop svcd, restore the directory from a backup, and start svcd. Data that svcd stores now is lost when it stops.',
       ),
     ];
   const keys = keyDir === '' ? join(dataDir, KEYS_DIRECTORY) : keyDir;
   try {
-    // Windows has no modes: the directory of a user is closed to others.
+    // Windows has no file modes. Directories of a user are private there.
     const modes = process.platform === 'win32' || !existsSync(keys) ? [] : [examineModes(dataDir, keys)];
     return [examineWriting(dataDir), await examineDisk(dataDir), ...modes];
   } catch (error) {
-    const what = `the files of ${dataDir} cannot be looked at (${textMember(error, 'code') || 'unknown error'})`;
-    return [data.info(what, 'Give the user that svcd runs as the right to look at them.')];
+    const what = `the files of ${dataDir} cannot be checked (${textMember(error, 'code') || 'unknown error'})`;
+    return [data.info(what, 'Allow the user of svcd to read them.')];
   }
 }

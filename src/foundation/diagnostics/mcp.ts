@@ -1,21 +1,21 @@
-/** Whether an assistant can connect: the MCP server answers its first request. */
+/** Checks that an assistant can connect: the MCP server answers the first request. */
 import { type Finding, findingsOf } from '../domain/findings.ts';
 import { memberOf, readJson } from '../json.ts';
 
-/** Longest wait for its greeting, milliseconds. */
+/** Longest wait for the response, milliseconds. */
 const TIMEOUT_MS = 10_000;
-/** Whom the greeting is asked for. */
+/** The server to check. */
 export interface McpPlace {
-  /** Where the daemon answers, such as `http://127.0.0.1:2121`. */
+  /** Address of the API, such as `http://127.0.0.1:2121`. */
   readonly baseUrl: string;
-  /** The API token; absent or empty where none is asked for. */
+  /** The API token; absent or empty if none is needed. */
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Left out: that of the platform. */
+  /** Default: `fetch` of the platform. */
   readonly streamFetch?: (url: string, init: RequestInit) => Promise<Response>;
 }
 
-/** An old revision of the protocol, which every server understands. */
+/** An old protocol revision that every server supports. */
 const PROTOCOL = '2025-06-18';
 
 const HELLO = {
@@ -25,16 +25,16 @@ const HELLO = {
   params: { protocolVersion: PROTOCOL, capabilities: {}, clientInfo: { name: 'svc doctor', version: '1' } },
 };
 
-/** The JSON of an answer, or of the first event where the server streams it. */
+/** The JSON of a response, or of the first event of a stream. */
 function jsonOf(text: string): unknown {
   return readJson(/^data: ?(.*)$/m.exec(text)?.[1] ?? text);
 }
 
-/** Greets the MCP server as a client would. Never throws: no answer is a finding too. */
+/** Sends the first request of an MCP client. Never throws: no response is a finding too. */
 export async function checkMcp({ baseUrl, headers, token, streamFetch = fetch }: McpPlace): Promise<Finding> {
   const mcp = findingsOf('mcp');
   const url = `${baseUrl.replace(/\/+$/, '')}/mcp/`;
-  const hint = 'The log of svcd says why. Its configuration for an assistant: svcd mcp print';
+  const hint = 'See the log of svcd. Configuration for an assistant: svcd mcp print';
   try {
     const response = await streamFetch(url, {
       method: 'POST',
@@ -51,7 +51,7 @@ export async function checkMcp({ baseUrl, headers, token, streamFetch = fetch }:
     const name = memberOf(jsonOf(await response.text()), 'result', 'serverInfo', 'name');
     return name === 'svcd'
       ? mcp.pass(`MCP clients can connect to ${url}`)
-      : mcp.fail(`the MCP server at ${url} answers with status ${response.status} and no greeting`, hint);
+      : mcp.fail(`the MCP server at ${url} answers with status ${response.status}, but not with a valid result`, hint);
   } catch {
     return mcp.fail(`the MCP server at ${url} does not answer`, hint);
   }

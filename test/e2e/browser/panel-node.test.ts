@@ -41,7 +41,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByText('the data directory').first().waitFor();
     chmodSync(join(daemon.dataDir, 'keys'), 0o755);
     await page.getByRole('button', { name: 'Check again' }).click();
-    await page.getByText(/others on this machine can read/).waitFor();
+    await page.getByText(/other users of this machine can read/).waitFor();
     chmodSync(join(daemon.dataDir, 'keys'), 0o700);
     await panel.check('the doctor');
   });

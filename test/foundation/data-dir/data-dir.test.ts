@@ -76,7 +76,7 @@ test("another user's directory is refused, but not by root", (t) => {
   const become = beUser(t, uid + 1);
   assert.throws(() => open(path), {
     code: 'not_writable',
-    message: `The data directory ${path} belongs to another user.`,
+    message: `The data directory ${path} belongs to another user. Give another --data-dir.`,
   });
   become(0);
   open(path).close();

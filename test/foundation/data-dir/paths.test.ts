@@ -42,6 +42,6 @@ test('a user without a name and a home needs neither, unless a directory has to 
   for (const args of [[svcd], [svc, 'use', '--off']]) {
     const { code, stderr } = await start(...args);
     assert.equal(code, 2, stderr);
-    assert.match(stderr, /^svcd?: This user has no home directory\. Set HOME, or name the data directory/);
+    assert.match(stderr, /^svcd?: This user has no home directory\. Set HOME, or give the data directory/);
   }
 });

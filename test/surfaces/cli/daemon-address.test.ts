@@ -48,7 +48,7 @@ test('a named data directory selects its own daemon or none', async (t) => {
   announce(named, process.pid, null);
   const starting = await runSvc(DELETE, { dataDir: usual, env });
   assert.equal(starting.code, 3);
-  assert.match(starting.stderr, /is starting, or serves no API/);
+  assert.match(starting.stderr, /is still starting, or has no API/);
   assert.deepEqual(asked, []);
 
   announce(named, process.pid, address);
