@@ -12,13 +12,10 @@ import type { NodeRequests } from '../network/node-requests.ts';
 import { isStraight } from '../network/path.ts';
 import type { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
 import type { QuicConnection } from '../network/quic/types.ts';
-import { Called, type Introduced, wayOf } from '../network/reach/called.ts';
-import { Caller, PUNCH_DIAL_MS, RELAY_DIAL_MS } from '../network/reach/caller.ts';
 import { ChosenHelpers } from '../network/reach/chosen-helpers.ts';
 import { ClientPool } from '../network/reach/client-pool.ts';
 import { Helper } from '../network/reach/helper.ts';
 import { HelperLine, overLiving } from '../network/reach/helper-line.ts';
-import { Knocker } from '../network/reach/knocker.ts';
 import { Meetings } from '../network/reach/meetings.ts';
 import { NatLooks } from '../network/reach/nat-looks.ts';
 import type { NetworkChanges } from '../network/reach/network-changes.ts';
@@ -30,6 +27,8 @@ import type { InterfaceAddress } from '../network/reach/path-kind.ts';
 import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
 import { isPublicIpv6 } from '../network/reach/public-ipv6.ts';
 import { PunchGuard } from '../network/reach/punch-guard.ts';
+import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reach/punch-initiator.ts';
+import { type Introduced, PunchResponder, wayOf } from '../network/reach/punch-responder.ts';
 import { Punches } from '../network/reach/punches.ts';
 import { Relay, type RelayUse } from '../network/reach/relay.ts';
 import { relayLimits } from '../network/reach/relay-budget.ts';
@@ -37,6 +36,7 @@ import { relayed } from '../network/reach/relayed.ts';
 import { RememberedHelpers } from '../network/reach/remembered-helpers.ts';
 import { signalAnswers } from '../network/reach/signal-answers.ts';
 import { publicIpv6To } from '../network/reach/source-address.ts';
+import { TurnRendezvousClient } from '../network/reach/turn-rendezvous-client.ts';
 import { turned } from '../network/reach/turned.ts';
 import { TurnServers } from '../network/turn/turn-servers.ts';
 import type { Foundation } from './foundation.ts';
@@ -150,7 +150,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   };
   const turn = new TurnServers(config.turn_servers, { clock, log });
   const common = { turn, lender: lends, pool: clients, guard: new PunchGuard({ clock, known: pool.known }), random };
-  const called = new Called({
+  const called = new PunchResponder({
     ...common,
     log,
     // What is not published is not told either.
@@ -169,7 +169,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     },
   });
   const ownSide = { interfaces: parts.interfaceAddresses, mapping };
-  const caller = new Caller({
+  const caller = new PunchInitiator({
     ...common,
     clock,
     request: (helper, body, signal) => line.request(helper, body, signal),
@@ -186,7 +186,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   pool.addDialler(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
   const nodeKey = node.key.publicKey;
   const seenHost = (): string | null => records.seenHost;
-  const knocker = new Knocker({
+  const knocker = new TurnRendezvousClient({
     clock,
     nodeKey,
     records,

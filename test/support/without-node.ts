@@ -55,7 +55,8 @@ for (const { hex, signingInput } of proofs) {
   const proof = decodeDelegation(bytes(hex));
   same('proof', toHex(encodeDelegation(proof)), hex);
   if (proof.text !== undefined) verifyWalletDelegation(proof);
-  if (signingInput !== undefined) same('a signature of a master key', toHex(delegationSigningInput(proof)), signingInput);
+  if (signingInput !== undefined)
+    same('a signature of a master key', toHex(delegationSigningInput(proof)), signingInput);
 }
 for (const { hex, signingInput } of records)
   same('a signature of an operational key', toHex(recordSigningInput(decodeRecord(bytes(hex)))), signingInput);

@@ -8,12 +8,12 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import { isCustomType, MAX_CUSTOM_PAYLOAD_BYTES, RECORD, type RecordType } from '../../foundation/records/types.ts';
 import { every, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { Publication } from '../../foundation/store/publications.ts';
+import { addressDigest, endpointDigest, reachabilityDigest } from './endpoint-digest.ts';
+import { PresenceCheck } from './presence-check.ts';
 import { type ProfileCard, profilePublication, readProfile } from './profile-cards.ts';
 import { type Companion, ENDPOINTS, Publishing, type PublishResult } from './publishing.ts';
 import { RecordPublisher } from './record-publisher.ts';
-import { Remembrance } from './remembrance.ts';
 import { Renewal } from './renewal.ts';
-import { reachOf, saidOf, whereOf } from './said.ts';
 import {
   checkServiceName,
   type OfferedService,
@@ -47,7 +47,7 @@ export class Directory implements Component {
   readonly #deps: DirectoryDependencies;
   readonly #publishing: Publishing;
   readonly #renewal: Renewal;
-  readonly #remembrance: Remembrance;
+  readonly #remembrance: PresenceCheck;
   readonly #summaries: Summaries;
   /** Ends what repeats, and what tells us something. */
   readonly #stops: (() => void)[] = [];
@@ -65,7 +65,7 @@ export class Directory implements Component {
     const recordPublisher = new RecordPublisher(options, deps);
     this.#publishing = new Publishing(options, { ...deps, recordPublisher, due: () => this.#renewal.wake() });
     this.#summaries = new Summaries(deps);
-    this.#remembrance = new Remembrance(deps);
+    this.#remembrance = new PresenceCheck(deps);
     this.#renewal = new Renewal({ ...deps, renew: async (aid) => this.#publishing.renew(aid) });
   }
 
@@ -78,13 +78,13 @@ export class Directory implements Component {
     const onError = (error: unknown): void => log.warn({ error }, 'publications could not be marked for renewal');
     const look = every(clock, { periodMs: LOOK_MS, onError }, () => this.#lookAround());
     const touch = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: LOOK_MS, onError }, () =>
-      this.#touchMoved(saidOf(this.#deps.addresses())),
+      this.#touchMoved(endpointDigest(this.#deps.addresses())),
     );
     const urgent = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
-      this.#touchMoved(reachOf(this.#deps.addresses())),
+      this.#touchMoved(reachabilityDigest(this.#deps.addresses())),
     );
     const moved = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
-      this.#touchMoved(whereOf(this.#deps.addresses())),
+      this.#touchMoved(addressDigest(this.#deps.addresses())),
     );
     const remembrance = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: UNTIL_REQUESTED, onError }, () =>
       this.#askAfterOwn(),

@@ -16,7 +16,7 @@ import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
 import type { NearbyNodes, PutResult } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
-import { saidOf } from './said.ts';
+import { endpointDigest } from './endpoint-digest.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';
 
@@ -300,7 +300,7 @@ export class RecordPublisher {
 
   #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]) {
     const addresses = this.#deps.addresses();
-    const said = saidOf(addresses);
+    const said = endpointDigest(addresses);
     this.#deps.publications.says(aid, said);
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;

@@ -20,11 +20,11 @@ import { mailboxKey } from '../../foundation/records/keys.ts';
 import { type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { MAX_NOTE_TTL_S, RECORD, REMOVAL_TOKEN_BYTES } from '../../foundation/records/types.ts';
 import type { NoteStore } from '../../foundation/store/notes.ts';
+import { EphemeralIdentities } from './ephemeral-identities.ts';
 import { encodeLetter, type LetterContent, messageId } from './letter.ts';
 import type { LeftCopy, NoteCopies } from './note-copies.ts';
 import type { NoteLinks } from './note-links.ts';
 import type { NoteOutbox } from './note-outbox.ts';
-import { PassingIdentities } from './passing-identities.ts';
 import type { RecipientKeys } from './recipient-keys.ts';
 import { sealLetter } from './sealing.ts';
 import type { LocalIdentity, MailNetwork, SendResult } from './types.ts';
@@ -71,7 +71,7 @@ export class NoteSender {
   readonly #rate: RateLimiter;
   /** Contents that are under way: the same content beside them is another note. */
   readonly #underWay = new Set<string>();
-  readonly #identities = new PassingIdentities();
+  readonly #identities = new EphemeralIdentities();
 
   constructor(dependencies: NoteSenderDependencies) {
     this.#deps = dependencies;

@@ -12,6 +12,7 @@ import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
 import { BootstrapNodes, type ContactView } from './bootstrap-nodes.ts';
+import { ClosestNodes } from './closest-nodes.ts';
 import { DhtEngine } from './engine.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Lookups } from './lookups.ts';
@@ -45,7 +46,6 @@ import type {
   RecordNetwork,
   StoreUsage,
 } from './types.ts';
-import { Vicinity } from './vicinity.ts';
 import { networkTag } from './wire.ts';
 
 export interface RecordDhtOptions {
@@ -193,7 +193,7 @@ export class RecordDht implements RecordNetwork {
   }
 
   near(key: Uint8Array, type: RecordType | null): NearbyNodes {
-    return new Vicinity(key, type, this.#parts);
+    return new ClosestNodes(key, type, this.#parts);
   }
 
   removeNotes(key: Uint8Array, removals: readonly NoteRemoval[]): Promise<number> {

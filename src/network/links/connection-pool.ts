@@ -18,18 +18,18 @@ import { Tally } from '../../foundation/tally.ts';
 import { KnownNodes } from '../known-nodes.ts';
 import type { Near } from '../near/near.ts';
 import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
-import { Detours } from './detours.ts';
 import { type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials } from './dials.ts';
-import { Elsewhere } from './elsewhere.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
 import { NearStreams } from './near-streams.ts';
 import { NodeSession } from './node-session.ts';
 import { type PathChange, PathChanges } from './path-changes.ts';
+import { PathRecovery } from './path-recovery.ts';
 import { PathWatch } from './path-watch.ts';
 import { Places } from './places.ts';
 import { type Probed, probe, probeAnswers } from './probe.ts';
+import { Relocation } from './relocation.ts';
 import { SessionTable } from './session-table.ts';
 import { KIND, type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
 import { type ConnectionView, connectionView, type LinkStats, Traffic, type WayView } from './views.ts';
@@ -84,8 +84,8 @@ export class ConnectionPool implements Component {
   readonly #paths = new PathChanges();
   readonly #places = new Places();
   readonly #watch: PathWatch;
-  readonly #detours: Detours;
-  readonly #elsewhere: Elsewhere;
+  readonly #detours: PathRecovery;
+  readonly #elsewhere: Relocation;
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
   readonly #near: NearStreams | null;
@@ -124,7 +124,7 @@ export class ConnectionPool implements Component {
     });
     const isKept = (session: NodeSession): boolean =>
       this.#table.isCurrent(session) && this.#kept.of(session.nodeId) > 0;
-    this.#detours = new Detours({
+    this.#detours = new PathRecovery({
       clock,
       log: this.#log,
       newer: (session) => this.#table.newerThan(session),
@@ -136,7 +136,7 @@ export class ConnectionPool implements Component {
         return place === null ? null : await this.connect(place, signal, options);
       },
     });
-    this.#elsewhere = new Elsewhere({
+    this.#elsewhere = new Relocation({
       clock,
       log: this.#log,
       locate: (there, signal) => this.#locate(there, signal),

@@ -47,8 +47,8 @@ export const STREAM_RATE_OF_STRANGERS: Rate = { perSecond: 8000, burst: 16_000 }
 export const OFFENCES_BURST = 16;
 const OFFENCES_PER_S = 0.1;
 /** Refusals for haste after which a node that does not slow down is cut off, and per second. */
-export const HASTE_BURST = 4000;
-const HASTE_PER_S = 100;
+export const STREAM_RATE_BURST = 4000;
+const STREAM_RATE_PER_S = 100;
 /** Nodes whose rates are remembered. */
 export const MAX_LIMITED_NODES = 4096;
 
@@ -97,7 +97,7 @@ export class StreamDispatcher {
       dependencies,
     );
     this.#offences = perNode(OFFENCES_PER_S, OFFENCES_BURST);
-    this.#haste = perNode(HASTE_PER_S, HASTE_BURST);
+    this.#haste = perNode(STREAM_RATE_PER_S, STREAM_RATE_BURST);
   }
 
   /** Names who takes the streams of a kind; once each. */

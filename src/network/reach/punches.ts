@@ -18,10 +18,10 @@ import { race } from '../links/race.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { askHelpers } from './ask-helpers.ts';
-import type { Caller, PunchOptions } from './caller.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
 import { needsWitnesses, type OwnSide, punchDelayMs, RELAY_HEAD_START_MS } from './head-starts.ts';
 import { ipv6Between } from './public-ipv6.ts';
+import type { PunchInitiator, PunchOptions } from './punch-initiator.ts';
 import { allReachableHelpers, othersHelping } from './reachable-helpers.ts';
 
 /** Time to punch a way: its helper is reached, it is asked twice, and a round of random ports may be needed: milliseconds. */
@@ -53,7 +53,7 @@ interface PunchesDependencies {
   readonly log: Log;
   readonly pool: Pick<ConnectionPool, 'connect' | 'current' | 'upgrade' | 'nodeKey'>;
   readonly own: OwnSide;
-  readonly caller: Pick<Caller, 'punch' | 'punchOverIpv6'>;
+  readonly caller: Pick<PunchInitiator, 'punch' | 'punchOverIpv6'>;
 }
 
 export class Punches implements Dialler {

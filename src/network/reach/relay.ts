@@ -175,8 +175,8 @@ export class Relay {
     this.#renewDaily();
     for (const kept of this.#sessions) {
       if (kept.session.takeUse()) kept.usedAt = now;
-      const patience = kept.session.isWhole ? RELAY_IDLE_MS : RELAY_JOIN_MS;
-      if (now - kept.usedAt > patience || this.#isUsedUp(kept)) this.#end(kept);
+      const idleTimeout = kept.session.isWhole ? RELAY_IDLE_MS : RELAY_JOIN_MS;
+      if (now - kept.usedAt > idleTimeout || this.#isUsedUp(kept)) this.#end(kept);
     }
   }
 

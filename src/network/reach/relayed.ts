@@ -4,8 +4,8 @@ import type { ConnectionPool } from '../links/connection-pool.ts';
 import type { Dialler, NodePlace } from '../links/dial.ts';
 import type { NodeAt } from '../node-requests.ts';
 import { askHelpers } from './ask-helpers.ts';
-import type { Caller } from './caller.ts';
 import { type OwnSide, relayDelayMs } from './head-starts.ts';
+import type { PunchInitiator } from './punch-initiator.ts';
 import { othersHelping } from './reachable-helpers.ts';
 
 /** Time to reach a node by a relay of any of its helpers, milliseconds. */
@@ -15,7 +15,7 @@ interface RelayedDependencies {
   readonly clock: Clock;
   readonly pool: Pick<ConnectionPool, 'connect' | 'nodeKey'>;
   readonly own: OwnSide;
-  readonly caller: Pick<Caller, 'relay'>;
+  readonly caller: Pick<PunchInitiator, 'relay'>;
   /** Told where a relay leads to a node, so that a better way is looked for. */
   readonly reached: (place: NodePlace) => void;
 }

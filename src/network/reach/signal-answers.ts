@@ -2,13 +2,13 @@
 import { SvcError } from '../../foundation/errors.ts';
 import type { NodeRequestHandler } from '../node-requests.ts';
 import { isStraight } from '../path.ts';
-import type { Called } from './called.ts';
 import type { Helper } from './helper.ts';
+import type { PunchResponder } from './punch-responder.ts';
 import { decodeIntroduction, encodeIntroductionAnswer } from './signals.ts';
 
 interface SignalAnswersDependencies {
   readonly helper: Pick<Helper, 'answer'>;
-  readonly called: Pick<Called, 'answer'>;
+  readonly called: Pick<PunchResponder, 'answer'>;
   /** Whether this node helps others: it wants to, and strangers reach it. */
   readonly helps: () => boolean;
 }

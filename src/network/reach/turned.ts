@@ -1,9 +1,9 @@
 /** The way to a node by a TURN server, of ours or of its own: the last one. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { Dialler, NodePlace } from '../links/dial.ts';
-import type { Caller } from './caller.ts';
-import type { Knocker } from './knocker.ts';
+import type { PunchInitiator } from './punch-initiator.ts';
 import { othersHelping } from './reachable-helpers.ts';
+import type { TurnRendezvousClient } from './turn-rendezvous-client.ts';
 
 /** Head start of all other ways, milliseconds. */
 export const TURN_DELAY_MS = 2_000;
@@ -13,9 +13,9 @@ export const TURN_TIMEOUT_MS = 15_000;
 interface TurnedDependencies {
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
-  readonly caller: Pick<Caller, 'turn'>;
+  readonly caller: Pick<PunchInitiator, 'turn'>;
   /** For nodes without helpers. */
-  readonly knocker: Pick<Knocker, 'mayLead' | 'meet'>;
+  readonly knocker: Pick<TurnRendezvousClient, 'mayLead' | 'meet'>;
   /** Whether we have a TURN server. */
   readonly hasTurn: () => boolean;
 }

@@ -164,9 +164,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     await page.getByRole('button', { name: 'Renew delegation' }).click();
     await dialog.getByLabel('Expires on').fill('2099-12-31');
     const buffer = Buffer.from(keys.master_private_key_hex);
-    await dialog
-      .getByLabel('Master key file')
-      .setInputFiles({ name: 'm.txt', mimeType: 'text/plain', buffer });
+    await dialog.getByLabel('Master key file').setInputFiles({ name: 'm.txt', mimeType: 'text/plain', buffer });
     await page.getByText('Delegation renewed.').waitFor();
     const { delegation } = await near.call<Agent>('GET', `/agents/${aid}`);
     assert.match(delegation.expires_at ?? '', /^2099-12-31|^2100-01-01/);

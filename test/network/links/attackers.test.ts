@@ -12,12 +12,12 @@ import { MAX_NODE_MESSAGE_BYTES } from '../../../src/network/links/node-requests
 import { encodeProof, makeProof, type Proof, type ProofRole } from '../../../src/network/links/proofs.ts';
 import { STATUS } from '../../../src/network/links/status.ts';
 import {
-  HASTE_BURST,
   HEADER_TIMEOUT_MS,
   KIND,
   MAX_WAITING_PER_NODE,
   MAX_WAITING_PER_SOURCE,
   OFFENCES_BURST,
+  STREAM_RATE_BURST,
 } from '../../../src/network/links/stream-dispatcher.ts';
 import { LINGER_MS, readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
 import type { QuicStream } from '../../../src/network/quic/types.ts';
@@ -174,7 +174,7 @@ test('streams without end wait in bounded number, do not hinder other nodes, and
   assert.ok(Math.max(most, a.pool.gate.waiting) <= MAX_WAITING_PER_NODE);
   (await b.links.open(x.aid, y.aid, 'tcp')).destroy();
   const flood = (async () => {
-    for (let i = 0; i < 2 * HASTE_BURST; i++) {
+    for (let i = 0; i < 2 * STREAM_RATE_BURST; i++) {
       (await session.send(Uint8Array.of(KIND.link))).resume();
       if (i % 100 === 0) await settle(2);
     }

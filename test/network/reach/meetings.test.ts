@@ -9,10 +9,10 @@ import { turnRendezvousKey } from '../../../src/foundation/records/keys.ts';
 import type { TurnRendezvous } from '../../../src/foundation/records/payloads.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { UNHELPED } from '../../../src/network/links/dial.ts';
-import { Knocker } from '../../../src/network/reach/knocker.ts';
 import { encodeKnock, type Knock, sealKnock } from '../../../src/network/reach/knocks.ts';
 import { MEETING_LOOK_MS, Meetings, UNHELPED_LOOKS } from '../../../src/network/reach/meetings.ts';
 import { ATTEMPT_BYTES } from '../../../src/network/reach/signals.ts';
+import { TurnRendezvousClient } from '../../../src/network/reach/turn-rendezvous-client.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { MemoryRecordHub, MemoryRecordNetwork } from '../../support/memory-records.ts';
@@ -53,7 +53,7 @@ async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | 
   });
   const dialled: Address[] = [];
   const failed = new SvcError('connect_failed', { message: 'as far as it goes' });
-  const knocker = new Knocker({
+  const knocker = new TurnRendezvousClient({
     clock,
     nodeKey: CALLER,
     records,

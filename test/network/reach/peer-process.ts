@@ -18,13 +18,13 @@ import { ConnectionPool } from '../../../src/network/links/connection-pool.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
 import { NativeQuicEndpoint } from '../../../src/network/quic/native-endpoint.ts';
 import type { QuicConnection, QuicStream } from '../../../src/network/quic/types.ts';
-import { Called, type Introduced, wayOf } from '../../../src/network/reach/called.ts';
-import { Caller } from '../../../src/network/reach/caller.ts';
 import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reach/client-pool.ts';
 import { Helper, type SeenNode } from '../../../src/network/reach/helper.ts';
 import { PortLender } from '../../../src/network/reach/port-lender.ts';
 import { isPublicIpv6 } from '../../../src/network/reach/public-ipv6.ts';
 import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
+import { PunchInitiator } from '../../../src/network/reach/punch-initiator.ts';
+import { type Introduced, PunchResponder, wayOf } from '../../../src/network/reach/punch-responder.ts';
 import { Relay } from '../../../src/network/reach/relay.ts';
 import {
   ATTEMPT_BYTES,
@@ -165,7 +165,7 @@ const clients = new ClientPool(() => endpoint.parts, { clock });
 const guard = new PunchGuard({ clock, known: pool.known });
 const turn = new TurnServers([], { clock, log });
 const common = { turn, lender, pool: clients, guard, random: Math.random };
-const called = new Called({
+const called = new PunchResponder({
   ...common,
   log,
   ownIpv6: publicIpv6To,
@@ -182,7 +182,7 @@ const called = new Called({
     await firstStream(connection);
   },
 });
-const caller = new Caller({
+const caller = new PunchInitiator({
   ...common,
   clock,
   request: (helper, body, signal) => requests.request('signal', helper, body, signal === undefined ? {} : { signal }),

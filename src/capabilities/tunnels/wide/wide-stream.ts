@@ -268,7 +268,7 @@ export class WideStream extends Duplex implements Resumable {
       return void this.destroy(error instanceof Error ? error : undefined);
     }
     this.#deliver();
-    if (!this.#settled && !this.destroyed && this.#allSaid && this.#allAcknowledged()) this.#letGo();
+    if (!this.#settled && !this.destroyed && this.#allSaid && this.#allAcknowledged()) this.drainAndDestroy();
   }
 
   #handle(frame: LaneFrame, lane: Lane): void {
@@ -366,7 +366,7 @@ export class WideStream extends Duplex implements Resumable {
   }
 
   /** Ends the lanes, as nothing more will be said on them; the reader may still be behind. */
-  #letGo(): void {
+  drainAndDestroy(): void {
     this.#settled = true;
     this.#endRetired();
     for (const { stream } of this.#lanes) {
@@ -382,7 +382,7 @@ export class WideStream extends Duplex implements Resumable {
     if (this.#settled || !this.#lanes.has(lane) || !this.#lanes.values().every(({ isEnded }) => isEnded)) return;
     if (!this.#allSaid) return void this.destroy(new StreamError('stream_reset'));
     // It has all of ours; its last acknowledgement went down with a lane.
-    this.#letGo();
+    this.drainAndDestroy();
     this.#finished();
   }
 

@@ -24,7 +24,7 @@ interface RemembranceDependencies {
   random(): number;
 }
 
-export class Remembrance {
+export class PresenceCheck {
   readonly #deps: RemembranceDependencies;
 
   constructor(dependencies: RemembranceDependencies) {

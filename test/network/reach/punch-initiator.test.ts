@@ -4,8 +4,8 @@ import type { Address } from '../../../src/foundation/address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { KnownNodes } from '../../../src/network/known-nodes.ts';
-import { Caller } from '../../../src/network/reach/caller.ts';
 import { PunchGuard } from '../../../src/network/reach/punch-guard.ts';
+import { PunchInitiator } from '../../../src/network/reach/punch-initiator.ts';
 import { encodeHelperReply } from '../../../src/network/reach/signals.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -19,7 +19,7 @@ const SEEN = { host: '198.51.100.1', port: 5000 };
 function world(listensAt: Address | null, relayPort: number | null = null) {
   const dialled: Address[] = [];
   const clock = new TestClock();
-  const caller = new Caller({
+  const caller = new PunchInitiator({
     clock,
     lender: { mapping: 'cone', lend: () => assert.fail() },
     pool: { prepare: () => {}, dial: () => assert.fail() },

@@ -21,7 +21,7 @@ interface DetoursDependencies {
   readonly dial: (session: NodeSession, signal: AbortSignal) => Promise<NodeSession | null>;
 }
 
-export class Detours {
+export class PathRecovery {
   readonly #deps: DetoursDependencies;
   readonly #running = new Set<NodeSession>();
   #search = new AbortController();

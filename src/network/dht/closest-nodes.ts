@@ -24,7 +24,7 @@ interface VicinityDependencies {
   readonly writer: Pick<RecordWriter, 'put'>;
 }
 
-export class Vicinity implements NearbyNodes {
+export class ClosestNodes implements NearbyNodes {
   readonly #key: Uint8Array;
   readonly #type: RecordType | null;
   readonly #deps: VicinityDependencies;

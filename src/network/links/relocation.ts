@@ -45,7 +45,7 @@ interface Sought {
   isLookedFor: boolean;
 }
 
-export class Elsewhere {
+export class Relocation {
   readonly #deps: ElsewhereDependencies;
   /** By the hex of the node's key, and whether it may be reached by a relay. */
   readonly #sought = new Map<string, Sought>();

@@ -12,7 +12,6 @@ import type { EngineConnection } from '../quic/engine.ts';
 import type { QuicConnection } from '../quic/types.ts';
 import { overCarrier } from '../turn/over-carrier.ts';
 import type { TurnUse } from '../turn/turn-servers.ts';
-import type { Introduced } from './called.ts';
 import { BIRTHDAY_TIMEOUT_MS, type ClientPool } from './client-pool.ts';
 import type { SeenNode } from './helper.ts';
 import { keepsPort } from './nat.ts';
@@ -20,6 +19,7 @@ import { randomTargets } from './opening.ts';
 import type { PortLender } from './port-lender.ts';
 import { isPublicIpv6 } from './public-ipv6.ts';
 import { mayDialAt, type PunchGuard } from './punch-guard.ts';
+import type { Introduced } from './punch-responder.ts';
 import { ATTEMPT_BYTES, decodeHelperReply, encodeHelperRequest, type HelperReply, type Means } from './signals.ts';
 import { hearWitnesses } from './witnesses.ts';
 
@@ -77,7 +77,7 @@ interface Talk {
 
 type CalledReply = HelperReply & { readonly called: NonNullable<HelperReply['called']> };
 
-export class Caller {
+export class PunchInitiator {
   readonly #deps: CallerDependencies;
 
   constructor(dependencies: CallerDependencies) {

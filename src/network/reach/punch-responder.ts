@@ -72,7 +72,7 @@ interface CalledDependencies {
   readonly dial: (address: Address, nodeKey: Uint8Array, source: string) => Promise<void>;
 }
 
-export class Called {
+export class PunchResponder {
   readonly #deps: CalledDependencies;
 
   constructor(dependencies: CalledDependencies) {

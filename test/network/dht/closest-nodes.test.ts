@@ -5,6 +5,7 @@ import { DelegationVerifier } from '../../../src/foundation/identity/delegation-
 import { silentLog } from '../../../src/foundation/log.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { ClosestNodes } from '../../../src/network/dht/closest-nodes.ts';
 import { Lookup, type LookupAnswer } from '../../../src/network/dht/lookup.ts';
 import type { FindReply } from '../../../src/network/dht/messages.ts';
 import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
@@ -15,7 +16,6 @@ import { RecordStore } from '../../../src/network/dht/record-store.ts';
 import { RecordWriter } from '../../../src/network/dht/record-writer.ts';
 import { nodeId } from '../../../src/network/dht/routing-id.ts';
 import type { PutResult } from '../../../src/network/dht/types.ts';
-import { Vicinity } from '../../../src/network/dht/vicinity.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
@@ -88,7 +88,7 @@ function setUp(
     },
   });
   const near = (key: Uint8Array, type: number | null) =>
-    new Vicinity(key, type, { clock, lookups: { forGiving: search }, reader, writer });
+    new ClosestNodes(key, type, { clock, lookups: { forGiving: search }, reader, writer });
   const record = (seq: number, by = agent) => endpointRecord(by, { timestamp: unixSeconds(clock), seq });
   const agent = newIdentity();
   return { clock, asked, given, near, record, repairs: () => repairs };

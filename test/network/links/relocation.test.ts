@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NODE_DIAL_TIMEOUT_MS, type NodePlace, UNHELPED } from '../../../src/network/links/dial.ts';
-import { Elsewhere, LOOK_ELSEWHERE_MS, MAX_LOOKED_FOR } from '../../../src/network/links/elsewhere.ts';
 import { SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
+import { LOOK_ELSEWHERE_MS, MAX_LOOKED_FOR, Relocation } from '../../../src/network/links/relocation.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -17,7 +17,7 @@ function searches(clock: TestClock) {
   const said = new Map<number, NodePlace>();
   const [asked, dialled]: [number[], number[]] = [[], []];
   let answers = Promise.resolve();
-  const elsewhere = new Elsewhere({
+  const elsewhere = new Relocation({
     clock,
     log: silentLog,
     locate: async ([node = 0]) => {

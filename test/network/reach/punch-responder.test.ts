@@ -5,9 +5,9 @@ import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { KnownNodes } from '../../../src/network/known-nodes.ts';
-import { Called } from '../../../src/network/reach/called.ts';
 import { RANDOM_PORTS } from '../../../src/network/reach/opening.ts';
 import { PUNCHES_PER_HOST, PUNCHES_PER_PEER, PunchGuard } from '../../../src/network/reach/punch-guard.ts';
+import { PunchResponder } from '../../../src/network/reach/punch-responder.ts';
 import { ATTEMPT_BYTES, type Introduction } from '../../../src/network/reach/signals.ts';
 import { TurnServers } from '../../../src/network/turn/turn-servers.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -34,7 +34,7 @@ function world({ mapping = 'cone', waitMs = 0, mayCall = true, mayRelay = true, 
   const burst: Address[] = [];
   const prepared = { times: 0 };
   const failed = new SvcError('connect_failed');
-  const called = new Called({
+  const called = new PunchResponder({
     log: silentLog,
     lender: {
       mapping,

@@ -41,7 +41,7 @@ interface KnockerDependencies {
   ) => Promise<QuicConnection>;
 }
 
-export class Knocker {
+export class TurnRendezvousClient {
   readonly #deps: KnockerDependencies;
 
   constructor(dependencies: KnockerDependencies) {

@@ -11,17 +11,17 @@ function hashOf(value: unknown): string {
 }
 
 /** Begins with `reachOf` what is said. */
-export function saidOf(addresses: NodeAddresses): string {
-  return reachOf(addresses) + hashOf(addresses);
+export function endpointDigest(addresses: NodeAddresses): string {
+  return reachabilityDigest(addresses) + hashOf(addresses);
 }
 
 /** The part of it by which others reach the node; begins with `whereOf` it. What stands before a node is known later. */
-export function reachOf(addresses: NodeAddresses): string {
+export function reachabilityDigest(addresses: NodeAddresses): string {
   const helpers = addresses.helpers.map(({ nodeKey, address }) => [toHex(nodeKey), address]);
-  return whereOf(addresses) + hashOf(helpers);
+  return addressDigest(addresses) + hashOf(helpers);
 }
 
 /** The part of it without which nobody reaches the node: more is found out of a node in the seconds after its start. */
-export function whereOf({ endpoints, meeting }: NodeAddresses): string {
+export function addressDigest({ endpoints, meeting }: NodeAddresses): string {
   return hashOf([endpoints, meeting ?? null]);
 }

@@ -17,7 +17,7 @@ function made(): PassingIdentity {
   return { key, delegation: selfDelegation(key), box: newBoxKey() };
 }
 
-export class PassingIdentities {
+export class EphemeralIdentities {
   #next: PassingIdentity | null = null;
 
   /** One that nobody has had before. */
