@@ -1,4 +1,4 @@
-/** Access lists on disk: one row for each subject that changed anything, one for each entry. */
+/** Stored access lists: one row for each subject with changes, one for each entry. */
 import { ACCESS_POLICIES, type AccessListName, type AccessPolicy } from '../domain/access.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, blobOf, integerOf, orNull, textOf, wordOf } from './row.ts';
@@ -53,7 +53,7 @@ export class AccessRepository {
     this.#store = store;
   }
 
-  /** What a subject has set; null where it never changed anything. */
+  /** The list of a subject; null if it was never changed. */
   load(subject: string): StoredAccess | null {
     const row = this.#store.one('SELECT policy, salt FROM access_subjects WHERE subject = ?', subject);
     if (row === undefined) return null;
@@ -65,21 +65,21 @@ export class AccessRepository {
     };
   }
 
-  /** Those of some subjects that have set anything. */
+  /** The given subjects with changed lists. */
   changed(subjects: readonly string[]): Set<string> {
     const rows = this.#store.all`
       SELECT subject FROM access_subjects WHERE subject IN (SELECT value FROM json_each(${JSON.stringify(subjects)}))`;
     return new Set(rows.map((row) => textOf(row, 'subject')));
   }
 
-  /** In the order in which they were made. */
+  /** In the order of their creation. */
   #entries(subject: string, list: AccessListName): (AidEntry | SecretEntry)[] {
     const rows = this.#store.all`
       SELECT * FROM access_entries WHERE subject = ${subject} AND list = ${list} ORDER BY created_at, id`;
     return rows.map(entryOf);
   }
 
-  /** Makes the row of a subject where there is none yet; an existing one stays as it is. Returns the salt that counts. */
+  /** Creates the row of a subject if there is none. Returns the stored salt. */
   create(subject: string, policy: AccessPolicy, salt: Uint8Array): Uint8Array {
     const row = this.#store.one('SELECT salt FROM access_subjects WHERE subject = ?', subject);
     if (row !== undefined) return blobOf(row, 'salt');
@@ -96,8 +96,8 @@ export class AccessRepository {
   }
 
   /**
-   * Adds an entry. Where there is one of the same AID or secret it keeps its id and takes the new label and expiry.
-   * Returns the entry as it now stands.
+   * Adds an entry. An existing entry with the same AID or secret keeps its ID and gets the new label and expiry.
+   * Returns the stored entry.
    */
   put<E extends AidEntry | SecretEntry>(subject: string, list: AccessListName, entry: E): E {
     const { id, label, createdAt, expiresAt } = entry;
@@ -113,7 +113,7 @@ export class AccessRepository {
     return { ...entry, id: textOf(row, 'id'), createdAt: integerOf(row, 'created_at') };
   }
 
-  /** True where there was such an entry. */
+  /** True if the entry existed. */
   remove(subject: string, list: AccessListName, id: string): boolean {
     return this.#store.lasting(
       () =>
@@ -121,7 +121,7 @@ export class AccessRepository {
     );
   }
 
-  /** Forgets everything about a subject. */
+  /** Deletes all rows of a subject. */
   removeSubject(subject: string): void {
     this.#store.lasting(() => this.#store.run('DELETE FROM access_subjects WHERE subject = ?', subject));
   }

@@ -5,12 +5,12 @@ import { LruCache } from '../lru-cache.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-/** Pages of the list that are kept: two panels that page through it differently keep theirs. */
+/** Cached pages of the list. Two panels with different pages keep theirs. */
 const MAX_PAGES_KEPT = 4;
 
 export type AgentRow = Readonly<ReturnType<typeof agentOf>>;
 
-/** What a list tells of an agent: reading keys and proofs as well takes four times as long. */
+/** The columns that lists use. Keys and proofs would take four times as long to read. */
 export type ListedAgent = Readonly<ReturnType<typeof listedOf>>;
 
 export interface NewAgent extends Pick<AgentRow, 'keyName' | 'serviceTcp' | 'registeredAt'> {
@@ -21,14 +21,14 @@ const NO_SERVICES: readonly string[] = [];
 
 function listedOf(row: Row) {
   return {
-    /** Grows with every registration: the order of lists, and their cursor. */
+    /** Increases with every registration: the order and the cursor of lists. */
     id: integerOf(row, 'id'),
     aid: aidFromRow(row, 'aid'),
-    /** When the delegation is valid, Unix seconds; an end of 0 means never. */
+    /** Validity of the delegation, Unix seconds; an end of 0 means never. */
     window: { issuedAt: integerOf(row, 'issued_at'), expiresAt: integerOf(row, 'expires_at') },
-    /** `host:port` or a URL of the bound service; empty where none is bound. */
+    /** `host:port` or URL of the bound service; empty if there is none. */
     serviceTcp: textOf(row, 'service_tcp'),
-    /** What temporary services have replaced, the last one first; empty while none is bound. */
+    /** Services that temporary ones replaced, the most recent first; empty if no temporary service is bound. */
     servicesBefore: row['service_before'] === null ? NO_SERVICES : textOf(row, 'service_before').split('\n'),
     heartbeatAt: integerOf(row, 'heartbeat_at'),
   };
@@ -41,17 +41,17 @@ function agentOf(row: Row) {
     keyName: textOf(row, 'key_name'),
     /** Ed25519 public key, as in the delegation. */
     operationalKey: blobOf(row, 'operational_key'),
-    /** The encoded proof: lists need not decode it. */
+    /** The encoded proof, which lists do not decode. */
     delegation: blobOf(row, 'delegation'),
     registeredAt: integerOf(row, 'registered_at'),
-    /** It is not published until somebody asks for it. */
+    /** Published only on request. */
     isHeld: flagOf(row, 'is_held'),
   };
 }
 
 export class AgentStore {
   readonly #store: Store;
-  /** Pages as they were read last, until anything in them may have changed. */
+  /** Cached pages, until any row of them may have changed. */
   readonly #pages = new LruCache<string, readonly ListedAgent[]>({ maxEntries: MAX_PAGES_KEPT });
 
   constructor(store: Store) {
@@ -67,7 +67,7 @@ export class AgentStore {
     return row === undefined ? null : agentOf(row);
   }
 
-  /** At most `limit` agents with an id above `afterId`, in the order of their registration. */
+  /** Up to `limit` agents after `afterId`, in the order of their registration. */
   page(afterId: number, limit: number): readonly ListedAgent[] {
     const key = `${afterId} ${limit}`;
     const known = this.#pages.get(key);
@@ -84,7 +84,7 @@ export class AgentStore {
     return orZero(this.#store.one('SELECT count(*) AS n FROM agents'), 'n');
   }
 
-  /** Adds an agent, which counts as its first heartbeat, or gives a known one another key, delegation and service. */
+  /** Adds an agent, which counts as its first heartbeat, or replaces the key, delegation and service of a known one. */
   put({ keyName, delegation, serviceTcp, registeredAt }: NewAgent): void {
     const { agent, operationalKey, issuedAt, expiresAt } = delegation;
     this.#pages.clear();
@@ -101,17 +101,17 @@ export class AgentStore {
         delegation = excluded.delegation, issued_at = excluded.issued_at, expires_at = excluded.expires_at,
         service_tcp = excluded.service_tcp,
         service_before = iif(excluded.service_tcp = agents.service_tcp, agents.service_before, NULL)`;
-    // A key that was replaced, perhaps because it leaked, must not come back.
+    // A key that was replaced, perhaps because it leaked, must not return.
     if (changed === undefined) insert();
     else this.#store.lasting(insert);
   }
 
-  /** Keeps an agent from being published by itself, or no more. */
+  /** Sets whether an agent is published only on request. */
   setHeld(aid: Aid, isHeld: boolean): void {
     this.#store.lasting(() => this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`);
   }
 
-  /** True where the calls of an agent carry evidence; false also where it is not here. */
+  /** True if the calls of an agent carry evidence; false also if the agent is not registered here. */
   givesEvidence(aid: Aid): boolean {
     const row = this.#store.one`SELECT gives_evidence FROM agents WHERE aid = ${aid}`;
     return row !== undefined && flagOf(row, 'gives_evidence');
@@ -121,7 +121,7 @@ export class AgentStore {
     this.#store.run`UPDATE agents SET gives_evidence = ${gives ? 1 : 0} WHERE aid = ${aid}`;
   }
 
-  /** @param before what a temporary service replaces, the last one first; none: it is no temporary one */
+  /** @param before services that a temporary one replaces, the most recent first; empty if the service is permanent */
   setService(aid: Aid, serviceTcp: string, before: readonly string[] = NO_SERVICES): void {
     this.#pages.clear();
     const lines = before.length === 0 ? null : before.join('\n');
@@ -131,7 +131,7 @@ export class AgentStore {
     );
   }
 
-  /** Keeps the times of heartbeats, all or none. */
+  /** Stores the times of heartbeats, in one transaction. */
   setHeartbeats(heartbeats: readonly (readonly [Aid, number])[]): void {
     this.#pages.clear();
     this.#store.transaction(() => {
@@ -139,7 +139,7 @@ export class AgentStore {
     });
   }
 
-  /** True where there was such an agent. What other tables hold of it goes with it. */
+  /** True if the agent existed. Its rows in other tables are deleted too. */
   delete(aid: Aid): boolean {
     this.#pages.clear();
     return this.#store.run`DELETE FROM agents WHERE aid = ${aid}` > 0;
@@ -150,24 +150,24 @@ export class AgentStore {
     return new Set(this.#store.all('SELECT key_name FROM agents').map((row) => textOf(row, 'key_name')));
   }
 
-  /** Notes a key that is about to be written and that no agent has yet: should it stay so, it is to be deleted. */
+  /** Registers a key that is about to be written before its agent exists. Without an agent it will be deleted. */
   expectKey(name: string): void {
     this.#store.run`
       INSERT OR IGNORE INTO retired_keys (name)
       SELECT ${name} WHERE NOT EXISTS (SELECT 1 FROM agents WHERE key_name = ${name})`;
   }
 
-  /** Names of keys that agents had, or were to have, and that are to be deleted. */
+  /** Names of keys without an agent, which must be deleted. */
   retiredKeys(): string[] {
     return this.#store.all('SELECT name FROM retired_keys').map((row) => textOf(row, 'name'));
   }
 
-  /** Notes that a retired key has been deleted. */
+  /** Removes a retired key after its file was deleted. */
   keyDeleted(name: string): void {
     this.#store.run`DELETE FROM retired_keys WHERE name = ${name}`;
   }
 
-  /** The first agents that are bound to a service. */
+  /** Up to `limit` agents that are bound to a service. */
   boundTo(service: string, limit: number): Aid[] {
     const rows = this.#store.all`SELECT aid FROM agents WHERE service_tcp = ${service} ORDER BY id LIMIT ${limit}`;
     return rows.map((row) => aidFromRow(row, 'aid'));

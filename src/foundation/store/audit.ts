@@ -1,25 +1,24 @@
-/** The audit trail of remote administration on disk, each kind of entry in a room of its own. */
+/** The audit trail of remote administration, with a separate limit for each kind of entry. */
 import { aidFromRow, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 const KINDS = ['read', 'write', 'refused'] as const;
 export type AuditKind = (typeof KINDS)[number];
 
-/** Entries that are kept of each kind; the oldest go first. */
+/** Entries kept of each kind. The oldest are deleted first. */
 const MAX_READS = 3_000;
 const MAX_WRITES = 6_000;
 const MAX_REFUSALS = 1_000;
-/** Of these, refusals of callers that the owner did not name. */
+/** Limit for refusals of callers that the owner did not name, as a part of all refusals. */
 export const MAX_REFUSALS_OF_STRANGERS = 750;
-/** Room of each kind. */
 const ROOM: Readonly<Record<AuditKind, number>> = { read: MAX_READS, write: MAX_WRITES, refused: MAX_REFUSALS };
 
-/** Who came. */
+/** The caller of a request. */
 export type AuditCaller = Pick<AuditEntry, 'caller' | 'nodeKey' | 'address'>;
 
 export type AuditEntry = Readonly<ReturnType<typeof entryOf>>;
 
-/** Stands between the path and each tool in the column of the path: no path of HTTP has a blank in it. */
+/** Separates the path from each tool in the path column. A path in HTTP contains no blank. */
 const TOOL_SEPARATOR = ' ';
 
 function entryOf(row: Row) {
@@ -30,16 +29,16 @@ function entryOf(row: Row) {
     /** Milliseconds since the Unix epoch. */
     at: integerOf(row, 'at'),
     caller: aidFromRow(row, 'caller'),
-    /** Key of the caller's node in hex; null on this very daemon. */
+    /** Key of the caller's node in hex; null for callers on this node. */
     nodeKey: orNull(textOf, row, 'node_key'),
     address: orNull(textOf, row, 'address'),
     method: orNull(textOf, row, 'method'),
     path,
-    /** Names of the tools that the request called, never what they were given. */
+    /** Names of the tools that the request called, without their arguments. */
     tools,
-    /** Null while the request runs, and where it was never answered. */
+    /** Null while the request runs, and if it was never answered. */
     status: orNull(integerOf, row, 'status'),
-    /** Why the caller was refused; null for the other kinds. */
+    /** Why the caller was rejected; null for other kinds. */
     reason: orNull(textOf, row, 'reason'),
   };
 }
@@ -52,8 +51,8 @@ export class AuditStore {
   }
 
   /**
-   * Adds an entry and forgets the oldest of its kind where there are too many. Returns its id.
-   * @param named the owner named the caller: refusals of strangers do not push out this one
+   * Adds an entry and deletes the oldest excess entries of its kind. Returns its ID.
+   * @param named the owner named the caller: refusals of strangers do not displace this entry
    */
   add(entry: Omit<AuditEntry, 'id'>, named = false): number {
     const { kind, at, caller, nodeKey, address, method, tools, status, reason } = entry;
@@ -80,12 +79,12 @@ export class AuditStore {
     this.#store.run`UPDATE admin_audit SET path = path || ${TOOL_SEPARATOR + name} WHERE id = ${id}`;
   }
 
-  /** Says how a request was answered. */
+  /** Stores the status of the response. */
   setStatus(id: number, status: number): void {
     this.#store.run`UPDATE admin_audit SET status = ${status} WHERE id = ${id}`;
   }
 
-  /** The newest request that was let in. */
+  /** The latest accepted request. */
   lastRequest(): AuditEntry | null {
     return this.#first("SELECT * FROM admin_audit WHERE kind IN ('read', 'write') ORDER BY id DESC LIMIT 1");
   }
@@ -94,7 +93,7 @@ export class AuditStore {
     return this.#first("SELECT * FROM admin_audit WHERE kind = 'refused' ORDER BY id DESC LIMIT 1");
   }
 
-  /** Entries from the newest on; `before` goes on behind the entry of that id. */
+  /** Entries from the newest to the oldest, before the entry with the ID `before`. */
   page(limit: number, before: number = Number.MAX_SAFE_INTEGER): AuditEntry[] {
     return this.#store.all`SELECT * FROM admin_audit WHERE id < ${before} ORDER BY id DESC LIMIT ${limit}`.map(entryOf);
   }

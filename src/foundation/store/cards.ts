@@ -1,12 +1,12 @@
-/** Signed cards: those of agents here, and the newest one seen of each other agent. */
+/** Signed cards: the cards of local agents, and the newest known card of each other agent. */
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, integerOf, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-/** Cards of others that are remembered; those not seen for longest are forgotten first. */
+/** Cached cards of other agents. The least recently seen are evicted first. */
 export const MAX_SEEN_CARDS = 500;
 
-/** `signedAt` of a card of an agent here that has yet to be signed with its key. */
+/** `signedAt` of a local agent's card that is not yet signed with its current key. */
 export const UNSIGNED = 0;
 
 export type StoredCard = Readonly<ReturnType<typeof fromRow>>;
@@ -28,13 +28,13 @@ export class CardStore {
     this.#store = store;
   }
 
-  /** The card of an agent here; null where it has none. */
+  /** The card of a local agent; null if it has none. */
   own(aid: Aid): StoredCard | null {
     const row = this.#store.one`SELECT card, object_id, signed_at FROM own_cards WHERE aid = ${aid}`;
     return row === undefined ? null : fromRow(row);
   }
 
-  /** The agents here that have a card. */
+  /** The local agents that have a card. */
   owners(): Aid[] {
     return this.#store.all('SELECT aid FROM own_cards ORDER BY aid').map((row) => aidFromRow(row, 'aid'));
   }
@@ -49,7 +49,7 @@ export class CardStore {
     this.#store.run`DELETE FROM own_cards WHERE aid = ${aid}`;
   }
 
-  /** The newest card that was seen of another agent; null where none was. */
+  /** The newest known card of another agent; null if none is known. */
   seen(aid: Aid): StoredCard | null {
     const row = this.#store.one`SELECT card, object_id, signed_at FROM seen_cards WHERE aid = ${aid}`;
     return row === undefined ? null : fromRow(row);

@@ -1,4 +1,4 @@
-/** The logs of conversations, and the queues of what has not arrived yet. Times are Unix milliseconds. */
+/** The logs of chats, and the queues of undelivered entries. Times are Unix milliseconds. */
 import { ENTRY_STATUSES } from '../domain/chat.ts';
 import { MAX_UNIX_MS } from '../domain/time.ts';
 import type { PairRow, ReadState } from './chat.ts';
@@ -10,7 +10,7 @@ const QUEUED = ENTRY_STATUSES.indexOf('queued');
 const SENT = ENTRY_STATUSES.indexOf('sent');
 const DROPPED = ENTRY_STATUSES.indexOf('dropped');
 
-/** A file that an entry names: an object of its sender's. */
+/** A file in an entry: an object of the sender. */
 export interface ChatFile {
   /** SHA-256 in lower-case hex. */
   readonly objectId: string;
@@ -19,9 +19,9 @@ export interface ChatFile {
   readonly size: number;
 }
 
-/** What an entry says: a text, a file, or a file with a text. */
+/** The content of an entry: a text, a file, or a file with a text. */
 export interface ChatContent {
-  /** The same on both sides; 16 bytes. */
+  /** Equal on both sides; 16 bytes. */
   readonly id: Uint8Array;
   readonly at: number;
   readonly text: string | null;
@@ -30,16 +30,16 @@ export interface ChatContent {
 
 export type ChatEntry = ChatContent & Readonly<ReturnType<typeof entryOf>>;
 
-/** Sent in place of an entry that the disk has damaged: without one, those behind it would not be sent. */
-export const DAMAGED_TEXT = '[This message was damaged on the disk of its sender before it was sent.]';
+/** Sent instead of an entry that the disk damaged. Without it, later entries would not be sent. */
+export const DAMAGED_TEXT = "[This message was damaged on the sender's disk before it was sent.]";
 
-/** What keeping an entry costs beside its texts, bytes. */
+/** Bytes that a stored entry uses in addition to its texts. */
 const ROW_OVERHEAD_BYTES = 128;
 
 function entryOf(row: Row) {
   const objectId = orNull(textOf, row, 'object_id');
   return {
-    /** The order in this log; it grows without end and has no holes. */
+    /** Position in this log. Increases without gaps. */
     seq: integerOf(row, 'seq'),
     id: blobOf(row, 'id'),
     incoming: flagOf(row, 'incoming'),
@@ -50,12 +50,12 @@ function entryOf(row: Row) {
   };
 }
 
-/** The sum over what an entry says. */
+/** The checksum over the content of an entry. */
 function sumOf({ id, at, text, file }: ChatContent): number {
   return rowSum(id, at, text, file?.objectId ?? null, file?.name ?? null, file?.size ?? null);
 }
 
-/** Bytes that an entry takes of a queue or of a log. */
+/** Bytes of a queue or a log that an entry uses. */
 export function entryBytes({ text, file }: ChatContent): number {
   return ROW_OVERHEAD_BYTES + Buffer.byteLength(text ?? '') + Buffer.byteLength(file?.name ?? '');
 }
@@ -67,7 +67,7 @@ export class ChatLog {
     this.#store = store;
   }
 
-  /** Adds an entry that is to be sent; returns its place in the log. The pair exists. In a transaction. */
+  /** Queues an entry for sending. Returns its position in the log. The pair must exist. Call in a transaction. */
   queue(pair: number, content: ChatContent): number {
     const bytes = entryBytes(content);
     const row = this.#store.one`
@@ -79,8 +79,8 @@ export class ChatLog {
   }
 
   /**
-   * Adds entries that came from the peer, those that are there already left out; `received` is how
-   * much of the peer's stream is here then. Returns the places of the new ones. In a transaction.
+   * Adds entries from the peer, except for known ones. `received` is the new position in the peer's stream. Returns the
+   * positions of the new entries. Call in a transaction.
    */
   receive(pair: PairRow, contents: readonly ChatContent[], received: number, now: number): number[] {
     let { lastSeq, unreadBytes } = pair;
@@ -99,13 +99,13 @@ export class ChatLog {
     return added;
   }
 
-  /** The newest entries, the newest first. */
+  /** The newest entries, newest first. */
   newest(pair: number, limit: number): ChatEntry[] {
     const rows = this.#store.all`SELECT * FROM chat_entries WHERE pair = ${pair} ORDER BY seq DESC LIMIT ${limit}`;
     return this.#intact(pair, rows);
   }
 
-  /** Fills the empty log of a conversation that moved here, with its marks. In a transaction. */
+  /** Fills the empty log of an imported chat and sets its positions. Call in a transaction. */
   restore(pair: number, entries: readonly ChatEntry[], { lastSeq, lastAt }: Pick<PairRow, 'lastSeq' | 'lastAt'>): void {
     for (const entry of entries) {
       const status = entry.incoming ? null : ENTRY_STATUSES.indexOf(entry.status);
@@ -125,7 +125,7 @@ export class ChatLog {
       WHERE id = ${pair}`;
   }
 
-  /** False where an entry of this id is in the log. `status` null: it came from the peer. */
+  /** False if the log has an entry with this ID. `status` is null for entries from the peer. */
   #insert(pair: number, seq: number, content: ChatContent, status: number | null, bytes: number): boolean {
     const { id, at, text, file } = content;
     const { objectId, name, size } = file ?? { objectId: null, name: null, size: null };
@@ -136,7 +136,7 @@ export class ChatLog {
     return changes > 0;
   }
 
-  /** Entries that have not arrived yet, behind a place in the log, of `maxBytes` together but at least one. */
+  /** Undelivered entries after a position, up to `maxBytes` in total but at least one. */
   queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
@@ -149,8 +149,8 @@ export class ChatLog {
   }
 
   /**
-   * Marks the first `count` entries of the queue as arrived: the peer has `acked` of the stream.
-   * Returns the place of the last of them; 0 where there was none. In a transaction.
+   * Marks the first `count` queued entries as delivered: the peer acknowledged `acked` entries of the stream. Returns
+   * the position of the last one; 0 if there was none. Call in a transaction.
    */
   markSent(pair: PairRow, count: number, acked: number): number {
     const rows = this.#store.all`
@@ -164,7 +164,7 @@ export class ChatLog {
     return last;
   }
 
-  /** Puts the last `count` entries that had arrived back into the queue: the peer has them no more. In a transaction. */
+  /** Queues the last `count` delivered entries again, because the peer lost them. Call in a transaction. */
   requeue(pair: number, count: number): void {
     this.#store.run`
       UPDATE chat_entries SET status = ${QUEUED} WHERE pair = ${pair} AND seq IN
@@ -172,13 +172,13 @@ export class ChatLog {
     this.#recountQueue(pair);
   }
 
-  /** What has not arrived never will: the relationship is over. In a transaction. */
+  /** Drops undelivered entries, because the relationship ended. Call in a transaction. */
   drop(pair: number): void {
     this.#store.run`UPDATE chat_entries SET status = ${DROPPED} WHERE pair = ${pair} AND status = 1`;
     this.#store.run`UPDATE chat_pairs SET queued = 0, queued_bytes = 0 WHERE id = ${pair}`;
   }
 
-  /** Entries behind a place in the log, of `maxBytes` together but at least one. */
+  /** Entries after a position, up to `maxBytes` in total but at least one. */
   page(pair: number, afterSeq: number, limit: number, maxBytes: number): { entries: ChatEntry[]; more: boolean } {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit + 1}`;
@@ -188,7 +188,7 @@ export class ChatLog {
     return { entries: this.#intact(pair, rows), more: sizes.length > shown };
   }
 
-  /** The newest entries before a place in the log, oldest first, of `maxBytes` together but at least one. */
+  /** The newest entries before a position, oldest first, up to `maxBytes` in total but at least one. */
   pageBefore(
     pair: number,
     beforeSeq: number,
@@ -208,7 +208,7 @@ export class ChatLog {
     return (row === undefined ? undefined : this.#intact(pair, [row])[0]) ?? null;
   }
 
-  /** The entries whose content is what was written. */
+  /** Filters out entries that fail their checksum. */
   #intact(pair: number, rows: readonly Row[]): ChatEntry[] {
     return rows.flatMap((row) => {
       const entry = entryOf(row);
@@ -216,7 +216,7 @@ export class ChatLog {
     });
   }
 
-  /** False, and told of, if the disk has changed it. */
+  /** False, and reported, if the disk changed the entry. */
   #isIntact(pair: number, row: Row, entry: ChatEntry): boolean {
     const sum = orNull(integerOf, row, 'sum');
     if (sum === null || sum === sumOf(entry)) return true;
@@ -224,7 +224,7 @@ export class ChatLog {
     return false;
   }
 
-  /** Moves the reader's mark forward, never back; what is behind it counts as read. */
+  /** Moves the read cursor forward, never back. Entries up to it count as read. */
   markRead(pair: number, upTo: number): ReadState {
     return this.#store.transaction(() => {
       const row = this.#store.one`

@@ -1,15 +1,15 @@
-/** The table of conversations: a local agent, a peer, and how they stand. Times are Unix milliseconds. */
+/** The table of chats: a local agent, a peer, and their relationship. Times are Unix milliseconds. */
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
 import type { Durability, Row, Store, WrittenSoon } from './store.ts';
 
-/** What changes with the relationship. */
+/** The columns that change with the relationship. */
 export type Relationship = Readonly<ReturnType<typeof relationshipOf>>;
 
 export type PairRow = Readonly<ReturnType<typeof pairOf>>;
 
-/** What a mark of the reader changes. */
+/** The columns that change when the user reads. */
 export type ReadState = Pick<PairRow, 'readCursor' | 'unread'>;
 
 export interface ChatCounters {
@@ -25,23 +25,23 @@ function relationshipOf(row: Row) {
   return {
     state: wordOf(row, 'state', PAIR_STATES),
     since: integerOf(row, 'since'),
-    /** What was said with the request. */
+    /** The text of the request. */
     note: textOf(row, 'note'),
-    /** When an open request ends; null where none is open. */
+    /** When an open request expires; null if none is open. */
     expiresAt: orNull(integerOf, row, 'expires_at'),
-    /** The network that an incoming request came from; null on this machine, or where there is none. */
+    /** The source of an incoming request; null for local callers and without a request. */
     origin: orNull(textOf, row, 'origin'),
-    /** Names what we send in this relationship; null where there is none. */
+    /** ID of the outgoing stream of this relationship; null without a relationship. */
     outStream: orNull(blobOf, row, 'out_stream'),
-    /** How much of it has arrived. */
+    /** Acknowledged entries of the outgoing stream. */
     acked: integerOf(row, 'acked'),
     inStream: orNull(blobOf, row, 'in_stream'),
-    /** How much of the peer's stream is here. */
+    /** Received entries of the peer's stream. */
     received: integerOf(row, 'received'),
     control: orNull(controlOf, row, 'control'),
-    /** Until when the peer is told; null without end. */
+    /** Until when the control message is sent; null: without limit. */
     controlUntil: orNull(integerOf, row, 'control_until'),
-    /** The streams of the relationship that is `gone`. */
+    /** The streams of the ended relationship, for the control message `gone`. */
     goneOut: orNull(blobOf, row, 'gone_out'),
     goneIn: orNull(blobOf, row, 'gone_in'),
   };
@@ -53,7 +53,7 @@ function pairOf(row: Row) {
     id: integerOf(row, 'id'),
     aid: aidFromRow(row, 'aid'),
     peer: aidFromRow(row, 'peer'),
-    /** Entries that have not arrived at the peer. */
+    /** Entries that were not delivered to the peer. */
     queued: integerOf(row, 'queued'),
     queuedBytes: integerOf(row, 'queued_bytes'),
     lastSeq: integerOf(row, 'last_seq'),
@@ -71,7 +71,7 @@ export class ChatStore {
     this.#store = store;
   }
 
-  /** As `Store.transactionSoon`. */
+  /** See `Store.transactionSoon`. */
   transactionSoon<T>(work: () => T): WrittenSoon<T> {
     return this.#store.transactionSoon(work);
   }
@@ -90,7 +90,7 @@ export class ChatStore {
     return row === undefined ? null : pairOf(row);
   }
 
-  /** The pair, made where there is none yet; null where the agent is not here. */
+  /** Returns the pair, which is created if necessary; null if the agent is not registered here. */
   open(aid: Aid, peer: Aid, now: number): PairRow | null {
     this.#store.run`
       INSERT INTO chat_pairs (aid, peer, state, since) SELECT aid, ${peer}, 'none', ${now} FROM agents WHERE aid = ${aid}
@@ -98,16 +98,16 @@ export class ChatStore {
     return this.pair(aid, peer);
   }
 
-  /** Every pair of an agent, those where something was said last first. */
+  /** Every pair of an agent, the most recently active first. */
   all(aid: Aid): PairRow[] {
     const rows = this.#store.all`
       SELECT * FROM chat_pairs WHERE aid = ${aid} ORDER BY coalesce(last_at, since) DESC, id`;
     return rows.map(pairOf);
   }
 
-  /** Keeps how a pair stands now. */
+  /** Stores the relationship of a pair. */
   relate(id: number, r: Relationship): void {
-    // A peer that was sent away does not come back with a journal that was lost.
+    // A peer that was removed or blocked must not return if the journal is lost.
     if (r.state === 'blocked' || r.state === 'none') this.#store.lasting(() => this.#relate(id, r));
     else this.#relate(id, r);
   }
@@ -120,7 +120,7 @@ export class ChatStore {
         gone_out = ${r.goneOut}, gone_in = ${r.goneIn} WHERE id = ${id}`;
   }
 
-  /** Deletes a pair that says nothing any more: no relationship, no word to the peer, no log. */
+  /** Deletes a pair without a relationship, a pending control message or a log. */
   forgetIfEmpty(id: number): void {
     this.#store.run`
       DELETE FROM chat_pairs WHERE id = ${id} AND state = 'none' AND control IS NULL AND last_seq = 0`;
@@ -138,35 +138,35 @@ export class ChatStore {
     return orZero(row, 'n');
   }
 
-  /** The sources of the open incoming requests of an agent, one for each request; those from this machine have none. */
+  /** The sources of an agent's open incoming requests, one per request. Local requests have none. */
   inviteOrigins(aid: Aid): string[] {
     const rows = this.#store.all`
       SELECT origin FROM chat_pairs WHERE aid = ${aid} AND origin IS NOT NULL AND state = 'in_pending'`;
     return rows.map((row) => textOf(row, 'origin'));
   }
 
-  /** Who has sent an agent a request that is open, oldest first. */
+  /** Peers with an open request to an agent, oldest first. */
   inviters(aid: Aid, limit: number): Aid[] {
     const rows = this.#store.all`
       SELECT peer FROM chat_pairs WHERE aid = ${aid} AND state = 'in_pending' ORDER BY since, id LIMIT ${limit}`;
     return rows.map((row) => aidFromRow(row, 'peer'));
   }
 
-  /** The pairs of an agent whose peer has yet to be told or given something. */
+  /** Pairs of an agent with a pending control message or queued entries. */
   withWorkOf(aid: Aid): PairRow[] {
     const rows = this.#store.all`
       SELECT * FROM chat_pairs WHERE aid = ${aid} AND (control IS NOT NULL OR queued > 0)`;
     return rows.map(pairOf);
   }
 
-  /** Pairs behind `afterId` whose peer has yet to be told or given something. */
+  /** Pairs after `afterId` with a pending control message or queued entries. */
   withWork(afterId: number, limit: number): PairRow[] {
     const rows = this.#store.all`
       SELECT * FROM chat_pairs WHERE (control IS NOT NULL OR queued > 0) AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
     return rows.map(pairOf);
   }
 
-  /** Friends since a time, or with whom something was said since then, the latest first. */
+  /** Friends that were added or active since a time, the most recent first. */
   recentFriends(since: number, limit: number): PairRow[] {
     const rows = this.#store.all`
       SELECT * FROM chat_pairs WHERE state = 'friends' AND coalesce(last_at, since) >= ${since}
@@ -174,7 +174,7 @@ export class ChatStore {
     return rows.map(pairOf);
   }
 
-  /** Pairs whose open request, or whose word to the peer, ends before `now`. */
+  /** Pairs with a request or a control message that expires before `now`. */
   overdue(now: number, limit: number): PairRow[] {
     const requests = this.#store.all`SELECT * FROM chat_pairs WHERE expires_at <= ${now} LIMIT ${limit}`;
     const words = this.#store.all`SELECT * FROM chat_pairs WHERE control_until <= ${now} LIMIT ${limit}`;
@@ -182,7 +182,7 @@ export class ChatStore {
     return [...pairs.values()];
   }
 
-  /** What waits for the agents here, by AID: of those with something only. */
+  /** Open requests and unread entries, by AID, for agents that have some. */
   counters(): Map<Aid, ChatCounters> {
     const counters = new Map<Aid, ChatCounters>();
     const unread = this.#store.all('SELECT aid, sum(unread) AS n FROM chat_pairs WHERE unread > 0 GROUP BY aid');

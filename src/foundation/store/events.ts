@@ -1,30 +1,30 @@
-/** The event log on disk: one sequence for all agents, a bounded number of events for each. */
+/** The event log: one sequence for all agents, a bounded number of events per agent. */
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, integerOf, orZero, textOf } from './row.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
-/** Events that are kept of each agent; the oldest go first. */
+/** Events kept per agent. The oldest are deleted first. */
 export const MAX_EVENTS_PER_AGENT = 10_000;
 
-/** Part of them that one peer, one room or all strangers together may use. */
+/** Part of an agent's events that one cause may use: one peer, one group, or all strangers together. */
 export const CAUSE_PART: number = 1 / 4;
 
-/** The newest events that are in memory: whoever is told of one asks for it in the next turn. */
+/** Newest events cached in memory. A listener that is notified of an event reads it in the next turn. */
 const MAX_FRESH = 64;
 
 export type StoredEvent = Readonly<ReturnType<typeof eventOf>>;
 
-/** What is there of a stream: of one agent, or of all. */
+/** The range of a stream, of one agent or all. */
 export interface EventBounds {
-  /** The oldest event that is kept; 0 where none is. */
+  /** The oldest stored event; 0 if there is none. */
   readonly oldestSeq: number;
-  /** The newest event there ever was; 0 where there was none. */
+  /** The latest event, stored or deleted; 0 if there was none. */
   readonly lastSeq: number;
-  /** The newest event that was forgotten; 0 where none was. A cursor before it has missed something. */
+  /** The latest deleted event; 0 if there was none. A cursor before it has missed events. */
   readonly prunedSeq: number;
 }
 
-/** Which events are meant; left out: all. */
+/** Selects events. Omitted fields match all. */
 export interface EventFilter {
   readonly aid?: Aid | undefined;
   readonly types?: readonly string[] | undefined;
@@ -45,13 +45,13 @@ function eventOf(row: Row) {
 export class EventStore {
   readonly #store: Store;
   readonly #maxPerAgent: number;
-  /** Events that were added one behind the other, as long as nothing was taken back or forgotten. */
+  /** Consecutive newest events, valid while nothing is rolled back or deleted. */
   #fresh: StoredEvent[] = [];
   #undone = 0;
 
   /**
-   * Nobody else writes events into the database meanwhile.
-   * @param maxPerAgent events that are kept of each agent
+   * Requires that this object is the only writer of events.
+   * @param maxPerAgent events kept per agent
    */
   constructor(store: Store, maxPerAgent: number = MAX_EVENTS_PER_AGENT) {
     this.#store = store;
@@ -59,8 +59,8 @@ export class EventStore {
   }
 
   /**
-   * Adds an event and forgets the agent's oldest where there are too many. Returns its number.
-   * @param cause who caused it and has a part of the log for that; null for the agent itself
+   * Adds an event and deletes the agent's oldest excess events. Returns its sequence number.
+   * @param cause uses a limited part of the log; null for the agent itself
    */
   append(aid: Aid, type: string, at: number, data: string, cause: string | null = null): number {
     const event = this.#store.joined(() => {
@@ -99,12 +99,12 @@ export class EventStore {
     if (this.#fresh.length > MAX_FRESH) this.#fresh.shift();
   }
 
-  /** The newest number that was given; 0 for none. */
+  /** The last assigned sequence number; 0 if there is none. */
   lastSeq(): number {
     return this.#number`SELECT seq AS n FROM sqlite_sequence WHERE name = 'events'`;
   }
 
-  /** Events behind `seq`, in order. */
+  /** Events after `seq`, in order. */
   after(seq: number, limit: number, { aid, types }: EventFilter = {}): StoredEvent[] {
     const [oldest] = this.#fresh;
     const isFresh = oldest !== undefined && oldest.seq <= seq + 1 && this.#undone === this.#store.undone;
@@ -142,13 +142,14 @@ export class EventStore {
   }
 
   /**
-   * Forgets events from before `at` (Unix milliseconds), the oldest first and no more than `limit`.
-   * @returns how many were forgotten
+   * Deletes events before `at` (Unix milliseconds), oldest first, at most `limit`.
+   * @returns the number of deleted events
    */
   forgetBefore(at: number, limit: number): number {
     return this.#store.transaction(() => {
       const oldest = this.#store.all`SELECT aid, at FROM events ORDER BY seq LIMIT ${limit}`;
-      // Numbers follow time but for a corrected clock: what stands behind a newer one waits for it.
+      // Sequence numbers follow time unless the clock was corrected. An old event after a newer one is kept until the
+      // newer one expires.
       const young = oldest.findIndex((row) => integerOf(row, 'at') >= at);
       const expired = young < 0 ? oldest : oldest.slice(0, young);
       const byAgent = Map.groupBy(expired, (row) => aidFromRow(row, 'aid'));
@@ -157,7 +158,7 @@ export class EventStore {
     });
   }
 
-  /** Forgets all events of an agent. */
+  /** Deletes all events of an agent. */
   forget(aid: Aid): void {
     this.#store.transaction(() => {
       const { lastSeq } = this.bounds(aid);
@@ -176,7 +177,7 @@ export class EventStore {
       UPDATE event_streams SET count = count - ${removed}, pruned_seq = max(pruned_seq, ${last}) WHERE aid = ${aid}`;
   }
 
-  /** Column `n` of the first row; 0 where there is none. */
+  /** Column `n` of the first row; 0 if there is none. */
   #number(sql: TemplateStringsArray, ...values: SqlValue[]): number {
     return orZero(this.#store.one(sql, ...values), 'n');
   }

@@ -1,4 +1,4 @@
-/** The table of the files that are offered, by agents here and to them. Times are Unix milliseconds. */
+/** The table of file offers from and to local agents. Times are Unix milliseconds. */
 import {
   FILE_OFFER_STATES,
   type FileOfferDirection,
@@ -11,16 +11,16 @@ import type { Row, Store } from './store.ts';
 
 export type FileOfferRow = Readonly<ReturnType<typeof offerOf>>;
 
-/** An offer that begins. */
+/** A new offer. */
 export type NewFileOffer = Omit<FileOfferRow, 'state' | 'settledAt' | 'tellAt' | 'attempts'>;
 
 function offerOf(row: Row) {
   return {
-    /** The agent here that offers it, or to which it is offered. */
+    /** The local agent that sends or receives the offer. */
     aid: aidFromRow(row, 'aid'),
-    /** Chosen by who offers, lower-case hex. */
+    /** Chosen by the sender, lower-case hex. */
     id: textOf(row, 'id'),
-    /** The agent at the other end. */
+    /** The agent on the other side. */
     peer: aidFromRow(row, 'peer'),
     direction: flagOf(row, 'outgoing') ? ('out' as const) : ('in' as const),
     /** SHA-256 of the bytes, lower-case hex. */
@@ -31,11 +31,11 @@ function offerOf(row: Row) {
     state: wordOf(row, 'state', FILE_OFFER_STATES),
     at: integerOf(row, 'at'),
     expiresAt: integerOf(row, 'expires_at'),
-    /** When it was taken, declined, withdrawn or had expired; null while it is open. */
+    /** When it was accepted, declined or withdrawn, or expired; null while it is open. */
     settledAt: orNull(integerOf, row, 'settled_at'),
-    /** The object is there for offers alone. */
+    /** The object exists only for offers. */
     temporary: flagOf(row, 'temporary'),
-    /** When the peer is told the next time how it ended; null where it knows. */
+    /** When the peer is next notified of the outcome; null if it knows. */
     tellAt: orNull(integerOf, row, 'tell_at'),
     attempts: integerOf(row, 'attempts'),
   };
@@ -45,7 +45,7 @@ function flag(value: boolean): number {
   return value ? 1 : 0;
 }
 
-/** How an offer ends. */
+/** The outcome of an offer. */
 interface Settling {
   readonly aid: Aid;
   readonly id: string;
@@ -67,7 +67,7 @@ export class FileOfferStore {
     this.#store = store;
   }
 
-  /** Keeps a new offer; false where its agent is not here, or has one of this id. */
+  /** Stores a new offer. False if its agent is not registered here or already has an offer with this ID. */
   add(offer: NewFileOffer): boolean {
     const { aid, id, peer, direction, objectId, size, name, message, at, expiresAt, temporary } = offer;
     return (
@@ -85,7 +85,7 @@ export class FileOfferStore {
     return row === undefined ? null : offerOf(row);
   }
 
-  /** The offers of an agent, newest first: of one direction or both, open or all. */
+  /** The offers of an agent, newest first: one direction or both, open or all. */
   list(aid: Aid, direction: FileOfferDirection | undefined, onlyOpen: boolean): FileOfferRow[] {
     const outgoing = direction === undefined ? null : flag(direction === 'out');
     return this.#store.all`
@@ -94,7 +94,7 @@ export class FileOfferStore {
       ORDER BY at DESC, id`.map(offerOf);
   }
 
-  /** Open offers of an agent in one direction, by the agents at the other end. */
+  /** Open offers of an agent in one direction, counted by peer. */
   openByPeer(aid: Aid, direction: FileOfferDirection): Map<Aid, number> {
     const rows = this.#store.all`
       SELECT peer, count(*) AS n FROM file_offers
@@ -102,7 +102,7 @@ export class FileOfferStore {
     return new Map(rows.map((row) => [aidFromRow(row, 'peer'), integerOf(row, 'n')]));
   }
 
-  /** True where an agent here has an open offer to a peer, of this object or, where it is null, of any. */
+  /** True if a local agent has an open offer to a peer, for this object or, if `objectId` is null, for any object. */
   isOffered(aid: Aid, peer: Aid, objectId: string | null, now: number): boolean {
     return (
       this.#store.one`
@@ -113,9 +113,9 @@ export class FileOfferStore {
   }
 
   /**
-   * Ends an open offer; false if it is not open.
-   * @param tellAt when the peer is to be told; null if it knows
-   * @param isKnown true if the owner of the agent has labelled a peer, or let it in by name
+   * Closes an open offer. False if it is not open.
+   * @param tellAt when to notify the peer; null if it knows
+   * @param isKnown true if the owner of the agent labeled a peer or allowed it by its AID
    */
   settle({ aid, id, state, now, tellAt, isKnown }: Settling): boolean {
     return this.#store.transaction(() => {
@@ -128,8 +128,8 @@ export class FileOfferStore {
   }
 
   /**
-   * Forgets offers that are over: those of strangers first, then those with the peer that has most of them, the oldest
-   * of each. The one that has just ended stays.
+   * Deletes excess closed offers: first the oldest from strangers, then the oldest with the peer that has the most. The
+   * offer that was just closed is kept.
    */
   #forgetOldest(aid: Aid, last: string, isKnown: Settling['isKnown']): void {
     const over = this.#store.all`
@@ -147,7 +147,7 @@ export class FileOfferStore {
     }
   }
 
-  /** Open offers whose time is over, a few. */
+  /** Open offers that have expired, up to `limit`. */
   expired(now: number, limit: number): FileOfferRow[] {
     return this.#store.all`
       SELECT * FROM file_offers WHERE state = 'open' AND expires_at <= ${now} ORDER BY expires_at LIMIT ${limit}`.map(
@@ -155,19 +155,19 @@ export class FileOfferStore {
     );
   }
 
-  /** Offers of whose end the peer is to be told by now, a few. */
+  /** Offers with a due notification of the peer, up to `limit`. */
   untold(now: number, limit: number): FileOfferRow[] {
     return this.#store.all`
       SELECT * FROM file_offers WHERE tell_at <= ${now} ORDER BY tell_at LIMIT ${limit}`.map(offerOf);
   }
 
-  /** Notes when the peer is told again; null: it knows, or there is no more use in it. */
+  /** Schedules the next notification of the peer; null: none is needed. */
   tellAgain(aid: Aid, id: string, tellAt: number | null): void {
     this.#store.run`
       UPDATE file_offers SET tell_at = ${tellAt}, attempts = attempts + 1 WHERE aid = ${aid} AND id = ${id}`;
   }
 
-  /** Objects that are there for offers alone, of which none is open any more, a few. */
+  /** Objects that exist only for offers and have no open offer, up to `limit`. */
   leftOver(limit: number): { readonly aid: Aid; readonly objectId: string }[] {
     return this.#store.all`
       SELECT DISTINCT aid, object_id FROM file_offers AS over
@@ -177,7 +177,7 @@ export class FileOfferStore {
       LIMIT ${limit}`.map((row) => ({ aid: aidFromRow(row, 'aid'), objectId: textOf(row, 'object_id') }));
   }
 
-  /** The object is not there for offers alone, or is gone: it is left alone when its offers end. */
+  /** Keeps an object when its offers end, because it has another use or was already deleted. */
   keepObject(aid: Aid, objectId: string): void {
     this.#store.run`
       UPDATE file_offers SET temporary = 0 WHERE aid = ${aid} AND object_id = ${objectId} AND temporary = 1`;

@@ -1,15 +1,15 @@
-/** Gathers writes that come at the same time into one transaction: one flush of the disk for all. */
+/** Combines concurrent writes in one transaction, so that they share one flush of the disk. */
 
 interface Write {
-  /** Returns how to tell what became of it. */
+  /** Returns a function that settles the promise. */
   run(): () => void;
-  /** Does it as a transaction of its own, and tells. */
+  /** Runs in a separate transaction and settles the promise. */
   runAlone(): void;
   reject(error: unknown): void;
 }
 
 interface GroupCommitOptions {
-  /** Most writes in one transaction: the event loop has a turn between two of them. */
+  /** Maximum number of writes in one transaction. The event loop continues between two transactions. */
   readonly maxWrites?: number;
 }
 
@@ -18,15 +18,15 @@ export class GroupCommit {
   readonly #maxWrites: number;
   #waiting: Write[] = [];
 
-  /** @param transaction runs its work whole or not at all; nested calls as well */
+  /** @param transaction runs its work atomically, nested calls too */
   constructor(transaction: <T>(work: () => T) => T, { maxWrites = Number.POSITIVE_INFINITY }: GroupCommitOptions = {}) {
     this.#transaction = transaction;
     this.#maxWrites = maxWrites;
   }
 
   /**
-   * Runs `work` in a transaction that it shares with others; settles once it is on disk. Where it
-   * throws, nothing of it is kept, and the others are.
+   * Runs `work` in a shared transaction. Resolves when it is on disk. If `work` throws, only its own changes are rolled
+   * back.
    */
   run<T>(work: () => T): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -38,7 +38,7 @@ export class GroupCommit {
         return () => reject(error);
       }
     };
-    // Alone it needs no savepoint inside of a transaction.
+    // A single write needs no savepoint.
     const write: Write = { run, runAlone: () => run()(), reject };
     if (this.#waiting.push(write) === 1) setImmediate(() => this.#flush());
     return promise;

@@ -1,4 +1,7 @@
-/** The entries of groups. Ids are lower-case hex outside and 32 bytes inside; times are Unix milliseconds. */
+/**
+ * The entries of groups. IDs are lower-case hex in the interface and 32 bytes in the database; times are Unix
+ * milliseconds.
+ */
 import { toHex } from '../bytes.ts';
 import { HASH_BYTES } from '../domain/groups.ts';
 import { SvcError } from '../errors.ts';
@@ -8,7 +11,7 @@ import { aidFromRow, blobOf, flagOf, integerOf, orNull } from './row.ts';
 import { rowSum } from './row-sum.ts';
 import type { Row, SqlValue, Store } from './store.ts';
 
-/** Entries that one filtered page looks at, at most. */
+/** Maximum number of entries that a filtered page scans. */
 export const MAX_SCANNED = 20_000;
 
 export interface NewEntryRow {
@@ -28,13 +31,13 @@ export interface NewEntryRow {
   readonly bytes: Uint8Array;
 }
 
-/** What of an entry its children need. */
+/** The columns of an entry that its children need. */
 export type EntryFact = Readonly<ReturnType<typeof factOf>>;
 
-/** An entry as it is read. */
+/** An entry as lists return it. */
 export type StoredEntry = Readonly<ReturnType<typeof storedOf>>;
 
-/** What a page is to hold; left out: everything. */
+/** Selects entries. Omitted fields match all. */
 export interface EntryFilter {
   readonly kind?: string | undefined;
   readonly author?: Aid | undefined;
@@ -78,7 +81,7 @@ export class GroupEntryStore {
     this.#store = store;
   }
 
-  /** Keeps an entry at the end of a replica. */
+  /** Appends an entry to a replica. */
   add(rid: number, seq: number, entry: NewEntryRow): void {
     const { parents, author, kind, at, mention } = entry;
     const id = hexToBlob(entry.id);
@@ -116,7 +119,7 @@ export class GroupEntryStore {
     return this.#store.one`SELECT 1 FROM room_entries WHERE rid = ${rid} AND entry_id = ${hexToBlob(id)}` !== undefined;
   }
 
-  /** Null also for an entry that the disk has damaged. */
+  /** Also null if the disk damaged the entry. */
   bytes(rid: number, id: string): Uint8Array | null {
     return this.#intact(
       rid,
@@ -130,7 +133,7 @@ export class GroupEntryStore {
     return row === undefined ? [] : unpackParents(blobOf(row, 'parents'));
   }
 
-  /** True if an entry dated `latest` or before names this one, which has the number `seq`, as a parent. */
+  /** True if an entry with a time up to `latest` names this entry, with the number `seq`, as a parent. */
   hasChild(rid: number, id: string, seq: number, latest: number): boolean {
     const child = this.#store.one`
       SELECT 1 FROM room_entries
@@ -138,7 +141,7 @@ export class GroupEntryStore {
     return child !== undefined;
   }
 
-  /** Ids of the entries that no other one names as a parent, ascending. */
+  /** IDs of the entries without children, ascending. */
   heads(rid: number, limit: number): string[] {
     const rows = this.#store.all`SELECT entry_id FROM room_heads WHERE rid = ${rid} ORDER BY entry_id LIMIT ${limit}`;
     return rows.map((row) => toHex(blobOf(row, 'entry_id')));
@@ -146,7 +149,7 @@ export class GroupEntryStore {
 
   /**
    * The control entries in order of arrival.
-   * @throws SvcError `store_corrupt` if one is damaged: without it, others would have roles that they were not given
+   * @throws SvcError `store_corrupt` if an entry is damaged: without it, other members would have wrong roles
    */
   control(rid: number): { bytes: Uint8Array; frontier: number[] }[] {
     const rows = this.#store.all`
@@ -156,13 +159,13 @@ export class GroupEntryStore {
       const bytes = this.#intact(rid, row);
       if (bytes === null)
         throw new SvcError('store_corrupt', {
-          message: 'The members of this group cannot be read: an entry is damaged on the disk. Restore a backup.',
+          message: 'Cannot read the members of this group: an entry is damaged on disk. Restore a backup.',
         });
       return { bytes, frontier: unpackFrontier(blobOf(row, 'frontier')) };
     });
   }
 
-  /** The control entry at a place. */
+  /** The control entry with the given number. */
   controlAt(rid: number, place: number): Uint8Array | null {
     return this.#intact(
       rid,
@@ -170,21 +173,21 @@ export class GroupEntryStore {
     );
   }
 
-  /** Ids in order of arrival. */
+  /** IDs in order of arrival. */
   idsAfter(rid: number, after: number, limit: number): { seq: number; id: string }[] {
     const rows = this.#store.all`
       SELECT seq, entry_id FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
     return rows.map((row) => ({ seq: integerOf(row, 'seq'), id: toHex(blobOf(row, 'entry_id')) }));
   }
 
-  /** Whole entries in order of arrival; the bytes of a damaged one are null. */
+  /** Complete entries in order of arrival. The bytes of a damaged entry are null. */
   bytesAfter(rid: number, after: number, limit: number): { seq: number; bytes: Uint8Array | null }[] {
     const rows = this.#store.all`
       SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND seq > ${after} ORDER BY seq LIMIT ${limit}`;
     return rows.map((row) => ({ seq: integerOf(row, 'seq'), bytes: this.#intact(rid, row) }));
   }
 
-  /** The newest entries before `before`, newest first, with what a walk over them needs. */
+  /** The newest entries before `before`, newest first, with the columns for a walk over the graph. */
   before(rid: number, before: number, limit: number): { seq: number; id: string; parents: string[]; author: Aid }[] {
     const rows = this.#store.all`
       SELECT seq, entry_id, parents, author FROM room_entries WHERE rid = ${rid} AND seq < ${before}
@@ -201,7 +204,7 @@ export class GroupEntryStore {
     this.#store.run`INSERT OR IGNORE INTO room_conflicts (rid, removal_no, seq) VALUES (${rid}, ${removalNo}, ${seq})`;
   }
 
-  /** Entries beside a removal, each with every removal that it stands beside. */
+  /** Entries concurrent with a removal, each with all removals that it is concurrent with. */
   conflictsOf(rid: number, removalNo: number): { seq: number; removals: number[] }[] {
     const rows = this.#store.all`
       SELECT c.seq AS seq, o.removal_no AS removal_no FROM room_conflicts c
@@ -210,14 +213,14 @@ export class GroupEntryStore {
     return [...bySeq].map(([seq, all]) => ({ seq, removals: all.map((row) => integerOf(row, 'removal_no')) }));
   }
 
-  /** Sets an entry aside or takes it back. */
+  /** Marks an entry as void or valid. */
   setVoid(rid: number, seq: number, isVoid: boolean): void {
     if (!this.#hide(rid, seq, 'void', isVoid)) return;
     const retraction = this.#store.one`SELECT target FROM room_retracts WHERE rid = ${rid} AND seq = ${seq}`;
     if (retraction !== undefined) this.#judgeRetraction(rid, blobOf(retraction, 'target'));
   }
 
-  /** True where a retraction of an entry has effect: one of its author or of an admin that is not set aside. */
+  /** True if a valid retraction by the author or an admin applies to an entry. */
   #isRetracted(rid: number, id: Uint8Array, author: Aid): boolean {
     const effective = this.#store.one`
       SELECT 1 FROM room_retracts r JOIN room_entries x ON x.rid = r.rid AND x.seq = r.seq
@@ -225,14 +228,14 @@ export class GroupEntryStore {
     return effective !== undefined;
   }
 
-  /** Whether a retraction of an entry, if it is here, has effect may have changed. */
+  /** Updates the retracted flag of an entry after its retractions changed. */
   #judgeRetraction(rid: number, target: Uint8Array): void {
     const row = this.#store.one`SELECT seq, author FROM room_entries WHERE rid = ${rid} AND entry_id = ${target}`;
     if (row === undefined) return;
     this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidFromRow(row, 'author')));
   }
 
-  /** Sets one of the two flags that take an entry out of what is unread; false where it was so already. */
+  /** Sets one of the two flags that hide an entry from the unread count; false if it was already set to this value. */
   #hide(rid: number, seq: number, flag: 'void' | 'retracted', value: boolean): boolean {
     const row = this.#store.one(
       `UPDATE room_entries SET ${flag} = ?1 WHERE rid = ?2 AND seq = ?3 AND ${flag} <> ?1
@@ -247,14 +250,14 @@ export class GroupEntryStore {
     return true;
   }
 
-  /** Counts an entry as unread, or no longer, where it is behind the read cursor. */
+  /** Changes the unread count if the entry is after the read cursor. */
   #count(rid: number, seq: number, change: 1 | -1, mention: boolean): void {
     this.#store.run`
       UPDATE rooms SET unread = unread + ${change}, mentions = mentions + ${mention ? change : 0}
       WHERE rid = ${rid} AND read_seq < ${seq}`;
   }
 
-  /** The newest title that counts, as an entry; null where nobody changed it. */
+  /** The latest valid title entry; null if the title never changed. */
   lastTitle(rid: number): Uint8Array | null {
     const row = this.#store.one`
       SELECT seq, entry_id, bytes, sum FROM room_entries WHERE rid = ${rid} AND kind = 'title' AND void = 0
@@ -270,13 +273,13 @@ export class GroupEntryStore {
     return stored?.isDamaged === true ? null : stored;
   }
 
-  /** Entries in order of arrival behind `after` and up to `upTo` that fit a filter. */
+  /** Entries after `after` up to `upTo` that match a filter, in order of arrival. */
   page(rid: number, after: number, upTo: number, limit: number, filter: EntryFilter): StoredEntry[] {
     const { sql, values } = pageQuery(rid, after, upTo, limit, filter);
     return this.#store.all(sql, ...values).map((row) => this.#checked(rid, row));
   }
 
-  /** The newest entries before a place, in order of arrival. */
+  /** The newest entries before a position, in order of arrival. */
   pageBefore(rid: number, before: number, limit: number): StoredEntry[] {
     const rows = this.#store.all`
       SELECT seq, entry_id, bytes, retracted, sum FROM room_entries WHERE rid = ${rid} AND seq < ${before} AND void = 0
@@ -290,7 +293,7 @@ export class GroupEntryStore {
     return stored;
   }
 
-  /** The bytes of an entry; null if there is none, or a damaged one. */
+  /** The bytes of an entry; null if there is none or it is damaged. */
   #intact(rid: number, row: Row | undefined): Uint8Array | null {
     if (row === undefined) return null;
     if (!isDamaged(row)) return blobOf(row, 'bytes');
@@ -313,12 +316,12 @@ function storedOf(row: Row) {
     seq: integerOf(row, 'seq'),
     bytes: blobOf(row, 'bytes'),
     retracted: flagOf(row, 'retracted'),
-    /** The disk has changed it: nothing in it may be shown. */
+    /** The disk changed the entry, so its content must not be shown. */
     isDamaged: isDamaged(row),
   };
 }
 
-/** The statement of a page: constant text for each set of filters. */
+/** Builds the statement of a page: constant text for each set of filters. */
 export function pageQuery(
   rid: number,
   after: number,
@@ -338,7 +341,7 @@ export function pageQuery(
   add('e.at >= ?', filter.sinceAt);
   add('e.at <= ?', filter.untilAt);
   add('e.reply_to = ?', filter.replyTo === undefined ? undefined : hexToBlob(filter.replyTo));
-  // The bounds once more: the list is made before it is looked at.
+  // The bounds are repeated, because SQLite materializes the list first.
   const mentions = 'SELECT m.seq FROM room_mentions m WHERE m.aid = ? AND m.rid = ? AND m.seq > ? AND m.seq <= ?';
   add(`e.seq IN (${mentions})`, filter.to, rid, after, upTo);
   return {

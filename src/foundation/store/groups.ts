@@ -1,4 +1,4 @@
-/** The tables of groups: replicas and what is known about them. Times are Unix milliseconds. */
+/** The tables of groups: replicas and their state. Times are Unix milliseconds. */
 import { toHex } from '../bytes.ts';
 import { GROUP_STATES, type GroupState } from '../domain/groups.ts';
 import type { Aid } from '../identity/aid.ts';
@@ -9,10 +9,10 @@ export type GroupRow = Readonly<ReturnType<typeof groupOf>>;
 
 export type NewGroup = Omit<GroupRow, 'rid' | 'maxSeq' | 'readSeq' | 'unread' | 'mentions'>;
 
-/** An invitation that came. */
+/** A received invitation. */
 export type InviteIn = Readonly<ReturnType<typeof inviteInOf>>;
 
-/** An invitation on its way. */
+/** A sent invitation without an answer. */
 export type InviteOut = Readonly<ReturnType<typeof inviteOutOf>>;
 
 export function hexToBlob(hex: string): Uint8Array {
@@ -29,14 +29,14 @@ function groupOf(row: Row) {
     title: textOf(row, 'title'),
     state: wordOf(row, 'state', GROUP_STATES),
     secret: orNull(blobOf, row, 'secret'),
-    /** Whom to ask while the log names nobody. */
+    /** Agents to contact while the log names no members. */
     hints: aidsOf(row, 'hints'),
-    /** Names this replica: a peer that read another one begins again. */
+    /** Identifies this replica. A peer with a cursor of another epoch starts over. */
     epoch: blobOf(row, 'epoch'),
     lastAt: integerOf(row, 'last_at'),
     maxSeq: integerOf(row, 'max_seq'),
     readSeq: integerOf(row, 'read_seq'),
-    /** Entries of others behind the read cursor that are worth reading, and those of them that name the agent. */
+    /** Unread entries of others after the read cursor, and how many of these mention the agent. */
     unread: integerOf(row, 'unread'),
     mentions: integerOf(row, 'mentions'),
   };
@@ -75,7 +75,7 @@ export class GroupStore {
     return this.#store.transaction(work);
   }
 
-  /** Keeps a group of a local agent; returns its number. */
+  /** Stores a group of a local agent. Returns its row ID. */
   add(group: NewGroup): number {
     const { aid, groupId, creator, title, state, secret, hints, epoch, lastAt } = group;
     const row = this.#store.one`
@@ -99,14 +99,14 @@ export class GroupStore {
     return this.#store.all`SELECT * FROM rooms WHERE aid = ${aid} ORDER BY rid`.map(groupOf);
   }
 
-  /** Groups that an agent is in, or joins. */
+  /** Groups that an agent is a member of or is joining. */
   count(aid: Aid): number {
     const row = this.#store.one`
       SELECT count(*) AS n FROM rooms WHERE aid = ${aid} AND state IN ('joining', 'member')`;
     return orZero(row, 'n');
   }
 
-  /** Forgets what an agent left, or was removed from, but the newest ones; returns the numbers of those that went. */
+  /** Deletes groups that an agent left or was removed from, except the newest ones. Returns the deleted row IDs. */
   forgetPast(aid: Aid, keep: number): number[] {
     const rows = this.#store.all`
       DELETE FROM rooms WHERE rid IN
@@ -115,7 +115,7 @@ export class GroupStore {
     return rows.map((row) => integerOf(row, 'rid'));
   }
 
-  /** The numbers of the groups that are kept in step: those that were left, for some time, so that others hear of it. */
+  /** Row IDs of the synchronized groups, including groups that the agent left since `leftSince`. */
   rids(leftSince: number): number[] {
     const rows = this.#store.all`
       SELECT rid FROM rooms
@@ -131,7 +131,7 @@ export class GroupStore {
     this.#store.run`UPDATE rooms SET title = ${title} WHERE rid = ${rid}`;
   }
 
-  /** Keeps what another way of joining adds to the one before. */
+  /** Adds the data of another invitation to a group. */
   setWay(rid: number, { creator, hints }: Pick<GroupRow, 'creator' | 'hints'>, secret: Uint8Array | null): void {
     this.#store.run`
       UPDATE rooms SET creator = ${creator}, hints = ${hints.join(' ')}, secret = coalesce(${secret}, secret)
@@ -142,7 +142,7 @@ export class GroupStore {
     this.#store.run`UPDATE rooms SET secret = ${secret} WHERE rid = ${rid}`;
   }
 
-  /** Moves the read cursor on; it never goes back. */
+  /** Moves the read cursor forward, never back. */
   markRead(rid: number, seq: number): void {
     this.#store.run`
       UPDATE rooms SET read_seq = max(read_seq, min(max_seq, ${seq})), (unread, mentions) =
@@ -152,7 +152,7 @@ export class GroupStore {
       WHERE rid = ${rid}`;
   }
 
-  /** Forgets everything of an agent that is no longer here. */
+  /** Deletes all groups and invitations of a deleted agent. */
   removeAgent(aid: Aid): void {
     this.#store.transaction(() => {
       this.#store.run`DELETE FROM rooms WHERE aid = ${aid}`;
@@ -160,14 +160,14 @@ export class GroupStore {
     });
   }
 
-  /** How far a peer's replica has been read; 0 where it is another replica than the one of last time. */
+  /** The position in a peer's replica up to which it was read; 0 if the peer has another replica now. */
   cursor(rid: number, peer: Aid, epoch: Uint8Array): number {
     const row = this.#store.one`
       SELECT seq FROM room_peers WHERE rid = ${rid} AND peer = ${peer} AND epoch = ${epoch}`;
     return orZero(row, 'seq');
   }
 
-  /** True if a replica of another agent in a group of this one has been read. */
+  /** True if the replica of another agent was read in any group of this agent. */
   hasMet(aid: Aid, peer: Aid): boolean {
     const row = this.#store.one`
       SELECT 1 FROM rooms JOIN room_peers USING (rid) WHERE rooms.aid = ${aid} AND room_peers.peer = ${peer} LIMIT 1`;
@@ -185,14 +185,14 @@ export class GroupStore {
       VALUES (${rid}, ${target}, ${nextAt}, ${until}, ${attempts})`;
   }
 
-  /** Invitations that are to be sent again by `now`. */
+  /** Sent invitations that are due again. */
   dueInvites(now: number, limit: number): InviteOut[] {
     const rows = this.#store.all`
       SELECT * FROM room_invites_out WHERE next_at <= ${now} ORDER BY next_at LIMIT ${limit}`;
     return rows.map(inviteOutOf);
   }
 
-  /** Whom a group has invited and has not heard of yet. */
+  /** Agents with an open invitation to a group. */
   invitesOut(rid: number): { target: Aid; until: number }[] {
     const rows = this.#store.all`SELECT target, until FROM room_invites_out WHERE rid = ${rid} ORDER BY target`;
     return rows.map((row) => ({ target: aidFromRow(row, 'target'), until: integerOf(row, 'until') }));
@@ -202,7 +202,7 @@ export class GroupStore {
     this.#store.run`DELETE FROM room_invites_out WHERE rid = ${rid} AND target = ${target}`;
   }
 
-  /** Keeps an invitation that came, in place of an older one to the same group; the oldest go above `max`. */
+  /** Stores a received invitation and replaces an older one to the same group. Deletes the oldest ones above `max`. */
   putInviteIn(invite: InviteIn, max: number, isKnown = false): void {
     const { aid, groupId, inviter, creator, title, secret, at } = invite;
     this.#store.transaction(() => {
@@ -227,7 +227,7 @@ export class GroupStore {
     return row === undefined ? null : inviteInOf(row);
   }
 
-  /** The invitations that came to an agent, oldest first. */
+  /** The received invitations of an agent, oldest first. */
   invitesIn(aid: Aid): InviteIn[] {
     return this.#store.all`SELECT * FROM room_invites_in WHERE aid = ${aid} ORDER BY at`.map(inviteInOf);
   }

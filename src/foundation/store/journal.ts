@@ -1,17 +1,23 @@
 /**
- * The journal of a database as a file. A commit that makes it grow has the file system write down the new size as well
- * before it is sure, which takes many times as long as writing over what is there. SQLite itself writes over its journal
- * once that has reached its full size; so it gets that from the beginning.
+ * The journal (WAL) of a database, as a file. A commit that enlarges it also flushes its new size, which takes many
+ * times as long as an overwrite. SQLite overwrites a journal of full size, so this class allocates the full size in
+ * advance.
  */
 import { close, fdatasync, fstatSync, openSync, statfsSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** What a journal grows to before SQLite begins it anew: 1,000 pages of 4 KiB with a head of 24 bytes each, and some more. Bytes. */
+/**
+ * Full size of a journal, at which SQLite restarts it: 1,000 pages of 4 KiB with a header of 24 bytes each, and a
+ * reserve. Bytes.
+ */
 export const JOURNAL_BYTES: number = 4160 * 1024;
-/** Less free room on the disk counts as none: what was taken ahead is not used up, as emptying the journal needs more. Bytes. */
+/**
+ * Free bytes below which the disk counts as full. The allocated journal is not used up then, because SQLite needs more
+ * space to copy it to the database.
+ */
 const MIN_FREE_BYTES: number = 64 * 1024;
 const ZEROS_BYTES: number = 256 * 1024;
-/** Within how many milliseconds the disk is asked to make sure what nobody waits for: one look for all of it. */
+/** Maximum delay of a background flush in milliseconds. It covers all commits until then. */
 export const SYNC_SOON_MS = 50;
 
 export class Journal {
@@ -21,7 +27,7 @@ export class Journal {
   #isBehind = false;
   #isClosed = false;
   #timer: NodeJS.Timeout | null = null;
-  /** Who waits for the next look at the disk. */
+  /** Callers that wait for the next flush. */
   #waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
 
   private constructor(file: number, directory: string) {
@@ -30,9 +36,9 @@ export class Journal {
   }
 
   /**
-   * Opens the journal of an open database and makes it as long as it ever gets; what stands behind its last frame
-   * SQLite reads as nothing. Nobody else may write to the database meanwhile. Null where there is none.
-   * @param reserves false leaves its length alone: it is opened only to be made sure
+   * Opens the journal of an open database and extends it to its full size. SQLite ignores the bytes after the last
+   * frame. No other process may write to the database. Null if there is no journal.
+   * @param reserves false keeps the size: the journal is opened only for flushes
    */
   static open(databaseFile: string, reserves = true): Journal | null {
     let file: number;
@@ -44,7 +50,7 @@ export class Journal {
     const journal = new Journal(file, dirname(databaseFile));
     if (reserves) {
       journal.#grow();
-      // Nobody has to wait until the disk has it: until then commits take as long as they would without.
+      // In the background: until it completes, commits take as long as without it.
       journal.#sync();
     }
     return journal;
@@ -56,11 +62,11 @@ export class Journal {
       for (let at = fstatSync(this.#file).size; at < JOURNAL_BYTES; )
         at += writeSync(this.#file, zeros, 0, Math.min(zeros.length, JOURNAL_BYTES - at), at);
     } catch {
-      // A full disk: what there was of it helps as far as it goes.
+      // The disk is full. A partial allocation still helps.
     }
   }
 
-  /** True where the disk has no room left, though the journal may have some. What cannot be told counts as room. */
+  /** True if the disk is full, even if the journal has space. False if the state is unknown. */
   isDiskFull(): boolean {
     try {
       const { bsize, blocks, bfree } = statfsSync(this.#directory);
@@ -70,7 +76,7 @@ export class Journal {
     }
   }
 
-  /** Makes sure what was committed without waiting for the disk, on another thread and together with what comes next. */
+  /** Flushes earlier commits on another thread, together with commits of the next milliseconds. */
   syncSoon(): void {
     this.#timer ??= setTimeout(() => this.#sync(), SYNC_SOON_MS).unref();
   }
@@ -95,7 +101,7 @@ export class Journal {
     });
   }
 
-  /** Asks the disk at once; settles when the disk has it, and rejects where it refuses. Those who come together share a look. */
+  /** Flushes now. Resolves when the data is on disk, and rejects on errors. Concurrent callers share a flush. */
   sure(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiting.push({ resolve, reject });

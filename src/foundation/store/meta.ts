@@ -1,8 +1,8 @@
-/** Single values of the node itself that have no table of their own. */
+/** Single values of the node that need no separate table. */
 import { textOf } from './row.ts';
 import type { Store } from './store.ts';
 
-/** What JSON can hold. */
+/** A JSON value. */
 type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [name: string]: JsonValue };
 
 export class MetaStore {
@@ -12,7 +12,10 @@ export class MetaStore {
     this.#store = store;
   }
 
-  /** The value under a key; undefined where none was set. The caller checks its shape: an older svcd may have written it. */
+  /**
+   * The value of a key; undefined if it was never set. The caller validates it, because an older svcd may have written
+   * it.
+   */
   get(key: string): unknown {
     const row = this.#store.one`SELECT value FROM meta WHERE key = ${key}`;
     return row === undefined ? undefined : JSON.parse(textOf(row, 'value'));

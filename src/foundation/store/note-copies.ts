@@ -1,14 +1,14 @@
-/** Copies of notes that the record network is still to get. Times are Unix milliseconds. */
+/** Copies of notes that are pending for the record network. Times are Unix milliseconds. */
 import { blobOf, integerOf, orNull, orZero } from './row.ts';
 import type { Store, WrittenSoon } from './store.ts';
 
-/** A copy that is to go out. */
+/** A pending copy. */
 export interface NoteCopy {
   readonly id: number;
   /** The encoded record. */
   readonly record: Uint8Array;
   readonly until: number;
-  /** How often it has been tried. */
+  /** Attempts so far. */
   readonly attempts: number;
 }
 
@@ -19,7 +19,7 @@ export class NoteCopyStore {
     this.#store = store;
   }
 
-  /** Keeps a copy; its id, and when that is on disk. See `Store.transactionSoon`. */
+  /** Stores a copy. Returns its ID, and when it is on disk: see `Store.transactionSoon`. */
   add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): WrittenSoon<number> {
     const { result, sure } = this.#store.transactionSoon(
       () => this.#store.one`
@@ -29,25 +29,25 @@ export class NoteCopyStore {
     return { result: integerOf(result, 'id'), sure };
   }
 
-  /** How many there are, and their bytes. */
+  /** The number of copies and their bytes. */
   load(): { count: number; bytes: number } {
     const row = this.#store.one('SELECT count(*) AS n, sum(length(record)) AS bytes FROM note_copies');
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
-  /** These are due at a time. Nobody waits until that is on disk. */
+  /** Makes copies due at the given time. The write is not flushed immediately. */
   release(ids: readonly number[], at: number): void {
     this.#store.transaction(() => {
       for (const id of ids) this.#store.run`UPDATE note_copies SET due_at = ${at} WHERE id = ${id}`;
     }, 'normal');
   }
 
-  /** When the next one is due; null where there is none. */
+  /** The time of the next due copy; null if there is none. */
   nextDue(): number | null {
     return orNull(integerOf, this.#store.one('SELECT min(due_at) AS at FROM note_copies'), 'at');
   }
 
-  /** Those that are due of the mailbox that has waited longest, oldest first; null where none is due. */
+  /** The due copies of the mailbox that is due longest, oldest first; null if none is due. */
   due(now: number, limit: number): { mailbox: Uint8Array; copies: NoteCopy[] } | null {
     const first = this.#store.one`SELECT mailbox FROM note_copies WHERE due_at <= ${now} ORDER BY due_at LIMIT 1`;
     if (first === undefined) return null;
@@ -65,8 +65,8 @@ export class NoteCopyStore {
   }
 
   /**
-   * Some need no more work, others are tried again at a time. Nobody waits until that is on disk.
-   * @returns how many went, and their bytes: what went before does not go again
+   * Deletes finished copies and schedules retries. The write is not flushed immediately.
+   * @returns the number and bytes of the deleted copies; copies that were deleted before do not count
    */
   settle(
     done: readonly number[],
@@ -87,7 +87,7 @@ export class NoteCopyStore {
     return gone;
   }
 
-  /** All are due at once: the network is there again. */
+  /** Makes all copies due now, because the network is available again. */
   hurry(now: number): void {
     this.#store.transaction(
       () => this.#store.run`UPDATE note_copies SET due_at = ${now} WHERE due_at > ${now}`,

@@ -1,10 +1,10 @@
-/** The table of notes that no other node keeps yet. Times are Unix milliseconds. */
+/** The table of notes that no other node stores yet. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { noteSize } from './notes.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-/** A note that waits to leave this node. */
+/** A note that is queued for sending. */
 export interface NewQueuedNote {
   readonly aid: Aid;
   /** 32 bytes. */
@@ -16,7 +16,7 @@ export interface NewQueuedNote {
   readonly sentAt: number;
   /** When it expires. */
   readonly until: number;
-  /** When it is tried next. */
+  /** The time of the next attempt. */
   readonly dueAt: number;
   /** Attempts so far, without the first one. */
   readonly attempts: number;
@@ -51,7 +51,7 @@ export class NoteOutboxStore {
     return this.#store.transaction(work);
   }
 
-  /** Keeps a note, on disk when this returns; one that is queued already stays as it is. */
+  /** Stores a note, which is on disk when this returns. A note that is already queued does not change. */
   add(note: NewQueuedNote): void {
     const { aid, messageId, recipient, msgType, body, nonce, sentAt, until, dueAt, attempts } = note;
     this.#store.run`
@@ -60,7 +60,7 @@ export class NoteOutboxStore {
       FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
   }
 
-  /** How many notes of an agent wait, or of all agents, and their size. */
+  /** The number and size of the queued notes, of one agent or all. */
   load(aid: Aid | null = null): { count: number; bytes: number } {
     const row = this.#store.one`
       SELECT count(*) AS n, sum(length(body)) AS bytes FROM note_outbox WHERE ${aid} IS NULL OR aid = ${aid}`;
@@ -68,24 +68,24 @@ export class NoteOutboxStore {
     return { count, bytes: orZero(row, 'bytes') + count * noteSize(new Uint8Array()) };
   }
 
-  /** Notes of an agent with an id above `afterId`, oldest first. */
+  /** Notes of an agent after `afterId`, oldest first. */
   page(aid: Aid, afterId: number, limit: number): QueuedNote[] {
     return this.#store.all`
       SELECT * FROM note_outbox WHERE aid = ${aid} AND id > ${afterId} ORDER BY id LIMIT ${limit}`.map(noteOf);
   }
 
-  /** Those that are due, the longest due first. */
+  /** Due notes, the most overdue first. */
   due(now: number, limit: number): QueuedNote[] {
     return this.#store.all`
       SELECT * FROM note_outbox WHERE due_at <= ${now} ORDER BY due_at, id LIMIT ${limit}`.map(noteOf);
   }
 
-  /** When the next one is due; null if none waits. */
+  /** The time of the next due note; null if none is queued. */
   nextDue(): number | null {
     return orNull(integerOf, this.#store.one('SELECT min(due_at) AS at FROM note_outbox'), 'at');
   }
 
-  /** The next attempt is at that time. */
+  /** Sets the time of the next attempt. */
   postpone(id: number, at: number): void {
     this.#store.transaction(
       () => this.#store.run`UPDATE note_outbox SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`,
@@ -94,7 +94,7 @@ export class NoteOutboxStore {
     this.#store.syncSoon();
   }
 
-  /** All are due now. */
+  /** Makes all notes due now. */
   hurry(now: number): void {
     this.#store.transaction(
       () => this.#store.run`UPDATE note_outbox SET due_at = ${now} WHERE due_at > ${now}`,

@@ -5,25 +5,25 @@ import { aidFromRow, blobOf, integerOf, orNull, orZero, within } from './row.ts'
 import { rowSum } from './row-sum.ts';
 import type { Row, Store } from './store.ts';
 
-/** A note as it is kept for a local agent. */
+/** A note for a local agent. */
 export interface NewNote extends Omit<StoredNote, 'id'> {
   readonly aid: Aid;
 }
 
 export type StoredNote = Readonly<ReturnType<typeof noteOf>>;
 
-/** How much waits in a mailbox. */
+/** The pending notes of a mailbox. */
 export interface MailboxLoad {
   readonly count: number;
   readonly bytes: number;
 }
 
-/** What keeping a note costs beside its body, bytes. */
+/** Bytes that a stored note uses in addition to its body. */
 const ROW_OVERHEAD_BYTES = 256;
 
 function noteOf(row: Row) {
   return {
-    /** Grows with every note: the order of lists, and their cursor. */
+    /** Increases with every note: the order and the cursor of lists. */
     id: integerOf(row, 'id'),
     /** 32 bytes. */
     messageId: blobOf(row, 'message_id'),
@@ -32,34 +32,34 @@ function noteOf(row: Row) {
     body: blobOf(row, 'body'),
     sentAt: integerOf(row, 'sent_at'),
     receivedAt: integerOf(row, 'received_at'),
-    /** The digest of its record, and the token that removes the copies of it. */
+    /** The digest of its record, and the token that removes its copies. */
     digest: blobOf(row, 'digest'),
     token: blobOf(row, 'token'),
   };
 }
 
-/** The sum over what a note says. */
+/** The checksum over the content of a note. */
 function sumOf({ messageId, sender, msgType, body, sentAt }: Omit<StoredNote, 'id'>): number {
   return rowSum(messageId, sender, msgType, body, sentAt);
 }
 
-/** Bytes that a note takes of a mailbox. */
+/** Bytes of the mailbox quota that a note uses. */
 export function noteSize(body: Uint8Array): number {
   return body.length + ROW_OVERHEAD_BYTES;
 }
 
-/** Ids of notes that are remembered of each agent. */
+/** Message IDs kept per agent. */
 export const MAX_SEEN_NOTES = 100_000;
-/** Ids above it that are forgotten together. */
+/** Excess message IDs that are deleted in one batch. */
 const FORGET_TOGETHER = 10_000;
 
 export class NoteStore {
   readonly #store: Store;
-  /** Ids that were added since there were last looked at, by agent. */
+  /** Message IDs added since the last check, by agent. */
   readonly #seenSince = new Map<Aid, number>();
   readonly #commits: GroupCommit;
 
-  /** @param commits what others write at the same time is made sure together with that of this one */
+  /** @param commits shares a flush of the disk with concurrent writes */
   constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
     this.#store = store;
     this.#commits = commits;
@@ -69,14 +69,14 @@ export class NoteStore {
     return this.#store.transaction(work);
   }
 
-  /** As `GroupCommit.run`. */
+  /** See `GroupCommit.run`. */
   together<T>(work: () => T): Promise<T> {
     return this.#commits.run(work);
   }
 
   /**
-   * Keeps a note; false, and nothing kept, where its message id was seen before or its agent is not here.
-   * @param isKnown as `markSeen`
+   * Stores a note. False, and nothing stored, if its message ID was seen before or its agent is not registered here.
+   * @param isKnown see `markSeen`
    */
   add(note: NewNote, seenUntil: number, isKnown = false): boolean {
     const { aid, messageId, sender, msgType, body, sentAt, receivedAt, digest, token } = note;
@@ -98,12 +98,12 @@ export class NoteStore {
     return this.#store.one`SELECT 1 FROM notes_seen WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
   }
 
-  /** True while a note is kept, taken or not. */
+  /** True while a note is stored, delivered or not. */
   isKept(aid: Aid, messageId: Uint8Array): boolean {
     return this.#store.one`SELECT 1 FROM notes WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
   }
 
-  /** What waits for an agent: of everybody, or of one sender. */
+  /** The pending notes of an agent: all, or from one sender. */
   load(aid: Aid, sender: Aid | null = null): MailboxLoad {
     const row = this.#store.one`
       SELECT count(*) AS n, sum(size) AS bytes FROM notes
@@ -111,7 +111,7 @@ export class NoteStore {
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
-  /** What waits for an agent, by sender. */
+  /** The pending notes of an agent, by sender. */
   senders(aid: Aid): Map<Aid, MailboxLoad> {
     const rows = this.#store.all`
       SELECT sender, count(*) AS n, sum(size) AS bytes FROM notes WHERE aid = ${aid} AND taken_at IS NULL GROUP BY sender`;
@@ -120,7 +120,7 @@ export class NoteStore {
     );
   }
 
-  /** Notes that wait for an agent with an id above `afterId`, oldest first, of `maxBytes` together but at least one. */
+  /** Pending notes of an agent after `afterId`, oldest first, up to `maxBytes` in total but at least one. */
   page(aid: Aid, afterId: number, limit: number, maxBytes: number): { notes: StoredNote[]; more: boolean } {
     const sizes = this.#store.all`
       SELECT size FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${limit + 1}`;
@@ -130,13 +130,13 @@ export class NoteStore {
     return { notes: this.#intact(rows), more: sizes.length > shown };
   }
 
-  /** Every note of an agent, oldest first: those that were handed out too, while it is not known whether they arrived. */
+  /** Every note of an agent, oldest first, including delivered ones without an acknowledgment. */
   all(aid: Aid): NewNote[] {
     const rows = this.#store.all`SELECT * FROM notes WHERE aid = ${aid} ORDER BY id`;
     return this.#intact(rows).map((one) => ({ ...one, aid }));
   }
 
-  /** The notes whose content is what was written. */
+  /** Filters out notes that fail their checksum. */
   #intact(rows: readonly Row[]): StoredNote[] {
     return rows.map(noteOf).filter((note, i) => {
       const sum = orNull(integerOf, rows[i], 'sum');
@@ -146,7 +146,7 @@ export class NoteStore {
     });
   }
 
-  /** Message ids that are not shown again and until when, those that are remembered for longest first. */
+  /** Message IDs that are not shown again, with their expiry; the latest expiry first. */
   seenOf(aid: Aid, limit: number): { messageId: Uint8Array; until: number }[] {
     const rows = this.#store.all`
       SELECT message_id, until FROM notes_seen WHERE aid = ${aid} ORDER BY until DESC LIMIT ${limit}`;
@@ -154,8 +154,8 @@ export class NoteStore {
   }
 
   /**
-   * Remembers a message id, so that its note is not shown.
-   * @param isKnown the owner knows the sender: ids of strangers are forgotten first
+   * Stores a message ID, so that its note is not shown again.
+   * @param isKnown the owner knows the sender: IDs of strangers are evicted first
    */
   markSeen(aid: Aid, messageId: Uint8Array, until: number, isKnown = false): void {
     this.#store.run`
@@ -164,7 +164,7 @@ export class NoteStore {
     this.#boundSeen(aid);
   }
 
-  /** An id that is forgotten early costs at most that a copy of its note is shown once more. */
+  /** An evicted ID costs little: a copy of its note may be shown once more. */
   #boundSeen(aid: Aid): void {
     const added = (this.#seenSince.get(aid) ?? 0) + 1;
     this.#seenSince.set(aid, added % FORGET_TOGETHER);
@@ -177,7 +177,7 @@ export class NoteStore {
           (SELECT message_id FROM notes_seen WHERE aid = ${aid} ORDER BY known, until LIMIT ${above})`;
   }
 
-  /** Marks the oldest waiting notes as handed out, and returns them, in one step. */
+  /** Marks the oldest pending notes as delivered and returns them, in one step. */
   take(aid: Aid, limit: number, maxBytes: number, now: number): { notes: StoredNote[]; more: boolean } {
     return this.#store.transaction(() => {
       const page = this.page(aid, 0, limit, maxBytes);
@@ -186,39 +186,41 @@ export class NoteStore {
     });
   }
 
-  /** Marks one waiting note as handed out, and returns it; null where there is none. */
+  /** Marks one pending note as delivered and returns it; null if there is none. */
   takeOne(aid: Aid, messageId: Uint8Array, now: number): StoredNote | null {
     const row = this.#store.one`
       UPDATE notes SET taken_at = ${now} WHERE aid = ${aid} AND message_id = ${messageId} AND taken_at IS NULL RETURNING *`;
     return (row === undefined ? undefined : this.#intact([row])[0]) ?? null;
   }
 
-  /** Deletes notes that were handed out. */
+  /** Deletes delivered notes. */
   discard(ids: readonly number[]): void {
     this.#store.transaction(() => {
       for (const id of ids) this.#store.run`DELETE FROM notes WHERE id = ${id} AND taken_at IS NOT NULL`;
     });
   }
 
-  /** Gives notes back that were handed out and did not arrive. */
+  /** Makes delivered notes pending again, because they did not arrive. */
   giveBack(ids: readonly number[]): void {
     this.#store.transaction(() => {
       for (const id of ids) this.#store.run`UPDATE notes SET taken_at = NULL WHERE id = ${id}`;
     });
   }
 
-  /** After a start: nobody waits for an answer any more. Returns how many notes are back. */
+  /**
+   * Makes all delivered notes pending after a start, because no acknowledgment can arrive now. Returns their number.
+   */
   giveAllBack(): number {
     return this.#store.run('UPDATE notes SET taken_at = NULL WHERE taken_at IS NOT NULL');
   }
 
-  /** How many notes wait, of those agents that have some. */
+  /** The number of pending notes of each agent that has some. */
   waiting(): Map<Aid, number> {
     const rows = this.#store.all('SELECT aid, count(*) AS n FROM notes WHERE taken_at IS NULL GROUP BY aid');
     return new Map(rows.map((row) => [aidFromRow(row, 'aid'), integerOf(row, 'n')]));
   }
 
-  /** Forgets message ids whose time is over; true where more may be left. */
+  /** Deletes expired message IDs. True if more may remain. */
   purgeSeen(now: number, limit: number): boolean {
     const gone = this.#store.run`
       DELETE FROM notes_seen WHERE (aid, message_id) IN
@@ -226,7 +228,10 @@ export class NoteStore {
     return gone === limit;
   }
 
-  /** The attempt that is under way for a content: the one kept since `since`, or the given one. See `Store.transactionSoon`. */
+  /**
+   * The current attempt to send some content: a stored one that is not older than `since`, or the given one. See
+   * `Store.transactionSoon`.
+   */
   attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
     return this.#store.transactionSoon(() => {
       this.#store.run`DELETE FROM notes_unsent WHERE sent_at < ${since}`;
@@ -239,7 +244,10 @@ export class NoteStore {
     });
   }
 
-  /** Somebody keeps the note: the same content sent again is another note. Nobody waits until that is on disk. */
+  /**
+   * Ends an attempt after a node stored the note. The same content is a new note after that. The write is not flushed
+   * immediately.
+   */
   settleAttempt(aid: Aid, fingerprint: Uint8Array): void {
     this.#store.transaction(
       () => this.#store.run`DELETE FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`,

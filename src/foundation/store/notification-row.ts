@@ -1,11 +1,11 @@
-/** What the two sides of a webhook keep of a notification in the same way. */
+/** Columns of a notification that both sides of a webhook store. */
 import { blobOf, integerOf, textOf } from './row.ts';
 import type { Row } from './store.ts';
 
-/** A notification that waits. */
+/** A pending notification. */
 export type WaitingNotification = ReturnType<typeof notificationOf>;
 
-/** What one takes of a notification, and of all that wait. */
+/** The number and bytes of pending notifications. */
 export interface WaitingSum {
   readonly count: number;
   readonly bytes: number;
@@ -14,21 +14,21 @@ export interface WaitingSum {
 export function notificationOf(row: Row) {
   return {
     seq: integerOf(row, 'seq'),
-    /** The name of the webhook that it is for. */
+    /** The name of its webhook. */
     webhook: textOf(row, 'webhook'),
-    /** Its own name, lower-case hex, given by the node of the agent that sends it. */
+    /** The notification's ID in lower-case hex, assigned by the sender's node. */
     id: textOf(row, 'id'),
     headers: headersOf(textOf(row, 'headers')),
     body: blobOf(row, 'body'),
-    /** When it was kept, Unix milliseconds. */
+    /** When it was stored, Unix milliseconds. */
     at: integerOf(row, 'at'),
   };
 }
 
-/** Names and values of headers in turn, as the stores keep them. */
+/** Alternating names and values of headers, as the stores keep them. */
 function headersOf(json: string): readonly string[] {
   const list: unknown = JSON.parse(json);
-  if (!Array.isArray(list)) throw new TypeError('the column headers holds no list');
+  if (!Array.isArray(list)) throw new TypeError('column headers has no list');
   return list.map(String);
 }
 

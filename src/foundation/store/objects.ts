@@ -1,19 +1,19 @@
-/** Which agent here has which objects, and which other agents were seen to hold one. */
+/** The objects of local agents, and other agents that were seen to hold an object. */
 import { MAX_HOLDERS_PER_OBJECT } from '../domain/objects.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, integerOf, orNull, orZero, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-/** Holders that are remembered, all objects together; those not seen for longest go first. */
+/** Holders of all objects together. The least recently seen are evicted first. */
 const MAX_HOLDERS = 20_000;
-/** How often it is looked whether there are more: a look walks all of them. */
+/** Insertions between two evictions, because each eviction scans all holders. */
 const NOTES_PER_SWEEP = 256;
 
 export type ObjectRow = Readonly<ReturnType<typeof objectOf>>;
 
 export interface ObjectUsage {
   readonly count: number;
-  /** Of the objects whose bytes are stored here; files registered in place take no room of ours. */
+  /** Bytes of stored objects. Files that are registered in place use no space here. */
   readonly bytes: number;
 }
 
@@ -26,11 +26,11 @@ function objectOf(row: Row) {
     size: integerOf(row, 'size'),
     /** Milliseconds since the Unix epoch. */
     createdAt: integerOf(row, 'created_at'),
-    /** Below files_root; null where the bytes are stored under their id. */
+    /** Path below files_root; null if the bytes are stored under their ID. */
     path: orNull(textOf, row, 'path'),
-    /** What the file looked like when its bytes were hashed. */
+    /** Metadata of the file when its bytes were hashed. */
     fingerprint: textOf(row, 'fingerprint'),
-    /** When that was, milliseconds since the Unix epoch. */
+    /** The time of the hash, milliseconds since the Unix epoch. */
     hashedAt: integerOf(row, 'hashed_at'),
   };
 }
@@ -48,7 +48,7 @@ export class ObjectRepository {
     return row === undefined ? null : objectOf(row);
   }
 
-  /** Adds an object of an agent, or replaces what was known of it; the day it came stays. */
+  /** Adds an object of an agent, or replaces its data except for its creation time. */
   put({ aid, objectId, name, size, createdAt, path, fingerprint, hashedAt }: ObjectRow): void {
     this.#store.transaction(() => {
       this.#store.run`
@@ -56,45 +56,45 @@ export class ObjectRepository {
         VALUES (${aid}, ${objectId}, ${name}, ${size}, ${createdAt}, ${path}, ${fingerprint}, ${hashedAt})
         ON CONFLICT (aid, object_id) DO UPDATE SET
           name = excluded.name, path = excluded.path, fingerprint = excluded.fingerprint, hashed_at = excluded.hashed_at`;
-      // The stored bytes are one file for all agents.
+      // All agents share one file of stored bytes.
       if (path === null) this.setFingerprint({ objectId, path }, fingerprint, hashedAt);
     });
   }
 
-  /** Notes that a file was hashed again and is what it was. */
+  /** Records that a file was hashed again and did not change. */
   setFingerprint(object: Pick<ObjectRow, 'objectId' | 'path'>, fingerprint: string, hashedAt: number): void {
     this.#store.run`
       UPDATE objects SET fingerprint = ${fingerprint}, hashed_at = ${hashedAt}
       WHERE object_id = ${object.objectId} AND path IS ${object.path}`;
   }
 
-  /** Forgets an object of an agent; false where it had none such. */
+  /** Deletes an object of an agent; false if it has no such object. */
   delete(aid: Aid, objectId: string): boolean {
     return this.#store.run`DELETE FROM objects WHERE aid = ${aid} AND object_id = ${objectId}` > 0;
   }
 
-  /** True where some agent has this object with its bytes stored under their id. */
+  /** True if the bytes of this object are stored under its ID for some agent. */
   isStored(objectId: string): boolean {
     return this.#store.one`SELECT 1 FROM objects WHERE object_id = ${objectId} AND path IS NULL LIMIT 1` !== undefined;
   }
 
-  /** Notes bytes that are about to be stored and that no object has yet: should it stay so, they are to be deleted. */
+  /** Registers bytes that are about to be stored before their object exists. Without an object they will be deleted. */
   expectBytes(objectId: string): void {
     if (!this.isStored(objectId))
       this.#store.run`INSERT OR IGNORE INTO retired_objects (object_id) VALUES (${objectId})`;
   }
 
-  /** Ids under which bytes lie that no object has any more, or yet. */
+  /** IDs of stored bytes without an object. */
   retired(): string[] {
     return this.#store.all('SELECT object_id FROM retired_objects').map((row) => textOf(row, 'object_id'));
   }
 
-  /** Notes that the bytes of a retired id have been deleted. */
+  /** Removes a retired ID after its bytes were deleted. */
   bytesDeleted(objectId: string): void {
     this.#store.run`DELETE FROM retired_objects WHERE object_id = ${objectId}`;
   }
 
-  /** Objects of an agent by id; `after` goes on behind one. */
+  /** Objects of an agent, ordered by ID, starting after `after`. */
   list(aid: Aid, limit: number, after = ''): ObjectRow[] {
     const rows = this.#store.all`
       SELECT * FROM objects WHERE aid = ${aid} AND object_id > ${after} ORDER BY object_id LIMIT ${limit}`;
@@ -107,19 +107,19 @@ export class ObjectRepository {
     return { count: orZero(row, 'count'), bytes: orZero(row, 'bytes') };
   }
 
-  /** Objects of all agents. */
+  /** The number of objects of all agents. */
   count(): number {
     return orZero(this.#store.one`SELECT count(*) AS count FROM objects`, 'count');
   }
 
-  /** Agents here that have an object. */
+  /** Local agents that have an object. */
   agentsWith(objectId: string, limit: number): Aid[] {
     const rows = this.#store.all`SELECT aid FROM objects WHERE object_id = ${objectId} ORDER BY aid LIMIT ${limit}`;
     return rows.map((row) => aidFromRow(row, 'aid'));
   }
 
   /**
-   * Notes that an agent holds an object, or says so.
+   * Records that an agent holds an object, or claims to.
    * @param at Unix milliseconds
    */
   noteHolder(objectId: string, holder: Aid, at: number): void {
@@ -145,7 +145,7 @@ export class ObjectRepository {
     this.#store.run`DELETE FROM object_holders WHERE object_id = ${objectId} AND holder = ${holder}`;
   }
 
-  /** Agents that hold an object, those seen last first. */
+  /** Agents that hold an object, the most recently seen first. */
   holders(objectId: string): Aid[] {
     const rows = this.#store.all`
       SELECT holder FROM object_holders WHERE object_id = ${objectId} ORDER BY seen_at DESC, holder`;

@@ -1,4 +1,4 @@
-/** The local addresses of remote agents: they are served again when the daemon starts. */
+/** The local addresses of remote agents. The daemon opens them again when it starts. */
 import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -9,7 +9,7 @@ function fromRow(row: Row) {
     id: textOf(row, 'id'),
     localAid: aidFromRow(row, 'local_aid'),
     remoteAid: aidFromRow(row, 'remote_aid'),
-    /** What the remote agent asks for. */
+    /** The access token that the remote agent requires. */
     accessToken: orNull(textOf, row, 'access_token') ?? undefined,
     port: integerOf(row, 'port'),
     /** Unix milliseconds. */
@@ -24,10 +24,10 @@ export class OriginStore {
     this.#store = store;
   }
 
-  /** Keeps an address, or what changed of it: the webhooks that were registered there stay. */
+  /** Stores an address or its changes. Webhooks that were registered there remain. */
   save(o: SavedOrigin): void {
     this.#store.transaction(() => {
-      // The system gave this port away, so whatever was saved with it is not served any more.
+      // The system assigned this port again, so no other saved address uses it.
       this.#store.run`DELETE FROM origins WHERE port = ${o.port} AND id <> ${o.id}`;
       this.#store.run`
         INSERT INTO origins (id, local_aid, remote_aid, access_token, port, opened_at)

@@ -1,4 +1,4 @@
-/** The tables of what is published. Times are Unix milliseconds. */
+/** The tables of published records. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { Listeners } from '../listeners.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
@@ -6,22 +6,22 @@ import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
 import type { Row, Store, WrittenSoon } from './store.ts';
 
-/** `lapsed`: not alive, so not renewed. `held`: the network holds a newer record from elsewhere. */
+/** `lapsed`: not alive, so not renewed. `held`: the network has a newer record that another node published. */
 const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
 
 export type PublisherState = Readonly<ReturnType<typeof stateOf>>;
 
 export type PublisherRow = Readonly<ReturnType<typeof publisherOf>>;
 
-/** Most publications are endpoints, whose rows hold none: an array for each would take a list a fifth of its time. */
+/** Most publications are endpoints, which have no payload. A shared empty array saves a fifth of the time of a list. */
 const NO_PAYLOAD = new Uint8Array(0);
 
-/** A record that is kept on the network. */
+/** A record that this node publishes. */
 export interface Publication {
   readonly type: RecordType;
-  /** The service name of a service record; empty for the others. */
+  /** The service name of a service record; empty for other types. */
   readonly name: string;
-  /** Empty for endpoints, which are made when they are published. */
+  /** Empty for endpoints, which are built when they are published. */
   readonly payload: Uint8Array;
   /** Seconds. */
   readonly ttl: number;
@@ -29,22 +29,22 @@ export interface Publication {
 
 export type PublicationRow = Publication & Readonly<ReturnType<typeof publicationOf>>;
 
-/** Which publication of an agent it was, and which time. */
+/** Identifies one publication of a record. */
 export type PublishedRow = Pick<PublicationRow, 'type' | 'name' | 'seq'>;
 
-/** A publication that at least one node acknowledged; `dirty` is that of the row that went out. */
+/** A publication that at least one node acknowledged. `dirty` is the value of the row that was published. */
 export interface Acknowledgement extends PublishedRow, Pick<PublicationRow, 'replicas' | 'dirty'> {
   readonly publishedAt: number;
-  /** As many nodes as there are to have keep it: it need not go out again when the network grows. */
+  /** Enough nodes store the record, so a larger network needs no new publication. */
   readonly settled: boolean;
-  /** What it says of where its node is, in short; null of other records. */
+  /** Digest of the node's addresses in an endpoint record; null for other records. */
   readonly said: string | null;
 }
 
 function stateOf(row: Row) {
   return {
     state: wordOf(row, 'state', PUBLISHER_STATES),
-    /** When the scheduler looks at it; null never. */
+    /** Next time that the scheduler handles it; null: never. */
     dueAt: orNull(integerOf, row, 'due_at'),
   };
 }
@@ -53,11 +53,11 @@ function publisherOf(row: Row) {
   return {
     ...stateOf(row),
     aid: aidFromRow(row, 'aid'),
-    /** The last sequence number that was given out. */
+    /** The last sequence number that was assigned. */
     seq: integerOf(row, 'seq'),
-    /** The next publication may jump ahead of what the network holds: somebody asked for it. */
+    /** The user requested it, so the next publication may exceed the sequence number of the network. */
     claim: flagOf(row, 'claim'),
-    /** Attempts in a row that nobody acknowledged. */
+    /** Consecutive attempts without an acknowledgment. */
     failures: integerOf(row, 'failures'),
   };
 }
@@ -69,22 +69,22 @@ function publicationOf(row: Row) {
     name: textOf(row, 'name'),
     payload: orNull(blobOf, row, 'payload') ?? NO_PAYLOAD,
     ttl: integerOf(row, 'ttl'),
-    /** Sequence number of the last acknowledged publication; 0 where there was none. */
+    /** Sequence number of the last acknowledged publication; 0 if there was none. */
     seq: integerOf(row, 'seq'),
     publishedAt: orNull(integerOf, row, 'published_at'),
     replicas: integerOf(row, 'replicas'),
-    /** Above 0: it has to go out whether or not its time has come. Grows with every change until then. */
+    /** Above 0: it must be published now, even if no renewal is due. Increases with every change until then. */
     dirty: integerOf(row, 'dirty'),
   };
 }
 
 export class PublicationStore {
-  /** Told of whose rows change; null where they may be anybody's. */
+  /** Notified of the agent with changed rows; null if any agent may have changed. */
   readonly changed: Listeners<[Aid | null]> = new Listeners();
   readonly #store: Store;
   readonly #commits: GroupCommit;
 
-  /** @param commits what others write at the same time is made sure together with that of this one */
+  /** @param commits shares a flush of the disk with concurrent writes */
   constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
     this.#store = store;
     this.#commits = commits;
@@ -96,8 +96,8 @@ export class PublicationStore {
   }
 
   /**
-   * Notes that somebody asked for a publication: the next one may jump ahead of what the network
-   * holds. What was held back goes out anew.
+   * Records that the user requested a publication: the next one may exceed the sequence number of the network. A held
+   * publisher publishes again.
    */
   claim(aid: Aid, dueAt: number | null): void {
     this.changed.notify(aid);
@@ -112,7 +112,7 @@ export class PublicationStore {
     });
   }
 
-  /** Adds a publication, or changes what it says; it has to go out then. The publisher exists. */
+  /** Adds a publication or changes its content, and marks it for publication. The publisher must exist. */
   put(aid: Aid, { type, name, payload, ttl }: Publication): void {
     this.changed.notify(aid);
     this.#store.run`
@@ -120,7 +120,7 @@ export class PublicationStore {
       ON CONFLICT (aid, type, name) DO UPDATE SET payload = excluded.payload, ttl = excluded.ttl, dirty = dirty + 1`;
   }
 
-  /** True where there was such a publication. */
+  /** True if the publication existed. */
   remove(aid: Aid, type: RecordType, name: string): boolean {
     this.changed.notify(aid);
     return this.#store.run`DELETE FROM publications WHERE aid = ${aid} AND type = ${type} AND name = ${name}` > 0;
@@ -130,7 +130,7 @@ export class PublicationStore {
     return this.#store.all`SELECT * FROM publications WHERE aid = ${aid}`.map(publicationOf);
   }
 
-  /** What several publishers publish of some types, by AID. */
+  /** The publications of several agents with the given types, by AID. */
   publicationsOf(aids: readonly Aid[], types: readonly RecordType[]): Map<Aid, PublicationRow[]> {
     const rows = this.#store.all`
       SELECT aid, type, name, nullif(payload, x'') AS payload, ttl, seq, published_at, replicas, dirty
@@ -139,7 +139,7 @@ export class PublicationStore {
     return Map.groupBy(rows.map(publicationOf), (row) => row.aid);
   }
 
-  /** How several publishers go on, by AID. */
+  /** The states of several publishers, by AID. */
   publishersOf(aids: readonly Aid[]): Map<Aid, PublisherState> {
     const rows = this.#store.all`
       SELECT aid, state, due_at FROM publishers WHERE aid IN (SELECT value FROM json_each(${JSON.stringify(aids)}))`;
@@ -147,8 +147,8 @@ export class PublicationStore {
   }
 
   /**
-   * Gives out `count` sequence numbers above all that were given out before and above `floor`; they are on disk when
-   * this returns, or the transaction around it ends. The first of them, or null where the publisher is gone.
+   * Assigns `count` sequence numbers above `floor` and above all assigned ones. They are on disk when this returns or
+   * when the enclosing transaction ends. Returns the first number; null if the publisher was deleted.
    */
   reserve(aid: Aid, floor: number, count: number): number | null {
     const row = this.#store.one`
@@ -157,8 +157,8 @@ export class PublicationStore {
   }
 
   /**
-   * Keeps what was acknowledged. A publication that was removed meanwhile stays removed, and one that has
-   * changed since has to go out again.
+   * Stores acknowledgments. A publication that was removed meanwhile stays removed, and one that changed meanwhile
+   * remains marked.
    */
   acknowledge(aid: Aid, acknowledgements: readonly Acknowledgement[]): void {
     this.changed.notify(aid);
@@ -169,7 +169,7 @@ export class PublicationStore {
         WHERE aid = ${aid} AND type = ${type} AND name = ${name}`;
   }
 
-  /** Keeps what came to light after a publication was acknowledged, unless another one was since. */
+  /** Stores results that arrived after the acknowledgment, unless the record was published again. */
   complete(
     aid: Aid,
     { type, name, seq, replicas, settled }: Omit<Acknowledgement, 'publishedAt' | 'dirty' | 'said'>,
@@ -180,7 +180,10 @@ export class PublicationStore {
       WHERE aid = ${aid} AND type = ${type} AND name = ${name} AND seq = ${seq}`;
   }
 
-  /** A publication was beaten by a newer one after it was acknowledged: it has to go out again, unless another one did. */
+  /**
+   * A newer record replaced an acknowledged publication: marks it for publication, unless it was already published
+   * again.
+   */
   beaten(aid: Aid, { type, name, seq }: PublishedRow, dueAt: number): void {
     const changes = this.#store.run`
       UPDATE publications SET dirty = dirty + 1
@@ -188,7 +191,7 @@ export class PublicationStore {
     if (changes > 0) this.claim(aid, dueAt);
   }
 
-  /** Sets how a publisher goes on. */
+  /** Sets the next step of a publisher. */
   schedule(aid: Aid, next: Pick<PublisherRow, 'claim' | 'state' | 'dueAt' | 'failures'>): void {
     this.changed.notify(aid);
     this.#store.run`
@@ -200,23 +203,23 @@ export class PublicationStore {
     return this.#store.transaction(work);
   }
 
-  /** As `Store.transactionSoon`. */
+  /** See `Store.transactionSoon`. */
   transactionSoon<T>(work: () => T): WrittenSoon<T> {
     return this.#store.transactionSoon(work);
   }
 
-  /** As `GroupCommit.run`. */
+  /** See `GroupCommit.run`. */
   together<T>(work: () => T): Promise<T> {
     return this.#commits.run(work);
   }
 
-  /** As `transaction`; nobody waits until it is on disk. */
+  /** Like `transaction`, but not flushed immediately. */
   later(work: () => void): void {
     this.#store.transaction(work, 'normal');
     this.#store.syncSoon();
   }
 
-  /** Publishers whose time has come: first those that somebody asked for, then the longest overdue. */
+  /** Due publishers: first publishers with a request of the user, then the most overdue. */
   due(now: number, limit: number): Aid[] {
     const sql = 'SELECT aid FROM publishers WHERE claim = ? AND due_at <= ? ORDER BY due_at LIMIT ?';
     const claimed = this.#store.all(sql, 1, now, limit);
@@ -224,7 +227,7 @@ export class PublicationStore {
     return [...claimed, ...others].map((row) => aidFromRow(row, 'aid'));
   }
 
-  /** When the next publisher is due after `now`; null where none is. */
+  /** The earliest due time after `now`; null if there is none. */
   nextDue(now: number): number | null {
     const sql = 'SELECT min(due_at) AS at FROM publishers WHERE claim = ? AND due_at > ?';
     const times = [0, 1]
@@ -238,15 +241,17 @@ export class PublicationStore {
     return this.#store.all("SELECT aid FROM publishers WHERE state = 'lapsed'").map((row) => aidFromRow(row, 'aid'));
   }
 
-  /** After a start, or a leap of the clock: what waited for somebody, a key to be unlocked for example, is looked at again. */
+  /**
+   * Makes waiting publishers due after a start or a clock change, for example if they wait for a key to be unlocked.
+   */
   resume(now: number): void {
     this.changed.notify(null);
     this.#store.run`UPDATE publishers SET due_at = ${now} WHERE state = 'active' AND due_at IS NULL`;
   }
 
   /**
-   * After the clock was set back: what was published in the future, where no node believes it, goes
-   * out again; and whoever waits for a time that the wrong clock showed is looked at now.
+   * Repairs due times after the clock was set back. Records published in the future are published again, because no
+   * node accepts them. Publishers that wait for a time of the wrong clock are due now.
    */
   mendTimes(now: number): void {
     this.changed.notify(null);
@@ -260,20 +265,20 @@ export class PublicationStore {
     });
   }
 
-  /** Lets a lapsed publisher go on. */
+  /** Reactivates a lapsed publisher. */
   revive(aid: Aid, dueAt: number): void {
     this.changed.notify(aid);
     this.#store.run`
       UPDATE publishers SET state = 'active', due_at = ${dueAt} WHERE aid = ${aid} AND state = 'lapsed'`;
   }
 
-  /** Everything of one publisher has to go out anew. */
+  /** Marks all publications of one publisher. */
   touch(aid: Aid): void {
     this.changed.notify(aid);
     this.#store.run`UPDATE publications SET dirty = dirty + 1 WHERE aid = ${aid}`;
   }
 
-  /** The endpoint record of a publisher has to go out anew, where it is out. */
+  /** Marks the endpoint record of a publisher if it is published. */
   touchEndpoints(aid: Aid, dueAt: number): void {
     this.changed.notify(aid);
     this.#store.transaction(() => {
@@ -285,8 +290,8 @@ export class PublicationStore {
   }
 
   /**
-   * The endpoint records that are out have to go out anew where what they say of their node does not begin so, or may not.
-   * @param first whose goes out before those of all others
+   * Marks published endpoint records with an unknown digest or a digest that does not start with `now`.
+   * @param first its record is published before all others
    */
   touchMoved(now: string, dueAt: number, first: Aid): void {
     this.changed.notify(null);
@@ -299,7 +304,7 @@ export class PublicationStore {
     });
   }
 
-  /** Active publishers whose endpoint record has to go out, one or all of them, are due at `dueAt` at the latest. */
+  /** Makes active publishers with a marked endpoint record, one or all of them, due at `dueAt` at the latest. */
   #hurry(dueAt: number, only: Aid | null, first: Aid | null): void {
     this.#store.run`
       UPDATE publishers SET due_at = CASE WHEN aid IS ${first} THEN 0 ELSE min(coalesce(due_at, ${dueAt}), ${dueAt}) END
@@ -308,8 +313,8 @@ export class PublicationStore {
   }
 
   /**
-   * An endpoint record is about to go out that says this of where its node is. Where the one that is out says something
-   * else, it is not known from now on which of them the network has: that is on disk when this returns.
+   * Called before an endpoint record with this digest is published. If the published record has another digest, the
+   * network may have either of them after this call. The row then has no digest, which is on disk when this returns.
    */
   says(aid: Aid, said: string): void {
     this.#store.run`
@@ -317,14 +322,14 @@ export class PublicationStore {
       WHERE aid = ${aid} AND type = ${RECORD.endpoints} AND said IS NOT NULL AND said <> ${said}`;
   }
 
-  /** Publishers whose endpoint records should be where they are looked for, and do not run out until then. */
+  /** Publishers with an endpoint record that enough nodes store and that does not expire before `until`. */
   kept(now: number, until: number, limit: number): Aid[] {
     const sql = `SELECT aid FROM publications WHERE type = ? AND settled = 1 AND dirty = 0
       AND published_at <= ? AND published_at + ttl * 1000 > ? LIMIT ?`;
     return this.#store.all(sql, RECORD.endpoints, now, until, limit).map((row) => aidFromRow(row, 'aid'));
   }
 
-  /** Everything that is out has to go out anew: the network does not know it. */
+  /** Marks all published records, because the network does not know them. */
   touchAll(dueAt: number): void {
     this.changed.notify(null);
     this.#store.transaction(() => {
@@ -337,9 +342,9 @@ export class PublicationStore {
   }
 
   /**
-   * Renewals whose time is over, but whose records have not run out, are spread over a part of the time until they do:
-   * after a pause all of them would be due at once. What changed meanwhile, and what failed, stays due.
-   * @param part of the time that is left, 0 to 1
+   * Spreads overdue renewals of records that have not expired over a part of the remaining time. Otherwise all of them
+   * would be due together after a pause. Changed and failed publications remain due.
+   * @param part of the remaining time, 0 to 1
    */
   spreadOverdue(now: number, part: number): void {
     this.changed.notify(null);
@@ -356,12 +361,12 @@ export class PublicationStore {
       FROM late WHERE publishers.aid = late.aid`;
   }
 
-  /** Everything of one publisher goes out again when there is a network: see `touchUnsettled`. */
+  /** Marks all records of one publisher for publication when a network is available: see `touchUnsettled`. */
   unsettle(aid: Aid): void {
     this.#store.run`UPDATE publications SET settled = 0 WHERE aid = ${aid} AND settled = 1`;
   }
 
-  /** What fewer nodes keep than could goes out again. */
+  /** Marks records that fewer nodes store than possible. */
   touchUnsettled(dueAt: number): void {
     this.changed.notify(null);
     this.#store.transaction(() => {
@@ -372,7 +377,7 @@ export class PublicationStore {
     });
   }
 
-  /** Agents that have no endpoint record to keep, and are not held back, get one that is due at `dueAt`. Returns how many. */
+  /** Creates a due endpoint record for agents that have none and are published automatically. Returns their number. */
   adopt(dueAt: number, ttl: number): number {
     this.changed.notify(null);
     const missing = `FROM agents a WHERE a.is_held = 0 AND NOT EXISTS

@@ -1,4 +1,4 @@
-/** The mailboxes in which agents here leave notifications for webhooks elsewhere. Times are Unix milliseconds. */
+/** The queues of notifications that local agents send to webhooks on other nodes. Times are Unix milliseconds. */
 import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
@@ -11,14 +11,14 @@ export type PushBoxRow = Readonly<ReturnType<typeof boxOf>>;
 function boxOf(row: Row) {
   return {
     id: textOf(row, 'id'),
-    /** The agent here whose server leaves notifications. */
+    /** The local agent with the server that sends notifications. */
     called: aidFromRow(row, 'called'),
-    /** The agent elsewhere whose webhooks they are for. */
+    /** The remote agent with the webhooks. */
     caller: aidFromRow(row, 'caller'),
-    /** What its address is known by. A secret. */
+    /** The secret in the address of the queue. */
     token: textOf(row, 'token'),
     openedAt: integerOf(row, 'opened_at'),
-    /** When its caller asked for it the last time. */
+    /** When its caller last renewed it. */
     renewedAt: integerOf(row, 'renewed_at'),
     /** Node of its caller when it was opened, as text. */
     node: textOf(row, 'node'),
@@ -56,7 +56,7 @@ export class PushBoxStore {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token = ${token}`);
   }
 
-  /** All of them, oldest first; each with how many notifications wait in it. */
+  /** All queues, oldest first, with the number of pending notifications. */
   list(): { readonly box: PushBoxRow; readonly waiting: number }[] {
     return this.#store.all`
       SELECT b.*, (SELECT count(*) FROM push_mail AS m WHERE m.box = b.id) AS waiting
@@ -66,12 +66,12 @@ export class PushBoxStore {
     }));
   }
 
-  /** Ends a mailbox, and all that waits in it; false where there is none. */
+  /** Deletes a queue with its notifications; false if there is none. */
   delete(id: string): boolean {
     return this.#store.run`DELETE FROM push_boxes WHERE id = ${id}` > 0;
   }
 
-  /** Ends those whose callers have not asked for them for long. */
+  /** Deletes expired queues, which their callers did not renew. */
   forgetOld(now: number): void {
     this.#store.run`DELETE FROM push_boxes WHERE renewed_at <= ${now - PUSH_BOX_LIFE_MS}`;
   }
@@ -82,24 +82,24 @@ export class PushBoxStore {
       VALUES (${box}, ${webhook}, ${id}, ${JSON.stringify(headers)}, ${body}, ${body.length}, ${now})`;
   }
 
-  /** The one that goes next to a webhook; null where none waits. */
+  /** The next notification for a webhook; null if none is pending. */
   next(box: string, webhook: string): WaitingNotification | null {
     const row = this.#store.one`
       SELECT * FROM push_mail WHERE box = ${box} AND webhook = ${webhook} ORDER BY seq LIMIT 1`;
     return row === undefined ? null : notificationOf(row);
   }
 
-  /** A notification is with the other side, which knows it again: a power cut may undo this. */
+  /** Deletes a delivered notification. A power cut may undo this, because the receiver recognizes duplicates. */
   handedOver(seq: number): void {
     this.#store.transaction(() => this.#store.run`DELETE FROM push_mail WHERE seq = ${seq}`, 'normal');
   }
 
-  /** Nobody takes what waits for a webhook. */
+  /** Drops the pending notifications for a webhook. */
   drop(box: string, webhook: string): void {
     this.#store.run`DELETE FROM push_mail WHERE box = ${box} AND webhook = ${webhook}`;
   }
 
-  /** For which webhooks something waits in a mailbox, or in all. */
+  /** Webhooks with pending notifications, in one queue or in all. */
   busy(box: string | null): { readonly box: string; readonly webhook: string }[] {
     return this.#store.all`
       SELECT DISTINCT box, webhook FROM push_mail WHERE ${box} IS NULL OR box = ${box}`.map((row) => ({
@@ -121,7 +121,7 @@ export class PushBoxStore {
     );
   }
 
-  /** What waits in each mailbox in which something does. */
+  /** The pending notifications of each queue that has some. */
   waitingByBox(): { readonly box: PushBoxRow; readonly sum: WaitingSum }[] {
     return this.#store.all`
       SELECT b.*, count(*) AS n, coalesce(sum(m.size), 0) AS bytes

@@ -1,7 +1,7 @@
 /**
- * Notices at the start that a database is older than it was: a journal that a crash left was lost or damaged, or an old
- * copy was put in place. A number grows in the database, and once it is on disk there, also in a file beside it. So the
- * file is never ahead of the database it belongs to, whenever the process or the machine ends.
+ * Detects at the start that a database lost changes, because its journal was lost or damaged after a crash, or because
+ * an old copy was restored. The database contains a counter. A file next to it gets each new value after the value is
+ * on disk in the database. So the file is never ahead of the database, even after a crash.
  */
 import { readFileSync } from 'node:fs';
 import { writeFileAtomic } from '../atomic-file.ts';
@@ -12,7 +12,9 @@ import { every, type RepeatingTask } from '../repeat.ts';
 import type { MetaStore } from './meta.ts';
 import type { Store } from './store.ts';
 
-/** Changes that are lost are noticed if they are older than this, milliseconds. The number has to be in the journal to tell. */
+/**
+ * Lost changes are detected if they are older than this, in milliseconds. The counter must be in the journal for that.
+ */
 export const MARK_PERIOD_MS = 10_000;
 
 const KEY = 'state_number';
@@ -32,7 +34,7 @@ export class RollbackGuard implements Component {
   #changes = -1;
   #isRolledBack: boolean;
 
-  /** @param file where the number is kept beside the database */
+  /** @param file stores the counter next to the database */
   constructor(file: string, dependencies: RollbackGuardDependencies) {
     const { meta, clock, log } = dependencies;
     this.#file = file;
@@ -40,21 +42,24 @@ export class RollbackGuard implements Component {
     const [inside, outside] = [numberOf(meta.get(KEY)), numberOf(readNumber(file))];
     this.#isRolledBack = outside > inside;
     this.#number = Math.max(inside, outside);
-    const onError = (error: unknown): void => log.warn({ error }, 'the state of the database could not be marked');
+    const onError = (error: unknown): void => log.warn({ error }, 'failed to mark the state of the database');
     this.#marks = every(clock, { firstMs: MARK_PERIOD_MS, periodMs: MARK_PERIOD_MS, onError }, () => this.#mark());
   }
 
-  /** True if the database had lost changes when it was opened, at this start or an earlier one, until the owner confirms. */
+  /**
+   * True if the database had lost changes when it was opened, at this start or an earlier one, until the owner
+   * confirms.
+   */
   get isRolledBack(): boolean {
     return this.#isRolledBack;
   }
 
-  /** The owner has seen that changes were lost. @throws SvcError `not_writable` */
+  /** The owner confirms the access lists after lost changes. @throws SvcError `not_writable` */
   confirm(): void {
     if (!this.#isRolledBack) return;
     this.#write();
     this.#isRolledBack = false;
-    this.#deps.log.info({}, 'the owner confirmed the access lists: the agents are open again');
+    this.#deps.log.info({}, 'the owner confirmed the access lists; agents accept other nodes again');
   }
 
   async start(): Promise<void> {
@@ -62,7 +67,7 @@ export class RollbackGuard implements Component {
     if (this.#isRolledBack)
       this.#deps.log.error(
         {},
-        'the database has lost its newest changes: its journal was damaged or removed after a crash, or an old copy was put in place. All agents are closed to other nodes: check the access lists, restore a backup if something is missing, then run "svc access confirm"',
+        'the database lost its latest changes: its journal was damaged or removed after a crash, or an old copy was restored. Agents reject all other nodes. Check the access lists, restore a backup if something is missing, then run "svc access confirm"',
       );
     this.#mark();
   }
@@ -73,7 +78,7 @@ export class RollbackGuard implements Component {
   }
 
   #mark(): void {
-    // Until the owner confirms, the file stays ahead: the next start finds the same.
+    // Until the owner confirms, the file remains ahead, so the next start detects the loss again.
     if (this.#isRolledBack || this.#deps.store.changes === this.#changes) return;
     this.#write();
   }
@@ -82,7 +87,7 @@ export class RollbackGuard implements Component {
     const { store, meta } = this.#deps;
     const next = this.#number + 1;
     store.transaction(() => meta.set(KEY, next));
-    // Only now: a file that is behind says nothing, one that is ahead would be an alarm.
+    // Written last: a file that is behind is harmless, and a file that is ahead reports a loss.
     writeFileAtomic(this.#file, `${next}\n`);
     this.#number = next;
     this.#changes = store.changes;

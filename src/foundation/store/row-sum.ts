@@ -1,11 +1,11 @@
-/** Notices content of a row that the disk changed: SQLite itself has no checksums. */
+/** Detects rows that the disk changed. SQLite itself has no checksums. */
 import { crc32 } from 'node:zlib';
 import type { SqlValue } from './store.ts';
 
-/** Stands between two values, so that moving bytes from one to the next changes the sum. */
+/** Separates two values, so that moving bytes between them changes the sum. */
 const SEPARATOR = '\x1f';
 
-/** A sum over values of a row, as they are read. */
+/** A checksum over the values of a row, as they are read. */
 export function rowSum(...values: readonly SqlValue[]): number {
   return values.reduce<number>((sum, value) => {
     const bytes = value instanceof Uint8Array ? value : value === null ? '' : String(value);

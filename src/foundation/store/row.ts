@@ -1,11 +1,11 @@
-/** Reads columns of a row in their own type. What a column cannot hold is a fault of ours, or damage: a TypeError. */
+/** Typed access to the columns of a row. A value of the wrong type is a bug or damage, and throws a TypeError. */
 import type { Aid } from '../identity/aid.ts';
 import type { Row } from './store.ts';
 
 type Reader<T> = (row: Row | undefined, column: string) => T;
 
 function wrong(column: string, expected: string): TypeError {
-  return new TypeError(`the column ${column} holds no ${expected}`);
+  return new TypeError(`column ${column} has no ${expected}`);
 }
 
 export function textOf(row: Row | undefined, column: string): string {
@@ -26,22 +26,22 @@ export function blobOf(row: Row | undefined, column: string): Uint8Array {
   return value;
 }
 
-/** A truth value, which SQLite keeps as 0 or 1. */
+/** A boolean, which SQLite stores as 0 or 1. */
 export function flagOf(row: Row | undefined, column: string): boolean {
   return integerOf(row, column) === 1;
 }
 
-/** An AID that was checked before it was stored. */
+/** An AID that was validated before it was stored. */
 export function aidFromRow(row: Row | undefined, column: string): Aid {
   return textOf(row, column) as Aid;
 }
 
-/** AIDs that were checked before they were stored, with blanks between them. */
+/** AIDs that were validated before they were stored, separated by blanks. */
 export function aidsOf(row: Row | undefined, column: string): readonly Aid[] {
   return textOf(row, column).split(' ').filter(Boolean) as Aid[];
 }
 
-/** One of several words. */
+/** One of several strings. */
 export function wordOf<T extends string>(row: Row | undefined, column: string, words: readonly T[]): T {
   const value = row?.[column];
   const word = words.find((one) => one === value);
@@ -49,17 +49,17 @@ export function wordOf<T extends string>(row: Row | undefined, column: string, w
   return word;
 }
 
-/** What a reader reads; null where the column holds NULL, and where there is no row. */
+/** Reads a column with `read`; null if the column is NULL or there is no row. */
 export function orNull<T>(read: Reader<T>, row: Row | undefined, column: string): T | null {
   return row === undefined || row[column] === null ? null : read(row, column);
 }
 
-/** An integer; 0 where the column holds NULL, as a sum over nothing is, and where there is no row. */
+/** An integer; 0 if the column is NULL, as a sum over no rows is, or if there is no row. */
 export function orZero(row: Row | undefined, column: string): number {
   return orNull(integerOf, row, column) ?? 0;
 }
 
-/** The first rows whose column adds up to no more than `max`; at least one where there is one. */
+/** The first rows with a sum of `column` up to `max`, but at least one. */
 export function within(rows: readonly Row[], column: string, max: number): Row[] {
   let sum = 0;
   const end = rows.findIndex((row, index) => {

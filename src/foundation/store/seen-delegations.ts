@@ -1,9 +1,10 @@
 /**
- * The newest delegation met of each agent, kept over restarts, so that a stolen operational key that its owner has
- * replaced stays refused. Written in batches: after a crash the newer delegation has to be met once more.
+ * The newest known delegation of each agent, kept across restarts, so that a stolen operational key stays rejected
+ * after its owner replaced it. Written in batches: after a crash, the latest delegations must be received again.
  *
- * Agents that the owner or this node named are never forgotten. AIDs are free, so strangers share the rest by network and
- * source: the one that fills most loses first, and its agents that never changed their delegation before the others.
+ * Agents that the owner or this node named are never evicted. AIDs are free to create, so strangers share the remaining
+ * space by network and source: the network or source with the most entries loses entries first. In each, agents that
+ * never changed their delegation go first.
  */
 import type { Clock } from '../clock.ts';
 import type { Aid } from '../identity/aid.ts';
@@ -15,20 +16,20 @@ import { every, type RepeatingTask, UNTIL_REQUESTED } from '../repeat.ts';
 import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
-/** Agents that are remembered besides the named ones. */
+/** Agents kept in addition to the named ones. */
 export const MAX_REMEMBERED_AGENTS = 20_000;
-/** Agents that are written between two looks at which to forget: each time all are compared, and the event loop waits meanwhile. */
+/** Writes between two evictions. An eviction compares all agents and blocks the event loop. */
 const TRIM_AFTER_AGENTS = 10_000;
-/** Agents that may wait for a disk that refuses. */
+/** Pending agents while the disk rejects writes. */
 const MAX_UNWRITTEN = 100_000;
-/** Agents whose delegation is cached: every link that is opened asks for both of its own. */
+/** Agents with a cached delegation. Every new link reads the delegations of both agents. */
 const MAX_AT_HAND = 8192;
-/** Milliseconds after which what was met is written together. */
+/** Delay after which pending delegations are written together, in milliseconds. */
 const WRITE_PAUSE_MS = 5000;
-/** The same after the disk has refused. */
+/** The delay after a failed write, in milliseconds. */
 const RETRY_PAUSE_MS = 60_000;
 
-/** AIDs that the owner named, or that this node has to do with by the owner's choice. */
+/** AIDs that the owner named, or that this node uses because of a choice of the owner. */
 const NAMED = `
   SELECT aid FROM agents
   UNION SELECT aid FROM access_entries WHERE aid IS NOT NULL
@@ -43,7 +44,10 @@ const NAMED = `
   UNION SELECT favorite.value ->> 'aid' FROM meta, json_each(meta.value, '$.favorites') AS favorite
     WHERE meta.key = 'address_book'`;
 
-/** In the order in which they are kept: the first of each network, in it the first of each source, and so on. */
+/**
+ * The order of retention: first the best agent of each network, then the second best, and so on. In a network, sources
+ * alternate in the same way.
+ */
 const FORGET = `
   DELETE FROM seen_delegations WHERE aid IN (
     SELECT aid FROM (
@@ -55,13 +59,13 @@ const FORGET = `
     )
     ORDER BY network = '' DESC, in_network, rotated DESC, seen_at DESC LIMIT -1 OFFSET ?)`;
 
-/** What waits to be written of an agent. */
+/** A pending delegation of an agent. */
 interface Met extends SourceGroup {
   readonly issuedAt: number;
   readonly rotated: boolean;
 }
 
-/** Of agents that this node chose. */
+/** The source of agents that this node chose. */
 const CHOSEN: SourceGroup = { source: '', network: '' };
 export class SeenDelegations implements Component {
   readonly #store: Store;
@@ -70,7 +74,7 @@ export class SeenDelegations implements Component {
   readonly #unwritten = new Map<Aid, Met>();
   readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
   readonly #flush: RepeatingTask;
-  /** Since agents were last forgotten; how many were written before the start is not known. */
+  /** Agents written since the last eviction. Unknown at the start, so the first write evicts. */
   #written = TRIM_AFTER_AGENTS;
 
   constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
@@ -102,7 +106,7 @@ export class SeenDelegations implements Component {
   }
 
   /**
-   * Remembers a verified delegation.
+   * Records a verified delegation.
    * @param source IP address that a stranger connected from; null if this node chose the agent
    */
   note(aid: Aid, issuedAt: number, source: string | null = null): void {
@@ -114,9 +118,9 @@ export class SeenDelegations implements Component {
     this.#unwritten.set(aid, { ...place, issuedAt, rotated: waiting !== undefined });
   }
 
-  /** Those of strangers give way first: what this node chose itself is not pushed out by them. */
+  /** Strangers are dropped first, so they cannot displace agents that this node chose. */
   #unwritable(error: unknown): void {
-    this.#log.warn({ error }, 'delegations that were met could not be written; it is tried again');
+    this.#log.warn({ error }, 'failed to write seen delegations; will retry');
     for (const isChosen of [false, true])
       for (const [aid, { source, rotated }] of this.#unwritten)
         if (this.#unwritten.size > MAX_UNWRITTEN && (isChosen || (source !== '' && !rotated)))

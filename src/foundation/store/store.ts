@@ -1,6 +1,6 @@
 /**
- * The node's database: SQLite in WAL mode, one file, one connection. Everything that a user would
- * miss lives here; records that the DHT keeps for strangers have a database of their own.
+ * The node's database: SQLite in WAL mode, one file, one connection. It contains all state that the user would miss.
+ * Records that the DHT stores for strangers are in a separate database.
  */
 import { chmodSync, existsSync } from 'node:fs';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
@@ -10,7 +10,7 @@ import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 import { Journal } from './journal.ts';
 
 /**
- * A statement: constant text whose values follow, or a template whose values are bound where they stand, as in
+ * A statement: constant text with separate values, or a template with embedded values that are bound, such as
  * store.run`DELETE FROM agents WHERE aid = ${aid}`.
  */
 type Sql = string | TemplateStringsArray;
@@ -18,10 +18,10 @@ type Sql = string | TemplateStringsArray;
 /** One row as SQLite returns it. */
 export type Row = Record<string, SQLOutputValue>;
 
-/** How surely a commit is on disk before it returns: `full` survives a power cut, `normal` a crash of the process. */
+/** Guarantee of a completed commit: `full` survives a power cut, `normal` a crash of the process. */
 export type Durability = 'full' | 'normal';
 
-/** What is written, and when it is on disk: whoever has something to do first that others wait for asks for that behind it. */
+/** The result of a commit that is not yet on disk. Call `sure` after all other work that the result needs. */
 export interface WrittenSoon<T> {
   readonly result: T;
   readonly sure: () => Promise<void>;
@@ -30,17 +30,17 @@ export interface WrittenSoon<T> {
 /** Milliseconds to wait for another process's lock. */
 const BUSY_TIMEOUT_MS = 5000;
 
-/** Pages of the database that stay in memory, KiB: the ids of a hundred thousand entries of a room, which come in no order. */
+/** Page cache in KiB. Sized for the IDs of a hundred thousand entries of a group, which arrive in random order. */
 const CACHE_KIB = 16_384;
 
-/** Primary result codes of SQLite that say more than "it failed". */
+/** Primary result codes of SQLite with a separate error. */
 const DISK_CODES: ReadonlySet<number> = new Set([8, 10, 13, 14, 23]); // READONLY, IOERR, FULL, CANTOPEN, AUTH
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
 
-/** Damaged rows that are told of, each once: a disk that fails may have many. */
+/** Damaged rows that are reported, each once. A failing disk may have many. */
 const MAX_DAMAGE_TOLD = 1000;
 
-/** How statements begin that change nothing. */
+/** Matches statements that change nothing. */
 const READING = /^\s*(?:SELECT|PRAGMA|WITH)\b/i;
 
 export class Store {
@@ -50,7 +50,7 @@ export class Store {
   readonly #file: string;
   #depth = 0;
   #undone = 0;
-  /** Something was committed that has to be in the database itself. */
+  /** A commit must be copied from the journal to the database. */
   #isBehind = false;
   #onLasting: (() => void) | null = null;
   #onDamage: ((row: string) => void) | null = null;
@@ -64,16 +64,15 @@ export class Store {
   }
 
   /**
-   * Opens or creates a database, for its owner only, and brings its schema up to date, all steps in
-   * one transaction.
-   * @param migrations the SQL of each step of the schema; steps are only ever added, a released one never changes
-   * @throws SvcError `store_corrupt` where it is damaged or newer than this version, `not_writable`
+   * Opens or creates a database that only its owner can read, and migrates its schema in one transaction.
+   * @param migrations the SQL of each schema version; released versions never change
+   * @throws SvcError `store_corrupt` if it is damaged or newer than this version, `not_writable`
    */
   static open(file: string, migrations: readonly string[], durability: Durability = 'full'): Store {
     let db: DatabaseSync | undefined;
     try {
       db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-      // Before the journal comes to be: SQLite gives it the mode of its database.
+      // Before SQLite creates the journal, because the journal gets the mode of its database.
       if (existsSync(file)) chmodSync(file, PRIVATE_FILE_MODE);
       db.exec(
         `PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability}; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB}`,
@@ -91,8 +90,8 @@ export class Store {
   }
 
   /**
-   * Takes room on the disk for the journal, so that commits are sure sooner. Writing is refused from then on where the
-   * disk is full, as it would be without that room. No other process may use the database.
+   * Allocates the journal on disk in advance, so that commits are faster. After this, writes are rejected when the disk
+   * is full, as without the allocation. No other process may use the database.
    */
   reserveJournal(): void {
     this.#journal ??= Journal.open(this.#file);
@@ -102,7 +101,7 @@ export class Store {
     const current = Number(this.one('PRAGMA user_version')?.['user_version'] ?? 0);
     if (current > migrations.length) {
       throw new SvcError('store_corrupt', {
-        message: `The database has schema version ${current}; this svcd knows ${migrations.length}. Update svcd.`,
+        message: `The database has schema version ${current}; this svcd supports up to ${migrations.length}. Update svcd.`,
       });
     }
     this.transaction(() => {
@@ -111,7 +110,7 @@ export class Store {
     });
   }
 
-  /** @throws SvcError `not_writable` where it writes by itself, and the disk is full */
+  /** @throws SvcError `not_writable` if a write outside a transaction finds the disk full */
   #prepare(sql: Sql): StatementSync {
     let known = this.#statements.get(sql);
     if (known === undefined) {
@@ -123,7 +122,7 @@ export class Store {
     return known.statement;
   }
 
-  /** Runs a statement; returns how many rows it changed. */
+  /** Runs a statement. Returns the number of changed rows. */
   run(sql: Sql, ...values: SqlValue[]): number {
     return attempt(() => Number(this.#prepare(sql).run(...values).changes));
   }
@@ -133,18 +132,18 @@ export class Store {
     return attempt(() => this.#prepare(sql).get(...values));
   }
 
-  /** All rows: page what can grow, the event loop waits meanwhile. */
+  /** All rows. Blocks the event loop, so page through tables that can grow. */
   all(sql: Sql, ...values: SqlValue[]): Row[] {
     return attempt(() => this.#prepare(sql).all(...values));
   }
 
   /**
-   * Runs `work` in one transaction: all of it is kept, or nothing. A nested call is all or nothing
-   * too, and kept only where the outer one is. `work` is synchronous: what an async function does
-   * after its first `await` would be outside.
-   * @param durability `normal` where a power cut may undo it, as long as nothing was acknowledged by it: the next
-   *   full commit makes it sure too. Has no effect in a nested call
-   * @throws what `work` throws; SvcError `not_writable` where the disk refuses, `store_corrupt`
+   * Runs `work` in one transaction, which is committed completely or not at all. A nested call is atomic too, and is
+   * committed only with the outer one. `work` must be synchronous: code after an `await` would run outside the
+   * transaction.
+   * @param durability `normal` if a power cut may undo the commit, because nothing was acknowledged; the next full
+   *   commit flushes it too. Has no effect in a nested call
+   * @throws any error of `work`; SvcError `not_writable` if the disk rejects the write, `store_corrupt`
    */
   transaction<T>(work: () => T, durability: Durability = this.#durability): T {
     if (this.#depth > 0) return this.#transaction(work);
@@ -159,8 +158,9 @@ export class Store {
   }
 
   /**
-   * As `transaction`, for what may not come back, such as access that was taken away: once it is committed it no longer
-   * depends on the journal. A journal that is lost or damaged after a crash takes back what was committed before.
+   * Like `transaction`, for changes that must not be undone, such as revoked access. The commit is copied from the
+   * journal to the database immediately. A journal that is lost or damaged after a crash undoes commits that were not
+   * copied.
    */
   lasting<T>(work: () => T): T {
     return this.transaction(() => {
@@ -170,42 +170,41 @@ export class Store {
     });
   }
 
-  /** Calls back each time that the journal was written into the database on purpose. */
+  /** Adds a listener that runs after each copy of the journal by `lasting`. */
   onLasting(listener: () => void): void {
     this.#onLasting = listener;
   }
 
-  /** Calls back once for each row that was found damaged. */
+  /** Adds a listener that runs once for each damaged row. */
   onDamage(listener: (row: string) => void): void {
     this.#onDamage = listener;
   }
 
-  /** Tells of a row that is not what was written, named by its table and its key there. */
+  /** Reports a row that fails its checksum, identified by its table and key. */
   reportDamage(row: string): void {
     if (this.#damaged.has(row) || this.#damaged.size >= MAX_DAMAGE_TOLD) return;
     this.#damaged.add(row);
     this.#onDamage?.(row);
   }
 
-  /** Rows that this connection has changed since it was opened. */
+  /** Rows changed by this connection since it was opened. */
   get changes(): number {
     return Number(this.one('SELECT total_changes() AS n')?.['n'] ?? 0);
   }
 
-  /** As `transaction`; inside of another one it is part of that, which must not go on where it throws. */
+  /** Like `transaction`, but joins an outer transaction, which must fail if this call throws. */
   joined<T>(work: () => T): T {
     return this.#depth > 0 ? attempt(work) : this.transaction(work);
   }
 
-  /** Makes sure what was committed with less durability, without waiting for it. */
+  /** Flushes earlier commits in the background. */
   syncSoon(): void {
     this.#journal?.syncSoon();
   }
 
   /**
-   * Runs `work` as `transaction` does, and has another thread wait for the disk: other work goes on meanwhile. What it
-   * returns may be acknowledged once `sure`, which begins the wait, has settled; until then others here see what is not on
-   * disk for certain.
+   * Runs `work` like `transaction`, and flushes the commit in another thread while other work continues. Acknowledge
+   * the result only after `sure` resolves. Until then other code may read state that is not on disk.
    * @throws as `transaction`; `sure` rejects with SvcError `not_writable`
    */
   transactionSoon<T>(work: () => T): WrittenSoon<T> {
@@ -220,7 +219,10 @@ export class Store {
     return { result, sure };
   }
 
-  /** How many transactions, or parts of one, were taken back: until it grows, what was written is there. */
+  /**
+   * The number of transactions and nested transactions that were rolled back. While it is unchanged, all earlier writes
+   * exist.
+   */
   get undone(): number {
     return this.#undone;
   }
@@ -237,13 +239,13 @@ export class Store {
     this.#depth += 1;
     try {
       const result = work();
-      if (result instanceof Promise) throw new TypeError('A transaction cannot wait.');
+      if (result instanceof Promise) throw new TypeError('A transaction must be synchronous.');
       this.#db.exec(outer ? 'COMMIT' : `RELEASE ${savepoint}`);
       if (outer && this.#isBehind) this.#checkpoint();
       return result;
     } catch (error) {
       this.#undone++;
-      // SQLite has already rolled back by itself after some errors, a full disk among them.
+      // SQLite rolls back on its own after some errors, such as a full disk.
       if (this.#db.isTransaction) this.#db.exec(outer ? 'ROLLBACK' : `ROLLBACK TO ${savepoint}; RELEASE ${savepoint}`);
       throw known(error) ?? error;
     } finally {
@@ -251,14 +253,14 @@ export class Store {
     }
   }
 
-  /** The commit is on disk already: where this fails, the next one does it again. */
+  /** The commit is already on disk. If this fails, the next commit tries again. */
   #checkpoint(): void {
     try {
       this.#db.exec('PRAGMA wal_checkpoint(FULL)');
       this.#isBehind = false;
       this.#onLasting?.();
     } catch {
-      // A full disk, for example.
+      // The disk may be full.
     }
   }
 
@@ -269,7 +271,7 @@ export class Store {
   }
 }
 
-/** What may be bound: node:sqlite binds a Date or undefined as NULL without a word, so neither is here. */
+/** Values that can be bound. Excludes Date and undefined, because node:sqlite silently binds them as NULL. */
 export type SqlValue = null | number | bigint | string | Uint8Array;
 
 function attempt<T>(work: () => T): T {
@@ -285,16 +287,16 @@ function unwritable(
   cause?: unknown,
   why = ': check its permissions and the free space on the disk.',
 ): SvcError {
-  const message = `${name} cannot be written${why}`;
+  const message = `${name} is not writable${why}`;
   return new SvcError('not_writable', { message, cause });
 }
 
-/** The error of the catalogue for a fault of the disk or of the file; undefined for others, such as a broken constraint. */
+/** Maps an error of the disk or the file to an SvcError; undefined for other errors, such as a violated constraint. */
 function known(error: unknown, file?: string): SvcError | undefined {
   if (error instanceof SvcError) return error;
   const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
   const name = file === undefined ? 'The database' : `The database ${file}`;
-  // Not of SQLite: the system refuses what we do with the file ourselves.
+  // Not an error of SQLite: the system rejected a file operation of this code.
   const refused = error instanceof Error && 'syscall' in error;
   if (refused) return unwritable(name, error, describeDiskError(error));
   if (DISK_CODES.has(code)) return unwritable(name, error, file === undefined ? undefined : describeOpenError(file));

@@ -1,4 +1,4 @@
-/** The tunnels with a port of their own: they are opened again when the daemon starts. */
+/** The tunnels with a fixed port. The daemon opens them again when it starts. */
 import { aidFromRow, flagOf, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
@@ -9,7 +9,7 @@ function fromRow(row: Row) {
     id: textOf(row, 'id'),
     localAid: aidFromRow(row, 'local_aid'),
     remoteAid: aidFromRow(row, 'remote_aid'),
-    /** What the remote agent asks for; it is stored because the tunnel must open without anyone there. */
+    /** The access token that the remote agent requires, stored so that the tunnel opens unattended. */
     accessToken: orNull(textOf, row, 'access_token') ?? undefined,
     localPort: integerOf(row, 'local_port'),
     idleTimeoutSec: integerOf(row, 'idle_timeout_s'),

@@ -1,26 +1,26 @@
-/** Webhooks of programs here, and the notifications that they have not taken yet. Times are Unix milliseconds. */
+/** Webhooks of local programs, and their pending notifications. Times are Unix milliseconds. */
 import { MAX_RECEIVED_IDS, MAX_WEBHOOKS_PER_ORIGIN, RECEIVED_IDS_LIFE_MS, WEBHOOK_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
 import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
-/** After so many notifications the oldest names are looked for. */
+/** Interval of the cleanup of old notification IDs, in notifications. */
 const NAMES_LOOK_EVERY = 1024;
 
 export type WebhookRow = Readonly<ReturnType<typeof webhookOf>>;
 
-/** A webhook that begins. */
+/** A new webhook. */
 export interface NewWebhook {
   readonly name: string;
   /** The local address through which it was registered. */
   readonly originId: string;
   readonly url: string;
-  /** Which task and configuration it is of; null where that is not known, so that it is like no other. */
+  /** The task and configuration that it belongs to; null if unknown, so that it equals no other. */
   readonly purpose: string | null;
 }
 
-/** A notification as it comes. */
+/** A received notification. */
 export interface NewNotification {
   readonly webhook: string;
   readonly id: string;
@@ -30,16 +30,16 @@ export interface NewNotification {
 
 function webhookOf(row: Row) {
   return {
-    /** What ends the address that the other side calls. */
+    /** The secret last part of the webhook URL that the other node calls. */
     name: textOf(row, 'name'),
     originId: textOf(row, 'origin_id'),
     localAid: aidFromRow(row, 'local_aid'),
     remoteAid: aidFromRow(row, 'remote_aid'),
     url: textOf(row, 'url'),
     registeredAt: integerOf(row, 'registered_at'),
-    /** When it was registered or called the last time. */
+    /** When it was last registered or called. */
     usedAt: integerOf(row, 'used_at'),
-    /** Notifications that it has taken. */
+    /** Delivered notifications. */
     taken: integerOf(row, 'taken'),
   };
 }
@@ -52,8 +52,8 @@ export class WebhookStore {
   }
 
   /**
-   * Keeps a webhook, and gives its name: that of the one which stands where it is of the same purpose. Where there are too
-   * many, the one that was unused for longest goes.
+   * Stores a webhook and returns its name. A webhook with the same purpose is reused. At the limit, the least recently
+   * used webhook is deleted.
    */
   register({ name, originId, url, purpose }: NewWebhook, now: number): string {
     return this.#store.transaction(() => {
@@ -78,7 +78,7 @@ export class WebhookStore {
     return row === undefined ? null : webhookOf(row);
   }
 
-  /** All of them, those used last first; each with how many notifications wait for it. */
+  /** The webhooks, the most recently used first, with the number of pending notifications. */
   list(limit: number): { readonly webhook: WebhookRow; readonly waiting: number }[] {
     return this.#store.all`
       SELECT w.*, o.local_aid, o.remote_aid,
@@ -90,7 +90,7 @@ export class WebhookStore {
     }));
   }
 
-  /** True where an agent here has a webhook for another agent. */
+  /** True if a local agent has a webhook for a remote agent. */
   hasAny(localAid: Aid, remoteAid: Aid): boolean {
     return (
       this.#store.one`
@@ -99,7 +99,7 @@ export class WebhookStore {
     );
   }
 
-  /** The local addresses with webhooks: who calls whom through them. */
+  /** The local addresses with webhooks, with their caller and called agent. */
   origins() {
     return this.#store.all`
       SELECT o.id, o.local_aid, o.remote_aid, o.access_token FROM origins AS o
@@ -111,19 +111,19 @@ export class WebhookStore {
     }));
   }
 
-  /** Ends a webhook, and all that waits for it; false where there is none. */
+  /** Deletes a webhook with its notifications; false if there is none. */
   delete(name: string): boolean {
     return this.#store.run`DELETE FROM webhooks WHERE name = ${name}` > 0;
   }
 
-  /** Ends what an agent here has registered with another one. */
+  /** Deletes all webhooks of a local agent for a remote agent. */
   deletePair(localAid: Aid, remoteAid: Aid): void {
     this.#store.run`
       DELETE FROM webhooks WHERE origin_id IN
         (SELECT id FROM origins WHERE local_aid = ${localAid} AND remote_aid = ${remoteAid})`;
   }
 
-  /** Keeps a notification; false where one of this name was kept before. */
+  /** Stores a notification; false if its ID was stored before. */
   keep({ webhook, id, headers, body }: NewNotification, now: number): boolean {
     return this.#store.transaction(() => {
       const size = body.length;
@@ -136,19 +136,19 @@ export class WebhookStore {
     });
   }
 
-  /** True where a notification was kept before, whether the webhook has taken it or not. */
+  /** True if a notification was stored before, delivered or not. */
   isKnown(webhook: string, id: string): boolean {
     return this.#store.one`SELECT 1 FROM webhook_posts WHERE webhook = ${webhook} AND id = ${id}` !== undefined;
   }
 
-  /** The one that a webhook gets next; null where none waits. */
+  /** The next notification of a webhook; null if none is pending. */
   next(webhook: string): WaitingNotification | null {
     const row = this.#store.one`
       SELECT * FROM webhook_posts WHERE webhook = ${webhook} AND body IS NOT NULL ORDER BY seq LIMIT 1`;
     return row === undefined ? null : notificationOf(row);
   }
 
-  /** Notes that a notification is not to be sent any more; its name stays. @param taken the webhook has it */
+  /** Ends the delivery of a notification and keeps its ID. @param taken the webhook received it */
   settle(seq: number, taken: boolean): void {
     this.#store.transaction(() => {
       const row = this.#store.one`
@@ -161,7 +161,7 @@ export class WebhookStore {
     });
   }
 
-  /** Of the names that are remembered for one local address: whoever sends very many has none of others forgotten. */
+  /** Deletes old IDs, per local address: a busy sender cannot displace IDs of others. */
   #forgetOldest(webhook: string): void {
     this.#store.run`
       DELETE FROM webhook_posts WHERE seq IN
@@ -170,7 +170,7 @@ export class WebhookStore {
          ORDER BY p.seq DESC LIMIT -1 OFFSET ${MAX_RECEIVED_IDS})`;
   }
 
-  /** Webhooks for which something waits. */
+  /** Webhooks with pending notifications. */
   busy(): Pick<WebhookRow, 'name' | 'url'>[] {
     const rows = this.#store.all`
       SELECT name, url FROM webhooks WHERE name IN (SELECT webhook FROM webhook_posts WHERE body IS NOT NULL)`;
@@ -185,7 +185,7 @@ export class WebhookStore {
     );
   }
 
-  /** What waits for the webhooks of one local address. */
+  /** The pending notifications of all webhooks of one local address. */
   waitingBy(originId: string): WaitingSum {
     return waitingOf(
       this.#store.one`
@@ -200,7 +200,7 @@ export class WebhookStore {
     );
   }
 
-  /** Forgets webhooks that nobody used for long, and names that no notification comes with any more. */
+  /** Deletes expired webhooks and expired notification IDs. */
   forgetOld(now: number): void {
     this.#store.transaction(() => {
       this.#store.run`DELETE FROM webhooks WHERE used_at <= ${now - WEBHOOK_LIFE_MS}`;
