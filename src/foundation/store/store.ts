@@ -287,7 +287,7 @@ function unwritable(
   cause?: unknown,
   why = ': check its permissions and the free space on the disk.',
 ): SvcError {
-  const message = `${name} is not writable${why}`;
+  const message = `${name} cannot be written${why}`;
   return new SvcError('not_writable', { message, cause });
 }
 

@@ -23,18 +23,18 @@ function secret(id: string, fill: number): SecretEntry {
   return { id, secretHash: new Uint8Array(32).fill(fill), label: null, createdAt: 2000, expiresAt: null };
 }
 
-test('a subject that never changed anything has no row', () => {
+test('a subject without changes has no row', () => {
   assert.equal(repository().load('s'), null);
 });
 
-test('those that changed anything are told from those that never did', () => {
+test('finds the subjects with changes', () => {
   const access = repository();
   access.create('s', 'public', SALT);
   access.create('other', 'public', SALT);
   assert.deepEqual(access.changed(['never', 's']), new Set(['s']));
 });
 
-test('entries come back as they were put, in the order in which they were made', () => {
+test('entries are read as they were stored, in the order of their creation', () => {
   const access = repository();
   access.create('s', 'public', SALT);
   const second = entry('b', 2, { createdAt: 1001, label: 'desk', expiresAt: 5000 });
@@ -51,7 +51,7 @@ test('entries come back as they were put, in the order in which they were made',
   });
 });
 
-test('a policy is what it was set to', () => {
+test('a policy is stored', () => {
   const access = repository();
   assert.deepEqual(access.create('s', 'public', SALT), SALT);
   assert.equal(access.load('s')?.policy, 'public');
@@ -59,14 +59,14 @@ test('a policy is what it was set to', () => {
   assert.equal(access.load('s')?.policy, 'deny');
 });
 
-test('making a row again keeps its policy and salt', () => {
+test('creating a row again keeps its policy and salt', () => {
   const access = repository();
   access.create('s', 'deny', SALT);
   assert.deepEqual(access.create('s', 'public', new Uint8Array(16)), SALT);
   assert.deepEqual(access.load('s'), { policy: 'deny', salt: SALT, allow: [], deny: [] });
 });
 
-test('the same AID or secret again keeps its id and takes the new label and expiry', () => {
+test('the same AID or secret keeps its id and gets the new label and expiry', () => {
   const access = repository();
   access.create('s', 'public', SALT);
   access.put('s', 'allow', entry('a', 1));
@@ -77,7 +77,7 @@ test('the same AID or secret again keeps its id and takes the new label and expi
   assert.equal(access.load('s')?.allow.length, 2);
 });
 
-test('subjects do not see each other, and go with all their entries', () => {
+test('subjects are separate, and are deleted with all their entries', () => {
   const access = repository();
   for (const subject of ['s', 't']) {
     access.create(subject, 'public', SALT);
@@ -91,7 +91,7 @@ test('subjects do not see each other, and go with all their entries', () => {
   assert.deepEqual(access.load('t')?.deny, []);
 });
 
-test('an entry needs the row of its subject', () => {
+test('an entry requires the row of its subject', () => {
   assert.throws(() => repository().put('s', 'allow', entry('a', 1)));
 });
 
@@ -105,7 +105,7 @@ function addAgent(store: Store, delegation: Delegation): void {
       '', 1000, 1000)`;
 }
 
-/** Lets the node and one of its agents have lists. */
+/** Creates lists for the node and one of its agents. */
 function nodeWithAgent(store: Store): { access: AccessRepository; agents: AgentStore; aid: Aid } {
   const access = new AccessRepository(store);
   const agents = new AgentStore(store);
@@ -118,7 +118,7 @@ function nodeWithAgent(store: Store): { access: AccessRepository; agents: AgentS
   return { access, agents, aid };
 }
 
-test('an agent takes its list along when it is deleted, in the same step', () => {
+test('the list of an agent is deleted with it, in the same transaction', () => {
   const { access, agents, aid } = nodeWithAgent(Store.open(':memory:', MIGRATIONS));
   agents.delete(aid);
   assert.equal(access.load(aid), null);

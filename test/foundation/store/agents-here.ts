@@ -5,12 +5,12 @@ import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid, testKeys } from '../../support/agents.ts';
 
-/** The delegation of agent number `n`: its operational key is that of number 1,000 × `round` + `n`. */
+/** The delegation of agent number `n`. Its operational key has the number 1,000 × `round` + `n`. */
 export function testDelegation(n: number, round = 1, expiresAt = 0): Delegation {
   return issueDelegation(testKeys(n), testKeys(1000 * round + n).publicKey, 100 * round, expiresAt);
 }
 
-/** A database in memory with the agents number 1 to `count`. */
+/** An in-memory database with the agents 1 to `count`. */
 export function storeWithAgents(count: number): { store: Store; aids: readonly Aid[] } {
   const store = Store.open(':memory:', MIGRATIONS);
   const agents = new AgentStore(store);
@@ -20,7 +20,7 @@ export function storeWithAgents(count: number): { store: Store; aids: readonly A
   return { store, aids: numbers.map(testAid) };
 }
 
-/** 16 or so bytes that are all the same. */
+/** Equal bytes, 16 by default. */
 export function bytes(fill: number, length = 16): Uint8Array {
   return new Uint8Array(length).fill(fill);
 }

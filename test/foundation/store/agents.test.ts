@@ -5,7 +5,7 @@ import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { testAid } from '../../support/agents.ts';
 import { storeWithAgents, testDelegation } from './agents-here.ts';
 
-test('an agent comes back as it was put', () => {
+test('an agent is read as it was stored', () => {
   const agents = new AgentStore(storeWithAgents(0).store);
   const delegation = testDelegation(1, 1, 5000);
   agents.put({ keyName: 'key', delegation, serviceTcp: '127.0.0.1:80', registeredAt: 7 });
@@ -25,7 +25,7 @@ test('an agent comes back as it was put', () => {
   assert.equal(agents.get(testAid(2)), null);
 });
 
-test('the same agent again keeps its number and its times, and takes the new key, delegation and service', () => {
+test('an agent that is stored again keeps its number and times, and gets the new key, delegation and service', () => {
   const agents = new AgentStore(storeWithAgents(1).store);
   const before = agents.get(testAid(1));
   const delegation = testDelegation(1, 2);
@@ -41,7 +41,7 @@ test('the same agent again keeps its number and its times, and takes the new key
   assert.equal(agents.count(), 1);
 });
 
-test('pages go by the order of registration', () => {
+test('pages follow the order of registration', () => {
   const agents = new AgentStore(storeWithAgents(4).store);
   const ids = (after: number, limit: number) => agents.page(after, limit).map(({ id }) => id);
   assert.deepEqual(ids(0, 2), [1, 2]);
@@ -53,7 +53,7 @@ test('pages go by the order of registration', () => {
   assert.equal(agents.count(), 4);
 });
 
-test('a page that was read before shows what has changed since, whatever changed it', () => {
+test('a cached page shows every kind of change', () => {
   const agents = new AgentStore(storeWithAgents(2).store);
   const shown = () =>
     agents.page(0, 9).map(({ id, window, serviceTcp, heartbeatAt }) => [id, window.issuedAt, serviceTcp, heartbeatAt]);
@@ -70,7 +70,7 @@ test('a page that was read before shows what has changed since, whatever changed
   assert.deepEqual(shown(), [untouched]);
 });
 
-test('services and heartbeats are those of the agent that is named', () => {
+test('services and heartbeats belong to their agent', () => {
   const agents = new AgentStore(storeWithAgents(3).store);
   agents.setService(testAid(1), 'a:1');
   agents.setService(testAid(2), 'a:1');
@@ -89,7 +89,7 @@ test('services and heartbeats are those of the agent that is named', () => {
   assert.deepEqual(agents.boundServices(), ['a:1']);
 });
 
-test('says whether there was an agent to delete', () => {
+test('reports whether there was an agent to delete', () => {
   const agents = new AgentStore(storeWithAgents(2).store);
   assert.equal(agents.delete(testAid(9)), false);
   assert.equal(agents.delete(testAid(1)), true);
@@ -97,10 +97,10 @@ test('says whether there was an agent to delete', () => {
   assert.deepEqual([...agents.keyNames()], ['key-2']);
 });
 
-test('a key is to be deleted until an agent has it, and again when none has it any more', () => {
+test('a key is retired until an agent uses it, and after it is replaced', () => {
   const agents = new AgentStore(storeWithAgents(1).store);
   agents.expectKey('key-1');
-  assert.deepEqual(agents.retiredKeys(), [], 'an agent has it');
+  assert.deepEqual(agents.retiredKeys(), [], 'used by an agent');
   agents.expectKey('next');
   agents.expectKey('next');
   assert.deepEqual(agents.retiredKeys(), ['next']);
@@ -112,7 +112,7 @@ test('a key is to be deleted until an agent has it, and again when none has it a
   assert.deepEqual(agents.retiredKeys(), ['next']);
 });
 
-test('what a transaction of agents throws undoes it, and what it returns comes back', () => {
+test('a transaction of agents is rolled back by an error and returns its result', () => {
   const agents = new AgentStore(storeWithAgents(1).store);
   assert.throws(() =>
     agents.transaction(() => {

@@ -21,7 +21,7 @@ function entry(kind: AuditKind, at: number) {
   };
 }
 
-test('an entry comes back as it was added, with the tools and the answer that came later', () => {
+test('an entry is read as it was added, with its later tools and status', () => {
   const audit = new AuditStore(Store.open(':memory:', MIGRATIONS));
   assert.deepEqual([audit.lastRequest(), audit.lastRefusal()], [null, null]);
   const place = { nodeKey: 'ab', address: '10.0.0.1:9' };
@@ -42,7 +42,7 @@ test('an entry comes back as it was added, with the tools and the answer that ca
   ]);
 });
 
-test('each kind keeps its newest entries and leaves those of the others alone', () => {
+test('each kind keeps its newest entries and does not displace other kinds', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const audit = new AuditStore(store);
   const first = audit.add(entry('write', 1));
@@ -64,7 +64,7 @@ test('each kind keeps its newest entries and leaves those of the others alone', 
   assert.equal(audit.lastRequest()?.id, last);
 });
 
-test('pages go from the newest to the oldest without a gap', () => {
+test('pages go from the newest to the oldest without gaps', () => {
   const audit = new AuditStore(Store.open(':memory:', MIGRATIONS));
   for (let i = 1; i <= 7; i++) audit.add(entry(i % 2 === 0 ? 'read' : 'refused', i));
   const seen: number[] = [];

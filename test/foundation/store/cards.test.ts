@@ -7,7 +7,7 @@ import { storeWithAgents } from './agents-here.ts';
 
 const CARD = { card: '{}', objectId: '0'.repeat(64), signedAt: 7 };
 
-test('a card goes with its agent', () => {
+test('a card is deleted with its agent', () => {
   const { store, aids } = storeWithAgents(2);
   const cards = new CardStore(store);
   for (const aid of aids) cards.putOwn(aid, CARD);
@@ -21,10 +21,10 @@ test('a card goes with its agent', () => {
   assert.equal(cards.own(second), null);
 });
 
-test('of the cards of others those not seen for longest are forgotten', () => {
+test('the least recently seen cards of other agents are evicted', () => {
   const { store } = storeWithAgents(0);
   const cards = new CardStore(store);
-  // Not real ones: to make so many keys takes seconds.
+  // Not real AIDs, because generating the keys would take seconds.
   const agent = (n: number) => `aid1${n}` as Aid;
   for (let n = 0; n <= MAX_SEEN_CARDS; n++) cards.putSeen(agent(n), CARD, n);
   assert.deepEqual([cards.seen(agent(0)), cards.seen(agent(1))], [null, CARD]);

@@ -12,7 +12,7 @@ import { testAid } from '../../support/agents.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
-/** What an entry of three letters takes: a row counts for 128. */
+/** Bytes of an entry with three letters: a row counts as 128. */
 const SIZE = 131;
 const FILE = { objectId: 'ab'.repeat(32), name: 'ä.txt', size: 7 };
 
@@ -33,13 +33,13 @@ function seqs(entries: readonly ChatEntry[]): number[] {
   return entries.map(({ seq }) => seq);
 }
 
-test('an entry takes the bytes of its texts and of its row', () => {
+test('an entry uses the bytes of its texts and its row', () => {
   assert.equal(entryBytes(content(1)), SIZE);
   assert.equal(entryBytes(content(1, { text: null, file: FILE })), 128 + 6);
   assert.equal(entryBytes(content(1, { text: 'ü', file: FILE })), 128 + 2 + 6);
 });
 
-test('what is queued stands in the log, in the queue and in the marks of the pair', () => {
+test('a queued entry is in the log, in the queue and in the counters of the pair', () => {
   const { log, id, other, pair } = world();
   assert.equal(log.queue(id, content(1)), 1);
   assert.equal(log.queue(id, content(2, { text: null, file: FILE })), 2);
@@ -54,7 +54,7 @@ test('what is queued stands in the log, in the queue and in the marks of the pai
   assert.deepEqual([lastSeq, lastAt, queued, queuedBytes, unread], [2, 12, 2, SIZE + 134, 0]);
 });
 
-test('what came stands in the log once, and is unread', () => {
+test('a received entry is in the log once and is unread', () => {
   const { log, id, pair } = world();
   assert.deepEqual(log.receive(pair(), [], 1, 90), []);
   assert.deepEqual([pair().received, pair().lastAt], [1, null]);
@@ -66,7 +66,7 @@ test('what came stands in the log once, and is unread', () => {
   assert.deepEqual([lastSeq, lastAt, received, unread, unreadBytes, queued], [3, 95, 4, 3, 3 * SIZE, 0]);
 });
 
-test('the reader moves on only, and what is behind the mark is read', () => {
+test('the read cursor moves forward only, and entries up to it are read', () => {
   const { log, id, pair } = world();
   log.receive(pair(), [content(1)], 1, 1);
   log.queue(id, content(2));
@@ -79,7 +79,7 @@ test('the reader moves on only, and what is behind the mark is read', () => {
   assert.deepEqual(log.markRead(77, 1), { readCursor: 0, unread: 0 });
 });
 
-test('a queue is sent from its beginning, and goes back for what the peer has lost', () => {
+test('a queue is sent from its start, and lost entries are queued again', () => {
   const { log, id, pair } = world();
   for (const n of [1, 2, 3]) log.queue(id, content(n));
   const states = () => log.page(id, 0, 9, 1e6).entries.map(({ status }) => status);
@@ -99,7 +99,7 @@ test('a queue is sent from its beginning, and goes back for what the peer has lo
   assert.deepEqual([pair().queued, pair().queuedBytes], [0, 0]);
 });
 
-test('what is taken from a queue fits its count and its bytes, and is one entry at least', () => {
+test('a batch of a queue is limited in count and bytes, but has at least one entry', () => {
   const { log, id } = world();
   for (const n of [1, 2, 3]) log.queue(id, content(n));
   assert.deepEqual(seqs(log.queued(id, 0, 2, 1e6)), [1, 2]);
@@ -109,7 +109,7 @@ test('what is taken from a queue fits its count and its bytes, and is one entry 
   assert.deepEqual(log.queued(id, 3, 9, 1), []);
 });
 
-test('a page fits its count and its bytes, is one entry at least, and says whether more follow', () => {
+test('a page is limited in count and bytes, has at least one entry, and reports whether more follow', () => {
   const { log, id } = world();
   for (const n of [1, 2, 3]) log.queue(id, content(n));
   const page = (after: number, limit: number, maxBytes: number) => {
@@ -124,7 +124,7 @@ test('a page fits its count and its bytes, is one entry at least, and says wheth
   assert.deepEqual(page(3, 9, 1), [false]);
 });
 
-test('a conversation that moved here has its entries and its marks', () => {
+test('an imported chat has its entries and positions', () => {
   const { log, id, pair } = world();
   const entries: ChatEntry[] = [
     { ...content(1), seq: 4, incoming: true, status: 'received' },
@@ -139,7 +139,7 @@ test('a conversation that moved here has its entries and its marks', () => {
   assert.deepEqual([lastSeq, lastAt, unread, unreadBytes, queued, queuedBytes], [9, 50, 2, 2 * SIZE + 6, 1, SIZE]);
 });
 
-test('the newest entries before a place fit their count and their bytes, and stand oldest first', () => {
+test('the newest entries before a position are limited in count and bytes, oldest first', () => {
   const { log, id } = world();
   for (const n of [1, 2, 3, 4, 5]) log.queue(id, content(n));
   const before = (seq: number, limit: number, maxBytes: number) => {
@@ -153,7 +153,7 @@ test('the newest entries before a place fit their count and their bytes, and sta
   assert.deepEqual(before(1, 9, 1e6), [[], false]);
 });
 
-test('an entry that the disk has changed is left out and told once; the others, and those without a sum, are read', () => {
+test('a damaged entry is skipped and reported once; other entries, and those without a checksum, are read', () => {
   const { store, log, id, pair } = world();
   const told: string[] = [];
   store.onDamage((row) => told.push(row));

@@ -1,4 +1,4 @@
-/** The tables of chat at size: every query that grows with a log goes by an index. */
+/** Chat tables at scale: every query on a log uses an index. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -12,7 +12,7 @@ import { sqlText } from '../../support/recording-store.ts';
 
 const ENTRIES = 100_000;
 
-/** A store that remembers the statements it ran. */
+/** A store that records its statements. */
 function recorded(): { store: Store; statements: Set<string> } {
   const store = Store.open(':memory:', MIGRATIONS);
   const statements = new Set<string>();
@@ -58,7 +58,7 @@ function filled(): {
   return { store, statements, chat, log, aid, peer, pair: row.id };
 }
 
-test('no query on a log of 100,000 entries reads more of it than it returns', () => {
+test('no query on a log of 100,000 entries reads more rows than it returns', () => {
   const { store, statements, chat, log, aid, peer, pair } = filled();
   statements.clear();
   const content = { id: new Uint8Array(16).fill(255), at: 1, text: 'mine', file: null };
@@ -90,7 +90,7 @@ test('no query on a log of 100,000 entries reads more of it than it returns', ()
   }
 });
 
-test('a page has as many entries as fit its bytes, one at least, and says whether more follow', () => {
+test('a page has as many entries as fit its bytes, at least one, and reports whether more follow', () => {
   const { log, pair } = filled();
   assert.deepEqual(
     log.page(pair, ENTRIES - 2, 50, 1e6).entries.map(({ seq }) => seq),
@@ -103,7 +103,7 @@ test('a page has as many entries as fit its bytes, one at least, and says whethe
   assert.equal(log.page(pair, ENTRIES, 50, 1e6).entries.length, 0);
 });
 
-test('an entry that is there already is not added, whatever its number', () => {
+test('a known entry is not added again, regardless of its number', () => {
   const { log, chat, pair } = filled();
   const row = chat.byId(pair) ?? assert.fail();
   const id = Buffer.alloc(16);

@@ -36,7 +36,7 @@ function empty(id: number, aid: Aid, peer: Aid, since: number): PairRow {
   return { ...NOTHING, ...marks, id, aid, peer, since };
 }
 
-/** Opens the pair of A with peer number `n`, and makes it stand like this. */
+/** Creates the pair of A and peer number `n` in the given state. */
 function pair(chat: ChatStore, n: number, more: Partial<Relationship> = {}, aid = A): number {
   const { id } = chat.open(aid, testAid(n), n) ?? assert.fail();
   chat.relate(id, { ...NOTHING, since: n, ...more });
@@ -51,7 +51,7 @@ function peers(rows: readonly PairRow[]): number[] {
   return rows.map(({ since }) => since);
 }
 
-test('a pair is made once, and for agents that are here only', () => {
+test('a pair is created once, and only for local agents', () => {
   const { store, chat } = world();
   assert.equal(chat.pair(A, B), null);
   assert.deepEqual(chat.open(A, B, 5), empty(1, A, B, 5));
@@ -64,7 +64,7 @@ test('a pair is made once, and for agents that are here only', () => {
   assert.deepEqual([chat.byId(1), chat.all(B).length], [null, 1]);
 });
 
-test('how a pair stands comes back as it was kept', () => {
+test('a relationship is read as it was stored', () => {
   const { chat } = world();
   const id = pair(chat, 5);
   pair(chat, 6);
@@ -88,7 +88,7 @@ test('how a pair stands comes back as it was kept', () => {
   assert.deepEqual(chat.pair(A, testAid(6)), empty(2, A, testAid(6), 6));
 });
 
-test('a pair is forgotten only where nothing is left to say', () => {
+test('only an empty pair is deleted', () => {
   const { chat, log } = world();
   const kept = [pair(chat, 3, { state: 'friends' }), pair(chat, 4, { control: 'gone' }), pair(chat, 5)];
   said(log, kept[2] ?? 0, 9);
@@ -97,7 +97,7 @@ test('a pair is forgotten only where nothing is left to say', () => {
   assert.deepEqual(new Set(chat.all(A).map(({ id }) => id)), new Set(kept));
 });
 
-test('pairs are found by what they are, in the order in which they are needed', () => {
+test('pairs are found by state, in the required order', () => {
   const { chat, log } = world();
   pair(chat, 30, { state: 'friends' });
   const talking = pair(chat, 10, { state: 'friends' });
@@ -112,7 +112,7 @@ test('pairs are found by what they are, in the order in which they are needed', 
   assert.deepEqual(peers(chat.recentFriends(27, 1)), [30]);
 });
 
-test('open requests have the source that they came from', () => {
+test('open requests have their source', () => {
   const { chat } = world();
   pair(chat, 7, { state: 'in_pending', origin: 'x' });
   pair(chat, 5, { state: 'in_pending', origin: 'x' });
@@ -124,7 +124,7 @@ test('open requests have the source that they came from', () => {
   assert.deepEqual(chat.inviters(A, 1), [testAid(5)]);
 });
 
-test('work is a word for the peer, or something in the queue', () => {
+test('pairs with a control message or queued entries are found', () => {
   const { chat, log } = world();
   const word = pair(chat, 3, { control: 'request' });
   const queued = pair(chat, 4);
@@ -137,7 +137,7 @@ test('work is a word for the peer, or something in the queue', () => {
   assert.deepEqual(ids(chat.withWork(word, 1)), [queued]);
 });
 
-test('overdue are requests and words whose time is over, each pair once', () => {
+test('expired requests and control messages are found, each pair once', () => {
   const { chat } = world();
   pair(chat, 3, { expiresAt: 10, controlUntil: 10 });
   pair(chat, 4, { controlUntil: 9 });
@@ -145,10 +145,10 @@ test('overdue are requests and words whose time is over, each pair once', () => 
   pair(chat, 6);
   assert.deepEqual(peers(chat.overdue(10, 9)), [3, 4]);
   assert.deepEqual(new Set(peers(chat.overdue(11, 9))), new Set([3, 4, 5]));
-  assert.equal(chat.overdue(11, 1).length, 2, 'so many of each');
+  assert.equal(chat.overdue(11, 1).length, 2, 'one of each');
 });
 
-test('counters say what waits, of agents with something only', () => {
+test('counters include only agents with requests or unread entries', () => {
   const { chat, log } = world();
   const content = (n: number) => ({ id: bytes(n), at: 1, text: 'x', file: null });
   assert.deepEqual(chat.counters(), new Map());
@@ -162,7 +162,7 @@ test('counters say what waits, of agents with something only', () => {
   assert.deepEqual(chat.counters().get(B), { invites: 1, unread: 0 });
 });
 
-test('what a transaction of chats throws undoes it, and what it returns comes back', () => {
+test('a transaction of chats is rolled back by an error and returns its result', () => {
   const { chat } = world();
   assert.throws(() =>
     chat.transaction(() => {

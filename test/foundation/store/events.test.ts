@@ -18,7 +18,7 @@ function seqs(events: EventStore, aid?: Aid): number[] {
   return events.after(0, 100, { aid }).map(({ seq }) => seq);
 }
 
-test('events come back in one order for all agents, filtered by agent and type', () => {
+test('events of all agents have one order, and can be filtered by agent and type', () => {
   const events = log();
   assert.deepEqual([events.lastSeq(), events.after(0, 9)], [0, []]);
   assert.equal(events.append(A, 'one', 5, '{"x":1}'), 1);
@@ -34,7 +34,7 @@ test('events come back in one order for all agents, filtered by agent and type',
   assert.deepEqual(found(0, 9, { types: [] }), []);
 });
 
-test('each agent keeps its newest events, and its bounds say what was forgotten', () => {
+test('each agent keeps its newest events, and its bounds report deleted ones', () => {
   const events = log(2);
   const none = { oldestSeq: 0, lastSeq: 0, prunedSeq: 0 };
   assert.deepEqual([events.bounds(), events.bounds(A)], [none, none]);
@@ -49,13 +49,13 @@ test('each agent keeps its newest events, and its bounds say what was forgotten'
   assert.deepEqual(events.bounds(B), { oldestSeq: 2, lastSeq: 2, prunedSeq: 0 });
 });
 
-test('ten thousand events of an agent are kept where nothing else is said', () => {
+test('by default ten thousand events are kept per agent', () => {
   const events = log();
   for (let i = 0; i <= 10_000; i++) events.append(A, 't', i, '');
   assert.deepEqual(events.bounds(A), { oldestSeq: 2, lastSeq: 10_001, prunedSeq: 1 });
 });
 
-test('old events are forgotten, the oldest first, so many at a time', () => {
+test('old events are deleted oldest first, in batches', () => {
   const events = log();
   for (const [aid, at] of [
     [A, 1],
@@ -76,14 +76,14 @@ test('old events are forgotten, the oldest first, so many at a time', () => {
   assert.deepEqual(seqs(events), []);
 });
 
-test('what stands behind a newer event waits for it', () => {
+test('an old event after a newer one is kept', () => {
   const events = log();
   for (const at of [1, 9, 2]) events.append(A, 't', at, '');
   assert.equal(events.forgetBefore(5, 100), 1);
   assert.deepEqual(seqs(events), [2, 3]);
 });
 
-test('the count of what is kept follows what is forgotten', () => {
+test('the count of stored events follows deletions', () => {
   const events = log(3);
   for (const at of [1, 2, 3]) events.append(A, 't', at, '');
   events.forgetBefore(3, 100);
@@ -93,7 +93,7 @@ test('the count of what is kept follows what is forgotten', () => {
   assert.deepEqual(seqs(events), [4, 5, 6]);
 });
 
-test('an agent is forgotten alone, and its last number stays known', () => {
+test('the events of one agent are deleted, and its last number remains known', () => {
   const events = log(2);
   for (const aid of [A, B, A]) events.append(aid, 't', 1, '');
   events.forget(A);
@@ -103,7 +103,7 @@ test('an agent is forgotten alone, and its last number stays known', () => {
   assert.deepEqual(seqs(events, A), [5, 6]);
 });
 
-test('the newest events are given from memory, never one that was taken back or forgotten', (t) => {
+test('the newest events are read from memory, without rolled back or deleted ones', (t) => {
   const store = Store.open(':memory:', MIGRATIONS);
   const events = new EventStore(store, 3);
   const reads = t.mock.method(store, 'all');
@@ -117,15 +117,15 @@ test('the newest events are given from memory, never one that was taken back or 
     () =>
       store.transaction(() => {
         events.append(B, 'undone', 1, '');
-        throw new RangeError('taken back');
+        throw new RangeError('rollback');
       }),
     RangeError,
   );
   assert.deepEqual(after(1), ['2 b']);
-  // The number of what was taken back is given again.
+  // The number of a rolled back event is reused.
   events.append(B, 'c', 1, '');
   assert.deepEqual(after(2), ['3 c']);
-  assert.deepEqual(after(1), ['2 b', '3 c'], 'what is not at hand is read');
+  assert.deepEqual(after(1), ['2 b', '3 c'], 'an event outside the cache is read');
   for (const type of ['d', 'e']) events.append(A, type, 1, '');
   assert.deepEqual(after(0), ['2 b', '3 c', '4 d', '5 e']);
   events.forget(A);
@@ -135,7 +135,7 @@ test('the newest events are given from memory, never one that was taken back or 
   store.close();
 });
 
-test('what is in memory is what is on disk, whatever happens', () => {
+test('the cache equals the disk after random operations', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('append' as const), aid: fc.constantFrom(A, B), undone: fc.boolean() }),
     fc.record({ kind: fc.constant('forget' as const), aid: fc.constantFrom(A, B) }),
@@ -165,22 +165,22 @@ test('what is in memory is what is on disk, whatever happens', () => {
   fc.assert(property, { seed: 20_261_124, numRuns: 60 });
 });
 
-test('events that strangers cause push out each other, and none that others caused', () => {
+test('events caused by strangers displace only each other', () => {
   const events = log();
   for (let n = 0; n < 10; n++) events.append(A, 'own', n, '');
   for (let n = 0; n < 10_000; n++) events.append(A, 'theirs', n, '', STRANGERS);
   const kept = (type: string): number[] => events.after(0, 20_000, { aid: A, types: [type] }).map(({ seq }) => seq);
   assert.deepEqual(kept('own'), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
   assert.deepEqual([kept('theirs').length, kept('theirs')[0]], [2500, 7511]);
-  assert.equal(events.bounds(A).prunedSeq, 7510, 'a cursor before it has missed something');
+  assert.equal(events.bounds(A).prunedSeq, 7510, 'a cursor before it has missed events');
   for (let n = 0; n < 7490; n++) events.append(A, 'own', n, '');
-  assert.equal(events.bounds(A).oldestSeq, 1, 'those that were forgotten count no longer');
+  assert.equal(events.bounds(A).oldestSeq, 1, 'deleted events no longer count');
   events.append(A, 'own', 0, '');
   assert.equal(events.bounds(A).oldestSeq, 2);
   assert.equal(events.bounds(A).prunedSeq, 7510);
 });
 
-test('one peer that causes events without end fills its part of a log, and pushes out nothing of another', () => {
+test('one peer that causes many events fills its share and displaces no other events', () => {
   const events = log(400);
   const [friend, other] = [testAid(3), testAid(4)];
   for (let n = 0; n < 50; n++) events.append(A, 'other', n, '', other);

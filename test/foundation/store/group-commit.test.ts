@@ -25,7 +25,7 @@ function world(maxWrites?: number) {
   return { store, outer, commits, add, numbers };
 }
 
-test('what comes together is one commit, and each hears of its own', async () => {
+test('concurrent writes share one commit, and each gets its own result', async () => {
   const { outer, commits, add, numbers } = world();
   const given = await Promise.all([1, 2, 3].map((n) => commits.run(() => [n, add(n)] as const)));
   assert.deepEqual(
@@ -37,7 +37,7 @@ test('what comes together is one commit, and each hears of its own', async () =>
   assert.deepEqual([outer.length, numbers()], [2, [1, 2, 3, 4]]);
 });
 
-test('what throws is undone alone', async () => {
+test('a failed write is rolled back alone', async () => {
   const { outer, commits, add, numbers } = world();
   const failing = commits.run(() => {
     add(2);
@@ -52,7 +52,7 @@ test('what throws is undone alone', async () => {
   assert.deepEqual([outer.length, numbers()], [1, [1, 3]]);
 });
 
-test('where the commit fails, everybody hears so, and nothing is kept', async () => {
+test('if the commit fails, every write fails and nothing is stored', async () => {
   const store = Store.open(':memory:', ['CREATE TABLE things (n INTEGER PRIMARY KEY)']);
   let depth = 0;
   const commits = new GroupCommit((work) => {
@@ -60,7 +60,7 @@ test('where the commit fails, everybody hears so, and nothing is kept', async ()
     try {
       return store.transaction(() => {
         const result = work();
-        if (depth === 1) throw new Error('the disk');
+        if (depth === 1) throw new Error('disk failure');
         return result;
       });
     } finally {
@@ -76,14 +76,14 @@ test('where the commit fails, everybody hears so, and nothing is kept', async ()
   assert.deepEqual(store.all('SELECT * FROM things'), []);
 });
 
-test('of more than fit into one commit the rest comes in the next, in order', async () => {
+test('writes above the maximum follow in the next commit, in order', async () => {
   const { outer, commits, add, numbers } = world(2);
   const order: number[] = [];
   await Promise.all([1, 2, 3, 4, 5].map(async (n) => commits.run(() => add(n)).then(() => order.push(n))));
   assert.deepEqual([outer.length, order, numbers()], [3, [1, 2, 3, 4, 5], [1, 2, 3, 4, 5]]);
 });
 
-test('one that comes alone and throws is undone, and who comes after it is kept', async () => {
+test('a single failing write is rolled back, and the next one is stored', async () => {
   const { commits, add, numbers } = world();
   const failing = commits.run(() => {
     add(1);

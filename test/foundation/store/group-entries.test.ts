@@ -27,12 +27,12 @@ function world() {
       epoch: bytes(1),
       lastAt: 0,
     });
-  /** Unread entries of the group, and those that name the agent. */
+  /** Unread entries of the group, and how many mention the agent. */
   const unread = () => [groups.byRid(GROUP)?.unread, groups.byRid(GROUP)?.mentions];
   return { store, groups, entries: new GroupEntryStore(store), unread };
 }
 
-test('an entry comes back in all the forms that are asked for', () => {
+test('an entry is read in all its forms', () => {
   const { groups, entries } = world();
   entries.add(GROUP, 1, newEntry(1, { controlNo: 0 }));
   entries.add(GROUP, 2, newEntry(2, { parents: [entryId(1), entryId(9)], frontier: [0, 70_000], author: B }));
@@ -64,10 +64,10 @@ test('an entry comes back in all the forms that are asked for', () => {
     assert.equal(entries.has(rid, id), false);
   }
   entries.add(GROUP, 3, newEntry(3, { at: 50 }));
-  assert.equal(groups.byRid(GROUP)?.lastAt, 102, 'the latest time stays');
+  assert.equal(groups.byRid(GROUP)?.lastAt, 102, 'the latest time remains');
 });
 
-test('heads are the entries that no other one names as a parent', () => {
+test('heads are the entries without children', () => {
   const { entries } = world();
   entries.add(GROUP, 1, newEntry(2));
   entries.add(GROUP, 2, newEntry(1));
@@ -78,7 +78,7 @@ test('heads are the entries that no other one names as a parent', () => {
   assert.deepEqual([entries.heads(GROUP, 9), entries.heads(OTHER, 9)], [[entryId(3)], [entryId(2)]]);
 });
 
-test('entries are walked in both directions, and the control entries by their places', () => {
+test('entries are walked in both directions, and control entries by number', () => {
   const { entries } = world();
   entries.add(GROUP, 1, newEntry(1, { controlNo: 0 }));
   entries.add(GROUP, 2, newEntry(2, { parents: [entryId(1)] }));
@@ -101,7 +101,7 @@ test('entries are walked in both directions, and the control entries by their pl
   assert.deepEqual(entries.before(GROUP, 2, 9), [{ seq: 1, id: entryId(1), parents: [], author: A }]);
 });
 
-test('what others wrote is unread, unless it is set aside', () => {
+test('entries of others are unread unless they are void', () => {
   const { entries, unread } = world();
   entries.add(GROUP, 1, newEntry(1));
   entries.add(GROUP, 2, newEntry(2, { counts: true, void: true, mention: true }));
@@ -119,7 +119,7 @@ test('what others wrote is unread, unless it is set aside', () => {
   assert.deepEqual([entries.entry(GROUP, entryId(4)), entries.entry(GROUP, entryId(3))?.seq], [null, 3]);
 });
 
-test('what is read already does not count again', () => {
+test('read entries do not count again', () => {
   const { groups, entries, unread } = world();
   for (const n of [1, 2]) entries.add(GROUP, n, newEntry(n, { counts: true }));
   groups.markRead(GROUP, 1);
@@ -129,7 +129,7 @@ test('what is read already does not count again', () => {
   assert.deepEqual(unread(), [1, 0]);
 });
 
-test('a retraction has effect for its own author and for admins, before or after what it retracts', () => {
+test('a retraction applies for its author and for admins, before or after its target', () => {
   const { entries, unread } = world();
   const isRetracted = (n: number) => entries.entry(GROUP, entryId(n))?.retracted;
   for (const n of [1, 2, 3]) entries.add(GROUP, n, newEntry(n, { author: B, counts: true, mention: n === 2 }));
@@ -150,7 +150,7 @@ test('a retraction has effect for its own author and for admins, before or after
   assert.deepEqual(unread(), [2, 0]);
 });
 
-test('a retraction that is set aside has no effect, and has it again when it is taken back', () => {
+test('a void retraction does not apply, and applies again when it is valid again', () => {
   const { entries, unread } = world();
   entries.add(GROUP, 1, newEntry(1, { author: B, counts: true, mention: true }));
   entries.add(GROUP, 2, newEntry(2, { author: B, kind: 'retract' }));
@@ -160,12 +160,12 @@ test('a retraction that is set aside has no effect, and has it again when it is 
   entries.setVoid(GROUP, 2, false);
   assert.deepEqual([entries.entry(GROUP, entryId(1))?.retracted, ...unread()], [true, 0, 0]);
   entries.setVoid(GROUP, 1, true);
-  assert.deepEqual(unread(), [0, 0], 'hidden twice counts once');
+  assert.deepEqual(unread(), [0, 0], 'an entry that is hidden twice counts once');
   entries.setVoid(GROUP, 1, false);
   assert.deepEqual(unread(), [0, 0]);
 });
 
-test('entries beside a removal are known with every removal that they stand beside', () => {
+test('entries concurrent with removals are listed with every removal', () => {
   const { entries } = world();
   entries.addConflict(GROUP, 1, 5);
   entries.addConflict(GROUP, 2, 5);
@@ -179,7 +179,7 @@ test('entries beside a removal are known with every removal that they stand besi
   assert.deepEqual(entries.conflictsOf(OTHER, 1), []);
 });
 
-test('the title that counts is the deepest one that is not set aside', () => {
+test('the title is the deepest valid one', () => {
   const { entries } = world();
   assert.equal(entries.lastTitle(GROUP), null);
   entries.add(GROUP, 1, newEntry(1));
@@ -191,7 +191,7 @@ test('the title that counts is the deepest one that is not set aside', () => {
   assert.deepEqual(entries.lastTitle(GROUP), bytes(3, 3));
 });
 
-test('a page has the entries between two places that fit all filters', () => {
+test('a page has the entries between two positions that match all filters', () => {
   const { entries } = world();
   entries.add(GROUP, 1, newEntry(1));
   entries.add(GROUP, 2, newEntry(2, { kind: 'file', to: [B, C] }));
@@ -216,7 +216,7 @@ test('a page has the entries between two places that fit all filters', () => {
   ]);
 });
 
-test('pages of entries are found by an index, whatever the filter', () => {
+test('pages of entries use an index with every filter', () => {
   const store = Store.open(':memory:', MIGRATIONS);
   const { aid } = newIdentity();
   const filters: EntryFilter[] = [
@@ -240,7 +240,7 @@ test('pages of entries are found by an index, whatever the filter', () => {
   store.close();
 });
 
-test('an entry that the disk has changed is marked and told once; one without a sum is read', () => {
+test('a damaged entry is marked and reported once; one without a checksum is read', () => {
   const { store, entries } = world();
   const told: string[] = [];
   store.onDamage((row) => told.push(row));
@@ -264,7 +264,7 @@ test('an entry that the disk has changed is marked and told once; one without a 
       [2, true],
       [3, false],
     ],
-    'those that are sent to other members',
+    'entries for other members',
   );
   assert.equal(entries.bytes(GROUP, entryId(2)), null);
   assert.deepEqual(told, [`room_entries ${GROUP} 2`]);

@@ -16,7 +16,7 @@ function world(): { store: Store; groups: GroupStore } {
   return { store, groups: new GroupStore(store) };
 }
 
-/** The id of group number `n`. */
+/** The ID of group number `n`. */
 function idOf(n: number): string {
   return n.toString(16).padStart(64, '0');
 }
@@ -30,7 +30,7 @@ function fresh(rid: number, from: NewGroup): GroupRow {
   return { ...from, rid, maxSeq: 0, readSeq: 0, unread: 0, mentions: 0 };
 }
 
-test('a group comes back as it was added', () => {
+test('a group is read as it was added', () => {
   const { groups } = world();
   const full = group(1, { secret: bytes(9, 32), hints: [B, C], state: 'joining' });
   assert.equal(groups.add(full), 1);
@@ -42,7 +42,7 @@ test('a group comes back as it was added', () => {
   assert.deepEqual([groups.find(A, idOf(3)), groups.byRid(4)], [null, null]);
 });
 
-test('what is known of a group changes alone', () => {
+test('fields of a group change separately', () => {
   const { groups } = world();
   const rid = groups.add(group(1));
   groups.add(group(2));
@@ -54,13 +54,13 @@ test('what is known of a group changes alone', () => {
   groups.setWay(rid, { creator: C, hints: [] }, bytes(1, 32));
   assert.deepEqual(groups.byRid(rid), { ...changed, hints: [], secret: bytes(1, 32) });
   groups.setWay(rid, { creator: C, hints: [] }, null);
-  assert.deepEqual(groups.byRid(rid)?.secret, bytes(1, 32), 'a secret stays');
+  assert.deepEqual(groups.byRid(rid)?.secret, bytes(1, 32), 'the secret remains');
   groups.setSecret(rid, bytes(2, 32));
   assert.deepEqual(groups.byRid(rid)?.secret, bytes(2, 32));
   assert.deepEqual(groups.byRid(2), fresh(2, group(2)));
 });
 
-test('groups that were left count no more, are kept in step for a while, and are forgotten but for the newest', () => {
+test('left groups do not count, are synchronized for a while, and only the newest are kept', () => {
   const { groups } = world();
   const states = ['member', 'joining', 'left', 'removed', 'left'] as const;
   for (const [i, state] of states.entries()) groups.add(group(i + 1, { state, lastAt: 10 * (i + 1) }));
@@ -77,7 +77,7 @@ test('groups that were left count no more, are kept in step for a while, and are
   assert.equal(groups.list(B).length, 1);
 });
 
-test('the read cursor moves on only, and counts what is behind it', () => {
+test('the read cursor moves forward only and updates the unread count', () => {
   const { store, groups } = world();
   const rid = groups.add(group(1));
   const other = groups.add(group(2));
@@ -97,7 +97,7 @@ test('the read cursor moves on only, and counts what is behind it', () => {
   assert.equal(groups.byRid(other)?.readSeq, 0);
 });
 
-test('how far a peer was read counts for the replica that was read', () => {
+test('the position in a peer applies only to the replica that was read', () => {
   const { groups } = world();
   const rid = groups.add(group(1));
   assert.equal(groups.cursor(rid, B, bytes(1)), 0);
@@ -109,7 +109,7 @@ test('how far a peer was read counts for the replica that was read', () => {
   assert.equal(groups.cursor(rid, C, bytes(1)), 6);
 });
 
-test('invitations on their way are due in the order of their times', () => {
+test('sent invitations are due in the order of their times', () => {
   const { groups } = world();
   const rid = groups.add(group(1));
   const invite = (target: Aid, nextAt: number, attempts = 0) => ({ rid, target, nextAt, until: 99, attempts });
@@ -132,7 +132,7 @@ test('invitations on their way are due in the order of their times', () => {
   assert.deepEqual(groups.invitesOut(rid), [{ target: C, until: 100 }]);
 });
 
-test('of the invitations that came the newest are kept, one for each group', () => {
+test('the newest received invitations are kept, one per group', () => {
   const { groups } = world();
   const invite = (n: number, more: Partial<InviteIn> = {}): InviteIn => {
     const way = { inviter: B, creator: C, title: 'T', secret: null };
@@ -151,7 +151,7 @@ test('of the invitations that came the newest are kept, one for each group', () 
   assert.deepEqual([groups.invitesIn(A).length, groups.invitesIn(B).length], [1, 1]);
 });
 
-test('an agent that is no longer here leaves nothing of its own', () => {
+test('a deleted agent leaves nothing behind', () => {
   const { groups } = world();
   for (const aid of [A, B]) {
     groups.add(group(1, { aid }));
@@ -162,7 +162,7 @@ test('an agent that is no longer here leaves nothing of its own', () => {
   assert.deepEqual([groups.list(B).length, groups.invitesIn(B).length], [1, 1]);
 });
 
-test('what a transaction of groups throws undoes it, and what it returns comes back', () => {
+test('a transaction of groups is rolled back by an error and returns its result', () => {
   const { groups } = world();
   assert.throws(() =>
     groups.transaction(() => {
@@ -176,7 +176,7 @@ test('what a transaction of groups throws undoes it, and what it returns comes b
   );
 });
 
-test('invitations of strangers go first, and those of whoever sent most before others', () => {
+test('invitations of strangers are evicted first, starting with the inviter that sent the most', () => {
   const { groups } = world();
   const put = (n: number, inviter: Aid, isKnown: boolean): void =>
     groups.putInviteIn(
@@ -192,5 +192,5 @@ test('invitations of strangers go first, and those of whoever sent most before o
     ['1', '2', '7', '8'],
   );
   groups.putInviteIn({ aid: A, groupId: idOf(1), inviter: D, creator: D, title: 'mine', secret: null, at: 9 }, 4);
-  assert.equal(groups.inviteIn(A, idOf(1))?.inviter, C, 'a stranger does not replace it');
+  assert.equal(groups.inviteIn(A, idOf(1))?.inviter, C, 'not replaced by a stranger');
 });

@@ -26,7 +26,7 @@ function numbers(store: Store): number[] {
   return store.all('SELECT n FROM things ORDER BY n').map((row) => Number(row['n']));
 }
 
-/** What is on disk of a database at this moment, opened beside it. */
+/** The current content of a database on disk, opened from a copy. */
 function copyOf(t: TestContext, file: string): Store {
   const copy = join(temporaryDirectory(t), 'copy.db');
   for (const suffix of ['', '-wal']) copyFileSync(`${file}${suffix}`, `${copy}${suffix}`);
@@ -36,7 +36,7 @@ function copyOf(t: TestContext, file: string): Store {
   return store;
 }
 
-/** Takes the place of a function of `node:fs` for the rest of the test. */
+/** Replaces a function of `node:fs` for the rest of the test. */
 function instead(t: TestContext, name: 'statfsSync' | 'fdatasync', other: (...args: never[]) => unknown): void {
   t.mock.method(fs, name, other);
   syncBuiltinESMExports();
@@ -46,7 +46,7 @@ function instead(t: TestContext, name: 'statfsSync' | 'fdatasync', other: (...ar
   });
 }
 
-test('the journal has its full size from the beginning and keeps it, whatever is written', (t) => {
+test('the journal has its full size from the start and keeps it', (t) => {
   const { file, store } = open(t);
   const size = (): number => statSync(`${file}-wal`).size;
   assert.equal(size(), JOURNAL_BYTES);
@@ -55,7 +55,7 @@ test('the journal has its full size from the beginning and keeps it, whatever is
   assert.deepEqual(numbers(copyOf(t, file)).length, 1500);
 });
 
-test('what stands behind the last commit in the journal is nothing, at every moment', (t) => {
+test('bytes after the last commit in the journal are ignored at every moment', (t) => {
   const { file, store } = open(t);
   assert.deepEqual(numbers(copyOf(t, file)), []);
   for (const n of [1, 2, 3]) {
@@ -67,7 +67,7 @@ test('what stands behind the last commit in the journal is nothing, at every mom
   }
 });
 
-test('a full disk is refused although the journal has room, and what has room again is taken', (t) => {
+test('a full disk rejects writes although the journal has space, and accepts them after space is freed', (t) => {
   const { file, store } = open(t);
   add(store, 1);
   let free = 0;
@@ -85,7 +85,7 @@ test('a full disk is refused although the journal has room, and what has room ag
   assert.deepEqual(numbers(store), [1, 6]);
 });
 
-test('a database without that room asks nobody how full the disk is', (t) => {
+test('a database without a reserved journal does not check the disk', (t) => {
   instead(t, 'statfsSync', () => assert.fail('asked'));
   const memory = Store.open(':memory:', [TABLE]);
   memory.reserveJournal();
@@ -97,7 +97,7 @@ test('a database without that room asks nobody how full the disk is', (t) => {
   store.close();
 });
 
-test('one look at the disk makes sure what several commits left to it', async (t) => {
+test('one flush covers several background commits', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const waiting: ((error: Error | null) => void)[] = [];
   instead(t, 'fdatasync', (_: number, done: (error: Error | null) => void) => void waiting.push(done));
@@ -107,21 +107,21 @@ test('one look at the disk makes sure what several commits left to it', async (t
   t.mock.timers.tick(SYNC_SOON_MS);
   assert.equal(waiting.length, 1);
   waiting.shift()?.(null);
-  assert.equal(waiting.length, 1, 'once more for what came meanwhile');
+  assert.equal(waiting.length, 1, 'once more for later commits');
   waiting.shift()?.(null);
   assert.equal(waiting.length, 0);
   for (let i = 0; i < 3; i++) {
     store.syncSoon();
     t.mock.timers.tick(SYNC_SOON_MS / 2 - 1);
   }
-  assert.equal(waiting.length, 1, 'the first of them has waited long enough');
+  assert.equal(waiting.length, 1, 'the first commit reached the maximum delay');
   waiting.shift()?.(null);
   t.mock.timers.tick(SYNC_SOON_MS);
   assert.equal(waiting.length, 0);
-  // Who waits for the disk takes all along.
+  // A caller that waits for the disk flushes all earlier commits.
   store.syncSoon();
   const { sure } = store.transactionSoon(() => add(store, 1));
-  assert.equal(waiting.length, 0, 'nobody has asked');
+  assert.equal(waiting.length, 0, 'no flush requested');
   const onDisk = sure();
   assert.equal(waiting.length, 1);
   waiting.shift()?.(null);
@@ -130,7 +130,7 @@ test('one look at the disk makes sure what several commits left to it', async (t
   assert.equal(waiting.length, 0);
 });
 
-test('what is written soon is there at once, and sure when the disk has been looked at', async (t) => {
+test('a deferred commit is visible immediately and flushed later', async (t) => {
   const waiting: ((error: Error | null) => void)[] = [];
   instead(t, 'fdatasync', (_: number, done: (error: Error | null) => void) => void waiting.push(done));
   const { store } = open(t);
@@ -153,14 +153,14 @@ test('what is written soon is there at once, and sure when the disk has been loo
   assert.equal(waiting.length, 1);
   waiting.shift()?.(null);
   await first;
-  assert.deepEqual(told, ['1'], 'what came after the look has to wait for the next one');
-  assert.equal(waiting.length, 1, 'which is one for both');
-  waiting.shift()?.(Object.assign(new Error('the disk is broken'), { syscall: 'fdatasync' }));
+  assert.deepEqual(told, ['1'], 'a later commit waits for the next flush');
+  assert.equal(waiting.length, 1, 'one flush for both');
+  waiting.shift()?.(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
   await Promise.all(others);
   assert.deepEqual(told, ['1', '2 not_writable', '3 not_writable']);
 });
 
-test('without a journal of its own, and inside of another transaction, what is written soon is sure with that', async (t) => {
+test('without a journal or in another transaction, a deferred commit is flushed with it', async (t) => {
   const plain = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
   await plain.transactionSoon(() => add(plain, 1)).sure();
   assert.deepEqual(numbers(plain), [1]);
@@ -170,7 +170,7 @@ test('without a journal of its own, and inside of another transaction, what is w
     () =>
       store.transaction(() => {
         store.transactionSoon(() => add(store, 2));
-        throw new RangeError('all or nothing');
+        throw new RangeError('rollback');
       }),
     RangeError,
   );

@@ -17,7 +17,7 @@ function filled(): NoteCopyStore {
   return copies;
 }
 
-test('what is due of one mailbox comes together, as it was left', () => {
+test('due copies of one mailbox are read together, as they were stored', () => {
   const copies = filled();
   assert.deepEqual(copies.load(), { count: 4, bytes: 100 });
   assert.equal(copies.due(9, 9), null);
@@ -34,10 +34,10 @@ test('what is due of one mailbox comes together, as it was left', () => {
   );
 });
 
-test('some are done, others wait, and all are due when the network is there again', () => {
+test('some copies are finished, others wait, and all are due when the network is available again', () => {
   const copies = filled();
   assert.equal(copies.settle([3, 2], [{ id: 1, at: 70 }]).count, 2);
-  assert.deepEqual(copies.settle([3, 2], []), { count: 0, bytes: 0 }, 'what has gone does not go again');
+  assert.deepEqual(copies.settle([3, 2], []), { count: 0, bytes: 0 }, 'finished copies do not count again');
   assert.deepEqual([copies.load().count, copies.nextDue()], [2, 50]);
   copies.release([1], 40);
   assert.deepEqual(copies.due(40, 9)?.copies, [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);

@@ -9,7 +9,7 @@ import { bytes, storeWithAgents } from './agents-here.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
 const SENDER = testAid(50);
-/** Of a note that `add` makes: 44 bytes of body and the 256 that a row counts for. */
+/** Size of a note of `add`: 44 bytes of body and 256 for the row. */
 const SIZE = 300;
 
 function world(): { store: Store; notes: NoteStore } {
@@ -23,7 +23,7 @@ function note(n: number, more: Partial<NewNote> = {}): NewNote {
   return { aid: A, messageId: bytes(n, 32), sender: SENDER, msgType: n, ...parts, ...times, ...more };
 }
 
-/** An attempt for a content of agent A, once it is on disk. */
+/** The attempt for a content of agent A, after it is on disk. */
 async function attempted(
   notes: NoteStore,
   content: number,
@@ -39,26 +39,26 @@ function fill(notes: NoteStore, count: number): void {
   for (let n = 1; n <= count; n++) assert.equal(notes.add(note(n), 1000 + n), true);
 }
 
-/** The types of notes, which number them here. */
+/** The types of notes, which identify them here. */
 function types(found: readonly { msgType: number }[]): number[] {
   return found.map(({ msgType }) => msgType);
 }
 
-test('a note comes back as it was added, once', () => {
+test('a note is read as it was added, once', () => {
   const { notes } = world();
   assert.equal(notes.add(note(1), 1000), true);
   assert.equal(notes.add(note(1, { body: bytes(9, 9) }), 1000), false);
-  assert.equal(notes.add(note(1, { aid: testAid(9) }), 1000), false, 'an agent that is not here');
+  assert.equal(notes.add(note(1, { aid: testAid(9) }), 1000), false, 'an unknown agent');
   const { aid: _aid, ...stored } = note(1);
   assert.deepEqual(notes.page(A, 0, 9, 1e6), { notes: [{ ...stored, id: 1 }], more: false });
   assert.deepEqual(notes.all(A), [{ ...note(1), id: 1 }]);
   assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.isKept(A, bytes(1, 32))], [true, true]);
   assert.deepEqual([notes.seen(A, bytes(2, 32)), notes.isKept(A, bytes(2, 32))], [false, false]);
   assert.equal(notes.seen(testAid(9), bytes(1, 32)), false);
-  assert.equal(notes.add(note(1, { aid: B }), 1000), true, 'each agent has its own');
+  assert.equal(notes.add(note(1, { aid: B }), 1000), true, 'each agent has its own notes');
 });
 
-test('what is remembered as seen is not added, and forgotten when its time is over', () => {
+test('a seen note is not added again until its ID expires', () => {
   const { notes } = world();
   notes.markSeen(A, bytes(1, 32), 50);
   notes.markSeen(A, bytes(1, 32), 99);
@@ -77,7 +77,7 @@ test('what is remembered as seen is not added, and forgotten when its time is ov
   assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.seen(A, bytes(3, 32))], [false, true]);
 });
 
-test('the load of a mailbox counts what waits, of everybody or of one sender', () => {
+test('the load of a mailbox counts pending notes, in total or of one sender', () => {
   const { notes } = world();
   assert.equal(noteSize(bytes(1, 44)), SIZE);
   fill(notes, 2);
@@ -97,7 +97,7 @@ test('the load of a mailbox counts what waits, of everybody or of one sender', (
   );
 });
 
-test('a page has as many notes as fit its count and its bytes, one at least, and says whether more follow', () => {
+test('a page has as many notes as fit its count and bytes, at least one, and reports whether more follow', () => {
   const { notes } = world();
   fill(notes, 4);
   const page = (after: number, limit: number, maxBytes: number) => {
@@ -113,7 +113,7 @@ test('a page has as many notes as fit its count and its bytes, one at least, and
   assert.deepEqual(page(4, 9, 1e6), [false]);
 });
 
-test('notes that are taken are given back or discarded', () => {
+test('delivered notes become pending again or are deleted', () => {
   const { notes } = world();
   fill(notes, 4);
   const taken = notes.take(A, 2, 1e6, 5);
@@ -121,7 +121,7 @@ test('notes that are taken are given back or discarded', () => {
   assert.deepEqual(types(notes.page(A, 0, 9, 1e6).notes), [3, 4]);
   assert.deepEqual(types(notes.all(A)), [1, 2, 3, 4]);
   notes.discard([1, 3]);
-  assert.deepEqual(types(notes.all(A)), [2, 3, 4], 'what waits is not discarded');
+  assert.deepEqual(types(notes.all(A)), [2, 3, 4], 'pending notes are not deleted');
   notes.giveBack([2]);
   assert.deepEqual(types(notes.take(A, 2, 1e6, 6).notes), [2, 3]);
   assert.equal(notes.giveAllBack(), 2);
@@ -130,7 +130,7 @@ test('notes that are taken are given back or discarded', () => {
   assert.deepEqual([notes.isKept(A, bytes(1, 32)), notes.isKept(A, bytes(2, 32))], [false, true]);
 });
 
-test('an attempt keeps its number until it is settled or too old', async () => {
+test('an attempt keeps its number until it ends or is too old', async () => {
   const { notes } = world();
   const fresh = (n: number, sentAt: number) => ({ nonce: bytes(n), sentAt });
   assert.deepEqual(await attempted(notes, 1, fresh(1, 10), 0), fresh(1, 10));
@@ -142,7 +142,7 @@ test('an attempt keeps its number until it is settled or too old', async () => {
   assert.deepEqual(await attempted(notes, 2, fresh(6, 50), 0), fresh(3, 20));
 });
 
-test('a mailbox goes with its agent', async () => {
+test('a mailbox is deleted with its agent', async () => {
   const { store, notes } = world();
   fill(notes, 1);
   notes.add(note(1, { aid: B }), 1000);
@@ -151,7 +151,7 @@ test('a mailbox goes with its agent', async () => {
   assert.deepEqual([notes.all(A), notes.seenOf(A, 9), notes.all(B).length], [[], [], 1]);
 });
 
-test('what a transaction of notes throws undoes it, and what it returns comes back', () => {
+test('a transaction of notes is rolled back by an error and returns its result', () => {
   const { notes } = world();
   assert.throws(() =>
     notes.transaction(() => {
@@ -165,7 +165,7 @@ test('what a transaction of notes throws undoes it, and what it returns comes ba
   );
 });
 
-test('a note that the disk has changed is left out and told once; the others, and those without a sum, are read', () => {
+test('a damaged note is skipped and reported once; other notes, and those without a checksum, are read', () => {
   const { store, notes } = world();
   const told: string[] = [];
   store.onDamage((row) => told.push(row));
@@ -179,7 +179,7 @@ test('a note that the disk has changed is left out and told once; the others, an
   assert.deepEqual(told, ['notes 2']);
 });
 
-test('of the ids of notes, those of strangers are forgotten first, and some are remembered of each agent', () => {
+test('note IDs of strangers are evicted first, with a limit per agent', () => {
   const { store, notes } = world();
   const id = (n: number): Uint8Array => Buffer.alloc(32, `note ${n}`);
   store.transaction(() => {

@@ -17,7 +17,7 @@ function object(objectId: string, more: Partial<ObjectRow> = {}): ObjectRow {
   return { aid: A, objectId, ...facts, ...more };
 }
 
-test('an object comes back as it was put; put again, it keeps its day and its size', () => {
+test('an object is read as it was stored, and a second put keeps its creation time and size', () => {
   const { objects } = world();
   objects.put(object('x', { path: 'a/b' }));
   assert.deepEqual(objects.get(A, 'x'), object('x', { path: 'a/b' }));
@@ -26,7 +26,7 @@ test('an object comes back as it was put; put again, it keeps its day and its si
   assert.deepEqual(objects.get(A, 'x'), object('x', { name: 'm', fingerprint: 'g', hashedAt: 3 }));
 });
 
-test('stored bytes are one file for all agents: all have its newest fingerprint, files in place keep theirs', () => {
+test('agents share stored bytes and their newest fingerprint; files in place keep their own', () => {
   const { objects } = world();
   objects.put(object('x'));
   objects.put(object('x', { aid: testAid(3), path: 'p' }));
@@ -52,7 +52,7 @@ test('stored bytes are one file for all agents: all have its newest fingerprint,
   );
 });
 
-test('lists go by id, and usage counts stored bytes only', () => {
+test('lists are ordered by ID, and usage counts stored bytes only', () => {
   const { objects } = world();
   for (const id of ['c', 'a', 'b']) objects.put(object(id));
   objects.put(object('d', { path: 'p', size: 1000 }));
@@ -64,7 +64,7 @@ test('lists go by id, and usage counts stored bytes only', () => {
   assert.deepEqual(objects.usage(testAid(9)), { count: 0, bytes: 0 });
 });
 
-test('knows who has an object, and whether its bytes are stored', () => {
+test('finds the agents with an object, and whether its bytes are stored', () => {
   const { objects } = world();
   objects.put(object('x', { path: 'p' }));
   assert.equal(objects.isStored('x'), false);
@@ -78,7 +78,7 @@ test('knows who has an object, and whether its bytes are stored', () => {
   assert.deepEqual(objects.agentsWith('x', 9), [A]);
 });
 
-test('bytes are to be deleted until an object has them, and again when the last one goes', () => {
+test('bytes are retired until an object uses them, and after its last one is deleted', () => {
   const { objects } = world();
   objects.expectBytes('x');
   objects.expectBytes('x');
@@ -86,7 +86,7 @@ test('bytes are to be deleted until an object has them, and again when the last 
   objects.put(object('x'));
   assert.deepEqual(objects.retired(), []);
   objects.expectBytes('x');
-  assert.deepEqual(objects.retired(), [], 'they are there');
+  assert.deepEqual(objects.retired(), [], 'bytes in use');
   objects.put(object('x', { aid: B }));
   objects.delete(A, 'x');
   assert.deepEqual(objects.retired(), []);
@@ -98,7 +98,7 @@ test('bytes are to be deleted until an object has them, and again when the last 
   assert.deepEqual(objects.retired(), []);
 });
 
-test('holders are those seen last first, and what is seen never goes back', () => {
+test('holders are ordered by the last sighting, which never moves back', () => {
   const { objects } = world();
   objects.noteHolder('x', A, 5);
   objects.noteHolder('x', B, 6);
@@ -111,7 +111,7 @@ test('holders are those seen last first, and what is seen never goes back', () =
   assert.deepEqual([objects.holders('x'), objects.holders('y')], [[A], [B]]);
 });
 
-test('of one object sixteen holders are kept, those seen last', () => {
+test('the sixteen most recently seen holders of an object are kept', () => {
   const { objects } = world();
   for (let n = 1; n <= 17; n++) objects.noteHolder('x', testAid(n), n);
   assert.deepEqual(
@@ -120,7 +120,7 @@ test('of one object sixteen holders are kept, those seen last', () => {
   );
 });
 
-test('of all holders 20,000 are kept: every 256th note sweeps out those not seen for longest', () => {
+test('20,000 holders are kept in total: every 256th insertion evicts the least recently seen', () => {
   const { store, objects } = world();
   store.run(
     `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)

@@ -13,7 +13,7 @@ import { testAid } from '../../support/agents.ts';
 import { bytes, storeWithAgents } from './agents-here.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
-/** Of neither of them. */
+/** Matches neither publisher. */
 const NODE = testAid(3);
 
 function world(): { store: Store; table: PublicationStore } {
@@ -40,7 +40,7 @@ function dirty(table: PublicationStore, aid = A): number[] {
   return table.publications(aid).map((row) => row.dirty);
 }
 
-test('a claim makes a publisher, or makes it go on at once', () => {
+test('a claim creates a publisher or reactivates it immediately', () => {
   const { table } = world();
   assert.equal(table.publisher(A), null);
   table.claim(A, 10);
@@ -50,7 +50,7 @@ test('a claim makes a publisher, or makes it go on at once', () => {
   table.claim(A, 20);
   assert.deepEqual(table.publisher(A), publisher({ dueAt: 20 }));
   table.claim(A, 30);
-  assert.equal(table.publisher(A)?.dueAt, 20, 'it is not put off');
+  assert.equal(table.publisher(A)?.dueAt, 20, 'not postponed');
   table.claim(A, null);
   assert.equal(table.publisher(A)?.dueAt, 20);
   table.schedule(A, publisher({ dueAt: null }));
@@ -60,7 +60,7 @@ test('a claim makes a publisher, or makes it go on at once', () => {
   assert.equal(table.publisher(A)?.dueAt, 5);
 });
 
-test('a claim sends what was held back out anew, and nothing else', () => {
+test('a claim marks the publications of a held publisher, and no others', () => {
   const { table } = world();
   for (const aid of [A, B]) {
     table.claim(aid, 1);
@@ -73,7 +73,7 @@ test('a claim sends what was held back out anew, and nothing else', () => {
   assert.deepEqual([dirty(table), dirty(table, B)], [[2], [1]]);
 });
 
-test('a publication comes back as it was put; put again, it has to go out again', () => {
+test('a publication is read as it was stored, and a second put marks it', () => {
   const { table } = world();
   table.claim(A, 1);
   table.put(A, publication());
@@ -84,11 +84,11 @@ test('a publication comes back as it was put; put again, it has to go out again'
   table.put(A, publication({ payload: bytes(2), ttl: 61 }));
   assert.deepEqual(table.publications(A), [publication({ ...out, dirty: 1, payload: bytes(2), ttl: 61 })]);
   table.acknowledge(A, [acknowledged({ dirty: 9 })]);
-  assert.deepEqual(dirty(table), [1], 'it has changed since it went out');
+  assert.deepEqual(dirty(table), [1], 'changed after it was published');
   assert.throws(() => table.put(B, publication()), /FOREIGN KEY/);
 });
 
-test('one publication is removed, and an acknowledgement does not bring it back', () => {
+test('one publication is removed, and an acknowledgment does not restore it', () => {
   const { table } = world();
   table.claim(A, 1);
   for (const name of ['one', 'two']) table.put(A, publication({ type: RECORD.service, name }));
@@ -102,7 +102,7 @@ test('one publication is removed, and an acknowledgement does not bring it back'
   );
 });
 
-test('several publishers are read at once', () => {
+test('several publishers are read together', () => {
   const { table } = world();
   for (const aid of [A, B]) {
     table.claim(aid, 10);
@@ -117,7 +117,7 @@ test('several publishers are read at once', () => {
   assert.deepEqual([...table.publicationsOf([A, B], types).keys()].sort(), [A, B].sort());
 });
 
-test('numbers are given out once, above all before and above the floor', () => {
+test('sequence numbers are assigned once, above all earlier ones and above the floor', () => {
   const { table } = world();
   assert.equal(table.reserve(A, 0, 1), null);
   table.claim(A, 1);
@@ -128,7 +128,7 @@ test('numbers are given out once, above all before and above the floor', () => {
   assert.equal(table.publisher(A)?.seq, 102);
 });
 
-test('those that somebody asked for are due first, then the longest overdue', () => {
+test('requested publications are due first, then the most overdue', () => {
   const { table } = world();
   const rows = [
     [1, 40, false],
@@ -150,7 +150,7 @@ test('those that somebody asked for are due first, then the longest overdue', ()
   assert.deepEqual([table.nextDue(50), table.nextDue(51), table.nextDue(89), table.nextDue(90)], [51, 90, 90, null]);
 });
 
-test('after a start, who waited for somebody is looked at again', () => {
+test('after a start, waiting publishers are due again', () => {
   const { table } = world();
   for (const aid of [A, B]) table.claim(aid, null);
   table.schedule(B, publisher({ state: 'lapsed', dueAt: null }));
@@ -160,7 +160,7 @@ test('after a start, who waited for somebody is looked at again', () => {
   assert.equal(table.publisher(A)?.dueAt, 7);
 });
 
-test('a lapsed publisher is revived, another one is not', () => {
+test('only a lapsed publisher is revived', () => {
   const { table } = world();
   for (const aid of [A, B]) table.claim(aid, 50);
   table.schedule(A, publisher({ state: 'lapsed', dueAt: null }));
@@ -171,14 +171,14 @@ test('a lapsed publisher is revived, another one is not', () => {
   assert.deepEqual(table.lapsed(), []);
 });
 
-test('after the clock was set back, what was published in the future goes out again', () => {
+test('after the clock was set back, records published in the future are published again', () => {
   const { table } = world();
   const states = [
-    // Published when it should be, and due when it should be: stays.
+    // Correct times: unchanged.
     { n: 1, state: 'active', publishedAt: 90, dueAt: 120 },
     // Published in the future.
     { n: 2, state: 'active', publishedAt: 200, dueAt: 230 },
-    // Published well, but due later than half of its life.
+    // Correct time of publication, but due after half of its lifetime.
     { n: 3, state: 'active', publishedAt: 90, dueAt: 31_000 },
     { n: 4, state: 'active', publishedAt: null, dueAt: 120 },
     { n: 5, state: 'lapsed', publishedAt: 90, dueAt: 120 },
@@ -207,7 +207,7 @@ test('after the clock was set back, what was published in the future goes out ag
   );
 });
 
-test('endpoint records that are out go out anew, of one publisher or of all that say something else', () => {
+test('published endpoint records are marked, of one publisher or of all with another digest', () => {
   const { table } = world();
   for (const aid of [A, B]) {
     table.claim(aid, 50);
@@ -215,8 +215,8 @@ test('endpoint records that are out go out anew, of one publisher or of all that
     table.put(aid, publication());
   }
   table.touchEndpoints(A, 5);
-  assert.deepEqual(dirty(table), [1, 1], 'none is out');
-  assert.equal(table.publisher(A)?.dueAt, 5, 'but it has to go out');
+  assert.deepEqual(dirty(table), [1, 1], 'none is published');
+  assert.equal(table.publisher(A)?.dueAt, 5, 'but it must be published');
   for (const aid of [A, B]) {
     table.acknowledge(aid, [acknowledged(), acknowledged({ type: RECORD.endpoints, said: 'here' })]);
     table.schedule(aid, publisher({ dueAt: aid === A ? null : 50 }));
@@ -226,14 +226,14 @@ test('endpoint records that are out go out anew, of one publisher or of all that
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
   table.touchMoved('here', 6, NODE);
-  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all of them say so');
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all have this digest');
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
   table.says(B, 'here');
   table.touchMoved('he', 6, NODE);
-  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'what they say begins so');
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all digests have this prefix');
   table.says(B, 'there');
   table.touchMoved('here', 60, NODE);
-  assert.deepEqual([endpoints(A), endpoints(B)], [1, 1], 'who may have said something else alone');
+  assert.deepEqual([endpoints(A), endpoints(B)], [1, 1], 'only records with an unknown digest');
   table.touchMoved('there', 60, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [2, 2]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
@@ -248,7 +248,7 @@ test('endpoint records that are out go out anew, of one publisher or of all that
   );
 });
 
-test('everything that is out goes out anew where the network has lost it', () => {
+test('all published records are marked after the network lost them', () => {
   const { table } = world();
   table.claim(A, 50);
   table.claim(B, 50);
@@ -258,29 +258,29 @@ test('everything that is out goes out anew where the network has lost it', () =>
   table.acknowledge(A, [acknowledged(), acknowledged({ type: RECORD.endpoints })]);
   const kept = (now: number, until: number) => table.kept(now, until, 10);
   assert.deepEqual(kept(100, 20 + 60_000 - 1), [A]);
-  assert.deepEqual(kept(100, 20 + 60_000), [], 'it has run out by then');
-  assert.deepEqual(kept(19, 100), [], 'it is from the future');
+  assert.deepEqual(kept(100, 20 + 60_000), [], 'expired by then');
+  assert.deepEqual(kept(19, 100), [], 'from the future');
   table.touchAll(7);
   assert.deepEqual([dirty(table), dirty(table, B)], [[1, 1], [1]]);
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
-  assert.deepEqual(kept(100, 200), [], 'it is to go out anyway');
+  assert.deepEqual(kept(100, 200), [], 'marked already');
 });
 
-test('renewals that are overdue at once are spread, others are not', () => {
+test('simultaneously overdue renewals are spread, and others are not', () => {
   const { table } = world();
   const half = { claim: false, state: 'active', failures: 0 } as const;
   const now = 100_000;
   const states = [
-    // Ends at 140 and 160 s.
+    // Expires at 140 and 160 s.
     { n: 1, publishedAt: 80_000, dueAt: 90_000, more: {} },
     { n: 2, publishedAt: 100_000, dueAt: 95_000, more: {} },
-    // Its time has not come; it has run out; it has failed; somebody asked for it; it is not alive.
+    // Not due; expired; failed; requested; not alive.
     { n: 3, publishedAt: 90_000, dueAt: 100_001, more: {} },
     { n: 4, publishedAt: 40_000, dueAt: 90_000, more: {} },
     { n: 5, publishedAt: 80_000, dueAt: 90_000, more: { failures: 1 } },
     { n: 6, publishedAt: 80_000, dueAt: 90_000, more: { claim: true } },
     { n: 7, publishedAt: 80_000, dueAt: 90_000, more: { state: 'lapsed' } },
-    // From the future; it was never out.
+    // From the future; never published.
     { n: 8, publishedAt: 100_001, dueAt: 90_000, more: {} },
     { n: 9, publishedAt: null, dueAt: 90_000, more: {} },
   ] as const;
@@ -293,14 +293,14 @@ test('renewals that are overdue at once are spread, others are not', () => {
   }
   const times = () => states.map(({ n }) => table.publisher(testAid(n))?.dueAt);
   table.spreadOverdue(now, 0.25);
-  // A quarter of what is left, and of that half for the first of the two.
+  // A quarter of the remaining time, and half of that for the first of the two.
   assert.deepEqual(times(), [105_000, 115_000, 100_001, 90_000, 90_000, 90_000, 90_000, 90_000, 90_000]);
   table.put(testAid(1), publication());
   table.spreadOverdue(110_000, 0.25);
-  assert.equal(times()[0], 105_000, 'it has changed');
+  assert.equal(times()[0], 105_000, 'changed');
 });
 
-test('what fewer nodes keep than could goes out again', () => {
+test('records that fewer nodes store than possible are marked', () => {
   const { table } = world();
   for (const aid of [A, B]) {
     table.claim(aid, 50);
@@ -312,7 +312,7 @@ test('what fewer nodes keep than could goes out again', () => {
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
 });
 
-test('agents without an endpoint record get one, once, and it goes with them', () => {
+test('agents without an endpoint record get one, once, and it is deleted with them', () => {
   const { store, table } = world();
   table.claim(A, 3);
   table.put(A, publication({ type: RECORD.endpoints }));
@@ -327,7 +327,7 @@ test('agents without an endpoint record get one, once, and it goes with them', (
   assert.deepEqual([table.publisher(B), table.publications(B)], [null, []]);
 });
 
-test('what a transaction of publications throws undoes it, and what it returns comes back', () => {
+test('a transaction of publications is rolled back by an error and returns its result', () => {
   const { table } = world();
   assert.throws(() =>
     table.transaction(() => {
@@ -341,7 +341,7 @@ test('what a transaction of publications throws undoes it, and what it returns c
   );
 });
 
-test('where a node has moved, its own record is due before all others that lead to it', () => {
+test('after a move of the node, its own record is due before all others that name it', () => {
   const { table } = world();
   for (const aid of [A, B]) {
     table.claim(aid, 50);

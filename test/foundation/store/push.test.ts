@@ -29,7 +29,7 @@ function worldOf(store: Store) {
   return { store, origins, webhooks: new WebhookStore(store), boxes: new PushBoxStore(store) };
 }
 
-test('webhooks are deleted with their local address and survive changes of it', () => {
+test('webhooks are deleted with their local address and survive its changes', () => {
   const { store, origins, webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
   webhooks.register(webhook(1), 5);
   webhooks.keep({ webhook: 'w1', id: 'n1', headers: ['a', 'b'], body: bytes(7, 3) }, 6);
@@ -46,13 +46,13 @@ test('webhooks are deleted with their local address and survive changes of it', 
   });
   assert.ok(webhooks.hasAny(HERE, THERE));
   assert.ok(!webhooks.hasAny(THERE, HERE));
-  // Another address that the system gave the same port.
+  // Another address with the same port.
   origins.save({ ...ORIGIN, id: 'o2', remoteAid: 'aid1other' as Aid, port: 4002 });
   assert.deepEqual([webhooks.get('w1'), webhooks.waitingInAll().count, origins.list().length], [null, 0, 1]);
   store.close();
 });
 
-test('a webhook of one purpose is registered once, and the one unused for longest makes way', () => {
+test('a webhook is registered once per purpose, and the least recently used one is evicted', () => {
   const { webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
   assert.equal(webhooks.register(webhook(1, 'task'), 1), 'w1');
   assert.equal(webhooks.register(webhook(2, 'task'), 2), 'w1');
@@ -67,7 +67,7 @@ test('a webhook of one purpose is registered once, and the one unused for longes
   );
 });
 
-test('a notification is kept once, also after the webhook has taken it', () => {
+test('a notification is stored once, also after the webhook received it', () => {
   const { webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
   webhooks.register(webhook(1), 1);
   webhooks.register(webhook(2), 1);
@@ -96,7 +96,7 @@ test('a notification is kept once, also after the webhook has taken it', () => {
   assert.deepEqual(webhooks.waitingInAll(), { count: 2, bytes: 20 });
   webhooks.forgetOld(2 + RECEIVED_IDS_LIFE_MS);
   assert.ok(!webhooks.isKnown('w1', 'n1'));
-  assert.ok(webhooks.isKnown('w1', 'n2'), 'what waits is not forgotten');
+  assert.ok(webhooks.isKnown('w1', 'n2'), 'pending notifications are kept');
   webhooks.forgetOld(5 + WEBHOOK_LIFE_MS);
   assert.deepEqual(webhooks.list(10), []);
   webhooks.register(webhook(3), 7);
@@ -104,7 +104,7 @@ test('a notification is kept once, also after the webhook has taken it', () => {
   assert.equal(webhooks.get('w3'), null);
 });
 
-test('a mailbox holds what waits in its order, and goes with its agent and by its time', () => {
+test('a queue keeps the order of its notifications, and is deleted with its agent or when it expires', () => {
   const { store, aids } = storeWithAgents(2);
   const boxes = new PushBoxStore(store);
   const [called, other] = aids;

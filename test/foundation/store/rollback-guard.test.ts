@@ -28,7 +28,7 @@ async function open(directory: string) {
   return { clock, store, meta, guard, said, stop };
 }
 
-/** The files as a crash leaves them, some time after something was changed for good and something else was not. */
+/** The files after a crash that follows one durable and one ordinary change. */
 async function crashed(t: TestContext): Promise<string> {
   const [before, after] = [temporaryDirectory(t), temporaryDirectory(t)];
   const { clock, meta, store, stop } = await open(before);
@@ -42,18 +42,18 @@ async function crashed(t: TestContext): Promise<string> {
   return after;
 }
 
-/** What the next start finds. */
+/** The state at the next start. */
 async function found(directory: string) {
   const { guard, meta, said, stop } = await open(directory);
   const values = ['lasting', 'other', 'last'].filter((key) => meta.get(key) === 1);
   await stop();
   const next = await open(directory);
-  assert.equal(next.guard.isRolledBack, guard.isRolledBack, 'until it is confirmed, the next start finds the same');
+  assert.equal(next.guard.isRolledBack, guard.isRolledBack, 'the next start finds the same until the owner confirms');
   next.guard.confirm();
   assert.equal(next.guard.isRolledBack, false);
   await next.stop();
   const last = await open(directory);
-  assert.equal(last.guard.isRolledBack, false, 'it was confirmed');
+  assert.equal(last.guard.isRolledBack, false, 'confirmed');
   await last.stop();
   return { isRolledBack: guard.isRolledBack, said: said.length, values };
 }
@@ -61,7 +61,7 @@ async function found(directory: string) {
 const WHOLE = { isRolledBack: false, said: 0, values: ['lasting', 'other', 'last'] };
 const LOST = { isRolledBack: true, said: 1, values: ['lasting'] };
 
-test('a journal that is gone, empty or damaged is noticed, and takes back nothing that was to last', async (t) => {
+test('a missing, empty or damaged journal is detected and does not undo durable changes', async (t) => {
   const harm: Record<string, (journal: string) => void> = {
     gone: (journal) => rmSync(journal),
     empty: (journal) => truncateSync(journal),
@@ -75,7 +75,7 @@ test('a journal that is gone, empty or damaged is noticed, and takes back nothin
   }
 });
 
-test('a crash alone is no alarm, nor one between the two places of the number', async (t) => {
+test('a crash alone is not reported, even between the two writes of the counter', async (t) => {
   assert.deepEqual(await found(await crashed(t)), WHOLE);
   const directory = await crashed(t);
   rmSync(join(directory, 'number'));
@@ -88,7 +88,7 @@ test('a crash alone is no alarm, nor one between the two places of the number', 
   }
 });
 
-test('an old copy that is put in place of the database is noticed', async (t) => {
+test('an old copy of the database is detected', async (t) => {
   const directory = temporaryDirectory(t);
   const { stop } = await open(directory);
   await stop();
@@ -101,7 +101,7 @@ test('an old copy that is put in place of the database is noticed', async (t) =>
   assert.deepEqual(await found(directory), { isRolledBack: true, said: 1, values: [] });
 });
 
-test('changes that are lost after a confirmation are noticed again', async (t) => {
+test('changes lost after a confirmation are detected again', async (t) => {
   const directory = temporaryDirectory(t);
   const copy = join(temporaryDirectory(t), 'copy.db');
   await (await open(directory)).stop();
@@ -117,7 +117,7 @@ test('changes that are lost after a confirmation are noticed again', async (t) =
   }
 });
 
-test('a key or a service that was replaced does not come back with a lost journal', async (t) => {
+test('a replaced key or service does not return with a lost journal', async (t) => {
   const [directory, after] = [temporaryDirectory(t), temporaryDirectory(t)];
   const { store, stop } = await open(directory);
   const agents = new AgentStore(store);
@@ -144,7 +144,7 @@ test('a key or a service that was replaced does not come back with a lost journa
   await stop();
 });
 
-test('a database that does not change is not written', async (t) => {
+test('an unchanged database is not written', async (t) => {
   const { clock, store, stop } = await open(temporaryDirectory(t));
   const { changes } = store;
   await clock.run(10 * MARK_PERIOD_MS);

@@ -28,7 +28,7 @@ const ROW: Row = {
   aids: `${A} ${B}`,
 };
 
-test('a column is read in its own type', () => {
+test('a column is read in its type', () => {
   assert.equal(textOf(ROW, 'text'), 'a b');
   assert.equal(textOf(ROW, 'empty'), '');
   assert.equal(integerOf(ROW, 'zero'), 0);
@@ -41,7 +41,7 @@ test('a column is read in its own type', () => {
   assert.equal(wordOf(ROW, 'text', ['x', 'a b']), 'a b');
 });
 
-test('what a column cannot hold is no answer', () => {
+test('a value of the wrong type throws', () => {
   const wrong = [
     [textOf, ['zero', 'big', 'blob', 'null', 'none']],
     [integerOf, ['text', 'empty', 'big', 'blob', 'null', 'none']],
@@ -56,10 +56,10 @@ test('what a column cannot hold is no answer', () => {
     assert.throws(() => wordOf(ROW, column, ['a', 'b']), /a or b/, column);
   for (const [read] of wrong) assert.throws(() => read(undefined, 'text'), TypeError, read.name);
   assert.throws(() => wordOf(undefined, 'text', ['a b']), TypeError);
-  assert.throws(() => textOf(ROW, 'zero'), /the column zero holds no text/);
+  assert.throws(() => textOf(ROW, 'zero'), /column zero has no text/);
 });
 
-test('null stands for NULL and for no row, and hides nothing else', () => {
+test('null is returned for NULL and for no row only', () => {
   assert.equal(orNull(textOf, ROW, 'null'), null);
   assert.equal(orNull(textOf, undefined, 'text'), null);
   assert.equal(orNull(textOf, ROW, 'text'), 'a b');
@@ -68,7 +68,7 @@ test('null stands for NULL and for no row, and hides nothing else', () => {
   assert.throws(() => orNull(textOf, ROW, 'none'), TypeError);
 });
 
-test('a sum over nothing is 0', () => {
+test('a sum over no rows is 0', () => {
   assert.deepEqual([orZero(ROW, 'two'), orZero(ROW, 'null'), orZero(undefined, 'two')], [2, 0, 0]);
   assert.throws(() => orZero(ROW, 'text'), TypeError);
   assert.throws(() => orZero(ROW, 'none'), TypeError);

@@ -1,2 +1,2 @@
-/** A schema for tests of the store itself. */
+/** A schema for tests of the store. */
 export const ROWS = 'CREATE TABLE rows (id INTEGER PRIMARY KEY, pair INTEGER, data BLOB) STRICT';

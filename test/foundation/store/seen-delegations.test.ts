@@ -11,7 +11,7 @@ import { newIdentity } from '../../support/identities.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-test('the newest delegation of an agent is remembered over a restart and never goes back', async (t) => {
+test('the newest delegation of an agent survives a restart and never goes back', async (t) => {
   const file = join(temporaryDirectory(t), 'svcd.db');
   const clock = new TestClock();
   const { aid } = newIdentity();
@@ -19,7 +19,7 @@ test('the newest delegation of an agent is remembered over a restart and never g
   let seen = new SeenDelegations({ store, clock, log: silentLog });
   assert.equal(seen.newest(aid), 0);
   seen.note(aid, 100);
-  assert.equal(seen.newest(aid), 100, 'known before it is written');
+  assert.equal(seen.newest(aid), 100, 'known before the write');
   clock.advance(60_000);
   seen.note(aid, 50);
   assert.equal(seen.newest(aid), 100);
@@ -35,7 +35,7 @@ test('the newest delegation of an agent is remembered over a restart and never g
   store.close();
 });
 
-test('an older delegation does not take the place of one that waits to be written', async () => {
+test('an older delegation does not replace a pending one', async () => {
   const clock = new TestClock();
   const { aid } = newIdentity();
   const store = Store.open(':memory:', MIGRATIONS);
@@ -50,11 +50,11 @@ test('an older delegation does not take the place of one that waits to be writte
   await seen.stop();
 });
 
-test('of 100,000 agents more than can wait for the disk those met first are forgotten', () => {
+test('the oldest pending agents above 100,000 are dropped', () => {
   const clock = new TestClock();
   const store = Store.open(':memory:', MIGRATIONS);
   const seen = new SeenDelegations({ store, clock, log: silentLog });
-  // Not real ones: to make so many keys takes seconds.
+  // Not real AIDs, because generating the keys would take seconds.
   const agent = (n: number) => `aid1${n}` as Aid;
   for (let n = 0; n <= 100_000; n++) seen.note(agent(n), 7);
   store.one('PRAGMA query_only = ON');
@@ -62,7 +62,7 @@ test('of 100,000 agents more than can wait for the disk those met first are forg
   assert.deepEqual([seen.newest(agent(0)), seen.newest(agent(1)), seen.newest(agent(100_000))], [0, 7, 7]);
 });
 
-test('a disk that refuses for a while costs nothing that was met', async () => {
+test('no delegation is lost while the disk fails temporarily', async () => {
   const clock = new TestClock();
   const { aid } = newIdentity();
   const store = Store.open(':memory:', MIGRATIONS);
@@ -81,7 +81,7 @@ test('a disk that refuses for a while costs nothing that was met', async () => {
   store.close();
 });
 
-test('120,000 strangers make a node forget no delegation of an agent that it knows', () => {
+test('120,000 strangers do not evict a delegation of a known agent', () => {
   const clock = new TestClock();
   const store = Store.open(':memory:', MIGRATIONS);
   const seen = new SeenDelegations({ store, clock, log: silentLog });

@@ -36,7 +36,7 @@ function fails(code: string, message: RegExp) {
   };
 }
 
-test('runs the steps that are new, once, and keeps the data', (t) => {
+test('runs new migrations once and keeps the data', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   let store = Store.open(file, [ROWS]);
   add(store, 7);
@@ -49,7 +49,7 @@ test('runs the steps that are new, once, and keeps the data', (t) => {
   }
 });
 
-test('a step that fails undoes those before it', (t) => {
+test('a failed migration undoes earlier ones', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   const broken = 'CREATE TABLE more (x); CREATE TABLE rows (x)';
   assert.throws(() => Store.open(file, [ROWS, broken]), fails('store_corrupt', /a\.db cannot be opened/));
@@ -59,32 +59,32 @@ test('a step that fails undoes those before it', (t) => {
   store.close();
 });
 
-test('refuses a newer schema and leaves it alone', (t) => {
+test('rejects a newer schema without changes', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   Store.open(file, [ROWS, NOTES]).close();
   assert.throws(
     () => Store.open(file, [ROWS]),
-    fails('store_corrupt', /has schema version 2; this svcd knows 1\. Update svcd/),
+    fails('store_corrupt', /has schema version 2; this svcd supports up to 1\. Update svcd/),
   );
   const store = Store.open(file, [ROWS, NOTES]);
   assert.deepEqual(pairs(store), []);
   store.close();
 });
 
-test('refuses a damaged file and leaves it alone', (t) => {
+test('rejects a damaged file without changes', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   const good = Store.open(file, [ROWS]);
   for (let i = 0; i < 100; i += 1) good.run('INSERT INTO rows (data) VALUES (?)', new Uint8Array(1000).fill(i));
   good.close();
   const bytes = readFileSync(file);
-  for (const damaged of [Buffer.from('not a database at all'.repeat(100)), bytes.subarray(0, 4096 + 100)]) {
+  for (const damaged of [Buffer.from('not a database'.repeat(100)), bytes.subarray(0, 4096 + 100)]) {
     writeFileSync(file, damaged);
     assert.throws(() => Store.open(file, [ROWS]).all('SELECT * FROM rows'), fails('store_corrupt', /damaged/));
     assert.deepEqual(readFileSync(file), damaged);
   }
 });
 
-test('damage that shows later is named too', (t) => {
+test('reports damage that is found later', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   const good = Store.open(file, [ROWS]);
   for (let i = 0; i < 100; i += 1) good.run('INSERT INTO rows (data) VALUES (?)', new Uint8Array(1000).fill(i));
@@ -97,7 +97,7 @@ test('damage that shows later is named too', (t) => {
   assert.throws(() => store.transaction(() => pairs(store)), fails('store_corrupt', /^The database is damaged/));
 });
 
-test('says so where the file cannot be used', (t) => {
+test('reports an unusable file', (t) => {
   const directory = temporaryDirectory(t);
   assert.throws(
     () => Store.open(join(directory, 'absent', 'a.db'), [ROWS]),
@@ -106,7 +106,7 @@ test('says so where the file cannot be used', (t) => {
   assert.throws(() => Store.open(directory, [ROWS]), fails('not_writable', /cannot be written/));
 });
 
-test('a file of a disk that is mounted read-only is not taken for damaged', (t) => {
+test('a file on a read-only disk is not reported as damaged', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   Store.open(file, [ROWS]).close();
   t.mock.method(fs, 'chmodSync', () => {
@@ -123,7 +123,7 @@ test('a file of a disk that is mounted read-only is not taken for damaged', (t) 
   );
 });
 
-test('a full disk rolls back, and the store goes on', () => {
+test('a full disk rolls back, and the store continues to work', () => {
   const store = memory();
   add(store, 1);
   store.run('PRAGMA max_page_count = 8');
@@ -136,7 +136,7 @@ test('a full disk rolls back, and the store goes on', () => {
   assert.deepEqual(pairs(store), [1, 3]);
 });
 
-test('is for its owner only, with its journal', (t) => {
+test('only the owner can access it and its journal', (t) => {
   const directory = temporaryDirectory(t);
   const store = Store.open(join(directory, 'a.db'), [ROWS]);
   t.after(() => store.close());
@@ -145,7 +145,7 @@ test('is for its owner only, with its journal', (t) => {
   for (const name of files) assert.equal(statSync(join(directory, name)).mode & 0o777, 0o600, name);
 });
 
-test('is as durable as it was asked to be', (t) => {
+test('has the requested durability', (t) => {
   const directory = temporaryDirectory(t);
   for (const [durability, level] of [
     ['full', 2],
@@ -159,7 +159,7 @@ test('is as durable as it was asked to be', (t) => {
   }
 });
 
-test('a transaction may be less durable than the store, but no part of one', (t) => {
+test('a transaction may be less durable than the store, but not a nested one', (t) => {
   const store = Store.open(join(temporaryDirectory(t), 'a.db'), [ROWS]);
   t.after(() => store.close());
   const level = () => store.one('PRAGMA synchronous')?.['synchronous'];
@@ -181,7 +181,7 @@ test('a transaction may be less durable than the store, but no part of one', (t)
   );
 });
 
-test('a statement says how many rows it changed', () => {
+test('a statement returns the number of changed rows', () => {
   const store = memory();
   for (const pair of [1, 2, 2]) add(store, pair);
   assert.equal(store.run('UPDATE rows SET pair = 3 WHERE pair = 2'), 2);
@@ -189,7 +189,7 @@ test('a statement says how many rows it changed', () => {
   assert.equal(store.one('SELECT * FROM rows WHERE pair = 2'), undefined);
 });
 
-test('a transaction is kept, or undone by what it throws', () => {
+test('a transaction is committed, or rolled back by an error', () => {
   const store = memory();
   assert.equal(
     store.transaction(() => (add(store, 1), 'result')),
@@ -207,7 +207,7 @@ test('a transaction is kept, or undone by what it throws', () => {
   assert.deepEqual(pairs(store), [1]);
 });
 
-test('a nested transaction is undone alone where its error is caught, and always with the outer one', () => {
+test('a nested transaction is rolled back alone if its error is caught, and always with the outer one', () => {
   const store = memory();
   const boom = () => {
     throw new Error('no');
@@ -233,7 +233,7 @@ test('a nested transaction is undone alone where its error is caught, and always
   assert.deepEqual(pairs(store), [1, 4]);
 });
 
-test('what joins a transaction is kept or undone with it, and is one of its own where there is none', () => {
+test('a joined transaction is committed or rolled back with the outer one, and is separate without one', () => {
   const store = memory();
   const twice = (pair: number, error?: Error) => () => {
     add(store, pair);
@@ -249,19 +249,19 @@ test('what joins a transaction is kept or undone with it, and is one of its own 
   assert.deepEqual(pairs(store), [1, 2, 5, 6]);
 });
 
-test('a transaction that would wait is undone', () => {
+test('an asynchronous transaction is rolled back', () => {
   const store = memory();
   assert.throws(() => store.transaction(async () => add(store, 1)), TypeError);
   assert.deepEqual(pairs(store), []);
 });
 
-test('a broken constraint reaches the caller as it is', () => {
+test('a constraint error reaches the caller unchanged', () => {
   const store = memory();
   store.run('INSERT INTO rows (id) VALUES (1)');
   assert.throws(() => store.run('INSERT INTO rows (id) VALUES (1)'), { code: 'ERR_SQLITE_ERROR', message: /UNIQUE/ });
 });
 
-test('meta keeps JSON values under keys, across restarts', (t) => {
+test('meta stores JSON values under keys across restarts', (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   let store = Store.open(file, MIGRATIONS);
   const meta = new MetaStore(store);
@@ -276,7 +276,7 @@ test('meta keeps JSON values under keys, across restarts', (t) => {
   store.close();
 });
 
-/** Starts the writer; resolves once it has said `line`. */
+/** Starts the writer. Resolves when it prints `line`. */
 async function writer(
   t: TestContext,
   file: string,
@@ -294,7 +294,7 @@ async function writer(
       said.push(text);
       if (text === line) resolve();
     });
-    child.once('exit', () => reject(new Error('the writer ended')));
+    child.once('exit', () => reject(new Error('the writer exited')));
   });
   return { child, said };
 }
@@ -312,7 +312,7 @@ function reopen(t: TestContext, file: string): Store {
   return store;
 }
 
-test('SIGKILL in the middle of a transaction leaves none of it', async (t) => {
+test('SIGKILL during a transaction leaves none of its rows', async (t) => {
   const file = join(temporaryDirectory(t), 'a.db');
   const first = Store.open(file, [ROWS]);
   add(first, 1);
@@ -323,7 +323,7 @@ test('SIGKILL in the middle of a transaction leaves none of it', async (t) => {
   assert.deepEqual(pairs(reopen(t, file)), [1]);
 });
 
-test('SIGKILL among many commits loses none that was acknowledged and keeps no half', async (t) => {
+test('SIGKILL among many commits loses no acknowledged commit and keeps no partial one', async (t) => {
   const directory = temporaryDirectory(t);
   for (const line of ['3', '20', '60']) {
     const file = join(directory, `${line}.db`);

@@ -10,7 +10,7 @@ function tunnel(id: string, localPort: number, more: Partial<SavedTunnel> = {}):
   return { id, ...agents, accessToken: undefined, localPort, idleTimeoutSec: -1, disableRelay: false, ...more };
 }
 
-test('tunnels come back as they were saved, by their ports', () => {
+test('tunnels are read as they were stored, ordered by port', () => {
   const tunnels = new TunnelStore(Store.open(':memory:', MIGRATIONS));
   const second = tunnel('a', 9002, { accessToken: 'token', idleTimeoutSec: 60, disableRelay: true });
   tunnels.save(second);

@@ -1,6 +1,6 @@
 /**
- * Child process of store.test.ts. `pairs`: commits pairs of rows and names each one that is
- * committed. `half`: stops in the middle of a transaction that is larger than SQLite's cache.
+ * Child process of store.test.ts. `pairs`: commits pairs of rows and prints each committed one. `half`: stops during a
+ * transaction that exceeds SQLite's cache.
  */
 import { writeSync } from 'node:fs';
 import { Store } from '../../../src/foundation/store/store.ts';
