@@ -1,47 +1,47 @@
-/** The events that agents are told of: hints only, the content is read where it lies. See docs/events.md. */
+/** The events of agents. Events are hints: clients read the content elsewhere. See docs/events.md. */
 import type { FileOfferState } from './domain/file-offers.ts';
 import type { PathKind } from './domain/tunnels.ts';
 import type { Aid } from './identity/aid.ts';
 
-/** What each kind of event carries. */
+/** The payload of each event type. */
 export interface EventPayloads {
   /** Notes arrived. */
   'mailbox.received': { readonly count: number; readonly message_ids: readonly string[] };
-  /** A note that was queued here has left: another node keeps it, or the recipient's node has it. */
+  /** A queued note was delivered to the recipient's node or stored by another node. */
   'mailbox.sent': {
     readonly message_id: string;
     readonly recipient: Aid;
     readonly replicas: number;
     readonly delivered: boolean;
   };
-  /** A note that was queued here expired: no other node has ever had it. */
+  /** A queued note expired before another node stored it. */
   'mailbox.expired': { readonly message_id: string; readonly recipient: Aid };
   'group.unread': { readonly group_id: string; readonly unread_count: number };
-  /** Somebody else's entry names the agent. */
+  /** An entry of another member mentions the agent. */
   'group.mentioned': { readonly group_id: string; readonly entry_id: string; readonly from: Aid };
-  /** The agent's own write to a room. */
+  /** The agent added an entry to a group. */
   'group.appended': { readonly group_id: string; readonly entry_id: string };
-  /** The agent was removed from a room: it can neither read what is new nor write. `by` is left out if that is not known. */
+  /** The agent was removed from a group. It can neither write nor read new entries. `by` is absent if unknown. */
   'group.removed': { readonly group_id: string; readonly by?: Aid };
-  /** Chat requests that wait, and who sent them. */
+  /** Pending chat requests and their senders. */
   'chat.invites': { readonly count: number; readonly peers: readonly Aid[] };
   'chat.unread': { readonly peer: Aid; readonly unread_count: number };
   'chat.received': { readonly peer: Aid; readonly seq: number };
   /** Another agent offers a file. */
   'file.offered': { readonly offer_id: string; readonly from: Aid };
-  /** An offer was taken, declined or withdrawn at the other end. */
+  /** The other side accepted, declined or withdrew an offer. */
   'file.answered': {
     readonly offer_id: string;
     readonly peer: Aid;
     readonly state: Exclude<FileOfferState, 'open' | 'expired'>;
   };
-  /** The connection to the node of agents that this one speaks with goes another way from now on. */
+  /** The connection to the node of agents that this one communicates with changed its path. */
   'path.changed': {
     readonly node: Aid;
     readonly agents: readonly Aid[];
     readonly path: PathKind;
     readonly before: PathKind;
-    /** Where packets go now, `host:port`: on a relayed path, the relay. */
+    /** The remote address of the path, `host:port`. For a relayed path, the address of the relay. */
     readonly address: string;
     readonly is_relayed: boolean;
   };
@@ -49,7 +49,7 @@ export interface EventPayloads {
 
 export type EventType = keyof EventPayloads;
 
-/** Every kind that is logged. */
+/** All event types. */
 export const EVENT_TYPES = [
   'mailbox.received',
   'mailbox.sent',
@@ -66,24 +66,25 @@ export const EVENT_TYPES = [
   'path.changed',
 ] as const satisfies readonly EventType[];
 
-/** All agents that the owner does not know; as a cause of events, they are one. */
+/** The cause of events of all agents that the owner does not know. */
 export const STRANGERS = 'strangers';
 
 /** Who caused an event. */
 export type EventCause = typeof STRANGERS | Aid | `room ${string}`;
 
-/** A peer as the cause of an event. */
+/** The cause of an event that a peer caused. */
 export function causeOf(peer: Aid, isKnown: boolean): EventCause {
   return isKnown ? peer : STRANGERS;
 }
 
-/** Where capabilities leave word of what happened. */
+/** Receives the events of capabilities. */
 export interface EventSink {
   /**
-   * Logs an event. Inside a transaction of the store it is kept exactly where the transaction is,
-   * and subscribers hear of it after the commit, never before.
-   * @param cause who caused it: its events use a part of the log only; left out for the agent itself
-   * @returns its place in the log of this daemon
+   * Logs an event. In a transaction of the store, the event is committed or rolled back with it. Subscribers are
+   * notified after the commit.
+   * @param cause who caused the event. The events of one cause can fill only part of the log. Omitted for events of the
+   *   agent itself.
+   * @returns the position in the log of this daemon
    * @throws SvcError `not_writable`, `store_corrupt`
    */
   emit<T extends EventType>(aid: Aid, type: T, data: EventPayloads[T], cause?: EventCause): number;

@@ -1,63 +1,63 @@
 /**
- * Who belongs to a group, at any point of its history. Everything here is a function of the control
- * entries that an entry has among its ancestors (its "view"), never of the order of arrival, so
- * that all replicas come to the same result. Rules: docs/protocol-groups.md, "Membership".
+ * Computes who belongs to a group at any point of its history. The results depend only on the control entries among the
+ * ancestors of an entry (its "view"), not on the order of arrival, so all replicas agree. Rules:
+ * docs/protocol-groups.md, "Membership".
  */
 import type { Role } from '../../foundation/domain/groups.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { Bits, SharedParts } from './bits.ts';
+import { BitSet, BlockPool } from './bit-set.ts';
 import type { Entry } from './entry.ts';
 import { bodyText, type ControlKind, createFields, isControl, rekeyOf } from './kinds.ts';
 
-/** What of a control entry matters for membership. */
+/** The parts of a control entry that affect membership. */
 export interface ControlFact {
   readonly kind: ControlKind;
   readonly author: Aid;
-  /** Whom it is about: the author itself for `create`, `join`, `leave` and `key`. */
+  /** The agent that the entry is about. For `create`, `join`, `leave`, `key` and `rekey` it is the author. */
   readonly subject: Aid;
-  /** `role`: whether it makes an admin. */
+  /** `role`: whether it appoints an admin. */
   readonly admin: boolean;
-  /** `join`: by the join secret, not by an invitation. */
+  /** `join`: by the join secret instead of an invitation. */
   readonly bySecret: boolean;
-  /** `create` and `rekey`: the public key of the join secret; null for others. */
+  /** `create` and `rekey`: the public key of the join secret. Null for other kinds. */
   readonly joinKey: Uint8Array | null;
-  /** Unix seconds at which the author's delegation was issued. */
+  /** When the author's delegation was issued, Unix seconds. */
   readonly issuedAt: number;
 }
 
 interface Node extends ControlFact {
-  /** Its place among the control entries. */
+  /** Index in the control log. */
   readonly n: number;
   /** Its control ancestors. */
-  readonly seen: Bits;
+  readonly seen: BitSet;
 }
 
-/** What can be seen from somewhere in the group. */
+/** The control entries among the ancestors of some entry. */
 export interface View {
-  readonly seen: Pick<Bits, 'has'>;
-  /** Roles that were asked for: null for those outside. */
+  readonly seen: Pick<BitSet, 'has'>;
+  /** Cache of computed roles. Null means that the agent is not a member. */
   readonly roles: Map<Aid, Role | null>;
 }
 
-/** Views that are remembered: neighbours in the log share theirs. */
+/** Cached views. Nearby entries share a view. */
 const MAX_VIEWS = 256;
 /**
- * Newest control ancestors of one entry. Whoever writes a control entry behind them makes one of
- * many; without a bound a member could make an entry that takes minutes to place.
+ * Limit of control entries in the frontier of one entry. Without a limit, a member could write an entry whose position
+ * takes minutes to compute.
  */
 export const MAX_FRONTIER = 256;
 
 export class ControlLog {
   readonly #nodes: Node[] = [];
-  /** Entries about an agent, by kind; and whose removals an agent has written. */
-  readonly #about = new Map<Aid, Map<ControlKind, Node[]>>();
+  /** Entries by the agent that they are about and by kind, and removals by their author. */
+  readonly #bySubject = new Map<Aid, Map<ControlKind, Node[]>>();
   readonly #removalsBy = new Map<Aid, Node[]>();
   readonly #rekeys: Node[] = [];
-  /** Whoever has ever joined, the creator first. */
+  /** All agents that have ever joined, the creator first. */
   readonly #joiners = new Set<Aid>();
-  /** Of what the entries have seen; views go again. */
-  readonly #parts = new SharedParts();
+  /** Shared by the control entries. Views are temporary and do not use it. */
+  readonly #parts = new BlockPool();
   readonly #views = new LruCache<string, View>({ maxEntries: MAX_VIEWS });
   #everything: View | null = null;
 
@@ -65,7 +65,7 @@ export class ControlLog {
     return this.#nodes.length;
   }
 
-  /** Adds an entry that was admitted; returns its place. `frontier` are its newest control ancestors. */
+  /** Adds an admitted entry and returns its index. `frontier` holds its newest control ancestors. */
   add(fact: ControlFact, frontier: readonly number[]): number {
     const n = this.#nodes.length;
     const node: Node = { ...fact, n, seen: this.#closure(frontier, this.#parts) };
@@ -76,7 +76,7 @@ export class ControlLog {
     return n;
   }
 
-  /** Takes back everything from place `size` on: after a transaction that was not kept. */
+  /** Removes all entries from index `size` on, after a transaction was rolled back. */
   truncate(size: number): void {
     for (const node of this.#nodes.splice(size).reverse()) {
       for (const list of this.#lists(node)) list.pop();
@@ -89,12 +89,12 @@ export class ControlLog {
   }
 
   /**
-   * The newest of the given control entries: those that no other one has seen. Ascending; null where they are
-   * more than `MAX_FRONTIER`.
+   * Filters out control entries that are ancestors of another given one. Ascending, or null if there
+   * are more than `MAX_FRONTIER`.
    */
   newest(places: Iterable<number>): number[] | null {
     const newest: Node[] = [];
-    // Whoever has seen an entry comes behind it.
+    // Ancestors have smaller indexes.
     for (const n of [...new Set(places)].sort((a, b) => b - a)) {
       const node = this.#nodes[n];
       if (node === undefined || newest.some((other) => other.seen.has(n))) continue;
@@ -103,7 +103,7 @@ export class ControlLog {
     return newest.map(({ n }) => n).reverse();
   }
 
-  /** The view of an entry with these newest control ancestors. */
+  /** The view of an entry with this frontier. */
   view(frontier: readonly number[]): View {
     const key = frontier.join(',');
     const known = this.#views.get(key);
@@ -113,13 +113,13 @@ export class ControlLog {
     return view;
   }
 
-  /** The view of somebody who has the whole group. */
+  /** The view that includes the whole group. */
   everything(): View {
     this.#everything ??= { seen: { has: () => true }, roles: new Map() };
     return this.#everything;
   }
 
-  /** The role of an agent in a view; null where it is no member. */
+  /** The role of an agent in a view, or null if it is not a member. */
   role(view: View, aid: Aid): Role | null {
     const known = view.roles.get(aid);
     if (known !== undefined) return known;
@@ -135,68 +135,68 @@ export class ControlLog {
     });
   }
 
-  /** True where a view has as many members as a group takes. */
+  /** Whether a view has `max` members or more. */
   isFull(view: View, max: number): boolean {
     return this.#joiners.size >= max && this.members(view).length >= max;
   }
 
-  /** The public join keys that let in: those of the newest `rekey` entries that count, otherwise the first one. */
+  /** The valid public join keys: the keys of the newest effective `rekey` entries, or the first key. */
   joinKeys(view: View): Uint8Array[] {
     const newest = this.#newestRekeys(view);
     return (newest.length > 0 ? newest : this.#nodes.slice(0, 1)).flatMap(({ joinKey }) => joinKey ?? []);
   }
 
-  /** The place of a `rekey` entry whose secret lets in; null where it is still the first one. */
-  rekeyPlace(view: View): number | null {
+  /** The index of a `rekey` entry whose secret is valid, or null if the first secret is still valid. */
+  rekeyIndex(view: View): number | null {
     return this.#newestRekeys(view)[0]?.n ?? null;
   }
 
   #newestRekeys(view: View): Node[] {
     const newest: Node[] = [];
     for (const rekey of this.#rekeys.toReversed())
-      if (this.#rekeyCounts(view, rekey) && !newest.some((other) => other.seen.has(rekey.n))) newest.push(rekey);
+      if (this.#isRekeyEffective(view, rekey) && !newest.some((other) => other.seen.has(rekey.n))) newest.push(rekey);
     return newest;
   }
 
-  /** True where an invitation of this agent stands: it counts, and no removal came beside or after it. */
+  /** Whether the agent has a valid invitation: effective, and not followed by or concurrent with a removal. */
   isInvited(view: View, aid: Aid): boolean {
     const out = this.#exits(view, aid);
     return this.#of(view, aid, 'invite').some(
-      (invite) => this.#isInForce(view, invite) && out.every((exit) => invite.seen.has(exit.n)),
+      (invite) => this.#isEffective(view, invite) && out.every((exit) => invite.seen.has(exit.n)),
     );
   }
 
-  /** True where the agent was removed: the join secret does not let it in again. */
+  /** Whether the agent was removed. The join secret does not admit it again. */
   isBanned(view: View, aid: Aid): boolean {
-    return this.#of(view, aid, 'remove').some((removal) => this.removalCounts(view, removal.n));
+    return this.#of(view, aid, 'remove').some((removal) => this.isRemovalEffective(view, removal.n));
   }
 
-  /** Unix seconds of the author's newest delegation that its control entries in a view carry. */
+  /** When the author's newest delegation in its control entries of a view was issued, Unix seconds. */
   newestDelegation(view: View, aid: Aid): number {
     const own = OWN_KINDS.flatMap((kind) => this.#of(view, aid, kind));
     return own.reduce((newest, node) => Math.max(newest, node.issuedAt), 0);
   }
 
-  /** Places of all removals of an agent, whether they count or not. */
+  /** Indexes of all removals of an agent, effective or not. */
   removalsOf(aid: Aid): number[] {
     return this.#list(aid, 'remove').map(({ n }) => n);
   }
 
-  /** Places of every removal that an agent has written. */
+  /** Indexes of all removals that an agent has written. */
   removalsBy(author: Aid): number[] {
     return (this.#removalsBy.get(author) ?? []).map(({ n }) => n);
   }
 
   /**
-   * True where a removal counts in a view. Those of the creator always do. Those of an admin do not
-   * where the creator took the admin's office away beside them.
+   * Whether a removal is effective in a view. Removals by the creator always are. A removal by an admin is not if the
+   * creator concurrently removed or demoted that admin.
    */
-  removalCounts(view: View, place: number): boolean {
-    const removal = this.#nodes[place];
-    return removal !== undefined && !this.#lostOfficeBeside(view, removal);
+  isRemovalEffective(view: View, index: number): boolean {
+    const removal = this.#nodes[index];
+    return removal !== undefined && !this.#wasDemotedConcurrently(view, removal);
   }
 
-  #lostOfficeBeside(view: View, node: Node): boolean {
+  #wasDemotedConcurrently(view: View, node: Node): boolean {
     if (this.#isCreator(node.author)) return false;
     const ends = [...this.#list(node.author, 'remove'), ...this.#list(node.author, 'role')];
     return ends.some(
@@ -204,28 +204,28 @@ export class ControlLog {
     );
   }
 
-  /** False where its author was removed beside it, or lost the office there. */
-  #rekeyCounts(view: View, rekey: Node): boolean {
-    return view.seen.has(rekey.n) && !this.#lostOfficeBeside(view, rekey) && this.#isInForce(view, rekey);
+  /** False if its author was concurrently removed or demoted. */
+  #isRekeyEffective(view: View, rekey: Node): boolean {
+    return view.seen.has(rekey.n) && !this.#wasDemotedConcurrently(view, rekey) && this.#isEffective(view, rekey);
   }
 
-  #closure(frontier: readonly number[], shared?: SharedParts): Bits {
+  #closure(frontier: readonly number[], shared?: BlockPool): BitSet {
     const nodes = frontier.map((n) => {
       const node = this.#nodes[n];
       if (node === undefined) throw new RangeError('no such control entry');
       return node.seen;
     });
-    return Bits.union(nodes, frontier, shared);
+    return BitSet.union(nodes, frontier, shared);
   }
 
   #list(aid: Aid, kind: ControlKind): Node[] {
-    return this.#about.get(aid)?.get(kind) ?? [];
+    return this.#bySubject.get(aid)?.get(kind) ?? [];
   }
 
-  /** The lists that an entry is in. */
+  /** The lists that contain an entry. */
   #lists({ kind, subject, author }: ControlFact): Node[][] {
-    const about = this.#about.get(subject) ?? new Map<ControlKind, Node[]>();
-    this.#about.set(subject, about);
+    const about = this.#bySubject.get(subject) ?? new Map<ControlKind, Node[]>();
+    this.#bySubject.set(subject, about);
     const lists = [about.get(kind) ?? []];
     about.set(kind, lists[0] ?? []);
     if (kind === 'rekey') lists.push(this.#rekeys);
@@ -241,31 +241,31 @@ export class ControlLog {
     return this.#nodes[0]?.author === aid;
   }
 
-  /** Entries of a kind about an agent, the newest first: what came last decides most often. */
+  /** Entries of a kind about an agent, newest first, because the newest decides most often. */
   #of(view: View, aid: Aid, kind: ControlKind): Node[] {
     return this.#list(aid, kind)
       .filter((node) => view.seen.has(node.n))
       .reverse();
   }
 
-  /** What took an agent out of the group, as far as it counts. */
+  /** The effective removals and the leaves of an agent. */
   #exits(view: View, aid: Aid): Node[] {
-    const removals = this.#of(view, aid, 'remove').filter(({ n }) => this.removalCounts(view, n));
+    const removals = this.#of(view, aid, 'remove').filter(({ n }) => this.isRemovalEffective(view, n));
     return [...removals, ...this.#of(view, aid, 'leave')];
   }
 
-  /** False where the author was removed beside it. */
-  #isInForce(view: View, node: Node): boolean {
+  /** False if the author was concurrently removed. */
+  #isEffective(view: View, node: Node): boolean {
     return !this.#of(view, node.author, 'remove').some(
-      (removal) => areConcurrent(removal, node) && this.removalCounts(view, removal.n),
+      (removal) => areConcurrent(removal, node) && this.isRemovalEffective(view, removal.n),
     );
   }
 
-  /** True where what a member came in by still counts in a view. */
-  #isGrounded(view: View, join: Node): boolean {
+  /** Whether a join is by the join secret, or by an invitation that is effective in the view. */
+  #isJoinValid(view: View, join: Node): boolean {
     if (join.bySecret) return true;
     const invites = this.#of(view, join.subject, 'invite').filter(({ n }) => join.seen.has(n));
-    return invites.some((invite) => this.#isInForce(view, invite));
+    return invites.some((invite) => this.#isEffective(view, invite));
   }
 
   #roleOf(view: View, aid: Aid): Role | null {
@@ -273,7 +273,7 @@ export class ControlLog {
     if (this.#isCreator(aid)) return 'creator';
     const exits = this.#exits(view, aid);
     const isIn = this.#of(view, aid, 'join').some(
-      (join) => exits.every((exit) => join.seen.has(exit.n)) && this.#isGrounded(view, join),
+      (join) => exits.every((exit) => join.seen.has(exit.n)) && this.#isJoinValid(view, join),
     );
     if (!isIn) return null;
     const roles = this.#of(view, aid, 'role');
@@ -290,7 +290,7 @@ function areConcurrent(a: Node, b: Node): boolean {
   return a !== b && !a.seen.has(b.n) && !b.seen.has(a.n);
 }
 
-/** What an entry says about membership; null where it says nothing. */
+/** The effect of an entry on membership, or null if it has none. */
 export function controlFact(entry: Entry): ControlFact | null {
   const { kind, author } = entry;
   if (!isControl(kind)) return null;

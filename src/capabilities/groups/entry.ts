@@ -1,4 +1,4 @@
-/** Entries of a group: their one encoding, their signature and their name. Format: docs/protocol-groups.md. */
+/** Entries of a group: encoding, signature and ID. Format: docs/protocol-groups.md. */
 import { createHash } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
@@ -23,51 +23,51 @@ const GROUP_DOMAIN = new TextEncoder().encode('svcd/room/v1\0');
 const JOIN_DOMAIN = new TextEncoder().encode('svcd/room-join/v1\0');
 const JOIN_KEY_DOMAIN = new TextEncoder().encode('svcd/room-join-key/v1\0');
 
-/** The key `s` and the head of its 64 bytes, in CBOR. */
+/** The CBOR key `s` and the header of its 64 bytes. */
 const SIGNATURE_MEMBER: Uint8Array = Uint8Array.of(0x61, 0x73, 0x58, 0x40);
 
-/** Largest entry that is looked at, bytes. */
+/** Largest entry, bytes. */
 export const MAX_ENTRY_BYTES = 10_240;
-/** Parents that one entry names at most. */
+/** Limit of parents of one entry. */
 export const MAX_PARENTS = 32;
-/** Longest kind and longest reference, characters. */
+/** Longest kind and reference, characters. */
 export const MAX_KIND_LENGTH = 32;
-/** Greatest distance from the first entry: a group has no more entries in a row. */
+/** Largest distance from the first entry. */
 export const MAX_DEPTH = 200_000;
 const KIND = new RegExp(KIND_PATTERN);
 
-/** What an author writes. */
+/** The fields that the author sets. */
 export interface EntryContent {
-  /** Lower-case hex of the group's id. */
+  /** Group ID, lower-case hex. */
   readonly groupId: string;
   readonly author: Aid;
-  /** Lower-case hex of the parents' ids, ascending. */
+  /** IDs of the parents, lower-case hex, ascending. */
   readonly parents: readonly string[];
   /** 0 for the first entry, otherwise one more than the deepest parent. */
   readonly depth: number;
-  /** Unix milliseconds, never before a parent's. */
+  /** Unix milliseconds. At least the time of each parent. */
   readonly at: number;
   readonly kind: string;
   readonly body?: Uint8Array | undefined;
   readonly ref?: string | undefined;
-  /** Lower-case hex of an entry id. */
+  /** Entry ID, lower-case hex. */
   readonly replyTo?: string | undefined;
   readonly to?: readonly Aid[] | undefined;
-  /** `create`: the nonce and the public join key; `join` by link: the proof of the join secret. */
+  /** `create`: the nonce and the public join key. `join` by link: the proof of the join secret. */
   readonly proof?: Uint8Array | undefined;
 }
 
 export interface Entry extends EntryContent {
-  /** Lower-case hex of SHA-256 over `encoded`. */
+  /** SHA-256 of `encoded`, lower-case hex. */
   readonly id: string;
   readonly delegation: Delegation;
   readonly signature: Uint8Array;
   readonly encoded: Uint8Array;
 }
 
-/** Why bytes are no entry. */
+/** The error for bytes that are not a valid entry. */
 export function badEntry(reason: string): SvcError {
-  return new SvcError('bad_record', { message: `The group entry is refused: ${reason}.`, details: { reason } });
+  return new SvcError('bad_record', { message: `Invalid group entry: ${reason}.`, details: { reason } });
 }
 
 function sha256(...parts: readonly Uint8Array[]): Uint8Array {
@@ -76,17 +76,17 @@ function sha256(...parts: readonly Uint8Array[]): Uint8Array {
   return new Uint8Array(hash.digest());
 }
 
-/** Bytes of a name in lower-case hex. */
+/** The bytes of a lower-case hex ID. */
 export function hashBytes(hex: string): Uint8Array {
   return new Uint8Array(Buffer.from(hex, 'hex'));
 }
 
-/** The id of the group that a creator makes with a nonce. */
+/** The ID of the group that a creator makes with a nonce. */
 export function groupIdOf(creator: Aid, nonce: Uint8Array): string {
   return toHex(sha256(GROUP_DOMAIN, aidToBytes(creator), nonce));
 }
 
-/** The key that whoever knows the join secret signs with; the group knows its public half. */
+/** The key pair of a join secret. The group stores only its public half. */
 export function joinKey(secret: Uint8Array): KeyPair {
   return KeyPair.fromSeed(sha256(JOIN_KEY_DOMAIN, secret));
 }
@@ -95,12 +95,12 @@ function joinInput(groupId: string, joiner: Aid): Uint8Array {
   return Buffer.concat([JOIN_DOMAIN, hashBytes(groupId), aidToBytes(joiner)]);
 }
 
-/** Proves the join secret, for one joiner only. */
+/** Proves the knowledge of the join secret, for one joining agent only. */
 export function proveSecret(secret: Uint8Array, groupId: string, joiner: Aid): Uint8Array {
   return joinKey(secret).sign(joinInput(groupId, joiner));
 }
 
-/** True where the proof was made with the secret of this public join key, for this joiner. */
+/** Whether a proof was made for this agent with the secret of this public join key. */
 export function provesSecret(publicKey: Uint8Array, groupId: string, joiner: Aid, proof: Uint8Array): boolean {
   return verifySignature(publicKey, joinInput(groupId, joiner), proof);
 }
@@ -127,17 +127,17 @@ function signingInput(content: EntryContent, delegation: Delegation): Uint8Array
   return Buffer.concat([ENTRY_DOMAIN, encodeCbor(mapOf(content, delegation))]);
 }
 
-/** What was signed, as it stands in an encoded entry: its map without the member `s`. */
+/** The signed bytes of an encoded entry: its map without the key `s`. */
 function signedPart({ at, proof, replyTo, signature, encoded }: Entry): Uint8Array {
   const behind = encodeCbor({ t: at, v: VERSION, x: proof, y: replyTo === undefined ? undefined : hashBytes(replyTo) });
-  // Each member of a map stands in the order of its key; the first byte counts them.
+  // The keys of a map are sorted, and the first byte of a map counts them.
   const end = encoded.length - (behind.length - 1);
   const start = end - SIGNATURE_MEMBER.length - signature.length;
   const count = Uint8Array.of((encoded[0] ?? 0) - 1);
   return Buffer.concat([ENTRY_DOMAIN, count, encoded.subarray(1, start), encoded.subarray(end)]);
 }
 
-/** Signs an entry. @throws SvcError `bad_record` where a field is over its limit */
+/** Signs an entry. @throws SvcError `bad_record` if a field exceeds its limit */
 export function signEntry(content: EntryContent, identity: LocalIdentity): Entry {
   const { delegation } = identity;
   const signature = identity.sign(signingInput(content, delegation));
@@ -147,7 +147,8 @@ export function signEntry(content: EntryContent, identity: LocalIdentity): Entry
 function hashList(value: unknown): string[] {
   if (!Array.isArray(value) || value.length > MAX_PARENTS) throw badEntry('too many parents');
   const names = value.map((item: unknown) => hashText(item, 'parent'));
-  if (names.some((name, i) => i > 0 && name <= (names[i - 1] ?? ''))) throw badEntry('parents are not in order');
+  if (names.some((name, i) => i > 0 && name <= (names[i - 1] ?? '')))
+    throw badEntry('parents are not in ascending order');
   return names;
 }
 
@@ -162,13 +163,13 @@ function readAid(value: unknown): Aid {
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
   }
-  throw badEntry('malformed agent id');
+  throw badEntry('malformed agent ID');
 }
 
 function aidList(value: unknown): Aid[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_MENTIONS) throw badEntry('malformed mentions');
   const aids = value.map(readAid);
-  if (new Set(aids).size !== aids.length) throw badEntry('somebody is mentioned twice');
+  if (new Set(aids).size !== aids.length) throw badEntry('an agent is mentioned twice');
   return aids;
 }
 
@@ -191,7 +192,7 @@ function optionalFields(map: Readonly<Record<string, unknown>>) {
 }
 
 /**
- * Reads an entry. It is well-formed then; nothing about it has been proven yet.
+ * Decodes an entry. The result is well-formed, but nothing is verified yet.
  * @throws SvcError `bad_record`, `bad_delegation`
  */
 export function decodeEntry(bytes: Uint8Array): Entry {
@@ -200,7 +201,7 @@ export function decodeEntry(bytes: Uint8Array): Entry {
   try {
     decoded = decodeCbor(bytes, MAX_ENTRY_BYTES);
   } catch (error) {
-    throw new SvcError('bad_record', { message: 'The group entry is malformed.', cause: error });
+    throw new SvcError('bad_record', { message: 'Malformed group entry.', cause: error });
   }
   const map = asMap(decoded, ['v', 'g', 'a', 'p', 'n', 't', 'k', 'd', 's'], ['b', 'r', 'y', 'm', 'x']);
   if (map === null || map['v'] !== VERSION) throw badEntry('unknown format');
@@ -227,8 +228,8 @@ export function decodeEntry(bytes: Uint8Array): Entry {
 }
 
 /**
- * Verifies what an entry says about itself: that its author's operational key signed it, and that
- * the key might act for the author when it was written. Works on other threads.
+ * Verifies that the operational key of the author signed the entry, and that the key was valid at that time. Runs on
+ * worker threads.
  * @throws SvcError `bad_record`, `bad_delegation`
  */
 export async function verifyEntry(
@@ -238,8 +239,8 @@ export async function verifyEntry(
 ): Promise<void> {
   // protocol-groups.md, step 1
   const { delegation } = entry;
-  if (delegation.agent !== entry.author) throw badEntry("the delegation is not the author's");
+  if (delegation.agent !== entry.author) throw badEntry('the delegation belongs to another agent');
   await delegations.verifyAsync(delegation, Math.floor(entry.at / 1000));
   const good = await keys.verify(delegation.operationalKey, signedPart(entry), entry.signature);
-  if (!good) throw badEntry('the signature does not verify');
+  if (!good) throw badEntry('invalid signature');
 }

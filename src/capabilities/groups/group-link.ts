@@ -8,7 +8,7 @@ const LINK = /^svc:\/\/([0-9A-Za-z]{1,100})\/groups\/([0-9a-f]{64})(?:#([A-Za-z0
 export interface GroupLink {
   readonly creator: Aid;
   readonly groupId: string;
-  /** Lets in who knows it; left out, the link only says where the group is. */
+  /** Admits anyone who knows it. Without it, the link only locates the group. */
   readonly secret: Uint8Array | null;
 }
 
@@ -17,12 +17,12 @@ export function groupLinkText({ creator, groupId, secret }: GroupLink): string {
   return `svc://${creator}/groups/${groupId}${fragment}`;
 }
 
-/** @throws SvcError `invalid_request` (the link itself is never shown: it is a secret), `bad_aid` */
+/** @throws SvcError `invalid_request` (the message never includes the link, because it contains a secret), `bad_aid` */
 export function parseGroupLink(text: string): GroupLink {
   const [, creator, groupId, secret] = LINK.exec(text.trim()) ?? [];
   if (creator === undefined || groupId === undefined)
     throw new SvcError('invalid_request', {
-      message: 'This is not a link of a group: svc://<aid>/groups/<group_id>#<secret>.',
+      message: 'Invalid group link. Expected svc://<aid>/groups/<group_id>#<secret>.',
       details: { path: '/link' },
     });
   const bytes = secret === undefined ? null : new Uint8Array(Buffer.from(secret, 'base64url'));

@@ -1,4 +1,4 @@
-/** Talks about groups with other nodes: calls them, and answers who may ask. */
+/** Syncs groups with other nodes: opens links to members, and serves the links of agents that may read a group. */
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -17,36 +17,42 @@ import type { Replicas } from './replicas.ts';
 import type { GroupsDependencies } from './types.ts';
 import { send } from './wire.ts';
 
-/** Milliseconds to reach a member's node. */
+/** Timeout for connecting to the node of a member, milliseconds. */
 const OPEN_TIMEOUT_MS = 8000;
-/** Milliseconds for one talk, however much there is to say. */
-const TALK_TIMEOUT_MS = 120_000;
-/** Talks that may begin. */
-const TALK_RATES: RateQuotaLimits = {
+/** Timeout for one session, milliseconds. */
+const SESSION_TIMEOUT_MS = 120_000;
+/** Rate of new sessions. */
+const SESSION_RATES: RateQuotaLimits = {
   perKey: { perSecond: 100, burst: 500 },
   perSource: { perSecond: 200, burst: 1000 },
   perNetwork: { perSecond: 300, burst: 1500 },
   strangers: { perSecond: 500, burst: 2500 },
 };
-/** Entries that may be pushed. */
+/** Rate of pushed entries. */
 const PUSH_RATES: RateQuotaLimits = {
   perKey: { perSecond: 200, burst: 5000 },
   perSource: { perSecond: 400, burst: 10_000 },
   strangers: { perSecond: 1000, burst: 20_000 },
 };
-/** Talks whose first message has not come yet: of all, of one pair, of the strangers of one source and of one network. */
-const MAX_AT_DOOR = 128;
-const MAX_AT_DOOR_OF_PAIR = 8;
-const MAX_AT_DOOR_OF_SOURCE = 16;
-const MAX_AT_DOOR_OF_NETWORK = 32;
-/** Places among them that strangers leave to agents that are known. */
-const RESERVED_AT_DOOR = 64;
-/** Talks with readers of groups: of all, of one agent (it calls for each local agent that is in a group with it), of the strangers of one source. */
-const MAX_INSIDE = 128;
-const MAX_INSIDE_OF_ONE = 32;
-const MAX_INSIDE_OF_SOURCE = 32;
-/** Places among them that whoever came with a join secret only leaves to members. */
-const RESERVED_INSIDE = 64;
+/**
+ * Limits of sessions without a first message: in total, of one pair, and of the strangers of one source and of one
+ * network.
+ */
+const MAX_PENDING = 128;
+const MAX_PENDING_OF_PAIR = 8;
+const MAX_PENDING_OF_SOURCE = 16;
+const MAX_PENDING_OF_NETWORK = 32;
+/** Pending sessions reserved for known agents. */
+const RESERVED_PENDING = 64;
+/**
+ * Limits of active sessions: in total, of one agent, and of the strangers of one source. An agent calls once for each
+ * local agent that is in a group with it.
+ */
+const MAX_ACTIVE = 128;
+const MAX_ACTIVE_OF_AGENT = 32;
+const MAX_ACTIVE_OF_SOURCE = 32;
+/** Active sessions reserved for members. Agents that only know the join secret cannot use them. */
+const RESERVED_ACTIVE = 64;
 
 interface GroupLinksDependencies
   extends GroupExchangeDependencies,
@@ -55,36 +61,36 @@ interface GroupLinksDependencies
 }
 
 export class GroupLinks {
-  /** Told of a member that has called: it is there. */
-  readonly met: Listeners<[peer: Aid]> = new Listeners();
+  /** Notified of an agent that has called and is therefore reachable. */
+  readonly peerSeen: Listeners<[peer: Aid]> = new Listeners();
   readonly #deps: GroupLinksDependencies;
   readonly #exchange: GroupExchange;
   readonly #stop = new AbortController();
-  readonly #talks: RateQuota;
-  readonly #pushed: RateQuota;
-  readonly #door = new Quota(
+  readonly #sessionRates: RateQuota;
+  readonly #pushRates: RateQuota;
+  readonly #pending = new Quota(
     {
-      perKey: MAX_AT_DOOR_OF_PAIR,
-      perSource: MAX_AT_DOOR_OF_SOURCE,
-      perNetwork: MAX_AT_DOOR_OF_NETWORK,
-      total: MAX_AT_DOOR,
-      reserved: RESERVED_AT_DOOR,
+      perKey: MAX_PENDING_OF_PAIR,
+      perSource: MAX_PENDING_OF_SOURCE,
+      perNetwork: MAX_PENDING_OF_NETWORK,
+      total: MAX_PENDING,
+      reserved: RESERVED_PENDING,
     },
     { ownYields: true },
   );
-  readonly #inside = new Quota({
-    perKey: MAX_INSIDE_OF_ONE,
-    perSource: MAX_INSIDE_OF_SOURCE,
-    total: MAX_INSIDE,
-    reserved: RESERVED_INSIDE,
+  readonly #active = new Quota({
+    perKey: MAX_ACTIVE_OF_AGENT,
+    perSource: MAX_ACTIVE_OF_SOURCE,
+    total: MAX_ACTIVE,
+    reserved: RESERVED_ACTIVE,
   });
 
-  /** Takes the links of purpose `group`. */
+  /** Accepts the links of purpose `room`. */
   constructor(dependencies: GroupLinksDependencies) {
     this.#deps = dependencies;
     this.#exchange = new GroupExchange(dependencies, this.#stop.signal);
-    this.#talks = new RateQuota(TALK_RATES, dependencies);
-    this.#pushed = new RateQuota(PUSH_RATES, dependencies);
+    this.#sessionRates = new RateQuota(SESSION_RATES, dependencies);
+    this.#pushRates = new RateQuota(PUSH_RATES, dependencies);
     dependencies.links.accept('room', (link) => detach(this.#answer(link)));
   }
 
@@ -93,8 +99,8 @@ export class GroupLinks {
   }
 
   /**
-   * Brings a replica in step with a peer's, in both directions.
-   * @throws SvcError as `Links.open`; `not_member` where the peer refuses; `protocol_error`, `timeout`
+   * Syncs a replica with a peer, in both directions.
+   * @throws SvcError as `Links.open`; `not_member` if the peer refuses; `protocol_error`, `timeout`
    */
   async sync(replica: Replica, peer: Aid): Promise<void> {
     // protocol-groups.md, steps 6 and 9
@@ -111,7 +117,7 @@ export class GroupLinks {
     });
   }
 
-  /** Hands entries over; true where the peer has everything now that they build on. @throws as `sync` */
+  /** Pushes entries. Returns true if the peer also has all their ancestors. @throws SvcError as `sync` */
   async push(replica: Replica, peer: Aid, entries: readonly Uint8Array[]): Promise<boolean> {
     return this.#call(replica, peer, async (link) => {
       send(link, { type: 'push', groupId: replica.groupId, entries });
@@ -121,20 +127,20 @@ export class GroupLinks {
     });
   }
 
-  async #call<T>(replica: Replica, peer: Aid, talk: (link: LinkStream) => Promise<T>): Promise<T> {
+  async #call<T>(replica: Replica, peer: Aid, session: (link: LinkStream) => Promise<T>): Promise<T> {
     const options = { signal: this.#stop.signal, timeoutMs: OPEN_TIMEOUT_MS };
-    return this.#talk(await this.#deps.links.open(replica.aid, peer, 'room', options), talk);
+    return this.#runSession(await this.#deps.links.open(replica.aid, peer, 'room', options), session);
   }
 
-  async #talk<T>(link: LinkStream, talk: (link: LinkStream) => Promise<T>): Promise<T> {
+  async #runSession<T>(link: LinkStream, session: (link: LinkStream) => Promise<T>): Promise<T> {
     const { clock } = this.#deps;
     link.on('error', () => {});
-    const limit = awakeClock(clock).after(TALK_TIMEOUT_MS, () => link.destroy());
+    const limit = awakeClock(clock).after(SESSION_TIMEOUT_MS, () => link.destroy());
     try {
-      const said = await talk(link);
+      const result = await session(link);
       link.end();
       drainAndDestroy(link, clock);
-      return said;
+      return result;
     } catch (error) {
       link.destroy();
       throw error;
@@ -150,33 +156,33 @@ export class GroupLinks {
       const isOurs = entry.groupId === replica.groupId && entry.kind === 'remove' && entry.to?.[0] === replica.aid;
       if (isOurs && mayRemove(replica, entry.author) && !replica.has(entry.id)) {
         const { added } = this.#deps.writer.admit(replica, [entry], peer);
-        // Its parents are missing here, and nobody hands them to an agent that was removed.
+        // The parents of the removal are missing here, and no member sends them to a removed agent.
         if (added.length === 0) markRemoved(replica, entry.author, this.#deps);
       }
     }
-    throw new SvcError('not_member', { message: 'The other side does not take this agent for a member.' });
+    throw new SvcError('not_member', { message: 'The peer says that this agent is not a member of the group.' });
   }
 
   async #answer(link: LinkStream): Promise<void> {
     link.on('error', () => {});
     const { groups, isKnown, log } = this.#deps;
-    let place: QuotaShare | null = null;
+    let pending: QuotaShare | null = null;
     try {
       const holder = pairHolder(link, isKnown(link.called, link.caller) || groups.hasMet(link.called, link.caller));
-      if (!this.#talks.take(holder)) return void link.destroy();
-      const atDoor = this.#door.take(holder, { onEvict: () => link.destroy() });
-      if (atDoor === null) return void link.destroy();
-      place = atDoor;
-      await this.#talk(link, (open) => this.#converse(open, atDoor));
+      if (!this.#sessionRates.take(holder)) return void link.destroy();
+      const pendingShare = this.#pending.take(holder, { onEvict: () => link.destroy() });
+      if (pendingShare === null) return void link.destroy();
+      pending = pendingShare;
+      await this.#runSession(link, (open) => this.#serve(open, pendingShare));
     } catch (error) {
-      log.debug({ caller: link.caller, error }, 'syncing a group failed');
+      log.debug({ caller: link.caller, error }, 'a group link failed');
       link.destroy();
     } finally {
-      place?.release();
+      pending?.release();
     }
   }
 
-  async #converse(link: LinkStream, atDoor: QuotaShare): Promise<void> {
+  async #serve(link: LinkStream, pendingShare: QuotaShare): Promise<void> {
     // protocol-groups.md, steps 7 and 9
     const peer = link.caller;
     const first = await this.#exchange.next(link);
@@ -184,31 +190,32 @@ export class GroupLinks {
     const replica = this.#deps.replicas.served(link.called, first.groupId);
     const proof = first.type === 'hello' ? first.proof : undefined;
     if (replica === null || !this.#mayRead(replica, peer, proof)) return this.#refuse(link, replica, peer);
-    atDoor.release();
+    pendingShare.release();
     const isMember = replica.role(peer) !== null;
-    const inside = this.#inside.take({ ...pairHolder(link, isMember), key: peer });
-    if (inside === null) throw new SvcError('rate_limited');
+    const active = this.#active.take({ ...pairHolder(link, isMember), key: peer });
+    if (active === null) throw new SvcError('rate_limited');
     try {
-      this.met.notify(peer);
-      if (first.type === 'push') return await this.#takePush(link, replica, peer, first.entries);
+      this.peerSeen.notify(peer);
+      if (first.type === 'push') return await this.#receivePush(link, replica, peer, first.entries);
       send(link, { type: 'have', have: this.#exchange.have(replica) });
       const theirs = await this.#exchange.serve(link, replica, () => this.#mayRead(replica, peer, proof));
       if (theirs === null) return;
       await this.#exchange.fetch(link, replica, peer, theirs);
       send(link, { type: 'done' });
     } finally {
-      inside.release();
+      active.release();
     }
   }
 
-  async #takePush(link: LinkStream, replica: Replica, peer: Aid, entries: readonly Uint8Array[]): Promise<void> {
+  async #receivePush(link: LinkStream, replica: Replica, peer: Aid, entries: readonly Uint8Array[]): Promise<void> {
     const holder = pairHolder(link, replica.role(peer) !== null);
-    if (!this.#pushed.take(holder, Math.max(1, entries.length))) return send(link, { type: 'taken', complete: false });
-    const { waiting } = await this.#exchange.takeIn(replica, entries, peer);
+    if (!this.#pushRates.take(holder, Math.max(1, entries.length)))
+      return send(link, { type: 'taken', complete: false });
+    const { waiting } = await this.#exchange.admitEncoded(replica, entries, peer);
     send(link, { type: 'taken', complete: !waiting });
   }
 
-  /** Members read the group, and whom it invites or who proves the join secret. */
+  /** The readers of a group are its members, invited agents and agents that prove the join secret. */
   #mayRead(replica: Replica, peer: Aid, proof?: Uint8Array): boolean {
     if (replica.role(peer) !== null) return true;
     const view = replica.control.everything();
@@ -217,13 +224,16 @@ export class GroupLinks {
     return replica.control.joinKeys(view).some((key) => provesSecret(key, replica.groupId, peer, proof));
   }
 
-  /** Who was removed is shown the entry that did it; who never was here learns nothing. */
+  /** A removed agent receives the entry that removed it. An agent that never was a member learns nothing. */
   #refuse(link: LinkStream, replica: Replica | null, peer: Aid): void {
     send(link, { type: 'refuse', entry: replica?.removalEntry(peer) ?? undefined });
   }
 }
 
-/** True where an agent may remove the one whose replica it is: nobody removes the creator, and only the creator an admin. */
+/**
+ * Whether `author` may remove the agent of the replica. No one can remove the creator, and only the creator can remove
+ * an admin.
+ */
 function mayRemove(replica: Replica, author: Aid): boolean {
   const own = replica.role(replica.aid);
   const role = replica.role(author);

@@ -25,7 +25,7 @@ export class Groups implements Component {
   readonly #writer: GroupWriter;
   readonly #invitations: Invitations;
   readonly #links: GroupLinks;
-  readonly #spread: AntiEntropy;
+  readonly #antiEntropy: AntiEntropy;
   readonly #joiner: Joiner;
 
   constructor(dependencies: GroupsDependencies) {
@@ -34,39 +34,39 @@ export class Groups implements Component {
     const common = { ...dependencies, log, replicas };
     const writer = new GroupWriter(common);
     const links = new GroupLinks({ ...common, writer });
-    const spread = new AntiEntropy({ ...common, links });
-    const joiner = new Joiner({ ...common, writer, spread });
-    writer.added.add((replica, entries, from) => spread.tell(replica, entries, from));
-    links.met.add((peer) => spread.met(peer));
-    spread.synced.add((replica) => joiner.synced(replica));
+    const antiEntropy = new AntiEntropy({ ...common, links });
+    const joiner = new Joiner({ ...common, writer, antiEntropy: antiEntropy });
+    writer.added.add((replica, entries, from) => antiEntropy.broadcast(replica, entries, from));
+    links.peerSeen.add((peer) => antiEntropy.peerSeen(peer));
+    antiEntropy.synced.add((replica) => joiner.synced(replica));
     this.#deps = dependencies;
     this.#replicas = replicas;
     this.#writer = writer;
     this.#invitations = new Invitations({ ...common, writer });
     this.#links = links;
-    this.#spread = spread;
+    this.#antiEntropy = antiEntropy;
     this.#joiner = joiner;
   }
 
   async start(): Promise<void> {
-    this.#spread.start();
+    this.#antiEntropy.start();
     this.#invitations.start();
   }
 
   async stop(): Promise<void> {
     this.#invitations.stop();
     this.#links.stop();
-    this.#spread.stop();
+    this.#antiEntropy.stop();
   }
 
-  /** Makes a group. @throws SvcError `not_found`, `quota_exceeded` */
+  /** Creates a group. @throws SvcError `not_found`, `quota_exceeded` */
   create(aid: Aid, title = ''): { groupId: string; link: string } {
     return this.#writer.create(aid, title);
   }
 
-  /** The groups that an agent has a copy of, those that it left aside. @throws SvcError `not_found` */
+  /** All groups that an agent has a copy of and has not left. @throws SvcError `not_found` */
   list(aid: Aid): ListedGroup[] {
-    this.#replicas.mustBeHere(aid);
+    this.#replicas.requireLocal(aid);
     const rows = this.#deps.groups.list(aid).filter(({ state }) => state !== 'left');
     const { entries } = this.#deps;
     return rows.map((row) => ({
@@ -79,18 +79,18 @@ export class Groups implements Component {
 
   /** The invitations to groups that an agent has not joined, oldest first. @throws SvcError `not_found` */
   invitations(aid: Aid): GroupInvitation[] {
-    this.#replicas.mustBeHere(aid);
+    this.#replicas.requireLocal(aid);
     const { groups } = this.#deps;
     const joined = new Set(groups.list(aid).flatMap(({ groupId, state }) => (state === 'member' ? [groupId] : [])));
     return groups.invitesIn(aid).filter(({ groupId }) => !joined.has(groupId));
   }
 
-  /** Lets an invitation go; whoever sent it may send another. @throws SvcError `not_found` */
+  /** Declines an invitation. The sender may send another one. @throws SvcError `not_found` */
   refuseInvitation(aid: Aid, groupId: string): void {
     if (!this.invitations(aid).some((invitation) => invitation.groupId === groupId))
       throw new SvcError('not_found', {
         thing: 'group',
-        message: 'No invitation to this group waits.',
+        message: 'No pending invitation to this group.',
         details: { group_id: groupId },
       });
     this.#deps.groups.dropInviteIn(aid, groupId);
@@ -115,50 +115,57 @@ export class Groups implements Component {
     return this.#writer.retract(aid, groupId, entryId);
   }
 
-  /** Leaves a group; the others are told as soon as one of them is there. @throws SvcError `creator_cannot_leave`, as `append` */
+  /**
+   * Leaves a group. Other members learn it as soon as one of them is reachable.
+   * @throws SvcError `creator_cannot_leave`, and as `append`
+   */
   leave(aid: Aid, groupId: string): void {
     this.#writer.leave(aid, groupId);
   }
 
-  /** Invites an agent. True where it has the invitation already. @throws SvcError as `append`; `self`, `wrong_state` */
+  /**
+   * Invites an agent. Returns true if the agent has already received the invitation.
+   * @throws SvcError `self`, `wrong_state`, and as `append`
+   */
   async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
     return await this.#invitations.invite(aid, groupId, target);
   }
 
   /**
-   * Joins a group by its link or an invitation. What takes longer goes on in the background, over restarts.
+   * Joins a group by its link or an invitation. Joining continues in the background, also after a restart, if no member
+   * can be reached now.
    * @throws SvcError `not_found`, `invalid_request`, `quota_exceeded`
    */
   join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
     return this.#joiner.join(aid, request);
   }
 
-  /** A page in causal order. @throws SvcError `not_found` */
+  /** Returns a page in causal order. @throws SvcError `not_found` */
   read(aid: Aid, groupId: string, query: ReadQuery): GroupPage {
     return pageOf(this.#replicas.row(aid, groupId), this.#deps.entries, query);
   }
 
-  /** The newest entries before a place. @throws SvcError `not_found` */
+  /** Returns the newest entries before a position. @throws SvcError `not_found` */
   readBefore(aid: Aid, groupId: string, beforeSeq: number, limit: number): GroupPage {
     return pageBefore(this.#replicas.row(aid, groupId), this.#deps.entries, beforeSeq, limit);
   }
 
-  /** Moves the read cursor on; it never goes back. @throws SvcError `not_found` */
+  /** Moves the read cursor forward, never back. @throws SvcError `not_found` */
   markRead(aid: Aid, groupId: string, seq: number): { readCursor: number; unreadCount: number } {
     this.#deps.groups.markRead(this.#replicas.row(aid, groupId).rid, seq);
     const { readSeq, unread } = this.#replicas.row(aid, groupId);
     return { readCursor: readSeq, unreadCount: unread };
   }
 
-  /** Compares with one member now. @throws SvcError `not_found`, as `GroupLinks.sync` */
+  /** Syncs with one member now. @throws SvcError `not_found`, and as `GroupLinks.sync` */
   async sync(aid: Aid, groupId: string, peer: Aid): Promise<{ added: number; entryCount: number }> {
     const before = this.#replicas.row(aid, groupId);
-    await this.#spread.syncNow(this.#replicas.open(before), peer);
+    await this.#antiEntropy.syncNow(this.#replicas.open(before), peer);
     const after = this.#replicas.row(aid, groupId);
     return { added: after.maxSeq - before.maxSeq, entryCount: after.maxSeq };
   }
 
-  /** Takes notice that an agent is gone: its copies go with it. */
+  /** Discards the replicas of a deleted agent. */
   forget(aid: Aid): void {
     this.#replicas.forget(aid);
   }

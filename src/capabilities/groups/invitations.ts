@@ -1,4 +1,4 @@
-/** Invitations: notes of type 0x10, sent again until they are answered or seven days old. */
+/** Invitations: notes of type 0x10, repeated for up to seven days until they are answered. */
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes } from '../../foundation/cbor.ts';
@@ -22,14 +22,17 @@ import type { GroupWriter } from './writer.ts';
 
 const VERSION = 1;
 const MAX_INVITATION_BYTES = 1024;
-/** Milliseconds until the next attempt: after a failure at first, at most, and after one that waits in the network. */
+/**
+ * Delay of the next attempt, milliseconds: after the first failure, at most after failures, and after a note was stored
+ * in the network.
+ */
 const RETRY_MS = 30_000;
 const MAX_RETRY_MS = 3600_000;
 const RETRY: Backoff = { firstMs: RETRY_MS, maxMs: MAX_RETRY_MS };
 const REPEAT_MS: number = 24 * 3600_000;
-/** Invitations that are sent again in one go. */
+/** Invitations that are repeated in one step. */
 const BATCH = 16;
-/** Milliseconds between two looks at what is to be sent again. */
+/** Interval of the check for due invitations, milliseconds. */
 const TICK_MS = 15_000;
 
 interface InvitationsDependencies extends Pick<GroupsDependencies, 'groups' | 'notes' | 'clock' | 'log' | 'isKnown'> {
@@ -41,7 +44,7 @@ export class Invitations {
   readonly #deps: InvitationsDependencies;
   #repeating: RepeatingTask | null = null;
 
-  /** Takes the notes of type 0x10. */
+  /** Registers the handler for notes of type 0x10. */
   constructor(dependencies: InvitationsDependencies) {
     this.#deps = dependencies;
     dependencies.notes.onNote(NOTE_TYPE.invitation, (recipient, note) => this.#received(recipient, note));
@@ -49,7 +52,7 @@ export class Invitations {
 
   start(): void {
     const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'invitations were not sent again');
+    const onError = (error: unknown): void => log.warn({ error }, 'invitations were not repeated');
     this.#repeating = every(clock, { periodMs: TICK_MS, firstMs: 0, onError }, () => this.#repeat());
   }
 
@@ -57,22 +60,22 @@ export class Invitations {
     this.#repeating?.stop();
   }
 
-  /** As `Groups.invite`. */
+  /** See `Groups.invite`. */
   async invite(aid: Aid, groupId: string, target: Aid): Promise<boolean> {
     const { replicas, writer, clock } = this.#deps;
     if (target === aid) throw new SvcError('self');
     const row = replicas.row(aid, groupId);
     const replica = replicas.open(row);
     if (replica.role(target) !== null)
-      throw new SvcError('wrong_state', { message: 'This agent is a member of the group already.' });
+      throw new SvcError('wrong_state', { message: 'This agent is already a member of the group.' });
     if (replica.members().length >= MAX_MEMBERS)
-      throw new SvcError('quota_exceeded', { message: `A group takes ${MAX_MEMBERS} members.` });
+      throw new SvcError('quota_exceeded', { message: `A group can have at most ${MAX_MEMBERS} members.` });
     if (!replica.control.isInvited(replica.control.everything(), target))
       writer.appendAny(aid, groupId, { kind: 'invite', to: [target] });
     return this.#attempt(row, { target, until: clock.now() + INVITATION_LIFE_MS, attempts: 0 });
   }
 
-  /** Sends again what is due. */
+  /** Repeats the due invitations. */
   async #repeat(): Promise<void> {
     const { groups, clock } = this.#deps;
     for (const out of groups.dueInvites(clock.now(), BATCH)) {
@@ -83,13 +86,13 @@ export class Invitations {
     }
   }
 
-  /** True where the recipient has the invitation already. */
+  /** Returns true if the recipient has received the invitation. */
   async #attempt(group: GroupRow, before: Pick<InviteOut, 'target' | 'until' | 'attempts'>): Promise<boolean> {
     const { groups, notes, clock, log } = this.#deps;
     const { target, until } = before;
     const attempts = before.attempts + 1;
     const out = { rid: group.rid, target, until, attempts };
-    // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
+    // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
     groups.putInviteOut({ ...out, nextAt: clock.now() + backoff(RETRY, attempts) });
     try {
       const { delivered } = await notes.send(group.aid, target, NOTE_TYPE.invitation, encodeInvitation(group));
@@ -97,7 +100,7 @@ export class Invitations {
         groups.putInviteOut({ ...out, nextAt: delivered ? until : clock.now() + REPEAT_MS });
       return delivered;
     } catch (error) {
-      log.debug({ aid: group.aid, error }, 'an invitation was not sent; it is tried again');
+      log.debug({ aid: group.aid, error }, 'an invitation could not be sent, will retry');
       return false;
     }
   }
@@ -106,8 +109,8 @@ export class Invitations {
     const invitation = decodeInvitation(body);
     if (invitation === null) return;
     const { groups, clock, isKnown } = this.#deps;
-    const came = { aid: recipient, inviter: sender, at: clock.now(), ...invitation };
-    groups.putInviteIn(came, MAX_INVITATIONS, isKnown(recipient, sender));
+    const received = { aid: recipient, inviter: sender, at: clock.now(), ...invitation };
+    groups.putInviteIn(received, MAX_INVITATIONS, isKnown(recipient, sender));
   }
 }
 
@@ -126,7 +129,7 @@ function decodeInvitation(body: Uint8Array) {
     if (secret !== undefined && !isBytes(secret, JOIN_SECRET_BYTES)) return null;
     return { groupId: toHex(group), creator: aidFromBytes(creator), title, secret: secret ?? null };
   } catch {
-    // A stranger wrote it: what is none is only a note.
+    // Strangers can send any body. An invalid invitation remains an ordinary note.
     return null;
   }
 }

@@ -1,4 +1,4 @@
-/** How an agent comes into a group: it finds a member that gives it the log, then writes that it joins. */
+/** Joins an agent to a group: fetches the log from a member, then writes a `join` entry. */
 import { assertClockNotAhead } from '../../foundation/clock-check.ts';
 import { MAX_HINTS, MAX_TITLE_CHARS } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -11,10 +11,10 @@ import type { Replicas } from './replicas.ts';
 import type { GroupsDependencies } from './types.ts';
 import type { GroupWriter } from './writer.ts';
 
-/** Peers that a joiner tries before it says that joining goes on. */
+/** Peers that are tried before `join` returns and joining continues in the background. */
 const MAX_TRIED = 4;
 
-/** How to come to a group: by its link, or by its name. */
+/** Identifies a group to join: by its link, or by its ID and creator. */
 export interface JoinRequest {
   readonly link?: string | undefined;
   readonly groupId?: string | undefined;
@@ -23,8 +23,8 @@ export interface JoinRequest {
   readonly title?: string | undefined;
 }
 
-/** Where a room is and what lets in, what it is called, and whom to ask. */
-interface Way extends GroupLink {
+/** Everything that is known about a group before joining. */
+interface JoinInfo extends GroupLink {
   readonly title: string;
   readonly hints: readonly Aid[];
 }
@@ -32,7 +32,7 @@ interface Way extends GroupLink {
 interface JoinerDependencies extends Pick<GroupsDependencies, 'groups' | 'log' | 'clockAheadMs'> {
   readonly replicas: Replicas;
   readonly writer: Pick<GroupWriter, 'write'>;
-  readonly spread: Pick<AntiEntropy, 'soon' | 'syncNow'>;
+  readonly antiEntropy: Pick<AntiEntropy, 'scheduleSync' | 'syncNow'>;
 }
 
 export class Joiner {
@@ -43,34 +43,34 @@ export class Joiner {
   }
 
   /**
-   * As `Groups.join`.
-   * @throws SvcError `clock_wrong` if the clock of this machine keeps the agent out; as `Groups.join`
+   * See `Groups.join`.
+   * @throws SvcError `clock_wrong` if the clock of this machine prevents joining; as `Groups.join`
    */
   async join(aid: Aid, request: JoinRequest): Promise<{ groupId: string; joined: boolean; title: string }> {
-    const { groups, replicas, spread } = this.#deps;
-    replicas.mustBeHere(aid);
+    const { groups, replicas, antiEntropy: spread } = this.#deps;
+    replicas.requireLocal(aid);
     const link = request.link === undefined ? null : parseGroupLink(request.link);
     const groupId = link?.groupId ?? request.groupId;
     if (groupId === undefined || (request.groupId !== undefined && request.groupId !== groupId))
       throw new SvcError('invalid_request', { message: 'Give a link, or group_id with creator_aid.' });
     const known = groups.find(aid, groupId);
-    // A member needs no invitation, and anybody may have written one.
+    // A member needs no invitation, and the stored one may be from anyone.
     const invite = known?.state === 'member' ? null : groups.inviteIn(aid, groupId);
-    const way = wayOf(aid, groupId, request, link, invite);
+    const way = joinInfoOf(aid, groupId, request, link, invite);
     if (known === null) replicas.add({ ...way, aid, state: 'joining' });
-    else this.#joinAnew(known, way);
-    const clockWrong = await this.#tryToEnter(replicas.open(replicas.row(aid, groupId)));
+    else this.#rejoin(known, way);
+    const clockWrong = await this.#tryPeers(replicas.open(replicas.row(aid, groupId)));
     const row = replicas.row(aid, groupId);
-    if (row.state === 'joining' || known !== null) spread.soon(row.rid);
+    if (row.state === 'joining' || known !== null) spread.scheduleSync(row.rid);
     if (row.state === 'joining') {
-      // The group is joined later, once the clock is right. Until then no attempt can succeed.
+      // Joining completes when the clock is right. Until then, no attempt can succeed.
       assertClockNotAhead(this.#deps.clockAheadMs?.() ?? 0);
       if (clockWrong !== null) throw clockWrong;
     }
     return { groupId, joined: row.state === 'member', title: row.title };
   }
 
-  /** To be called after a comparison: a joiner that has the group writes its entry. */
+  /** Must be called after each sync. If a joining agent has the log now, writes its `join` entry. */
   synced(replica: Replica): void {
     const { groups, replicas, writer, log } = this.#deps;
     const row = groups.byRid(replica.rid);
@@ -82,35 +82,35 @@ export class Joiner {
     try {
       writer.write(replica, identity, { kind: 'join', proof });
     } catch (error) {
-      log.debug({ aid: replica.aid, error }, 'the group does not let this agent in');
+      log.debug({ aid: replica.aid, error }, 'the group did not admit this agent');
     }
   }
 
-  /** What was said of the way before may have been wrong, as in a false invitation. */
-  #joinAnew(known: GroupRow, { creator, hints, secret }: Way): void {
+  /** The information from the last attempt may be wrong, for example from a false invitation. */
+  #rejoin(known: GroupRow, { creator, hints, secret }: JoinInfo): void {
     const { groups, replicas } = this.#deps;
     const { rid, maxSeq, state } = known;
     if (state === 'left' || state === 'removed') replicas.checkCount(known.aid);
     const all = [...new Set([...hints, ...known.hints])].slice(0, MAX_HINTS);
-    // Once an entry is here it is certain who made the group.
+    // As soon as the replica has an entry, the creator is certain.
     const maker = maxSeq === 0 ? creator : known.creator;
     groups.transaction(() => {
-      groups.setWay(rid, { creator: maker, hints: all }, secret);
+      groups.setJoinInfo(rid, { creator: maker, hints: all }, secret);
       if (state !== 'member') groups.setState(rid, 'joining');
     });
     if (maker !== known.creator) replicas.reopen(rid);
   }
 
-  /** @returns the `clock_wrong` that an attempt failed with; null if none did */
-  async #tryToEnter(replica: Replica): Promise<SvcError | null> {
-    const { groups, replicas, spread, log } = this.#deps;
+  /** @returns the `clock_wrong` error of an attempt, or null */
+  async #tryPeers(replica: Replica): Promise<SvcError | null> {
+    const { groups, replicas, antiEntropy: spread, log } = this.#deps;
     let clockWrong: SvcError | null = null;
     for (const peer of replicas.peers(replica).slice(0, MAX_TRIED)) {
       if (groups.byRid(replica.rid)?.state !== 'joining') break;
       try {
         await spread.syncNow(replica, peer);
       } catch (error) {
-        log.debug({ aid: replica.aid, peer, error }, 'a group was not joined through this agent');
+        log.debug({ aid: replica.aid, peer, error }, 'joining a group through this agent failed');
         if (error instanceof SvcError && error.code === 'clock_wrong') clockWrong = error;
       }
     }
@@ -119,14 +119,20 @@ export class Joiner {
 }
 
 /**
- * What a request to join, its link and an invitation that came before say together.
- * @throws SvcError `invalid_request` where it is not enough
+ * Combines a join request with its link and a stored invitation.
+ * @throws SvcError `invalid_request` if the creator is unknown
  */
-function wayOf(aid: Aid, groupId: string, request: JoinRequest, link: GroupLink | null, invite: InviteIn | null): Way {
+function joinInfoOf(
+  aid: Aid,
+  groupId: string,
+  request: JoinRequest,
+  link: GroupLink | null,
+  invite: InviteIn | null,
+): JoinInfo {
   const creator = link?.creator ?? request.creator ?? invite?.creator;
   if (creator === undefined)
     throw new SvcError('invalid_request', {
-      message: 'Without a link and without an invitation, creator_aid is needed.',
+      message: 'Without a link or an invitation, creator_aid is required.',
       details: { path: '/creator_aid' },
     });
   const hints = [...request.hints, ...(invite === null ? [] : [invite.inviter]), creator];

@@ -1,4 +1,4 @@
-/** The kinds of entries that mean something to a group itself, and the fields that each must have. */
+/** The kinds of entries that have a meaning for the group itself, and their required fields. */
 import { HASH_BYTES, JOIN_SECRET_BYTES, MAX_TITLE_CHARS } from '../../foundation/domain/groups.ts';
 import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { PUBLIC_KEY_BYTES } from '../../foundation/identity/ed25519.ts';
@@ -7,19 +7,19 @@ import { type EntryContent, groupIdOf, joinKey } from './entry.ts';
 
 const CONTROL_KINDS = ['create', 'invite', 'join', 'leave', 'remove', 'role', 'key', 'rekey'] as const;
 
-/** Kinds that decide who is a member. */
+/** Kinds that affect membership. */
 export type ControlKind = (typeof CONTROL_KINDS)[number];
 
 export function isControl(kind: string): kind is ControlKind {
   return CONTROL_KINDS.some((control) => control === kind);
 }
 
-/** True for kinds that somebody may want to read: they count as unread. */
+/** Whether entries of this kind count as unread. */
 export function isContent(kind: string): boolean {
   return !isControl(kind) && kind !== 'retract';
 }
 
-/** Text of a body; null where it is absent or not UTF-8. */
+/** The body as text, or null if it is absent or not UTF-8. */
 export function bodyText(content: Pick<EntryContent, 'body'>): string | null {
   if (content.body === undefined) return null;
   try {
@@ -29,13 +29,13 @@ export function bodyText(content: Pick<EntryContent, 'body'>): string | null {
   }
 }
 
-/** The nonce and the public join key that a `create` entry carries. */
+/** The nonce and the public join key of a `create` entry. */
 export function createFields(content: Pick<EntryContent, 'proof'>): { nonce: Uint8Array; joinKey: Uint8Array } {
   const proof = content.proof ?? new Uint8Array(0);
   return { nonce: proof.subarray(0, HASH_BYTES), joinKey: proof.subarray(HASH_BYTES, HASH_BYTES + PUBLIC_KEY_BYTES) };
 }
 
-/** The key of the join secret that a `rekey` entry carries. */
+/** The key pair of the join secret in a `rekey` entry. */
 export function rekeyOf(content: Pick<EntryContent, 'body'>): KeyPair {
   return joinKey(content.body ?? new Uint8Array(0));
 }
@@ -67,10 +67,10 @@ function roleProblem(content: EntryContent): string | null {
 }
 
 function retractProblem(content: EntryContent): string | null {
-  return isSha256(content.ref ?? '') ? null : 'the reference is not an entry';
+  return isSha256(content.ref ?? '') ? null : 'the reference is not an entry ID';
 }
 
-/** A map, for kinds are words of strangers: `constructor` and `__proto__` are none that we know. */
+/** A map instead of an object, because strangers choose the kind, for example `constructor` or `__proto__`. */
 const SHAPES: ReadonlyMap<string, (content: EntryContent) => string | null> = new Map([
   ['create', createProblem],
   ['title', titleProblem],
@@ -81,10 +81,10 @@ const SHAPES: ReadonlyMap<string, (content: EntryContent) => string | null> = ne
   ['retract', retractProblem],
 ]);
 
-/** What is wrong with an entry, whoever wrote it and wherever it stands; null where nothing is. */
+/** Why the fields of an entry are invalid, independent of its author and position. Null if they are valid. */
 export function shapeProblem(content: EntryContent): string | null {
   if (content.kind !== 'create' && content.parents.length === 0) return 'it has no parents';
   if (content.proof !== undefined && content.kind !== 'create' && content.kind !== 'join')
-    return 'it carries a proof without a use';
+    return 'it has a proof that its kind does not use';
   return SHAPES.get(content.kind)?.(content) ?? null;
 }

@@ -1,7 +1,7 @@
 /**
- * The groups of an agent, for its move to another node. Entries are signed, so a replica that comes
- * from elsewhere is taken in like what a member sends; a group whose replica has no room in the
- * document is fetched from its members. See docs/moving.md.
+ * Exports and imports the groups of an agent that moves to another node. Entries are signed, so an imported replica is
+ * verified like entries from a member. A group whose replica does not fit into the document is fetched from its
+ * members. See docs/moving.md.
  */
 import { randomBytes } from 'node:crypto';
 import { toBase64 } from '../../foundation/base64.ts';
@@ -23,21 +23,21 @@ import { decodeEntry, type Entry, MAX_ENTRY_BYTES, verifyEntry } from './entry.t
 import { Replica } from './replica.ts';
 import type { GroupsDependencies } from './types.ts';
 
-/** Entries that are read from the database, or verified, at once. */
+/** Entries that are read or verified in one step. */
 const BATCH = 256;
 
 type GroupsMovingDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'delegations'>;
 
 type GroupPart = GroupsPart['joined'][number];
 
-/** The groups, and the ids of those whose replica had no room: the largest ones. */
+/** The groups, and the IDs of the groups whose replicas are too large for the document. */
 export function exportGroups(deps: GroupsMovingDependencies, aid: Aid): { part: GroupsPart; leftOut: string[] } {
   const { groups, entries } = deps;
   const rows = groups.list(aid).sort((a, b) => a.maxSeq - b.maxSeq);
   let group = MAX_MOVED_GROUP_BYTES;
   const leftOut: string[] = [];
   const joined = rows.map((row): GroupPart => {
-    const replica = wholeReplica(entries, row, group);
+    const replica = encodedEntries(entries, row, group);
     if (replica === null) leftOut.push(row.groupId);
     group -= replica?.bytes ?? 0;
     const { groupId, creator, title, secret, state, hints, readSeq, lastAt } = row;
@@ -47,7 +47,7 @@ export function exportGroups(deps: GroupsMovingDependencies, aid: Aid): { part: 
       title,
       secret_hex: secret === null ? null : toHex(secret),
       state,
-      // Without a replica nobody else is known to ask.
+      // Without the replica, the new node knows no other members.
       hints: replica === null ? new Replica(row, deps).others().slice(0, MAX_HINTS) : [...hints],
       read_seq: readSeq,
       last_at: lastAt,
@@ -61,8 +61,8 @@ export function exportGroups(deps: GroupsMovingDependencies, aid: Aid): { part: 
   return { part: { joined, invitations }, leftOut };
 }
 
-/** Null where the entries take more than `max` bytes. */
-function wholeReplica(entries: GroupEntryStore, { rid }: GroupRow, max: number) {
+/** All entries of a replica, or null if they have more than `max` bytes. */
+function encodedEntries(entries: GroupEntryStore, { rid }: GroupRow, max: number) {
   const encoded: string[] = [];
   let bytes = 0;
   for (let after = 0; ; ) {
@@ -87,9 +87,9 @@ interface PreparedGroup {
 }
 
 /**
- * Checks groups from elsewhere and verifies their entries.
+ * Checks groups of a document and verifies their entries.
  * @param now Unix milliseconds
- * @returns what keeps them
+ * @returns a function that stores the groups
  * @throws SvcError `bad_file`
  */
 export async function importGroups(
@@ -114,7 +114,7 @@ export async function importGroups(
     });
   }
   return () => {
-    for (const group of prepared) keepGroup(deps, aid, group, now);
+    for (const group of prepared) storeGroup(deps, aid, group, now);
     for (const invitation of invitations) deps.groups.putInviteIn(invitation, MAX_INVITATIONS);
   };
 }
@@ -146,7 +146,7 @@ async function verified(path: string, one: GroupPart, { delegations }: GroupsMov
         return entry;
       } catch (error) {
         if (!(error instanceof SvcError)) throw error;
-        throw badDocument(`${path}/${from + i}`, 'is no signed entry');
+        throw badDocument(`${path}/${from + i}`, 'is not a signed entry');
       }
     });
     entries.push(...(await Promise.all(batch)));
@@ -154,8 +154,8 @@ async function verified(path: string, one: GroupPart, { delegations }: GroupsMov
   return entries;
 }
 
-/** In the transaction of the import. The replica is made for this only: nobody else sees what may yet be undone. */
-function keepGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGroup, now: number): void {
+/** Runs in the transaction of the import. The replica is not shared, because the transaction may be rolled back. */
+function storeGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGroup, now: number): void {
   const { groups } = deps;
   const { one, creator, hints, entries } = group;
   const isOver = one.state === 'left' || one.state === 'removed';
@@ -174,7 +174,7 @@ function keepGroup(deps: GroupsMovingDependencies, aid: Aid, group: PreparedGrou
   const row = groups.byRid(rid);
   if (row === null || entries.length === 0) return;
   const replica = new Replica(row, deps);
-  // The old node held these, however its clock was set.
+  // The old node has already admitted these entries, so their times are not checked again.
   replica.admit(entries, Number.POSITIVE_INFINITY, () => {});
   if (replica.role(aid) !== null && one.state === 'member') groups.setState(rid, 'member');
   groups.markRead(rid, one.read_seq);

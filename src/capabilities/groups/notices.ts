@@ -1,15 +1,15 @@
-/** What new entries mean to the agent whose replica they came to; runs in the transaction that keeps them. */
+/** Updates the agent's state and emits events for new entries. Runs in the transaction that stores them. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Entry } from './entry.ts';
 import { isContent, isControl } from './kinds.ts';
 import type { Replica } from './replica.ts';
 import type { GroupsDependencies } from './types.ts';
 
-/** Mentions that are told one by one; the counter has them all. */
-const MAX_MENTIONS_TOLD = 20;
+/** Limit of `group.mentioned` events for one batch of entries. The counter includes all mentions. */
+const MAX_MENTION_EVENTS = 20;
 
-/** Writes down whether the agent is a member now, what lets others in, and which invitations were answered. */
-export function settleState(replica: Replica, added: readonly Entry[], deps: RemovalDependencies): void {
+/** Stores whether the agent is a member now, and the current join secret. Deletes answered invitations. */
+export function updateState(replica: Replica, added: readonly Entry[], deps: RemovalDependencies): void {
   const { groups } = deps;
   if (!added.some(({ kind }) => isControl(kind))) return;
   for (const entry of added) if (entry.kind === 'join') groups.dropInviteOut(replica.rid, entry.author);
@@ -30,7 +30,7 @@ export function settleState(replica: Replica, added: readonly Entry[], deps: Rem
 
 type RemovalDependencies = Pick<GroupsDependencies, 'groups' | 'events'>;
 
-/** Writes down that the agent was removed from the group, and tells it, once. @param by null if that is not known */
+/** Stores that the agent was removed from the group, and emits the event once. @param by null if unknown */
 export function markRemoved(
   { rid, aid, groupId }: Replica,
   by: Aid | null,
@@ -50,8 +50,8 @@ export function markRemoved(
 
 type AnnounceDependencies = Pick<GroupsDependencies, 'groups' | 'entries' | 'events'>;
 
-/** Leaves word of what came and of what the agent wrote itself. */
-export function announce(replica: Replica, added: readonly Entry[], deps: AnnounceDependencies): void {
+/** Emits events for new entries of other members and of the agent itself. */
+export function emitEvents(replica: Replica, added: readonly Entry[], deps: AnnounceDependencies): void {
   const { rid, aid, groupId: group_id } = replica;
   const { groups, entries, events } = deps;
   const row = groups.byRid(rid);
@@ -62,6 +62,6 @@ export function announce(replica: Replica, added: readonly Entry[], deps: Announ
   if (foreign.length === 0) return;
   events.emit(aid, 'group.unread', { group_id, unread_count: row.unread }, `room ${group_id}`);
   const mentions = foreign.filter(({ to, id }) => to?.includes(aid) === true && entries.entry(rid, id) !== null);
-  for (const { id, author } of mentions.slice(0, MAX_MENTIONS_TOLD))
+  for (const { id, author } of mentions.slice(0, MAX_MENTION_EVENTS))
     events.emit(aid, 'group.mentioned', { group_id, entry_id: id, from: author }, `room ${group_id}`);
 }

@@ -1,4 +1,4 @@
-/** The groups of the agents here: which there are, and the copy of each that is in use. */
+/** The groups of the local agents and their open replicas. */
 import { randomBytes } from 'node:crypto';
 import { EPOCH_BYTES, MAX_GROUPS_PER_AGENT, MAX_PAST_GROUPS } from '../../foundation/domain/groups.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
@@ -19,43 +19,43 @@ export class Replicas {
     this.#deps = dependencies;
   }
 
-  /** Who an agent is; null where it is not here. */
+  /** The identity of a local agent, or null if it does not exist. */
   identity(aid: Aid): LocalIdentity | null {
     return this.#deps.identity(aid);
   }
 
-  /** @throws SvcError `not_found` where the agent is not here */
-  mustBeHere(aid: Aid): LocalIdentity {
+  /** @throws SvcError `not_found` if the agent is not on this node */
+  requireLocal(aid: Aid): LocalIdentity {
     const identity = this.identity(aid);
     if (identity === null) throw noSuchAgent(aid);
     return identity;
   }
 
-  /** What is kept of an agent's group. @throws SvcError `not_found` */
+  /** The stored row of an agent's group. @throws SvcError `not_found` */
   row(aid: Aid, groupId: string): GroupRow {
-    this.mustBeHere(aid);
+    this.requireLocal(aid);
     const row = this.#deps.groups.find(aid, groupId);
     if (row === null)
-      throw new SvcError('not_found', { thing: 'group', message: 'The agent has no copy of such a group.' });
+      throw new SvcError('not_found', { thing: 'group', message: 'The agent has no copy of this group.' });
     return row;
   }
 
-  /** The copy of a group that is there. */
+  /** Opens the replica of a stored group. */
   open(row: GroupRow): Replica {
     const known = this.#open.get(row.rid);
-    // The number of a group that was not kept after all is given to the next one.
+    // If creating a group fails, its number is used again for the next one.
     if (known?.groupId === row.groupId) return known;
     const replica = new Replica(row, this.#deps);
     this.#open.set(row.rid, replica);
     return replica;
   }
 
-  /** The copy with a number; null where it, or its agent, is not here. */
+  /** The replica with a number, or null if it or its agent does not exist. */
   byRid(rid: number): Replica | null {
     return this.#ofAgentHere(this.#deps.groups.byRid(rid));
   }
 
-  /** The copy that others may ask: not one that is still to be filled. */
+  /** The replica that other nodes may read, or null if it is still empty. */
   served(aid: Aid, groupId: string): Replica | null {
     const row = this.#deps.groups.find(aid, groupId);
     return row?.state === 'joining' ? null : this.#ofAgentHere(row);
@@ -65,7 +65,10 @@ export class Replicas {
     return row === null || this.identity(row.aid) === null ? null : this.open(row);
   }
 
-  /** Begins an empty copy; of those that the agent is in no more, the oldest gives way. @throws SvcError `quota_exceeded` */
+  /**
+   * Creates an empty replica. If the agent has too many groups that it left, the oldest of them are deleted.
+   * @throws SvcError `quota_exceeded`
+   */
   add(group: Omit<NewGroup, 'epoch' | 'lastAt'>): GroupRow {
     const { groups, clock } = this.#deps;
     const { aid, groupId } = group;
@@ -75,31 +78,31 @@ export class Replicas {
     return this.row(aid, groupId);
   }
 
-  /** @throws SvcError `quota_exceeded` where an agent is in no more groups */
+  /** @throws SvcError `quota_exceeded` if the agent is in too many groups */
   checkCount(aid: Aid): void {
     if (this.#deps.groups.count(aid) >= MAX_GROUPS_PER_AGENT)
-      throw new SvcError('quota_exceeded', { message: `An agent takes part in ${MAX_GROUPS_PER_AGENT} groups.` });
+      throw new SvcError('quota_exceeded', { message: `An agent can be in at most ${MAX_GROUPS_PER_AGENT} groups.` });
   }
 
-  /** Has a copy read anew where it is used again: what is kept of it has changed, or it is gone. */
+  /** Drops the open replica, because its stored state has changed or was deleted. The next use reads it again. */
   reopen(rid: number): void {
     this.#open.delete(rid);
   }
 
-  /** Forgets the groups of an agent that is gone. */
+  /** Deletes the groups of a deleted agent. */
   forget(aid: Aid): void {
     const { groups } = this.#deps;
     for (const { rid } of groups.list(aid)) this.reopen(rid);
     groups.removeAgent(aid);
   }
 
-  /** What proves to others that the agent was given the join secret; undefined where it was not. */
+  /** The proof that the agent knows the join secret, or undefined if it does not know it. */
   proof({ rid, groupId, aid }: Replica): Uint8Array | undefined {
     const secret = this.#deps.groups.byRid(rid)?.secret ?? null;
     return secret === null ? undefined : proveSecret(secret, groupId, aid);
   }
 
-  /** Whom a copy may ask: members, and for a joiner first whom it was pointed to. */
+  /** The agents that a replica can sync with: the members, and for a joining agent first the agents in its hints. */
   peers(replica: Replica): Aid[] {
     const row = this.#deps.groups.byRid(replica.rid);
     const hints = row?.state === 'joining' ? row.hints.filter((aid) => aid !== replica.aid) : [];

@@ -1,4 +1,4 @@
-/** What groups need from others, and what others see of them. */
+/** Types of the groups capability: its dependencies and its results. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { OUTSIDE_STATES, Role } from '../../foundation/domain/groups.ts';
 import type { EventSink } from '../../foundation/events.ts';
@@ -10,20 +10,20 @@ import type { GroupStore } from '../../foundation/store/groups.ts';
 import type { Links, LocalIdentity } from '../../network/links/types.ts';
 import type { EntryContent } from './entry.ts';
 
-/** A note, as far as invitations need it. */
+/** The parts of a note that invitations use. */
 export interface InvitationNote {
   readonly sender: Aid;
   readonly body: Uint8Array;
 }
 
-/** The notes, as far as groups use them. */
+/** The operations on notes that groups use. */
 export interface GroupNotes {
   send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;
-  /** Names who is told of the notes of a type, in the transaction that keeps each. */
+  /** Registers a handler for notes of one type. It runs in the transaction that stores the note. */
   onNote(msgType: number, handler: (recipient: Aid, note: InvitationNote) => void): void;
 }
 
-/** Objects, as far as groups use them: entries of kind `file` name one of the agent's. */
+/** The operations on objects that groups use. An entry of kind `file` names an object of its author. */
 export interface GroupObjects {
   has(aid: Aid, objectId: string): boolean;
 }
@@ -38,17 +38,17 @@ export interface GroupsDependencies {
   readonly events: EventSink;
   readonly clock: Clock;
   readonly log: Log;
-  /** The identity of a registered agent here; null where it is not here. */
+  /** The identity of a local agent, or null if it does not exist. */
   identity(aid: Aid): LocalIdentity | null;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random(): number;
-  /** The owner of an agent here knows another one: strangers give way to it. */
+  /** Whether the owner of a local agent knows `peer`. Known agents have priority over strangers. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
-  /** By how much this clock is ahead of the clocks of other nodes, milliseconds; 0 if that is not known. */
+  /** How far this clock is ahead of the clocks of other nodes, milliseconds. 0 if unknown. */
   clockAheadMs?(): number;
 }
 
-/** Where an agent stands in a group that it has a copy of. */
+/** The role of an agent, or its state if it has a copy but no role. */
 export type Standing = Role | (typeof OUTSIDE_STATES)[number];
 
 export interface GroupSummary {
@@ -64,17 +64,17 @@ export interface GroupSummary {
   readonly lastActivityAt: number;
 }
 
-/** A group in the list of an agent's. */
+/** A group in the list of an agent's groups. */
 export interface ListedGroup extends GroupSummary {
-  /** Grows with each group that an agent here makes or joins. */
+  /** Increases with each group that a local agent creates or joins. */
   readonly place: number;
-  /** Place of the newest entry. */
+  /** Position of the newest entry. */
   readonly lastSeq: number;
-  /** The newest entry that counts; null where there is none yet. */
+  /** The newest visible entry, or null if there is none. */
   readonly last: GroupEntry | null;
 }
 
-/** An invitation that came, as it is shown: without the secret that lets its agent in. */
+/** A received invitation, without the join secret. */
 export interface GroupInvitation {
   readonly groupId: string;
   readonly title: string;
@@ -91,17 +91,17 @@ export interface GroupHead extends GroupSummary {
   readonly readCursor: number;
 }
 
-/** What an agent adds to a group. */
+/** The content of a new entry. */
 export type EntryDraft = Pick<EntryContent, 'kind' | 'body' | 'ref' | 'replyTo' | 'to' | 'proof'>;
 
-/** An entry as it is shown. */
+/** An entry as it is returned to clients. */
 export interface GroupEntry extends Omit<EntryDraft, 'proof'>, Pick<EntryContent, 'author' | 'at'> {
   readonly seq: number;
   readonly entryId: string;
   readonly retracted: boolean;
 }
 
-/** What a page is to hold. */
+/** The filter of a page. */
 export interface ReadQuery extends EntryFilter {
   readonly afterSeq: number;
   readonly limit: number;
@@ -109,7 +109,7 @@ export interface ReadQuery extends EntryFilter {
 
 export interface GroupPage {
   readonly entries: readonly GroupEntry[];
-  /** The next page begins behind this. */
+  /** The next page starts after this position. */
   readonly scannedToSeq: number;
   readonly hasMore: boolean;
   readonly readCursor: number;

@@ -1,4 +1,4 @@
-/** How groups and entries are shown. */
+/** Converts groups and entries to what clients see. */
 import { MAX_ENTRIES_PAGE } from '../../foundation/domain/groups.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type GroupEntryStore, MAX_SCANNED, type StoredEntry } from '../../foundation/store/group-entries.ts';
@@ -27,12 +27,12 @@ export function headOf(row: GroupRow, replica: Replica): GroupHead {
   return { ...summaryOf(row, replica), link: groupLinkText(row), members: replica.members(), maxSeq, readCursor };
 }
 
-/** Damaged ones are left out; pages are counted with them. */
-function shown(entries: readonly StoredEntry[]): GroupEntry[] {
+/** Skips damaged entries. They still count toward the size of the page. */
+function visibleEntries(entries: readonly StoredEntry[]): GroupEntry[] {
   return entries.filter(({ isDamaged }) => !isDamaged).map(entryView);
 }
 
-/** A page in order of arrival, with how far it was looked for. */
+/** Returns a page in order of arrival, and the position up to which entries were examined. */
 export function pageOf(row: GroupRow, entries: GroupEntryStore, query: ReadQuery): GroupPage {
   const { afterSeq, limit, ...filter } = query;
   const { rid, maxSeq, readSeq: readCursor, unread: unreadCount } = row;
@@ -41,29 +41,31 @@ export function pageOf(row: GroupRow, entries: GroupEntryStore, query: ReadQuery
   const found = entries.page(rid, afterSeq, upTo, count, filter);
   const last = found.at(-1)?.seq ?? upTo;
   const scannedToSeq = found.length < count ? Math.max(upTo, Math.min(afterSeq, maxSeq)) : last;
-  return { entries: shown(found), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
+  return { entries: visibleEntries(found), scannedToSeq, hasMore: scannedToSeq < maxSeq, readCursor, unreadCount };
 }
 
-/** The newest entries before a place, in order of arrival; `hasMore`: more go before. */
+/** Returns the newest entries before a position, in order of arrival. `hasMore` is true if there are earlier ones. */
 export function pageBefore(row: GroupRow, entries: GroupEntryStore, beforeSeq: number, limit: number): GroupPage {
   const { rid, readSeq: readCursor, unread: unreadCount } = row;
   const count = Math.min(limit, MAX_ENTRIES_PAGE);
   const found = entries.pageBefore(rid, beforeSeq, count + 1);
   const newest = found.slice(-count);
   const scannedToSeq = Math.min(beforeSeq - 1, row.maxSeq);
-  return { entries: shown(newest), scannedToSeq, hasMore: found.length > count, readCursor, unreadCount };
+  return { entries: visibleEntries(newest), scannedToSeq, hasMore: found.length > count, readCursor, unreadCount };
 }
 
-/** An entry as it is shown: what was retracted keeps its place and loses its content; a join secret is not shown. */
+/**
+ * Converts an entry for clients. A retracted entry keeps its position and loses its content. Join secrets are removed.
+ */
 export function entryView({ seq, bytes, retracted }: StoredEntry): GroupEntry {
   const { id, author, kind, at, body, ref, replyTo, to } = decodeEntry(bytes);
   const entry = { seq, entryId: id, author, kind, at, retracted, replyTo };
   return retracted || kind === 'rekey' ? entry : { ...entry, body, ref, to };
 }
 
-/** The error for an entry of our own that the group does not admit. */
-export function refusal(problem: string): SvcError {
+/** The error for a new entry of a local agent that the rules of the group do not admit. */
+export function rejectedError(problem: string): SvcError {
   if (problem === 'the author is not a member') return new SvcError('not_member');
-  const message = `The group does not take this entry: ${problem}.`;
+  const message = `The group does not accept this entry: ${problem}.`;
   return new SvcError(problem.startsWith('only ') ? 'access_denied' : 'invalid_request', { message });
 }

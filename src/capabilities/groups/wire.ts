@@ -1,4 +1,4 @@
-/** What is said on a link of purpose `group`. Format: docs/protocol-groups.md, "Links". */
+/** The messages of a link of purpose `room`. Format: docs/protocol-groups.md, "Links". */
 import { toHex } from '../../foundation/bytes.ts';
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import { EPOCH_BYTES, HASH_BYTES } from '../../foundation/domain/groups.ts';
@@ -8,19 +8,19 @@ import type { LinkStream } from '../../network/links/types.ts';
 import { BinaryReader, readExactly, u32 } from '../../network/links/wire.ts';
 import { hashBytes, MAX_ENTRY_BYTES } from './entry.ts';
 
-/** Bytes of entries in one message; an answer holds at least one entry. */
+/** Limit of the entries in one message, bytes. A response holds at least one entry, even if it is larger. */
 export const BATCH_BYTES: number = 256 * 1024;
 /** Largest message, bytes. */
 export const MAX_MESSAGE_BYTES: number = BATCH_BYTES + 2 * MAX_ENTRY_BYTES;
-/** Entries in one message. */
+/** Limit of entries in one message. */
 export const MAX_BATCH_ENTRIES = 512;
-/** Ids in one list, in one request, and heads. */
+/** Limits of IDs in one list, of IDs in one request, and of heads. */
 export const MAX_IDS = 2048;
 export const MAX_WANTED = 256;
 export const MAX_HEADS = 256;
 const MAX_SEQ = 1_000_000;
 
-/** What a side has of a group. */
+/** The heads, the size and the epoch of a replica. */
 export interface Have {
   readonly heads: readonly string[];
   readonly maxSeq: number;
@@ -81,7 +81,7 @@ export function send(link: LinkStream, message: Message): void {
 }
 
 function malformed(): SvcError {
-  return new SvcError('protocol_error', { message: 'The other side sent a malformed group message.' });
+  return new SvcError('protocol_error', { message: 'The peer sent a malformed group message.' });
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -153,7 +153,7 @@ function isType(value: unknown): value is Message['type'] {
 
 /**
  * Reads a message.
- * @throws SvcError `protocol_error` where it is too long or malformed, and as `readExactly`
+ * @throws SvcError `protocol_error` if the message is too long or malformed, and as `readExactly`
  */
 export async function receive(link: LinkStream, signal: AbortSignal): Promise<Message> {
   const length = new BinaryReader(await readExactly(link, 4, signal)).u32();

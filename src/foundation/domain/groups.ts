@@ -1,4 +1,4 @@
-/** Groups. Code and database call them groups. Rules: docs/groups.md, format: docs/protocol-groups.md. */
+/** Groups. The database and the wire call them rooms. Rules: docs/groups.md, format: docs/protocol-groups.md. */
 
 /** Roles of a member. */
 export const ROLES = ['creator', 'admin', 'member'] as const;

@@ -43,7 +43,7 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
   });
   const tell = async (from: Aid | null): Promise<Aid[]> => {
     told.length = 0;
-    spread.tell(replica, entries(), from);
+    spread.broadcast(replica, entries(), from);
     await world.clock.run(0);
     return [...told];
   };
@@ -54,7 +54,7 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
   return { world, tell, silent, spread, replica, compared, open };
 }
 
-test('an author tells all members of a small group, its receivers nobody', async () => {
+test('the author pushes to all members of a small group, receivers forward to none', async () => {
   const members = Array.from({ length: 5 }, () => newIdentity().aid);
   const { world, tell } = await spreadTo(members);
   assert.deepEqual(new Set(await tell(null)), new Set(members));
@@ -62,7 +62,7 @@ test('an author tells all members of a small group, its receivers nobody', async
   await world.stop();
 });
 
-test('in a great group the author tells some, and each receiver some others', async () => {
+test('in a large group the author pushes to some members, and each receiver forwards to others', async () => {
   const members = Array.from({ length: 60 }, () => newIdentity().aid);
   const { world, tell } = await spreadTo(members);
   assert.equal(new Set(await tell(null)).size, 24);
@@ -70,7 +70,7 @@ test('in a great group the author tells some, and each receiver some others', as
   await world.stop();
 });
 
-test('a member that does not answer is left alone for a while', async () => {
+test('an unresponsive member is backed off', async () => {
   const members = Array.from({ length: 3 }, () => newIdentity().aid);
   const { world, tell, silent } = await spreadTo(members);
   const [away] = members;
@@ -83,7 +83,7 @@ test('a member that does not answer is left alone for a while', async () => {
   await world.stop();
 });
 
-test('who reads a group for the first time meets those who joined just now, not those of long ago', async () => {
+test('a new reader syncs with agents that joined recently, and not with earlier ones', async () => {
   const members = Array.from({ length: 60 }, () => newIdentity());
   const { world, spread, replica, compared, open } = await spreadTo(members.map(({ aid }) => aid).slice(0, 20));
   const [author, ...others] = members;
@@ -91,17 +91,17 @@ test('who reads a group for the first time meets those who joined just now, not 
   const content = replica.compose({ kind: 'join' }, world.clock.now() - 3600_000);
   const joins = (at: number, some: readonly TestIdentity[]) =>
     some.map((agent) => signEntry({ ...content, author: agent.aid, at }, localIdentity(agent)));
-  spread.tell(replica, joins(world.clock.now() - 3600_000, others), author.aid);
+  spread.broadcast(replica, joins(world.clock.now() - 3600_000, others), author.aid);
   await world.clock.run(0);
   assert.deepEqual(compared, []);
-  spread.tell(replica, joins(world.clock.now(), [author]), others[0]?.aid ?? null);
+  spread.broadcast(replica, joins(world.clock.now(), [author]), others[0]?.aid ?? null);
   await world.clock.run(0);
   assert.deepEqual(compared, [author.aid]);
   open();
   await world.stop();
 });
 
-test('a group comes from one member at a time to who joins it', async () => {
+test('a joining agent fetches the group from one member at a time', async () => {
   const members = Array.from({ length: 5 }, () => newIdentity().aid);
   const { world, spread, replica, compared, open } = await spreadTo(members, true);
   const [first] = members;

@@ -1,4 +1,4 @@
-/** A member that comes back from an old backup: it gets what it has lost, and others get what it says then. */
+/** A member is restored from an old backup: it fetches lost entries, and other members receive its new entries. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -8,20 +8,20 @@ import { Store } from '../../../src/foundation/store/store.ts';
 import { GroupWorld, groupOf } from '../../support/group-world.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-test('replicas agree again after one of them came back from a backup, its own entries since included', async (t) => {
+test('replicas converge after a member is restored from a backup, including its own later entries', async (t) => {
   const world = new GroupWorld();
   const [a, b, c] = [await world.node(), await world.node(), await world.node()];
   const group = await groupOf(world, [a, b, c]);
   b.say(group, 'before');
   const all = () => world.nodes.every((node) => node.fingerprint(group) === a.fingerprint(group));
-  await world.until('all have it', () => all() && c.texts(group).includes('before'));
+  await world.until('all have the entry', () => all() && c.texts(group).includes('before'));
   const file = join(temporaryDirectory(t), 'backup.db');
   b.store.run('VACUUM INTO ?', file);
   for (let i = 0; i < 5; i++) {
     b.say(group, `own ${i}`);
     a.say(group, `theirs ${i}`);
   }
-  await world.until('all have all', () => all() && c.texts(group).length === 11);
+  await world.until('all have all entries', () => all() && c.texts(group).length === 11);
 
   b.links.crash();
   await b.groups.stop();
@@ -30,9 +30,9 @@ test('replicas agree again after one of them came back from a backup, its own en
   resetAfterRestore(store);
   const restored = await world.node(b.agent, store);
   assert.deepEqual(restored.texts(group), ['before']);
-  // Before it has heard of anything that it lost: the others must not take it for what they have read of it.
+  // Before the member has fetched anything. The new entries reuse positions that other members have already read.
   for (let i = 0; i < 12; i++) restored.say(group, `new ${i}`);
-  await world.until('they agree', () => all() && a.texts(group).length === 23);
+  await world.until('replicas are equal', () => all() && a.texts(group).length === 23);
   assert.equal(new Set(a.texts(group)).size, 23);
   await world.stop();
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Bits, SharedParts } from '../../../src/capabilities/groups/bits.ts';
+import { BitSet, BlockPool } from '../../../src/capabilities/groups/bit-set.ts';
 import { type ControlFact, ControlLog, MAX_FRONTIER } from '../../../src/capabilities/groups/control.ts';
 import { MAX_MEMBERS } from '../../../src/foundation/domain/groups.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
@@ -16,14 +16,14 @@ function fact(kind: ControlFact['kind'], author: Aid, subject = author): Control
   return { kind, author, subject, admin: false, bySecret: kind === 'join', joinKey: null, issuedAt: 0 };
 }
 
-test('sets that share their parts hold what sets of numbers hold', () => {
+test('sets with shared blocks contain the same integers as plain sets', () => {
   const random = new Random(5);
-  const shared = new SharedParts();
-  const made = [{ bits: Bits.union([], []), numbers: new Set<number>() }];
+  const shared = new BlockPool();
+  const made = [{ bits: BitSet.union([], []), numbers: new Set<number>() }];
   for (let i = 0; i < 300; i++) {
     const sources = [random.pick(made), random.pick(made)];
     const more = [random.below(10_000), random.below(10_000)];
-    const bits = Bits.union(
+    const bits = BitSet.union(
       sources.map((source) => source.bits),
       more,
       i % 2 === 0 ? shared : undefined,
@@ -33,7 +33,7 @@ test('sets that share their parts hold what sets of numbers hold', () => {
   for (const { bits, numbers } of made) for (let n = 0; n < 10_100; n++) assert.equal(bits.has(n), numbers.has(n));
 });
 
-test('a flood of control entries in a row costs little more memory than it has entries', () => {
+test('a long chain of control entries needs little more memory than the entries', () => {
   const control = new ControlLog();
   const [creator, flooder] = [agent(1), agent(2)];
   control.add(fact('create', creator), []);
@@ -41,7 +41,7 @@ test('a flood of control entries in a row costs little more memory than it has e
   const before = process.memoryUsage().arrayBuffers;
   for (let i = 0; i < 50_000; i++) control.add(fact('invite', flooder, agent(3 + (i % 1000))), [control.size - 1]);
   const bytes = process.memoryUsage().arrayBuffers - before;
-  // All sets on their own would be 156 MB.
+  // Without sharing, the sets need 156 MB.
   assert.ok(bytes < 32_000_000, `${bytes}`);
   assert.deepEqual(
     control.members(control.everything()).map(({ aid }) => aid),
@@ -49,8 +49,8 @@ test('a flood of control entries in a row costs little more memory than it has e
   );
 });
 
-test('a flood of control entries that unite two rows again and again keeps few parts beside those of the rows', (t) => {
-  const of = t.mock.method(SharedParts.prototype, 'of');
+test('control entries that merge two chains again and again add few blocks', (t) => {
+  const of = t.mock.method(BlockPool.prototype, 'of');
   const random = new Random(6);
   const control = new ControlLog();
   const flooder = agent(1);
@@ -66,13 +66,13 @@ test('a flood of control entries that unite two rows again and again keeps few p
       fact('key', flooder),
       rows.map((row) => row[row.length - 1 - random.below(100)] ?? first),
     );
-  // Each makes all five parts anew: at the ends of the rows they differ, before that they do not.
+  // Each builds all five blocks. Only the blocks at the ends of the chains differ.
   assert.ok(of.mock.callCount() > 4 * 3000);
   const kept = new Set(of.mock.calls.map(({ result }) => result));
   assert.ok(kept.size <= 3000 + 5, `${kept.size}`);
 });
 
-test('an entry that unites more control entries than allowed has no place', () => {
+test('an entry that merges more control entries than allowed has no position', () => {
   const control = new ControlLog();
   const creator = agent(1);
   control.add(fact('create', creator), []);
@@ -85,7 +85,7 @@ test('an entry that unites more control entries than allowed has no place', () =
   assert.deepEqual(control.newest([...forks, united]), [forks[0] ?? 0, united]);
 });
 
-test('a group is full with its members, whoever has left it aside', () => {
+test('agents that left do not count towards a full group', () => {
   const control = new ControlLog();
   control.add(fact('create', agent(0)), []);
   for (let i = 1; i < MAX_MEMBERS; i++) control.add(fact('join', agent(i)), [control.size - 1]);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
 import { Random } from '../../support/random.ts';
 
-/** Runs what an agent may or may not be allowed to do just now. */
+/** Runs an operation and ignores whether the agent is allowed to do it. */
 async function attempt(work: () => unknown): Promise<void> {
   try {
     await work();
@@ -12,7 +12,7 @@ async function attempt(work: () => unknown): Promise<void> {
   }
 }
 
-/** One thing that one agent does by chance. */
+/** One random operation of a random agent. */
 async function act(world: GroupWorld, random: Random, nodes: readonly GroupNode[], groupId: string): Promise<void> {
   const node = random.pick(nodes);
   const other = random.pick(nodes);
@@ -39,7 +39,7 @@ async function act(world: GroupWorld, random: Random, nodes: readonly GroupNode[
 }
 
 for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
-  test(`replicas are equal after a partition with changes of membership on both sides, crashes and losses (seed ${seed})`, async () => {
+  test(`replicas are equal after a partition with membership changes on both sides, crashes and packet loss (seed ${seed})`, async () => {
     const world = new GroupWorld(seed);
     const random = new Random(seed * 7919);
     let nodes: GroupNode[] = [];
@@ -47,10 +47,16 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
     const groupId = await groupOf(world, nodes);
     const [creator, second, third] = nodes;
     assert.ok(creator !== undefined && second !== undefined && third !== undefined);
-    await world.until('all are in', () => creator.groups.head(creator.aid, groupId).members.length === nodes.length);
+    await world.until(
+      'all are members',
+      () => creator.groups.head(creator.aid, groupId).members.length === nodes.length,
+    );
     creator.groups.append(creator.aid, groupId, { kind: 'role', to: [second.aid], body: Buffer.from('admin') });
     creator.groups.append(creator.aid, groupId, { kind: 'role', to: [third.aid], body: Buffer.from('admin') });
-    await world.until('all begin equal', () => new Set(nodes.map((node) => node.fingerprint(groupId))).size === 1);
+    await world.until(
+      'all replicas are equal',
+      () => new Set(nodes.map((node) => node.fingerprint(groupId))).size === 1,
+    );
     for (let round = 0; round < 3; round++) {
       world.links.trouble = { refuse: 0.2, cut: 0.3, delayMs: 200 };
       for (const a of nodes)
@@ -79,7 +85,7 @@ for (const seed of [1, 2, 3, 4, 5, 6, 7, 8]) {
     const outside = nodes.filter((node) => !members.includes(node));
     for (const node of outside) await attempt(() => node.say(groupId, 'from outside'));
     for (const node of members) node.say(groupId, `from ${node.aid}`);
-    await world.until('everything is everywhere', () =>
+    await world.until('all entries are everywhere', () =>
       members.every((node) => members.every(({ aid }) => node.texts(groupId).includes(`from ${aid}`))),
     );
     await world.until('members are equal again', areEqual);

@@ -1,4 +1,4 @@
-/** Groups over the loss of power at every commit of either side: what was acknowledged stays, and copies become equal. */
+/** Power loss at every commit of either side: acknowledged changes survive, and replicas converge. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 const ANN = newIdentity();
 const BEN = newIdentity();
 
-/** The life of a group in which one side loses power at a point; the number of its commits. */
+/** Runs a group in which one side loses power at a crash point. Returns the number of its commits. */
 async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Promise<number> {
   const file = join(temporaryDirectory(t), 'svcd.db');
   const world = new GroupWorld();
@@ -29,7 +29,7 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
     if (side === 'ann') ann = await ann.restart(store);
     else ben = await ben.restart(store);
   };
-  /** Does something; where the power goes meanwhile, again until `isDone` or until it succeeds. */
+  /** Runs an operation. After a power loss, repeats it until it succeeds or `isDone` returns a value. */
   const insist = async <T>(act: () => T | Promise<T>, isDone: () => T | null): Promise<T> => {
     for (;;) {
       try {
@@ -63,7 +63,7 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
       async () => void (await ben.groups.join(ben.aid, { groupId, hints: [], ...way })),
       () => (ben.table.find(ben.aid, groupId)?.state === 'joining' || isIn() ? undefined : null),
     );
-    await reached('ben is in', () => isIn() && ann.groups.head(ann.aid, groupId).memberCount === 2);
+    await reached('ben is a member', () => isIn() && ann.groups.head(ann.aid, groupId).memberCount === 2);
   };
 
   const groupId = await insist(
@@ -80,7 +80,7 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
   await enter({});
   await say(() => ann, 'to ben');
   await say(() => ben, 'to ann');
-  await reached('both have both', () => [ann, ben].every((node) => heard(node, groupId).length === 3));
+  await reached('both have both entries', () => [ann, ben].every((node) => heard(node, groupId).length === 3));
   const [oops] = ann.groups.read(ann.aid, groupId, { afterSeq: 0, limit: 1, kind: 'msg' }).entries;
   assert.ok(oops !== undefined);
   const { entryId } = oops;
@@ -94,7 +94,7 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
     () => ben.groups.leave(ben.aid, groupId),
     () => (isIn() ? null : undefined),
   );
-  await reached('ann hears of it', () => ann.groups.head(ann.aid, groupId).memberCount === 1);
+  await reached('ann receives it', () => ann.groups.head(ann.aid, groupId).memberCount === 1);
   await say(() => ann, 'while ben is away');
   await enter({ link });
   await insist(
@@ -102,10 +102,10 @@ async function live(t: TestContext, side: 'ann' | 'ben', point: CrashPoint): Pro
     () => (ann.groups.head(ann.aid, groupId).title === 'second' ? undefined : null),
   );
   await say(() => ben, 'back');
-  await reached('equal copies', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  await reached('equal replicas', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
   const wanted = said.map((text) => (text === 'before' ? '' : text));
   for (const node of [ann, ben]) {
-    assert.deepEqual(node.texts(groupId).sort(), wanted.toSorted(), 'lost or doubled');
+    assert.deepEqual(node.texts(groupId).sort(), wanted.toSorted(), 'lost or duplicated');
     assert.equal(node.groups.head(node.aid, groupId).title, 'second');
   }
   await world.stop();
@@ -121,7 +121,7 @@ for (const side of ['ann', 'ben'] as const) {
   });
 }
 
-test('whatever commit the power takes, no removal stands without its new link', async (t) => {
+test('a removal and its new link survive any power loss together or not at all', async (t) => {
   for (let commit = 1; ; commit++) {
     const file = join(temporaryDirectory(t), 'svcd.db');
     const world = new GroupWorld();
@@ -132,7 +132,7 @@ test('whatever commit the power takes, no removal stands without its new link', 
     try {
       ann.groups.append(ANN.aid, groupId, { kind: 'remove', to: [BEN.aid] });
     } catch {
-      // What the others are told of it matters as little as the answer.
+      // The result of notifying others does not matter here.
     }
     const store = Store.open(file, MIGRATIONS, 'normal');
     t.after(() => store.close());

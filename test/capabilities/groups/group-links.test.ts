@@ -1,4 +1,4 @@
-/** How many talks of whom a node begins: a crowd that says nothing keeps no member out. */
+/** Limits of group sessions: silent callers cannot keep members out. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GroupLinks } from '../../../src/capabilities/groups/group-links.ts';
@@ -51,7 +51,7 @@ function setUp() {
   return { parts, groupId, links, call };
 }
 
-test('silent strangers push out neither members nor strangers of another network', async () => {
+test('silent strangers evict neither members nor strangers of another network', async () => {
   const { links, call } = setUp();
   const member = call(MEMBER, '192.0.2.1');
   const first = call(testAid(3), '203.0.113.1');
@@ -65,7 +65,7 @@ test('silent strangers push out neither members nor strangers of another network
   links.stop();
 });
 
-test('one agent fills no more than its part of the talks', async () => {
+test('one agent cannot use more than its share of the sessions', async () => {
   const { parts, groupId, links, call } = setUp();
   const [greedy, modest] = [testAid(5), testAid(6)];
   const { aid } = parts.replicas.open(parts.replicas.row([...parts.agents.keys()][0] ?? assert.fail(), groupId));

@@ -5,11 +5,11 @@ import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { type GroupNode, GroupWorld, groupOf } from '../../support/group-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-test('a group that could not be made leaves nothing behind that the next one takes for its own', async () => {
+test('a group that failed to be created leaves no state behind for the next one', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
-  const { link } = ben.groups.create(ben.aid, 'made elsewhere');
-  // As many characters as a title may have, and more units of a string.
+  const { link } = ben.groups.create(ben.aid, 'created elsewhere');
+  // As many characters as a title may have, but more UTF-16 code units.
   assert.throws(() => ann.groups.create(ann.aid, '😀'.repeat(150)), { code: 'invalid_request' });
   const { groupId } = ann.groups.create(ann.aid, 'made');
   assert.equal(ann.groups.head(ann.aid, groupId).title, 'made');
@@ -18,7 +18,7 @@ test('a group that could not be made leaves nothing behind that the next one tak
   await world.stop();
 });
 
-test('an invited agent joins, both see what the other writes, and both are told', async () => {
+test('an invited agent joins, both see the entries of the other, and both receive events', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const { groupId } = ann.groups.create(ann.aid, 'Plans');
@@ -40,7 +40,7 @@ test('an invited agent joins, both see what the other writes, and both are told'
   await world.stop();
 });
 
-test('a stranger gets nothing, without the secret and with a wrong one', async () => {
+test('a stranger without the secret or with a wrong one receives nothing', async () => {
   const world = new GroupWorld();
   const [ann, eve] = [await world.node(), await world.node()];
   const { groupId, link } = ann.groups.create(ann.aid);
@@ -54,7 +54,7 @@ test('a stranger gets nothing, without the secret and with a wrong one', async (
   await world.stop();
 });
 
-test('false invitations neither keep out nor change the link of a member', async () => {
+test('false invitations neither keep a member out nor change its link', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const { groupId, link } = ann.groups.create(ann.aid);
@@ -72,24 +72,24 @@ test('false invitations neither keep out nor change the link of a member', async
   await world.stop();
 });
 
-test('who is removed gets nothing more, hears of it, and comes back only by an invitation', async () => {
+test('a removed agent receives an event but no more entries, and can return only by an invitation', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
   const groupId = await groupOf(world, nodes);
   const { link } = ann.groups.head(ann.aid, groupId);
-  await world.until('all are known', () => ann.groups.head(ann.aid, groupId).memberCount === 3);
+  await world.until('all members are known', () => ann.groups.head(ann.aid, groupId).memberCount === 3);
   assert.throws(() => cid.groups.append(cid.aid, groupId, { kind: 'remove', to: [ben.aid] }), {
     code: 'access_denied',
   });
-  // Cid does not hear of it yet.
+  // Cid cannot be reached yet.
   for (const other of [ann, ben]) world.links.part(other.links, cid.links);
   ann.groups.append(ann.aid, groupId, { kind: 'remove', to: [cid.aid] });
   ann.say(groupId, 'without cid');
   await world.until('the message', () => ben.texts(groupId).includes('without cid'));
   cid.say(groupId, 'still here');
   world.links.heal();
-  await world.until('cid hears of it', () => cid.groups.head(cid.aid, groupId).role === 'removed');
+  await world.until('cid is removed in its own replica', () => cid.groups.head(cid.aid, groupId).role === 'removed');
   assert.deepEqual(ann.texts(groupId), ['without cid']);
   assert.equal((await world.during(cid.groups.join(cid.aid, { link, hints: [] }))).joined, false);
   await world.during(ann.groups.invite(ann.aid, groupId, cid.aid));
@@ -97,16 +97,16 @@ test('who is removed gets nothing more, hears of it, and comes back only by an i
   cid.say(groupId, 'back again');
   await world.until('the message', () => ben.texts(groupId).includes('back again'));
   assert.equal(ann.texts(groupId).includes('still here'), false);
-  await world.until('all are equal', () => new Set(nodes.map((node) => node.fingerprint(groupId))).size === 1);
+  await world.until('all replicas are equal', () => new Set(nodes.map((node) => node.fingerprint(groupId))).size === 1);
   await world.stop();
 });
 
-test('a removal makes another link: the one of before lets nobody in, not even under another name', async () => {
+test('a removal changes the link: the old link no longer admits any agent', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
   const groupId = await groupOf(world, nodes);
-  await world.until('all are known', () =>
+  await world.until('all members are known', () =>
     nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
   );
   const { link: old } = ann.groups.head(ann.aid, groupId);
@@ -136,13 +136,13 @@ test('a removal makes another link: the one of before lets nobody in, not even u
   await world.stop();
 });
 
-test('who was just coming in by the old link is let in by the new one', async () => {
+test('an agent that was joining by the old link is admitted by the new one', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node()] as const;
   const [ann, ben] = nodes;
   const { groupId, link: old } = ann.groups.create(ann.aid);
   await world.during(ben.groups.join(ben.aid, { link: old, hints: [] }));
-  // Before word of the joining is here.
+  // Before the join arrives here.
   assert.equal(ann.groups.head(ann.aid, groupId).memberCount, 1);
   ann.groups.append(ann.aid, groupId, { kind: 'rekey' });
   await world.clock.run(300_000);
@@ -154,14 +154,14 @@ test('who was just coming in by the old link is let in by the new one', async ()
   await world.stop();
 });
 
-test('two who change the link beside each other: both links let in, until the next change', async () => {
+test('two concurrent changes of the link: both links admit agents until the next change', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node()] as const;
   const [ann, ben] = nodes;
   const groupId = await groupOf(world, nodes);
   await world.until('ben is known', () => ann.groups.head(ann.aid, groupId).memberCount === 2);
   ann.groups.append(ann.aid, groupId, { kind: 'role', to: [ben.aid], body: Buffer.from('admin') });
-  await world.until('the office', () => ben.groups.head(ben.aid, groupId).role === 'admin');
+  await world.until('the role', () => ben.groups.head(ben.aid, groupId).role === 'admin');
   world.links.part(ann.links, ben.links);
   const links = nodes.map((node) => {
     node.groups.append(node.aid, groupId, { kind: 'rekey' });
@@ -182,7 +182,7 @@ test('two who change the link beside each other: both links let in, until the ne
   await world.stop();
 });
 
-test('only the author or an admin retracts; the content goes, the place stays', async () => {
+test('only the author or an admin can retract; the content is removed, the position stays', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
@@ -190,12 +190,12 @@ test('only the author or an admin retracts; the content goes, the place stays', 
   const { entryId } = ben.say(groupId, 'oops');
   await world.until('the message', () => cid.texts(groupId).includes('oops') && ann.texts(groupId).includes('oops'));
   assert.throws(() => cid.groups.retract(cid.aid, groupId, entryId), { code: 'access_denied' });
-  // Nor does an entry that goes round the check.
+  // An entry that bypasses the check has no effect either.
   cid.groups.append(cid.aid, groupId, { kind: 'retract', ref: entryId });
-  await world.until('ann hears who joined', () => ann.groups.head(ann.aid, groupId).members.length === 3);
+  await world.until('ann has all joins', () => ann.groups.head(ann.aid, groupId).members.length === 3);
   ann.groups.append(ann.aid, groupId, { kind: 'role', to: [cid.aid], body: Buffer.from('admin') });
   assert.ok(ben.texts(groupId).includes('oops'));
-  await world.until('the office', () => cid.groups.head(cid.aid, groupId).role === 'admin');
+  await world.until('the role', () => cid.groups.head(cid.aid, groupId).role === 'admin');
   cid.groups.retract(cid.aid, groupId, entryId);
   const unread = ann.groups.head(ann.aid, groupId).unreadCount;
   await world.until('gone', () => ann.texts(groupId).includes('') && ben.texts(groupId).includes(''));
@@ -205,24 +205,24 @@ test('only the author or an admin retracts; the content goes, the place stays', 
   await world.stop();
 });
 
-test('who left is not a member for anybody; the creator cannot leave', async () => {
+test('no one counts an agent that left as a member; the creator cannot leave', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node()] as const;
   const [ann, ben] = nodes;
   const groupId = await groupOf(world, nodes);
   assert.throws(() => ann.groups.leave(ann.aid, groupId), { code: 'creator_cannot_leave' });
-  // Nobody is there to hear it.
+  // No other member is reachable.
   world.links.part(ann.links, ben.links);
   ben.groups.leave(ben.aid, groupId);
   assert.throws(() => ben.say(groupId, 'more'), { code: 'not_member' });
   const again = await ben.restart();
   world.links.heal();
-  await world.until('ann hears of it', () => ann.groups.head(ann.aid, groupId).members.length === 1);
+  await world.until('ann has the leave entry', () => ann.groups.head(ann.aid, groupId).members.length === 1);
   assert.deepEqual(again.groups.list(again.aid), []);
   await world.stop();
 });
 
-/** Gives an agent groups without a log, the later ones newer; returns their ids. */
+/** Adds groups without a log, in ascending age order, and returns their IDs. */
 function addGroups({ table, store, aid }: GroupNode, count: number, state: GroupState): string[] {
   return store.transaction(() =>
     Array.from({ length: count }, (_, i) => {
@@ -234,7 +234,7 @@ function addGroups({ table, store, aid }: GroupNode, count: number, state: Group
   );
 }
 
-test('groups that an agent left do not count, and the oldest of too many are forgotten', async () => {
+test('groups that an agent left do not count, and the oldest of too many are deleted', async () => {
   const world = new GroupWorld();
   const ann = await world.node();
   const left = addGroups(ann, MAX_PAST_GROUPS + 1, 'left');
@@ -244,7 +244,7 @@ test('groups that an agent left do not count, and the oldest of too many are for
   await world.stop();
 });
 
-test('an agent is in so many groups, and comes back into none beyond that', async () => {
+test('an agent can be in a limited number of groups and cannot return to one beyond that', async () => {
   const world = new GroupWorld();
   const ann = await world.node();
   addGroups(ann, MAX_GROUPS_PER_AGENT, 'member');
@@ -255,7 +255,7 @@ test('an agent is in so many groups, and comes back into none beyond that', asyn
   await world.stop();
 });
 
-test('an invitation is sent again until it arrives, and the read cursor survives and never goes back', async () => {
+test('an invitation is repeated until it arrives, and the read cursor survives and never moves back', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const { groupId } = ann.groups.create(ann.aid);
@@ -277,11 +277,11 @@ test('an invitation is sent again until it arrives, and the read cursor survives
   await world.stop();
 });
 
-test('entries written while the clock was ahead delay neither later entries of the author nor those of others', async () => {
+test('entries written while the clock was ahead delay no later entries of any author', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const ahead = 900_000;
   world.links.part(ann.links, ben.links);
   world.clock.jump(ahead);
@@ -298,11 +298,11 @@ test('entries written while the clock was ahead delay neither later entries of t
   ben.say(groupId, 'thanks');
   await world.until('the thanks', () => ann.texts(groupId).includes('thanks'), 600_000);
   await world.until('the early entries', () => ann.texts(groupId).length === 6, 2 * ahead);
-  await world.until('the same group', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
+  await world.until('equal replicas', () => ann.fingerprint(groupId) === ben.fingerprint(groupId));
   await world.stop();
 });
 
-test('who creates a group while the clock is ahead can go on writing when the clock is right again', async () => {
+test('an agent that created a group while its clock was ahead can write after the clock is corrected', async () => {
   const world = new GroupWorld();
   const ann = await world.node();
   world.clock.jump(3_600_000);
@@ -313,12 +313,12 @@ test('who creates a group while the clock is ahead can go on writing when the cl
   await world.stop();
 });
 
-test('who is removed hears of it at once, or by the answer of the first member that it writes to', async () => {
+test('a removed agent is notified immediately, or by the first member that it contacts', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
   const groupId = await groupOf(world, nodes);
-  await world.until('all are known', () =>
+  await world.until('all members are known', () =>
     nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
   );
   const remove = (aid: Aid) => ann.groups.append(ann.aid, groupId, { kind: 'remove', to: [aid] });
@@ -326,7 +326,7 @@ test('who is removed hears of it at once, or by the answer of the first member t
   const removals = ({ events }: GroupNode) => events.filter(({ type }) => type === 'group.removed');
 
   remove(ben.aid);
-  await world.until('ben hears of it', () => isOut(ben), 2000);
+  await world.until('ben is notified', () => isOut(ben), 2000);
   assert.throws(() => ben.say(groupId, 'hello?'), { code: 'not_member' });
   assert.deepEqual(removals(ben), [{ type: 'group.removed', data: { group_id: groupId, by: ann.aid } }]);
 
@@ -337,7 +337,7 @@ test('who is removed hears of it at once, or by the answer of the first member t
   world.links.heal();
   assert.equal(isOut(cid), false);
   cid.say(groupId, 'hello?');
-  await world.until('cid hears of it', () => isOut(cid), 2000);
+  await world.until('cid is notified', () => isOut(cid), 2000);
   assert.throws(() => cid.say(groupId, 'hello?'), { code: 'not_member' });
   assert.deepEqual(removals(cid), [{ type: 'group.removed', data: { group_id: groupId, by: ann.aid } }]);
   assert.equal(ann.texts(groupId).includes('hello?'), false);

@@ -10,14 +10,14 @@ import { delegateAnew, localIdentity, newIdentity } from '../../support/identiti
 
 const never = new AbortController().signal;
 
-/** The end of the group as a node knows it. */
+/** The replica of a node. */
 function copyOf(node: GroupNode, groupId: string): Replica {
   const row = node.table.find(node.aid, groupId);
   assert.ok(row !== null);
   return new Replica(row, { groups: node.table, entries: node.entries });
 }
 
-/** Hands bytes over as a member would, whatever they are. */
+/** Pushes any bytes, as a member would. */
 async function push(world: GroupWorld, from: GroupNode, to: GroupNode, groupId: string, entries: Uint8Array[]) {
   const talk = async (): Promise<Message> => {
     const link = await from.links.open(from.aid, to.aid, 'room');
@@ -29,11 +29,11 @@ async function push(world: GroupWorld, from: GroupNode, to: GroupNode, groupId: 
   return world.during(talk());
 }
 
-test('forged, edited and foreign entries are refused, also when a member hands them over', async () => {
+test('forged, edited and foreign entries are rejected, even from a member', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const copy = copyOf(ben, groupId);
   const eve = newIdentity();
   const content = (more: Partial<EntryContent> = {}): EntryContent => ({
@@ -66,11 +66,11 @@ test('forged, edited and foreign entries are refused, also when a member hands t
   await world.stop();
 });
 
-test('an entry from the future is taken in only once its time is ten minutes away', async () => {
+test('an entry from the future is admitted when its time is at most ten minutes away', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const content = { kind: 'msg', body: Buffer.from('later') } as const;
   const early = signEntry(copyOf(ben, groupId).compose(content, world.clock.now() + 605_000), ben.identity);
   await push(world, ben, ann, groupId, [early.encoded]);
@@ -81,11 +81,11 @@ test('an entry from the future is taken in only once its time is ten minutes awa
   await world.stop();
 });
 
-test('who asks without end and reads nothing is answered no further, and cut off in the end', async (t) => {
+test('a peer that requests endlessly and reads nothing gets no more responses and is disconnected', async (t) => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   for (let i = 0; i < 100; i++) ann.say(groupId, 'x'.repeat(2000));
   await world.clock.run(5000);
   const asked = t.mock.method(ann.entries, 'bytesAfter');
@@ -96,16 +96,16 @@ test('who asks without end and reads nothing is answered no further, and cut off
   for (let i = 0; i < 500; i++) send(link, { type: 'pull', after: 0 });
   await world.clock.run(5000);
   assert.ok(asked.mock.callCount() > 0);
-  assert.ok(asked.mock.callCount() < 20, `${asked.mock.callCount()} answers were made`);
-  await world.until('the link is cut', () => link.destroyed);
+  assert.ok(asked.mock.callCount() < 20, `${asked.mock.callCount()} responses were made`);
+  await world.until('the link is closed', () => link.destroyed);
   await world.stop();
 });
 
-test('an entry that comes before its parents waits for them', async () => {
+test('an entry that arrives before its parents waits for them', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   await world.clock.run(5000);
   world.links.part(ann.links, ben.links);
   const ids = ['one', 'two', 'three'].map((text) => ben.say(groupId, text).entryId);
@@ -123,12 +123,14 @@ test('an entry that comes before its parents waits for them', async () => {
   await world.stop();
 });
 
-test('what a removed member writes behind its removal is refused, beside it is shown to nobody', async () => {
+test('entries that a removed member writes after its removal are rejected, concurrent ones are hidden', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
   const groupId = await groupOf(world, nodes);
-  await world.until('all are in', () => nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3));
+  await world.until('all are members', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
+  );
   const before = copyOf(cid, groupId);
   const beside = signEntry(
     before.compose({ kind: 'msg', body: Buffer.from('beside') }, world.clock.now()),
@@ -148,7 +150,7 @@ test('what a removed member writes behind its removal is refused, beside it is s
     cid.identity,
   );
   assert.equal((await push(world, cid, ann, groupId, [beside.encoded])).type, 'refuse');
-  // Ben is a member and hands over whatever he is given.
+  // Ben is a member and forwards any entry.
   await push(world, ben, ann, groupId, [after.encoded, beside.encoded, invite.encoded]);
   const { entries } = ann.groups.read(ann.aid, groupId, { afterSeq: 0, limit: 50, author: cid.aid });
   assert.deepEqual(
@@ -165,17 +167,17 @@ test('what a removed member writes behind its removal is refused, beside it is s
   await world.stop();
 });
 
-test('an admin that refuses the creator and other admins, with a removal that it may not write, locks nobody out', async () => {
+test('an admin cannot lock out the creator or other admins with a removal that it may not write', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid, eve] = nodes;
   const groupId = await groupOf(world, nodes);
   const members = (node: GroupNode) => node.groups.head(node.aid, groupId).members;
   const roles = (node: GroupNode): number => members(node).filter(({ role }) => role !== 'member').length;
-  await world.until('all are in', () => nodes.every((node) => members(node).length === 4));
+  await world.until('all are members', () => nodes.every((node) => members(node).length === 4));
   for (const { aid } of [ben, eve])
     ann.groups.append(ann.aid, groupId, { kind: 'role', to: [aid], body: Buffer.from('admin') });
-  await world.until('the offices', () => nodes.every((node) => roles(node) === 3));
+  await world.until('the roles', () => nodes.every((node) => roles(node) === 3));
   const copy = copyOf(eve, groupId);
   eve.links.accept('room', (link) => {
     const entry = signEntry(copy.compose({ kind: 'remove', to: [link.caller] }, world.clock.now()), eve.identity);
@@ -188,11 +190,11 @@ test('an admin that refuses the creator and other admins, with a removal that it
   await world.stop();
 });
 
-test('an older key of an agent writes nothing behind the entry that shows its newer one', async () => {
+test('an older key of an agent cannot write after the entry that shows its newer key', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const stolen = ben.identity;
   const renewed = delegateAnew(ben.agent.master, ben.agent.delegation.issuedAt + 10);
   ben.identity = localIdentity(renewed);
@@ -205,11 +207,11 @@ test('an older key of an agent writes nothing behind the entry that shows its ne
   await world.stop();
 });
 
-test('malformed and oversized messages end the talk and nothing else', async () => {
+test('malformed and oversized messages end the session and nothing else', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const hello = encodeCbor({ m: 'hello', g: Buffer.alloc(31), h: Buffer.alloc(0), n: 0, e: Buffer.alloc(16) });
   const frames = [
     Buffer.from('ffffffff00', 'hex'),
@@ -221,18 +223,18 @@ test('malformed and oversized messages end the talk and nothing else', async () 
     const link = await world.during(ben.links.open(ben.aid, ann.aid, 'room'));
     link.on('error', () => {});
     link.write(frame);
-    await world.until('the end of the talk', () => link.destroyed);
+    await world.until('the end of the session', () => link.destroyed);
   }
   ben.say(groupId, 'still works');
   await world.until('the message', () => ann.texts(groupId).includes('still works'));
   await world.stop();
 });
 
-test('a flood of entries whose parents never come takes no room and holds nothing up', async () => {
+test('a flood of entries whose parents never arrive fills no storage and blocks nothing', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const content = copyOf(ben, groupId).compose({ kind: 'msg' }, world.clock.now());
   const { maxSeq } = ann.groups.head(ann.aid, groupId);
   const orphan = (n: number): Uint8Array => {
@@ -249,12 +251,14 @@ test('a flood of entries whose parents never come takes no room and holds nothin
   await world.stop();
 });
 
-test('a flood of forks is united again, and an entry that unites too many of them is refused', async () => {
+test('many forks are merged again, and an entry that merges too many forks is rejected', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
   const groupId = await groupOf(world, nodes);
-  await world.until('all are in', () => nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3));
+  await world.until('all are members', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
+  );
   const content = copyOf(ben, groupId).compose({ kind: 'invite' }, world.clock.now());
   const fork = (more: Partial<EntryContent>): Entry => signEntry({ ...content, ...more }, ben.identity);
   const forks = Array.from({ length: 320 }, () => fork({ to: [newIdentity().aid] }));
@@ -294,19 +298,21 @@ test('a flood of forks is united again, and an entry that unites too many of the
   await world.stop();
 });
 
-test('a member that withholds what it has announced is left alone, and another one is asked', async () => {
+test('a member that withholds announced entries is backed off, and another member is used', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node(), await world.node()] as const;
   const [ann, ben, cid] = nodes;
   const groupId = await groupOf(world, nodes);
-  await world.until('all are in', () => nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3));
+  await world.until('all are members', () =>
+    nodes.every((node) => node.groups.head(node.aid, groupId).memberCount === 3),
+  );
   world.links.part(ann.links, cid.links);
   world.links.part(ben.links, cid.links);
   for (let i = 0; i < 300; i++) ann.say(groupId, `${i}`);
-  await world.until('ben has all', () => ben.texts(groupId).length === 300);
+  await world.until('ben has all entries', () => ben.texts(groupId).length === 300);
   world.links.heal();
   let asked = 0;
-  // Ben names entries to whoever compares, and gives none of them.
+  // Ben lists entries to callers, and sends no entry.
   ben.links.accept('room', (link) => {
     link.on('error', () => {});
     void (async () => {
@@ -321,16 +327,16 @@ test('a member that withholds what it has announced is left alone, and another o
       }
     })().catch(() => link.destroy());
   });
-  await world.until('ben is asked', () => asked > 0);
-  await world.until('cid has all', () => cid.texts(groupId).length === 300);
+  await world.until('ben receives a request', () => asked > 0);
+  await world.until('cid has all entries', () => cid.texts(groupId).length === 300);
   await world.stop();
 });
 
-test('a member that hands over nothing but garbage is asked for no more once a hundred entries were refused', async () => {
+test('a sync ends after a hundred invalid entries', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const asked: number[] = [];
   ben.links.accept('room', (link) => {
     link.on('error', () => {});
@@ -352,12 +358,12 @@ test('a member that hands over nothing but garbage is asked for no more once a h
   await world.stop();
 });
 
-test('strangers who have the link and only call are not remembered', async () => {
+test('no cursors are stored for strangers that only know the link', async () => {
   const world = new GroupWorld();
   const nodes = [await world.node(), await world.node()] as const;
   const [ann, ben] = nodes;
   const groupId = await groupOf(world, nodes);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).members.length === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).members.length === 2);
   const eve = await world.node();
   const secret = ann.table.find(ann.aid, groupId)?.secret;
   assert.ok(secret instanceof Uint8Array);
@@ -373,9 +379,9 @@ test('strangers who have the link and only call are not remembered', async () =>
     return [first.type, second.type];
   };
   assert.deepEqual(await world.during(talk()), ['have', 'done']);
-  // Ben is remembered once the two have compared.
+  // A cursor for Ben is stored after their first sync.
   const peers = () => ann.store.all('SELECT peer FROM room_peers').map(({ peer }) => peer);
-  await world.until('ben is remembered', () => peers().includes(ben.aid));
+  await world.until('a cursor for ben is stored', () => peers().includes(ben.aid));
   assert.deepEqual(peers(), [ben.aid]);
   await world.stop();
 });

@@ -11,7 +11,7 @@ import { newIdentity } from '../../support/identities.ts';
 
 type NoteHandler = (recipient: Aid, note: InvitationNote) => void;
 
-/** A group of ann's, whose notes go where the test says. */
+/** A group of Ann. The test controls the delivery of notes. */
 function setUp() {
   const parts = new GroupParts();
   const ann = parts.agent();
@@ -41,7 +41,7 @@ function setUp() {
   return { parts, ann, groupId, rid, sent, mail, invitations, receive };
 }
 
-test('an invitation is one entry, however often it is sent, and says where the group is', async () => {
+test('an invitation is one entry even if it is sent twice, and contains the link data', async () => {
   const { parts, ann, groupId, sent, mail, invitations, receive } = setUp();
   const ben = newIdentity().aid;
   assert.equal(await invitations.invite(ann, groupId, ben), true);
@@ -66,7 +66,7 @@ test('an invitation is one entry, however often it is sent, and says where the g
   });
 });
 
-test('nobody invites itself, a member, or anybody to a group that it is not in', async () => {
+test('an agent cannot invite itself, a member, or anyone to a group that it is not a member of', async () => {
   const { parts, ann, groupId, rid, sent, invitations } = setUp();
   const ben = newIdentity().aid;
   await assert.rejects(invitations.invite(ann, groupId, ann), { code: 'self' });
@@ -80,13 +80,13 @@ test('nobody invites itself, a member, or anybody to a group that it is not in',
   assert.deepEqual([sent, parts.groups.invitesOut(rid)], [[], []]);
 });
 
-test('what did not arrive is sent again, less and less often, until it is too old', async () => {
+test('a failed invitation is repeated with growing delays until it expires', async () => {
   const { parts, ann, groupId, rid, sent, mail, invitations } = setUp();
   const { clock } = parts;
   mail.fails = true;
   invitations.start();
   assert.equal(await invitations.invite(ann, groupId, newIdentity().aid), false);
-  // After half a minute, one, two, …, and every hour from then on.
+  // After half a minute, one, two and more minutes, then every hour.
   await clock.run(6 * 3600_000);
   assert.equal(sent.length, 12);
   clock.jump(INVITATION_LIFE_MS - 6 * 3600_000 - 60_000);
@@ -100,7 +100,7 @@ test('what did not arrive is sent again, less and less often, until it is too ol
   assert.equal(clock.timers, 0);
 });
 
-test('what was delivered is not sent again, and what waits in the network once a day', async () => {
+test('a delivered invitation is not repeated, and one stored in the network is repeated once a day', async () => {
   const { parts, ann, groupId, sent, mail, invitations } = setUp();
   const [ben, cid] = [newIdentity().aid, newIdentity().aid];
   await invitations.invite(ann, groupId, ben);
@@ -119,7 +119,7 @@ test('what was delivered is not sent again, and what waits in the network once a
   );
 });
 
-test('a group that the agent has left sends no invitations any more', async () => {
+test('a group that the agent has left sends no more invitations', async () => {
   const { parts, ann, groupId, rid, sent, mail, invitations } = setUp();
   mail.fails = true;
   await invitations.invite(ann, groupId, newIdentity().aid);
@@ -131,7 +131,7 @@ test('a group that the agent has left sends no invitations any more', async () =
   assert.deepEqual(parts.groups.invitesOut(rid), []);
 });
 
-test('a note that is no invitation is only a note', () => {
+test('a note that is not an invitation remains an ordinary note', () => {
   const { parts, groupId, receive } = setUp();
   const [ben, eve] = [newIdentity().aid, newIdentity().aid];
   for (const body of [new Uint8Array(), new Uint8Array(2000), Buffer.from('a0', 'hex'), Buffer.from('hello')])

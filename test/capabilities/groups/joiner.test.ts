@@ -8,7 +8,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { GroupParts } from '../../support/group-parts.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-/** A group of ann's, and ben, who reaches those whom the test lets answer. */
+/** A group of Ann, and Ben, who can reach only the agents that the test allows. */
 function setUp() {
   const there = new GroupParts();
   const ann = there.agent();
@@ -23,8 +23,8 @@ function setUp() {
     groups: here.groups,
     replicas: here.replicas,
     writer: here.writer,
-    spread: {
-      soon: (rid) => void soon.push(rid),
+    antiEntropy: {
+      scheduleSync: (rid) => void soon.push(rid),
       syncNow: async (replica: Replica, peer: Aid) => {
         asked.push(peer);
         if (!answering.has(peer)) throw failure.next;
@@ -38,7 +38,7 @@ function setUp() {
   return { there, ann, groupId, link, here, ben, asked, soon, answering, failure, joiner };
 }
 
-test('who has the link asks the creator, takes the log and writes that it joins', async () => {
+test('an agent with the link fetches the log from the creator and writes its join', async () => {
   const { here, ann, ben, groupId, link, asked, soon, joiner } = setUp();
   assert.deepEqual(await joiner.join(ben, { link, hints: [] }), { groupId, joined: true, title: 'Plans' });
   assert.deepEqual(asked, [ann]);
@@ -46,7 +46,7 @@ test('who has the link asks the creator, takes the log and writes that it joins'
   assert.deepEqual(soon, []);
 });
 
-test('where nobody answers joining goes on later; only so many are asked at first', async () => {
+test('if no member answers, joining continues later; a limited number is tried at first', async () => {
   const { here, ann, ben, groupId, link, asked, soon, answering, joiner } = setUp();
   answering.clear();
   const hints = Array.from({ length: 6 }, () => newIdentity().aid);
@@ -56,10 +56,10 @@ test('where nobody answers joining goes on later; only so many are asked at firs
   assert.deepEqual([state, soon], ['joining', [rid]]);
   answering.add(ann);
   assert.equal((await joiner.join(ben, { link, hints: [ann] })).joined, true);
-  assert.deepEqual(soon, [rid, rid], 'what was known before is compared again');
+  assert.deepEqual(soon, [rid, rid], 'a known group is synced again');
 });
 
-test('whom the group does not let in stays outside with what it has read', async () => {
+test('an agent that is not admitted stays outside with the entries it has fetched', async () => {
   const { here, ann, ben, groupId, joiner } = setUp();
   const bare = `svc://${ann}/groups/${groupId}`;
   assert.equal((await joiner.join(ben, { link: bare, hints: [] })).joined, false);
@@ -67,7 +67,7 @@ test('whom the group does not let in stays outside with what it has read', async
   assert.equal(here.replicas.row(ben, groupId).state, 'joining');
 });
 
-test('an invited agent needs no secret, and what a false invitation said is mended', async () => {
+test('an invited agent needs no secret, and false data of an invitation is corrected', async () => {
   const { there, here, ann, ben, groupId, asked, joiner } = setUp();
   const eve = newIdentity().aid;
   const invitation = { aid: ben, groupId, inviter: eve, creator: eve, title: 'False', secret: null, at: 0 };
@@ -87,7 +87,7 @@ test('an invited agent needs no secret, and what a false invitation said is mend
   assert.deepEqual(here.kinds(ben, groupId), ['create', 'invite', 'join']);
 });
 
-test('a member stays one whatever it joins again, and a comparison of its group writes nothing', async () => {
+test('a member stays a member if it joins again, and a sync of its group writes nothing', async () => {
   const { here, ben, groupId, link, joiner } = setUp();
   await joiner.join(ben, { link, hints: [] });
   const replica = here.replicas.open(here.replicas.row(ben, groupId));
@@ -96,10 +96,10 @@ test('a member stays one whatever it joins again, and a comparison of its group 
   assert.deepEqual(here.kinds(ben, groupId), ['create', 'join']);
   here.groups.setState(replica.rid, 'joining');
   joiner.synced(replica);
-  assert.equal(here.replicas.row(ben, groupId).state, 'member', 'its entry is here already');
+  assert.equal(here.replicas.row(ben, groupId).state, 'member', 'its entry is already here');
 });
 
-test('an agent that is gone meanwhile, or has read nothing yet, writes nothing', async () => {
+test('an agent that was deleted or has fetched no entries writes nothing', async () => {
   const { here, ben, groupId, link, answering, joiner } = setUp();
   answering.clear();
   await joiner.join(ben, { link, hints: [] });
@@ -112,7 +112,7 @@ test('an agent that is gone meanwhile, or has read nothing yet, writes nothing',
   await assert.rejects(joiner.join(ben, { link, hints: [] }), { code: 'not_found' });
 });
 
-test('a wrong clock is said, and the group is joined once it is right', async () => {
+test('a wrong clock is reported, and the group is joined when the clock is right', async () => {
   const { here, ann, ben, groupId, link, answering, failure, joiner } = setUp();
   here.aheadMs = 60_001;
   await assert.rejects(joiner.join(ben, { link, hints: [] }), { code: 'clock_wrong', details: { offset_s: -60.001 } });
@@ -126,5 +126,5 @@ test('a wrong clock is said, and the group is joined once it is right', async ()
   await assert.rejects(other.join(second.ben, { link: second.link, hints: [] }), { code: 'clock_wrong' });
   answering.clear();
   failure.next = new SvcError('clock_wrong');
-  assert.equal((await joiner.join(ben, { link, hints: [ann] })).joined, true, 'a member needs nobody');
+  assert.equal((await joiner.join(ben, { link, hints: [ann] })).joined, true, 'a member needs no peer');
 });

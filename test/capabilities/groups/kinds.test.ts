@@ -1,11 +1,11 @@
-/** What the kinds of entries demand. */
+/** The required fields of the kinds of entries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeEntry } from '../../../src/capabilities/groups/entry.ts';
 import { shapeProblem } from '../../../src/capabilities/groups/kinds.ts';
 import { vectorBytes } from '../../fuzz/engine/seeds.ts';
 
-test('a kind that is a word of the language is one that we do not know, as any other', () => {
+test('a kind that is a property of Object is an unknown kind like any other', () => {
   const entries = vectorBytes('group', 'entries.*.entry_hex').map((bytes) => decodeEntry(bytes));
   const message = entries.find(
     ({ kind, parents, proof }) => kind !== 'create' && parents.length > 0 && proof === undefined,

@@ -8,7 +8,7 @@ import { GroupWorld, groupOf } from '../../support/group-world.ts';
 const ENTRIES = 10_000;
 const never = new AbortController().signal;
 
-test('a new member takes in a group of ten thousand entries', async (t) => {
+test('a new member fetches a group of ten thousand entries', async (t) => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const { groupId, link } = ann.groups.create(ann.aid);
@@ -19,7 +19,7 @@ test('a new member takes in a group of ten thousand entries', async (t) => {
   const began = performance.now();
   await world.during(ben.groups.join(ben.aid, { link, hints: [] }));
   const ended = performance.now();
-  t.diagnostic(`written in ${Math.round(began - written)} ms, taken in in ${Math.round(ended - began)} ms`);
+  t.diagnostic(`written in ${Math.round(began - written)} ms, fetched in ${Math.round(ended - began)} ms`);
   assert.equal(ben.groups.head(ben.aid, groupId).unreadCount, ENTRIES);
   await world.until('equal', () => ann.groups.head(ann.aid, groupId).maxSeq === ENTRIES + 2);
   assert.equal(ann.fingerprint(groupId), ben.fingerprint(groupId));
@@ -30,11 +30,11 @@ test('a new member takes in a group of ten thousand entries', async (t) => {
   await world.stop();
 });
 
-test('a group with more ends than an entry may name grows together again', async () => {
+test('a group with more heads than an entry may name is merged again', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);
-  await world.until('ben is in', () => ann.groups.head(ann.aid, groupId).memberCount === 2);
+  await world.until('ben is a member', () => ann.groups.head(ann.aid, groupId).memberCount === 2);
   const row = ben.table.find(ben.aid, groupId);
   assert.ok(row !== null);
   const content = new Replica(row, { groups: ben.table, entries: ben.entries }).compose(

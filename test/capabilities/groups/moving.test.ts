@@ -1,4 +1,4 @@
-/** Groups of an agent that moves: with their logs, and fetched from their members where those had no room. */
+/** Groups of an agent that moves, with their logs or fetched from members. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exportGroups, importGroups } from '../../../src/capabilities/groups/moving.ts';
@@ -14,7 +14,7 @@ function tablesOf(store: Store) {
   return { groups: new GroupStore(store), entries: new GroupEntryStore(store), delegations: new DelegationVerifier() };
 }
 
-/** The agent of a node leaves it without a word and goes on at another one, with what `change` leaves of its groups. */
+/** Moves an agent to a new node without notifying anyone. `change` edits the exported groups. */
 async function move(world: GroupWorld, from: GroupNode, change: (part: GroupsPart) => GroupsPart): Promise<GroupNode> {
   const { part } = exportGroups(tablesOf(from.store), from.aid);
   from.links.crash();
@@ -25,13 +25,13 @@ async function move(world: GroupWorld, from: GroupNode, change: (part: GroupsPar
   return world.node(from.agent, store);
 }
 
-test('a group goes on where its agent went, and others hear what it says there', async () => {
+test('a group continues on the new node, and other members receive its entries', async () => {
   const world = new GroupWorld();
   const [a, b] = [await world.node(), await world.node()];
   const group = await groupOf(world, [a, b]);
   a.say(group, 'one');
   b.say(group, 'two');
-  await world.until('both have both', () => [a, b].every((node) => node.texts(group).length === 2));
+  await world.until('both have both entries', () => [a, b].every((node) => node.texts(group).length === 2));
   b.groups.markRead(b.aid, group, 3);
   const before = b.groups.head(b.aid, group);
   const moved = await move(world, b, (part) => part);
@@ -41,16 +41,16 @@ test('a group goes on where its agent went, and others hear what it says there',
   assert.equal(moved.fingerprint(group), a.fingerprint(group));
   moved.say(group, 'three');
   a.say(group, 'four');
-  await world.until('all have all', () => [a, moved].every((node) => node.texts(group).length === 4));
+  await world.until('all have all entries', () => [a, moved].every((node) => node.texts(group).length === 4));
   await world.stop();
 });
 
-test('a group whose log had no room in the document is fetched from its members', async () => {
+test('a group whose log did not fit into the document is fetched from its members', async () => {
   const world = new GroupWorld();
   const [a, b] = [await world.node(), await world.node()];
   const group = await groupOf(world, [a, b]);
   for (let i = 0; i < 5; i++) a.say(group, `${i}`);
-  await world.until('both have all', () => b.texts(group).length === 5);
+  await world.until('both have all entries', () => b.texts(group).length === 5);
   const moved = await move(world, b, (part) => ({
     ...part,
     joined: part.joined.map((one) => ({ ...one, entries_base64: [], hints: [a.aid] })),
@@ -59,11 +59,11 @@ test('a group whose log had no room in the document is fetched from its members'
   await world.until('it is a member again', () => moved.groups.head(b.aid, group).role === 'member');
   assert.equal(moved.texts(group).length, 5);
   moved.say(group, 'back');
-  await world.until('the others hear it', () => a.texts(group).includes('back'));
+  await world.until('other members receive it', () => a.texts(group).includes('back'));
   await world.stop();
 });
 
-test('of a group that the agent has left, its log is what there is to keep', async () => {
+test('a group that the agent has left moves with its log', async () => {
   const world = new GroupWorld();
   const [a, b] = [await world.node(), await world.node()];
   const group = await groupOf(world, [a, b]);

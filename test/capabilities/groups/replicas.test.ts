@@ -5,7 +5,7 @@ import { newIdentity } from '../../support/identities.ts';
 
 const GROUP = 'ab'.repeat(32);
 
-test('a copy is the same one until what is kept of it has changed', () => {
+test('an open replica is reused until its stored state changes', () => {
   const parts = new GroupParts();
   const ann = parts.agent();
   const { groupId } = parts.writer.create(ann, 'one');
@@ -20,7 +20,7 @@ test('a copy is the same one until what is kept of it has changed', () => {
   assert.equal(fresh.maxSeq, copy.maxSeq);
 });
 
-test('a number that is given to another group leads to no copy of the one before', () => {
+test('a reused number does not open the replica of the previous group', () => {
   const parts = new GroupParts();
   const ann = parts.agent();
   const { groupId } = parts.writer.create(ann, 'one');
@@ -29,7 +29,7 @@ test('a number that is given to another group leads to no copy of the one before
   assert.equal(parts.replicas.open({ ...row, groupId: GROUP }).groupId, GROUP);
 });
 
-test('groups of an agent that is not here, and groups that it has none of, are not found', () => {
+test('groups of an agent that is not on this node, and unknown groups, are not found', () => {
   const parts = new GroupParts();
   const ann = parts.agent();
   const { groupId } = parts.writer.create(ann, 'one');
@@ -43,7 +43,7 @@ test('groups of an agent that is not here, and groups that it has none of, are n
   assert.equal(parts.replicas.served(ann, groupId), null);
 });
 
-test('a copy that is still to be filled is served to nobody, and asks first whom it was pointed to', () => {
+test('an empty replica is not served, and syncs first with the agents in its hints', () => {
   const parts = new GroupParts();
   const [ann, ben, cid] = [parts.agent(), newIdentity().aid, newIdentity().aid];
   const group = { aid: ann, groupId: GROUP, creator: ben, title: '', secret: null, hints: [cid, ann, ben] };
@@ -54,10 +54,10 @@ test('a copy that is still to be filled is served to nobody, and asks first whom
   assert.equal(parts.replicas.proof(copy), undefined, 'no secret is known');
   parts.groups.setState(row.rid, 'member');
   assert.equal(parts.replicas.served(ann, GROUP), copy);
-  assert.deepEqual(parts.replicas.peers(copy), [], 'the log names nobody');
+  assert.deepEqual(parts.replicas.peers(copy), [], 'the log has no members');
 });
 
-test('who was given the join secret proves it, each agent in its own way', () => {
+test('an agent with the join secret proves it, and each proof is valid for one agent', () => {
   const parts = new GroupParts();
   const [ann, ben] = [parts.agent(), parts.agent()];
   const secret = new Uint8Array(32).fill(3);
@@ -69,7 +69,7 @@ test('who was given the join secret proves it, each agent in its own way', () =>
   assert.notDeepEqual(proofs[0], proofs[1]);
 });
 
-test('with an agent go its groups, and those of others stay', () => {
+test('deleting an agent deletes its groups and no others', () => {
   const parts = new GroupParts();
   const [ann, ben] = [parts.agent(), parts.agent()];
   const [of, kept] = [parts.writer.create(ann, 'gone'), parts.writer.create(ben, 'kept')];

@@ -1,4 +1,4 @@
-/** A group of a hundred thousand entries: no operation asks more of the database than in a small one. */
+/** A group of a hundred thousand entries: no operation costs more database work than in a small group. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EntryFilter } from '../../../src/foundation/store/group-entries.ts';
@@ -8,11 +8,11 @@ import { recordingStore } from '../../support/recording-store.ts';
 
 const ENTRIES = 100_000;
 const MENTION_EVERY = 100;
-/** What one operation may ask, whatever the size of the group. */
+/** Limits of one operation, independent of the size of the group. */
 const MAX_STATEMENTS = 60;
 const MAX_ROWS = 400;
 
-/** Puts entries behind the last one of a copy, as if somebody had written them one behind the other. */
+/** Appends a chain of entries to a replica. */
 function fill(node: GroupNode, groupId: string, template: string): void {
   const { store, aid } = node;
   const { rid, maxSeq } = node.table.find(aid, groupId) ?? { rid: 0, maxSeq: 0 };
@@ -44,7 +44,7 @@ function fill(node: GroupNode, groupId: string, template: string): void {
   });
 }
 
-test('whatever is done in a group of a hundred thousand entries asks little of the database', async () => {
+test('operations on a group of a hundred thousand entries need few statements and rows', async () => {
   const world = new GroupWorld();
   const recording = recordingStore();
   const nodes = [await world.node(newIdentity(), recording.store), await world.node()] as const;

@@ -1,4 +1,4 @@
-/** What groups are to the byte, as test/vectors/group.json has it for every implementation. */
+/** Checks the test vectors of groups, test/vectors/group.json, which other implementations can use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -66,11 +66,11 @@ interface GroupVectors {
 const vectors = readVectors('group') as GroupVectors;
 const CREATOR = parseAid(vectors.creator);
 
-test('the file is what the tool makes', () => {
+test('the file equals the output of the tool', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(groupVectors())), vectors);
 });
 
-test('names, the join secret and the link', () => {
+test('IDs, the join secret and the link', () => {
   assert.equal(groupIdOf(CREATOR, hex(vectors.nonce_hex)), vectors.group_id);
   const { secret_hex, key_seed_hex, public_key_hex, joiner, proof_hex, link } = vectors.join;
   const secret = hex(secret_hex);
@@ -84,7 +84,7 @@ test('names, the join secret and the link', () => {
   assert.deepEqual(parseGroupLink(link), named);
 });
 
-test('an invitation is taken from the body of a note', async () => {
+test('an invitation is read from the body of a note', async () => {
   const world = new GroupWorld();
   const node = await world.node();
   const inviter = newIdentity().aid;
@@ -114,13 +114,13 @@ for (const vector of vectors.entries)
   });
 
 for (const { why, entry_hex } of vectors.malformed)
-  test(`refused wherever it stands: ${why}`, async () => {
+  test(`rejected at any position: ${why}`, async () => {
     await assert.rejects(async () => verifyEntry(decodeEntry(hex(entry_hex)), new DelegationVerifier()), {
       code: /^bad_(record|delegation)$/,
     });
   });
 
-/** A replica of somebody who only reads, to which the entries come in this order. */
+/** A replica of an agent that only reads. It receives the entries in this order. */
 function replay(entries: readonly Entry[]) {
   const db = Store.open(':memory:', MIGRATIONS);
   const [groups, rows] = [new GroupStore(db), new GroupEntryStore(db)];
@@ -151,7 +151,7 @@ for (const [order, arrange] of Object.entries({
   'parents first': (entries: readonly Entry[]) => entries,
   'children first': (entries: readonly Entry[]) => entries.toReversed(),
 }))
-  test(`who belongs to the group, and what is admitted, in the order ${order}`, () => {
+  test(`membership and admitted entries, in the order ${order}`, () => {
     const entries = vectors.entries.map(({ entry_hex }) => decodeEntry(hex(entry_hex)));
     const { verdict, members, title } = replay(arrange(entries));
     assert.deepEqual(

@@ -4,7 +4,7 @@ import { MAX_ENTRIES_PAGE } from '../../../src/foundation/domain/groups.ts';
 import { GroupWorld } from '../../support/group-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-/** A group with messages of one agent, and a note after every tenth. */
+/** A group with messages of one agent, and an entry of another kind after every tenth. */
 async function setUp(messages: number) {
   const node = await new GroupWorld().node();
   const { aid: ann, groups } = node;
@@ -16,7 +16,7 @@ async function setUp(messages: number) {
   return { node, ann, groupId, link, groups };
 }
 
-test('a page says where the next one begins, and no page is longer than it may be', async () => {
+test('a page returns the start of the next one, and no page exceeds its limit', async () => {
   const { ann, groupId, groups } = await setUp(60);
   const all = groups.read(ann, groupId, { afterSeq: 0, limit: 1000 });
   assert.deepEqual([all.entries.length, all.hasMore, all.scannedToSeq], [MAX_ENTRIES_PAGE, true, MAX_ENTRIES_PAGE]);
@@ -26,7 +26,7 @@ test('a page says where the next one begins, and no page is longer than it may b
   assert.equal(groups.read(ann, groupId, { afterSeq: 500, limit: 10 }).scannedToSeq, 67);
 });
 
-test('with a filter a page is scanned to the last one found, or to the end', async () => {
+test('a filtered page is scanned to the last match or to the end', async () => {
   const { ann, groupId, groups } = await setUp(30);
   const two = groups.read(ann, groupId, { afterSeq: 0, limit: 2, kind: 'x-note' });
   assert.deepEqual(
@@ -40,7 +40,7 @@ test('with a filter a page is scanned to the last one found, or to the end', asy
   assert.deepEqual([none.entries.length, none.hasMore, none.scannedToSeq], [0, false, 34]);
 });
 
-test('the read cursor goes on and never back', async () => {
+test('the read cursor moves forward and never back', async () => {
   const { ann, groupId, groups } = await setUp(5);
   assert.equal(groups.markRead(ann, groupId, 4).readCursor, 4);
   assert.equal(groups.markRead(ann, groupId, 2).readCursor, 4);
@@ -49,7 +49,7 @@ test('the read cursor goes on and never back', async () => {
   assert.equal(groups.read(ann, groupId, { afterSeq: 0, limit: 1 }).readCursor, 6);
 });
 
-test('the head of a group says who is in it and how to come in; groups that were left are not listed', async () => {
+test('the head of a group has its members and link; groups that the agent left are not listed', async () => {
   const { node, ann, groupId, link, groups } = await setUp(1);
   const head = groups.head(ann, groupId);
   assert.deepEqual(

@@ -5,7 +5,7 @@ import { Replica } from '../../../src/capabilities/groups/replica.ts';
 import { GroupParts } from '../../support/group-parts.ts';
 import { localIdentity, newIdentity } from '../../support/identities.ts';
 
-/** A group of one agent, and entries of the agent whose parents are named. */
+/** A group of one agent, and a function that writes entries with given parents. */
 function setUp() {
   const parts = new GroupParts();
   const identity = newIdentity();
@@ -22,7 +22,7 @@ function setUp() {
   return { entry, offer };
 }
 
-test('256 entries wait for their parents, and the one that has waited longest makes room for another', () => {
+test('256 entries wait for their parents, and the oldest one is dropped for another one', () => {
   const { entry, offer } = setUp();
   const orphans = (count: number): Entry[] =>
     Array.from({ length: count }, (_, n) => entry('orphan', [(n + 1).toString(16).padStart(64, '0')]));

@@ -21,7 +21,7 @@ function setUp() {
   return { parts, identity, ann, groupId, link, told };
 }
 
-test('who makes a group is its creator, and those who listen hear of each entry', () => {
+test('the agent that creates a group is its creator, and listeners are notified of each entry', () => {
   const { parts, ann, groupId, link, told } = setUp();
   const replica = parts.replicas.open(parts.replicas.row(ann, groupId));
   assert.equal(replica.role(ann), 'creator');
@@ -36,7 +36,7 @@ test('who makes a group is its creator, and those who listen hear of each entry'
   assert.deepEqual(parts.events, ['group.appended', 'group.appended']);
 });
 
-test('what has an operation of its own is not appended, nor a file that the agent does not have', () => {
+test('kinds with a separate operation cannot be appended, nor a file that the agent does not have', () => {
   const { parts, ann, groupId } = setUp();
   for (const kind of ['create', 'invite', 'join', 'leave', 'key'])
     assert.throws(() => parts.writer.append(ann, groupId, { kind }), {
@@ -51,7 +51,7 @@ test('what has an operation of its own is not appended, nor a file that the agen
   assert.deepEqual(parts.kinds(ann, groupId), ['create', 'file']);
 });
 
-test('a removal changes the link in the same breath, or nothing happens', () => {
+test('a removal changes the link in the same transaction, or neither is stored', () => {
   const { parts, ann, groupId, link, told } = setUp();
   const ben = newIdentity();
   parts.writer.appendAny(ann, groupId, { kind: 'invite', to: [ben.aid] });
@@ -67,7 +67,7 @@ test('a removal changes the link in the same breath, or nothing happens', () => 
   });
   const copy = there.replicas.open(row);
   there.writer.admit(copy, parts.log(ann, groupId), ann);
-  there.writer.write(copy, there.replicas.mustBeHere(ben.aid), { kind: 'join' });
+  there.writer.write(copy, there.replicas.requireLocal(ben.aid), { kind: 'join' });
   const joined = there.log(ben.aid, groupId).slice(2);
   parts.writer.admit(parts.replicas.open(parts.replicas.row(ann, groupId)), joined, ben.aid);
   assert.deepEqual(told.at(-1), { kinds: ['join'], from: ben.aid });
@@ -87,18 +87,18 @@ test('a removal changes the link in the same breath, or nothing happens', () => 
   assert.equal(parts.log(ann, groupId).length, 5);
 });
 
-test('a newer key of the author is made known before it writes again', () => {
+test('a newer key of the author is announced before it writes again', () => {
   const { parts, identity, ann, groupId } = setUp();
   parts.agent(delegateAnew(identity.master, unixSeconds(parts.clock) + 1));
   parts.writer.append(ann, groupId, MESSAGE);
   parts.writer.append(ann, groupId, MESSAGE);
   assert.deepEqual(parts.kinds(ann, groupId), ['create', 'key', 'msg', 'msg']);
-  // The older one writes nothing any more.
+  // The older key can no longer write.
   parts.agent(identity);
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'invalid_request' });
 });
 
-test('a group takes so many entries, and entries of an agent that is here', () => {
+test('a group has a limited number of entries, and only local agents add to it', () => {
   const { parts, ann, groupId } = setUp();
   const { rid } = parts.replicas.row(ann, groupId);
   parts.store.run('UPDATE rooms SET max_seq = ? WHERE rid = ?', MAX_APPENDED, rid);
@@ -109,7 +109,7 @@ test('a group takes so many entries, and entries of an agent that is here', () =
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), { code: 'not_found' });
 });
 
-test('who joins still leaves without a word, the creator never', () => {
+test('a joining agent can leave silently, the creator cannot leave', () => {
   const { parts, ann, groupId } = setUp();
   assert.throws(() => parts.writer.leave(ann, groupId), { code: 'creator_cannot_leave' });
   const ben = parts.agent();
@@ -121,7 +121,7 @@ test('who joins still leaves without a word, the creator never', () => {
   assert.throws(() => parts.writer.leave(ben, groupId), { code: 'not_member' });
 });
 
-test('an entry is withdrawn by its author; one that is not there is not found', () => {
+test('the author can withdraw an entry; an unknown entry is not found', () => {
   const { parts, ann, groupId } = setUp();
   const { entryId } = parts.writer.append(ann, groupId, MESSAGE);
   assert.throws(() => parts.writer.retract(ann, groupId, 'ab'.repeat(32)), { code: 'not_found' });
@@ -129,7 +129,7 @@ test('an entry is withdrawn by its author; one that is not there is not found', 
   assert.deepEqual(parts.kinds(ann, groupId), ['create', 'msg', 'retract']);
 });
 
-test('nothing comes into a group that has gone with its agent, and nobody hears of what adds nothing', () => {
+test('a group deleted with its agent accepts no entries, and listeners are not notified of duplicates', () => {
   const { parts, ann, groupId, told } = setUp();
   const replica = parts.replicas.open(parts.replicas.row(ann, groupId));
   const entries = parts.log(ann, groupId);
@@ -140,7 +140,7 @@ test('nothing comes into a group that has gone with its agent, and nobody hears 
   assert.throws(() => parts.writer.admit(replica, entries, null), { code: 'not_found' });
 });
 
-test('nothing is written while the clock is ahead of those of other nodes, and nothing is left of it', () => {
+test('writing fails while the clock is ahead of other nodes, and stores nothing', () => {
   const { parts, ann, groupId } = setUp();
   parts.aheadMs = 60_001;
   assert.throws(() => parts.writer.append(ann, groupId, MESSAGE), {

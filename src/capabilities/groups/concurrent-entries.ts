@@ -1,20 +1,20 @@
-/** Finds what stands beside an entry in the graph: neither before it nor after it. */
+/** Finds entries that are concurrent with another one: neither ancestors nor descendants. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { GroupEntryStore } from '../../foundation/store/group-entries.ts';
 
-/** Entries that are looked at in one step. */
+/** Entries that are read in one step. */
 const STEP = 256;
 
 /**
- * Places of an author's entries that the entry at `seq`, the newest one here, has not among its
- * ancestors. Walks back in order of arrival, in which children come after their parents, as far as
- * there is anything that the entry has not seen.
+ * Positions of an author's entries that are not ancestors of the entry at `seq`, which must be the newest one. Walks
+ * back in order of arrival, in which children follow their parents, and stops when every remaining entry is an
+ * ancestor.
  */
-export function besides(entries: GroupEntryStore, rid: number, seq: number, author: Aid): number[] {
+export function concurrentEntries(entries: GroupEntryStore, rid: number, seq: number, author: Aid): number[] {
   const found: number[] = [];
-  /** Ancestors of the entry that the walk has not come to yet. */
+  /** Known ancestors of the entry that the walk has not reached yet. */
   const seen = new Set<string>();
-  /** Entries still to come that it has not seen, as far as is known. */
+  /** Known concurrent entries that the walk has not reached yet. */
   const open = new Set(entries.heads(rid, Number.MAX_SAFE_INTEGER));
   let next = seq + 1;
   for (;;) {

@@ -1,18 +1,17 @@
 /**
- * Sets of small numbers, as bits: which of a group's control entries an entry has seen. Sets of
- * neighbours differ little, so they share their parts: a flood of control entries in a row, or in
- * some rows that are united again and again, costs little more than what is sent. That does not
- * hold for whoever writes many rows in turn and unites another choice of them each time: such an
- * entry costs up to an eighth of a byte for each control entry before it, and about as much again
- * for the objects. 120,000 of them take about 650 MB; see docs/threat-model.md.
+ * Sets of small integers, as bits: the control entries of a group that an entry has among its ancestors. Similar sets
+ * share their blocks, so a long chain of control entries, or some chains that are merged again and again, costs little
+ * more than the entries themselves. An attacker can defeat this by writing many chains in turn and merging a different
+ * selection each time. Such an entry costs up to an eighth of a byte for each control entry before it, and about as
+ * much again for the objects. 120,000 of them take about 650 MB; see docs/threat-model.md.
  */
 
-/** Numbers in one part. */
-const PART_BITS = 2048;
+/** Integers in one block. */
+const BLOCK_BITS = 2048;
 const PART_SHIFT = 11;
-const WORDS = PART_BITS / 32;
+const WORDS = BLOCK_BITS / 32;
 
-export class Bits {
+export class BitSet {
   readonly #parts: readonly (Uint32Array | undefined)[];
 
   private constructor(parts: readonly (Uint32Array | undefined)[]) {
@@ -20,10 +19,10 @@ export class Bits {
   }
 
   /**
-   * Everything in some sets, and some numbers more.
-   * @param shared what the set shares its parts by, beyond those that it has from `sets`
+   * The union of some sets and some integers.
+   * @param shared a pool of blocks to share, in addition to the blocks of `sets`
    */
-  static union(sets: readonly Bits[], numbers: readonly number[], shared?: SharedParts): Bits {
+  static union(sets: readonly BitSet[], numbers: readonly number[], shared?: BlockPool): BitSet {
     const parts: (Uint32Array | undefined)[] = [];
     const own = new Set<number>();
     const ownPart = (i: number): Uint32Array => {
@@ -44,7 +43,7 @@ export class Bits {
       }
     for (const n of numbers) {
       const part = ownPart(n >>> PART_SHIFT);
-      const word = (n & (PART_BITS - 1)) >>> 5;
+      const word = (n & (BLOCK_BITS - 1)) >>> 5;
       part[word] = (part[word] ?? 0) | (1 << (n & 31));
     }
     if (shared !== undefined)
@@ -52,11 +51,11 @@ export class Bits {
         const part = parts[i];
         if (part !== undefined) parts[i] = shared.of(part);
       }
-    return new Bits(parts);
+    return new BitSet(parts);
   }
 
   has(n: number): boolean {
-    const word = this.#parts[n >>> PART_SHIFT]?.[(n & (PART_BITS - 1)) >>> 5] ?? 0;
+    const word = this.#parts[n >>> PART_SHIFT]?.[(n & (BLOCK_BITS - 1)) >>> 5] ?? 0;
     return (word & (1 << (n & 31))) !== 0;
   }
 }
@@ -65,12 +64,15 @@ function addAll(part: Uint32Array, other: Uint32Array): void {
   for (const [i, word] of other.entries()) part[i] = (part[i] ?? 0) | word;
 }
 
-/** One of all parts that hold the same. Keeps them until `clear`: for sets that are kept themselves. */
-export class SharedParts {
-  /** By hash: of parts with the same one, the last. */
+/**
+ * Returns one shared block for all blocks with equal content. Stores the blocks until `clear`, so use it only for sets
+ * that are stored themselves.
+ */
+export class BlockPool {
+  /** By hash. Of blocks with the same hash, the latest. */
   readonly #byHash = new Map<number, Uint32Array>();
 
-  /** A part that holds what this one does. */
+  /** A shared block with the same content. */
   of(part: Uint32Array): Uint32Array {
     const hash = hashOf(part);
     const known = this.#byHash.get(hash);
