@@ -69,7 +69,7 @@ export const EVENT_TYPES = [
 /** The cause of events of all agents that the owner does not know. */
 export const STRANGERS = 'strangers';
 
-/** Who caused an event. */
+/** The agents or the group that caused an event. */
 export type EventCause = typeof STRANGERS | Aid | `room ${string}`;
 
 /** The cause of an event that a peer caused. */

@@ -112,7 +112,7 @@ export class AntiEntropy {
 
   /**
    * A new member misses entries of authors that had not received its `join`. In a small group every member syncs with it
-   * at once, in a large group some do. Old joins, as a new member reads them, are ignored.
+   * immediately, in a large group some do. Old joins, as a new member reads them, are ignored.
    */
   #syncWithJoiners(replica: Replica, entries: readonly Entry[], others: number): void {
     const recent = this.#deps.clock.now() - RECENT_JOIN_MS;

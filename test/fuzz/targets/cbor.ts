@@ -20,7 +20,7 @@ const cbor: FuzzTarget = {
   prepare: () => ({
     seeds: [
       ...vectorBytes('record', 'valid.*.record_hex'),
-      ...vectorBytes('room', 'entries.*.entry_hex').slice(0, 4),
+      ...vectorBytes('group', 'entries.*.entry_hex').slice(0, 4),
       encodeCbor({ a: [1, -1, 1.5, null, true, 'ü', '\ufeffx', 2 ** 40, { b: [[], {}] }] }),
     ],
     run: (input) => {
