@@ -1,13 +1,12 @@
 /**
- * What local clients see when this process ends in another way than by a stop. The system ends their connections as if
- * everything had been sent, so half a response would look whole: they are reset instead. Nothing runs at SIGKILL; what
- * shows then is in docs/local-addresses.md.
+ * Resets local connections if this process crashes. Otherwise the system closes them normally, and half a response
+ * would look complete. Nothing can run at SIGKILL; docs/local-addresses.md describes what clients see then.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { Socket } from 'node:net';
 import { resetSocket } from '../foundation/reset-socket.ts';
 
-/** Node publishes each connection here that a server of this process has accepted. */
+/** Node publishes every accepted connection of this process on this channel. */
 const ACCEPTED = 'net.server.socket';
 
 function socketIn(message: unknown): Socket | null {
@@ -15,7 +14,7 @@ function socketIn(message: unknown): Socket | null {
   return isHeld && message.socket instanceof Socket ? message.socket : null;
 }
 
-/** Resets every accepted connection that is open when the process exits with a code other than 0. */
+/** Resets every open accepted connection when the process exits with a code other than 0. */
 export function resetOnAbnormalEnd(process: NodeJS.Process): void {
   const open = new Set<Socket>();
   subscribe(ACCEPTED, (message) => {

@@ -1,16 +1,16 @@
-/** The API as the rest of the daemon has it: known to what is made before it, and started and stopped as one. */
+/** The API for the rest of the daemon: available before it is created, and started and stopped as a whole. */
 import type { Duplex } from 'node:stream';
 import type { RequestObserver } from '../capabilities/remote-admin/admin-session.ts';
 import type { Address } from '../foundation/address.ts';
 import type { Component } from '../foundation/lifecycle.ts';
 import type { RestServer } from '../surfaces/rest/server.ts';
 
-/** The API for the parts that are made before it: nothing until it is attached. */
+/** A reference to the API for components that are created before it. It is empty until the API is attached. */
 export class ApiReference {
   readonly #listens: boolean;
   #rest: Pick<RestServer, 'address' | 'serveRemoteAdmin'> | null = null;
 
-  /** @param listens false where it serves administrators only */
+  /** @param listens false if it only serves remote administration */
   constructor(listens: boolean) {
     this.#listens = listens;
   }
@@ -19,19 +19,22 @@ export class ApiReference {
     this.#rest = rest;
   }
 
-  /** Where it listens; null where it does not. */
+  /** The listen address; null if it does not listen. */
   get address(): Address | null {
     return this.#listens ? (this.#rest?.address ?? null) : null;
   }
 
-  /** Serves it on a link of an administrator, never as local. */
+  /** Serves the API on a link of an administrator, never as local. */
   serveRemoteAdmin(stream: Duplex, observer: RequestObserver): void {
     if (this.#rest === null) stream.destroy();
     else this.#rest.serveRemoteAdmin(stream, observer);
   }
 }
 
-/** The listener and the streams without end that it serves: those end first, as it waits for what is under way. */
+/**
+ * The listener and its endless streams. The streams are closed first, because the listener waits for requests in
+ * progress.
+ */
 export class Api implements Component {
   readonly #parts: { readonly streams: readonly Component[]; readonly rest: Component };
 

@@ -20,13 +20,13 @@ type Flag = 'listen_addr' | 'api_addr' | 'fallback_host' | 'bootstrap' | 'open_b
 export interface DaemonArguments {
   /** Absolute path. */
   readonly dataDir: string;
-  /** Absolute path of config.toml; where it is the usual one it need not exist. */
+  /** Absolute path of config.toml. At its default location it may be missing. */
   readonly configFile: string;
-  /** Configuration keys that flags set. */
+  /** Configuration keys set by flags. */
   readonly flags: { readonly [K in Flag]?: string | undefined };
-  /** Serves MCP on stdin and stdout, with the tools of these profiles. */
+  /** Serve MCP on stdin and stdout with the tools of these profiles. */
   readonly mcpStdio?: { readonly profiles: string | undefined };
-  /** Runs the daemon in a process of its own, and newer releases in its place: what a service starts. */
+  /** Run the daemon in a child process and replace it by newer releases, as a system service does. */
   readonly supervise?: true;
 }
 
@@ -48,9 +48,9 @@ Examples:
   svcd --bootstrap node.example.org:4121
   svcd --data-dir ./second --listen :4131 --api-addr 127.0.0.1:2131
 
-Every configuration key can be set in config.toml of the data directory, or as SVCD_<KEY> in the environment.`;
+Every configuration key can be set in config.toml in the data directory, or as SVCD_<KEY> in the environment.`;
 
-/** The program; `run` is called with the arguments of a start. */
+/** The program. `run` is called with the arguments for starting the daemon. */
 export function daemonProgram(
   version: string,
   defaultDataDir: () => string,
@@ -63,20 +63,20 @@ export function daemonProgram(
     .description('Gives AI agents a self-made identity and makes them reachable from anywhere.')
     .option(
       '--data-dir <dir>',
-      `where keys, configuration and database are (SVCD_DATA_DIR; default: ${shownDefault(defaultDataDir)})`,
+      `directory for keys, configuration and database (SVCD_DATA_DIR; default: ${shownDefault(defaultDataDir)})`,
     )
     .option('--config <file>', 'configuration file (default: config.toml in the data directory)')
     .option('--listen <addr>', 'UDP address of the record network, host:port or :port (default :4121)')
     .option('--api-addr <addr>', 'address of the API (default 127.0.0.1:2121)')
-    .option('--fallback-host <host>', 'host name or address to publish where none can be found out')
-    .option('--bootstrap <list>', 'nodes to start from: host, host:port or <node aid>@host:port, separated by commas')
-    .option('--mcp-stdio', 'serve MCP on stdin and stdout: through the running daemon, or as the node itself')
+    .option('--fallback-host <host>', 'host name or address to publish if none can be detected')
+    .option('--bootstrap <list>', 'nodes to join through: host, host:port or <node aid>@host:port, separated by commas')
+    .option('--mcp-stdio', 'serve MCP on stdin and stdout, through the running daemon or as a node')
     .option(
       '--mcp-profile <names>',
-      `with --mcp-stdio, show fewer tools: ${MCP_PROFILES.join(', ')}, or several with commas`,
+      `with --mcp-stdio, show fewer tools: one or more of ${MCP_PROFILES.join(', ')}, separated by commas`,
       readProfiles,
     )
-    .option('--no-open-browser', 'do not open the web panel at the start')
+    .option('--no-open-browser', 'do not open the web panel at startup')
     .version(version, '-V, --version')
     .allowExcessArguments(false)
     .showHelpAfterError('(see svcd --help)')
@@ -110,17 +110,17 @@ export function daemonProgram(
   return program;
 }
 
-/** Arguments with two dashes where the interface writes these options of services with one: `-data-dir`, `-user`. */
+/** Accepts these service options with one dash too: `-data-dir`, `-user`. */
 export function withTwoDashes(args: readonly string[]): string[] {
   return args.map((arg) => (/^-(?:data-dir|user)(?:=|$)/.test(arg) ? `-${arg}` : arg));
 }
 
-/** For the help, which a user without a home directory can read as well. */
+/** For the help, which must also work for a user without a home directory. */
 function shownDefault(defaultDataDir: () => string): string {
   try {
     return defaultDataDir();
   } catch {
-    return 'none, as this user has no home directory';
+    return 'none, because this user has no home directory';
   }
 }
 
@@ -133,11 +133,11 @@ function thisMachine(): ServiceMachine {
     },
     temporary: tmpdir(),
     uid: process.getuid?.() ?? -1,
-    // Asked only where it is needed: in a container a user may have no name.
+    // Determined only when needed: in a container a user may have no name.
     userName: () => `${process.env['USERDOMAIN'] ?? ''}\\${userInfo().username}`,
     node: process.execPath,
     program: ownScript(),
-    // What sd_booted(3) asks.
+    // The check of sd_booted(3).
     hasSystemd: () => existsSync('/run/systemd/system'),
   };
 }
@@ -155,7 +155,7 @@ export function optionsOf({ dataDir, configFile, flags }: DaemonArguments): stri
   return ['--data-dir', dataDir, '--config', configFile, ...given, '--no-open-browser'];
 }
 
-/** The options that were given besides the data directory, with absolute paths: they mean the same from anywhere. */
+/** The given options except the data directory, with absolute paths, so that they work from any directory. */
 function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap }: Options): string[] {
   const given = {
     '--config': config === undefined ? undefined : resolve(config),
@@ -167,13 +167,13 @@ function givenOptions({ config, listen, apiAddr, fallbackHost, bootstrap }: Opti
   return Object.entries(given).flatMap(([option, value]) => (value === undefined ? [] : [option, value]));
 }
 
-/** Configuration keys of the environment, but for secrets, which are not copied into the files of other programs. */
+/** Configuration keys from the environment without secrets, which must not be copied into files of other programs. */
 function environmentOf(environment: NodeJS.ProcessEnv): Record<string, string> {
   const names = CONFIG_KEYS.filter((key) => !SECRET_KEYS.has(key)).map(environmentName);
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
 }
 
-/** How an MCP client starts this very program: the node that the options and the environment here mean. */
+/** The command with which an MCP client starts this program with the current options and environment. */
 function launchOf(options: Options): ClientLaunch {
   const [command = 'node'] = process.argv;
   const { mcpProfile } = options;
@@ -190,16 +190,16 @@ function readProfiles(text: string): string {
 }
 
 /**
- * The configuration file. The usual one need not exist: then everything has its default. For one that
- * was named elsewhere the defaults would be wrong without a word: another network, another address.
- * @throws SvcError `config_invalid` where it does not exist
+ * Path of the configuration file. The default file may be missing; then all settings have defaults. A file named with
+ * --config must exist, because defaults would silently mean another network and address.
+ * @throws SvcError `config_invalid` if it does not exist
  */
 function configFileOf(dataDir: string, named: string | undefined): string {
   const usual = join(dataDir, CONFIG_FILE);
   const file = named === undefined ? usual : resolve(named);
   if (file !== usual && !existsSync(file))
     throw new SvcError('config_invalid', {
-      message: `The configuration file ${file} does not exist. Correct --config, or leave it out for ${usual}.`,
+      message: `The configuration file ${file} does not exist. Correct --config, or omit it to use ${usual}.`,
     });
   return file;
 }

@@ -1,4 +1,4 @@
-/** What users ask for, each made in a file of its own from what stands above it here. */
+/** Builds the capabilities in dependency order. Each has its own file. */
 import { AddressBook } from '../capabilities/address-book/address-book.ts';
 import type { ApiReference } from './api.ts';
 import { buildAccess } from './capabilities/access.ts';
@@ -23,7 +23,7 @@ import type { Network } from './network.ts';
 
 export type Capabilities = ReturnType<typeof buildCapabilities>;
 
-/** Nothing of it has started: that is for the `life`. What an agent leaves behind is removed in this order. */
+/** Only creates them; `life` starts them. When an agent is removed, its data is deleted in this order. */
 export function buildCapabilities(f: Foundation, n: Network, api: ApiReference) {
   const agents = buildAgents(f, n, api);
   const directory = buildDirectory(f, n, agents);

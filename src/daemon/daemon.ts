@@ -1,6 +1,6 @@
 /**
- * The composition root: foundation, network, capabilities and surfaces are made here, each from what
- * lies below it, started in the stages of `Life`, and stopped in the opposite order.
+ * The composition root. It creates foundation, network, capabilities and surfaces, each from the layers below, starts
+ * them in the stages of `Life`, and stops them in reverse order.
  */
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { formatAddress } from '../foundation/address.ts';
@@ -28,7 +28,7 @@ export class Daemon {
   readonly log: Foundation['log'];
   /** The operations as MCP tools. */
   readonly tools: ToolTable;
-  /** Tells other MCP clients of this user where a node without an API lets them in. */
+  /** Publishes to other MCP clients of this user how to connect to a node without an API. */
   readonly announceMcp: (mcp: SharedMcp) => void;
 
   private constructor(
@@ -45,10 +45,11 @@ export class Daemon {
   }
 
   /**
-   * Starts a daemon, with its API or (for MCP over stdio) without; what was acquired is released where a part fails.
-   * @param supervisor who runs this process as the installed service; left out where nobody does
-   * @param stop ends the process
-   * @throws SvcError `already_running`, `address_in_use`, `config_invalid`, `key_locked`, `store_corrupt`, `not_writable`
+   * Starts a daemon with its API, or without it for MCP over stdio. If a part fails, everything acquired is released.
+   * @param supervisor the supervisor if this process runs as a system service
+   * @param stop stops the process
+   * @throws SvcError `already_running`, `address_in_use`, `config_invalid`, `key_locked`, `store_corrupt`,
+   *   `not_writable`
    */
   static async start(
     args: DaemonArguments,
@@ -92,7 +93,7 @@ export class Daemon {
     }
   }
 
-  /** Where it serves: what clients and other nodes connect to. */
+  /** The addresses to which clients and other nodes connect. */
   addresses(): Bound {
     return this.#addresses;
   }
@@ -103,7 +104,7 @@ export class Daemon {
       await this.#life.end();
       this.log.info({}, 'stopped');
     } catch (error) {
-      this.log.error({ error }, 'stopped, but not cleanly');
+      this.log.error({ error }, 'stopped with errors');
       throw error;
     } finally {
       this.log.flush();

@@ -1,8 +1,8 @@
-/** How the `svcd` command ends when it fails: with the exit codes of `svc`. */
+/** Exit codes of the `svcd` command on failure, the same as for `svc`. */
 import { type Command, CommanderError } from 'commander';
 import { EXIT, SvcError } from '../foundation/errors.ts';
 
-/** Makes wrong usage an error of the program, here and in every command below; commander would exit with 1. */
+/** Throws usage errors instead of exiting, in this command and all subcommands. By default commander exits with 1. */
 export function throwUsageErrors(command: Command): Command {
   command.exitOverride();
   command.configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, 'svcd: ')) });
@@ -10,7 +10,7 @@ export function throwUsageErrors(command: Command): Command {
   return command;
 }
 
-/** The exit code for what a command line threw; asking for the help or the version is no failure. */
+/** The exit code for a thrown value. Help and version output count as success. */
 export function exitCodeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
   return error instanceof SvcError ? error.exit : EXIT.failed;

@@ -1,4 +1,4 @@
-/** Keeps the folder of objects, whose files agents read, send and write, apart from what makes up this node. */
+/** Keeps the directory of objects, whose files agents read, send and write, separate from the node's own data. */
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { ConfigService } from '../foundation/config/config-service.ts';
@@ -6,19 +6,19 @@ import { NO_FILES_ROOT } from '../foundation/config/schema.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 
-/** The folder of objects in the data directory, where `files_root` names no other. */
+/** Default object directory in the data directory, used if `files_root` is not set. */
 const DEFAULT_FOLDER = 'files';
 
 /**
- * The folder that a configured `files_root` means.
- * @returns empty where objects are off
+ * The directory that a configured `files_root` names.
+ * @returns an empty string if objects are off
  */
 export function filesRootOf(configured: string, dataDir: string): string {
   if (configured === NO_FILES_ROOT) return '';
   return configured === '' ? join(dataDir, DEFAULT_FOLDER) : configured;
 }
 
-/** The real place of a path that need not be there yet. */
+/** The real path of a path that may not exist yet. */
 function realPlace(path: string): string {
   const full = resolve(path);
   let there = full;
@@ -33,8 +33,8 @@ function holds(folder: string, path: string): boolean {
 
 /**
  * @param filesRoot as configured
- * @param own the data directory and the folder of the keys
- * @throws SvcError `config_invalid` where keys, database or releases would lie among the files of objects
+ * @param own the data directory and the key directory
+ * @throws SvcError `config_invalid` if keys, database or releases would be inside the object directory
  */
 export function checkFilesRoot(filesRoot: string, own: { readonly dataDir: string; readonly keys: string }): void {
   if (filesRoot === '' || filesRoot === NO_FILES_ROOT) return;
@@ -42,7 +42,7 @@ export function checkFilesRoot(filesRoot: string, own: { readonly dataDir: strin
   const releases = join(dataDir, 'releases');
   if (holds(root, dataDir) || holds(root, keys) || holds(keys, root) || holds(releases, root))
     throw new SvcError('config_invalid', {
-      message: `files_root (${filesRoot}) holds the keys or the data of svcd itself, which agents could read and write then. Choose a folder of its own.`,
+      message: `files_root (${filesRoot}) contains the keys or the data of svcd itself, so agents could read and write them. Choose a separate directory.`,
       details: { key: 'files_root' },
     });
 }
@@ -54,10 +54,10 @@ interface FilesRootDependencies {
   readonly log: Log;
 }
 
-/** Changes the folder of objects while the daemon runs. */
+/** Changes the object directory while the daemon runs. */
 export class FilesRootSetting {
   readonly #deps: FilesRootDependencies;
-  /** Ends the following of the configuration. */
+  /** Stops following the configuration. */
   readonly stop: () => void;
 
   constructor(dependencies: FilesRootDependencies) {
@@ -67,13 +67,13 @@ export class FilesRootSetting {
     });
   }
 
-  /** The folder in effect; empty where objects are off. */
+  /** The current directory; empty if objects are off. */
   get #path(): string {
     const { configuration, own } = this.#deps;
     return filesRootOf(configuration.current.files_root, own.dataDir);
   }
 
-  /** What a person wrote into the file is checked as at the start; a folder that may not be is none. */
+  /** Values from config.toml are checked as at startup. With an invalid directory, objects are off. */
   #apply(): void {
     const { configuration, objects, own, log } = this.#deps;
     try {
@@ -81,13 +81,13 @@ export class FilesRootSetting {
       objects.use(this.#path);
     } catch (error) {
       objects.use('');
-      log.error({ err: error }, 'files_root may not be that folder: objects are off');
+      log.error({ err: error }, 'the directory of files_root is not allowed: objects are off');
     }
   }
 
   /**
-   * Sets `files_root`, in config.toml too; it applies at once.
-   * @returns the folder that holds now, and how many objects stay behind in the one before
+   * Sets `files_root` and stores it in config.toml. It takes effect immediately.
+   * @returns the new directory, and the number of objects that stay in the old one
    * @throws SvcError `config_invalid`, `not_writable`; nothing has changed then
    */
   set(filesRoot: string) {

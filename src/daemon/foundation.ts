@@ -1,4 +1,4 @@
-/** Who we are, what we were told, what we remember. */
+/** Opens the foundation: data directory, configuration, keys, store and log. */
 import { systemClock } from '../foundation/clock.ts';
 import { ConfigService } from '../foundation/config/config-service.ts';
 import { DataDir } from '../foundation/data-dir/data-dir.ts';
@@ -22,7 +22,7 @@ import type { Life } from './life.ts';
 import { loadNodeIdentity } from './node-key.ts';
 import { MANAGED_VARIABLE } from './service/managed.ts';
 
-/** Variables that begin with `SVCD_` and are no configuration keys. */
+/** Variables that start with `SVCD_` but are not configuration keys. */
 const PASSPHRASE = 'SVCD_KEY_PASSPHRASE';
 const OTHER_VARIABLES = ['SVCD_DATA_DIR', PASSPHRASE, MANAGED_VARIABLE];
 
@@ -66,7 +66,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   store.onDamage((row) =>
     log.error(
       { row },
-      'a stored entry is damaged and is left out: the disk may be failing. Restore a backup to have it back',
+      'a stored entry is damaged and was skipped: the disk may be failing. Restore a backup to recover it',
     ),
   );
   const commits = new GroupCommit((work) => store.transaction(work));

@@ -1,20 +1,23 @@
-/** The life of the daemon: what was acquired, and the parts that start in stages; all of it ends in the opposite order. */
+/**
+ * Lifecycle of the daemon: acquired resources, and components that start in stages. Everything is stopped in reverse
+ * order.
+ */
 import type { Component } from '../foundation/lifecycle.ts';
 
-/** A stop that takes longer than this is given up, milliseconds: the process ends with code 1, and none stays behind. */
+/** Time limit for stopping, in milliseconds. Then the process exits with code 1. */
 export const STOP_TIMEOUT_MS = 15_000;
 
-/** How the process is ended from within. */
+/** Stops or restarts the process from inside. */
 export interface Ending {
-  /** Ends it cleanly. */
+  /** Stops the process cleanly. */
   readonly stop: (reason: string) => void;
-  /** Has who runs it end it and start it anew; null where nobody does. */
+  /** Has the supervisor restart this process; null if there is no supervisor. */
   readonly restart: (() => void) | null;
 }
 
 /**
- * When a part starts. What answers other nodes is there before the network brings them, and what acts by
- * itself begins once there is a network. The API is last: whoever reaches it finds everything behind it.
+ * Start order. Components that respond to other nodes start before the network, and components that act on their own
+ * start after it. The API is last, so its clients find everything running.
  */
 const STAGES = ['answering', 'network', 'acting', 'api'] as const;
 
@@ -24,28 +27,28 @@ export class Life {
   readonly #parts: { readonly stage: Stage; readonly part: Component }[] = [];
   readonly #releases: (() => unknown)[] = [];
 
-  /** Runs `release` at the end. */
+  /** Runs `release` when the daemon stops. */
   defer(release: () => unknown): void {
     this.#releases.push(release);
   }
 
-  /** Has `begin` start a part in its stage, after those of the stage that were added before. */
+  /** Registers a component for `begin`, which starts it in its stage, in the order of registration. */
   add(stage: Stage, part: Component): void {
     this.#parts.push({ stage, part });
   }
 
-  /** Starts what was added. */
+  /** Starts the registered components. */
   async begin(): Promise<void> {
     for (const stage of STAGES) for (const one of this.#parts) if (one.stage === stage) await this.start(one.part);
   }
 
-  /** Starts a component now, and stops it at the end even where the start fails. */
+  /** Starts a component now, and stops it with the daemon even if the start fails. */
   async start(component: Component): Promise<void> {
     this.defer(() => component.stop());
     await component.start();
   }
 
-  /** Releases everything, each of it whatever the others do; throws the first failure after all have been tried. */
+  /** Releases everything, even if some steps fail. Throws the first failure at the end. */
   async end(): Promise<void> {
     const failures: unknown[] = [];
     for (const release of this.#releases.splice(0).reverse()) {

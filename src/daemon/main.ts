@@ -1,4 +1,4 @@
-/** The `svcd` command: starts the daemon, and ends it cleanly when it is asked to. */
+/** The `svcd` command: starts the daemon, and stops it cleanly on a signal. */
 import { CommanderError } from 'commander';
 import type { Supervisor } from '../capabilities/update/types.ts';
 import { defaultDataDir } from '../foundation/data-dir/paths.ts';
@@ -30,7 +30,7 @@ async function start(
 
 async function run(args: DaemonArguments): Promise<void> {
   if (args.mcpStdio !== undefined) {
-    // The MCP SDK costs a start 100 ms: only who needs it loads it.
+    // The MCP SDK adds 100 ms to the start, so it is loaded only if needed.
     const { runMcpStdio } = await import('./mcp-stdio.ts');
     await runMcpStdio(args, process.env, () => start(args));
     process.exit(0);
@@ -45,7 +45,7 @@ async function run(args: DaemonArguments): Promise<void> {
     setTimeout(() => process.exit(1), STOP_TIMEOUT_MS).unref();
     asked.resolve(reason);
   };
-  // Before the start: it stops cleanly as well when a signal arrives in the middle of it.
+  // Registered before the start, so that a signal during the start also stops it cleanly.
   onStopSignal(process, stop);
   if (supervisor !== null) onSupervisorStop(process, () => stop('supervisor'));
   const daemon = await start(args, supervisor, stop);
@@ -57,16 +57,16 @@ async function run(args: DaemonArguments): Promise<void> {
       ),
     ),
   );
-  // Tells a supervisor that started us with an IPC channel where we serve; the channel keeps nothing alive.
-  // One that is gone by now is no failure of this process.
+  // Reports the addresses to a supervisor with an IPC channel. The channel does not keep the process running, and a closed
+  // channel is not an error.
   process.send?.({ type: 'ready', ...daemon.addresses() }, () => {});
   process.channel?.unref();
 }
 
 function fail(error: unknown): void {
-  // Commander has said already what is wrong.
+  // Commander has already printed the error.
   if (error instanceof CommanderError) process.exit(exitCodeOf(error));
-  const message = error instanceof Error ? error.message : 'unknown failure';
+  const message = error instanceof Error ? error.message : 'unknown error';
   process.stderr.write(`svcd: ${safeText(message)}\n`);
   if (!(error instanceof SvcError) && error instanceof Error && error.stack !== undefined)
     process.stderr.write(`${safeText(error.stack)}\n`);

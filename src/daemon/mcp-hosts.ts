@@ -1,13 +1,13 @@
-/** Which MCP clients of this machine know svcd. */
+/** Finds the MCP clients on this machine that are configured to use svcd. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { McpHost } from '../operations/handlers/mcp-hosts.ts';
 import { isMcpClient, type Machine, MCP_CLIENTS, type McpClientName, serverIn } from '../surfaces/mcp-hosts/hosts.ts';
 
-/** A configuration that is larger is not read, bytes. */
+/** Largest configuration file to read, in bytes. */
 const MAX_HOST_FILE_BYTES = 16 * 2 ** 20;
 
-/** Null where it is no JSON object, or cannot be read. */
+/** Null if the file is not a JSON object or cannot be read. */
 function namesSvcd(client: McpClientName, file: string): boolean | null {
   try {
     if (statSync(file).size > MAX_HOST_FILE_BYTES) return null;
@@ -18,7 +18,7 @@ function namesSvcd(client: McpClientName, file: string): boolean | null {
   }
 }
 
-/** Looks at the configuration of each client that is known, and changes nothing. */
+/** Checks the configuration of each known client. Changes nothing. */
 export function mcpHosts(machine: Machine): readonly McpHost[] {
   return Object.keys(MCP_CLIENTS)
     .filter(isMcpClient)
@@ -31,7 +31,7 @@ export function mcpHosts(machine: Machine): readonly McpHost[] {
         name,
         title,
         file,
-        // The home of a user says nothing of one program.
+        // A client whose directory is the home directory cannot be detected this way.
         isHere: isThere || (folder !== machine.home && existsSync(folder)),
         hasSvcd: isThere ? namesSvcd(name, file) : false,
       };

@@ -1,6 +1,6 @@
 /**
- * `svcd --mcp-stdio`: beside a running daemon a proxy to it, otherwise the node itself, without API and panel. Several on
- * one data directory share a node: the first is it, the others go through it, and when it ends one of them is the next.
+ * `svcd --mcp-stdio`: a proxy to the running daemon, or without a daemon a node without API and panel. Several
+ * processes on one data directory share one node: the first runs it, and later processes connect to it. When the first exits, another process takes its role.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -24,17 +24,17 @@ import { onStopSignal } from './signals.ts';
 /** A node without an API. */
 type StdioNode = Pick<Daemon, 'tools' | 'stop' | 'announceMcp'> & { readonly log: Log };
 
-/** How long to wait for another stdio process to leave the data directory, or to say where it serves. */
+/** Time limit for another stdio process to release the data directory or to publish its address, in milliseconds. */
 const HANDOVER_MS = 10_000;
 const HANDOVER_INTERVAL_MS = 100;
 
-/** The node of this process, and the door through which other MCP clients share it. */
+/** The node of this process, and the socket through which other MCP clients share it. */
 class OwnNode {
   readonly #dataDir: string;
   readonly #start: () => Promise<StdioNode>;
   #node: StdioNode | null = null;
   #door: SharedNode | null = null;
-  /** What is under way since a shared node is gone. */
+  /** Pending takeover after the shared node has exited. */
   #succeeding: Promise<void> | null = null;
   #ending = false;
 
@@ -44,10 +44,10 @@ class OwnNode {
   }
 
   /**
-   * Becomes the node, unless a daemon or another stdio process is it. The lock decides, not a look before: two may start
-   * at the same moment.
-   * @param gone the process that was the node and ends: it is waited for
-   * @throws SvcError as the start of a daemon, but for `already_running`
+   * Starts the node, unless a daemon or another stdio process runs it. The lock file decides, because two processes may
+   * start at the same time.
+   * @param gone the exiting process that ran the node; its lock is awaited
+   * @throws SvcError as the start of a daemon, except `already_running`
    */
   async become(gone?: number): Promise<StdioNode | null> {
     const giveUpAt = systemClock.now() + HANDOVER_MS;
@@ -66,16 +66,16 @@ class OwnNode {
         const serves = info !== null && info.mcp !== undefined && info.pid !== gone;
         if (serves || systemClock.now() >= giveUpAt) return null;
       }
-      // Not a timer of the clock: those keep no process alive, and nothing else does yet.
+      // Not a timer of `Clock`, which would not keep the process running.
       await delay(HANDOVER_INTERVAL_MS);
     }
     return null;
   }
 
-  /** Becomes the node when the one that was shared is gone; `then` follows, whoever it is now. */
+  /** Takes over the node when the shared one has exited. Then calls `then`, whichever process runs it now. */
   succeed(gone: number, then: () => void): void {
     const failed = (error: unknown): void =>
-      void process.stderr.write(`svcd: ${error instanceof Error ? safeText(error.message) : 'unknown failure'}\n`);
+      void process.stderr.write(`svcd: ${error instanceof Error ? safeText(error.message) : 'unknown error'}\n`);
     this.#succeeding ??= this.become(gone)
       .then(() => {}, failed)
       .finally(() => {
@@ -88,7 +88,7 @@ class OwnNode {
     this.#ending = true;
     await this.#succeeding;
     await this.#door?.close();
-    await this.#node?.stop('the MCP client went away');
+    await this.#node?.stop('the MCP client disconnected');
   }
 }
 
@@ -106,7 +106,7 @@ function serveLink(
   return serveProxy({ version: VERSION }, { ...streams, link, clock: systemClock });
 }
 
-/** Serves until the client goes away, or the process is asked to end. */
+/** Serves until the client disconnects or the process receives a stop signal. */
 export async function runMcpStdio(
   args: DaemonArguments,
   environment: NodeJS.ProcessEnv,
@@ -118,7 +118,7 @@ export async function runMcpStdio(
   try {
     node = await own.become();
   } catch (error) {
-    // A person at a terminal reads what is said there.
+    // On a terminal, a user reads the error message instead.
     if (error instanceof SvcError && !process.stdin.isTTY) await serveFailure(streams, error);
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Moving agents: the parts of an agent, each from its capability. */
+/** Moving agents: collects the parts of an agent from its capabilities. */
 import { exportAccess, importAccess } from '../capabilities/access/moving.ts';
 import { exportCard, importCard } from '../capabilities/cards/moving.ts';
 import { exportChat, importChat } from '../capabilities/chat/moving.ts';
@@ -26,7 +26,7 @@ import { VERSION } from '../foundation/version.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
 
-/** What of the capabilities a move needs. */
+/** The capabilities that a move needs. */
 export interface MoverSources {
   readonly registry: Pick<Capabilities['registry'], 'export' | 'adopt'>;
   readonly notes: Pick<Capabilities['notes'], 'exportSecrets' | 'importSecrets' | 'discardSecrets'>;

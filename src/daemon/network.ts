@@ -1,4 +1,4 @@
-/** Connections between nodes, requests on them, records, and where this node can be reached. */
+/** Connections between nodes, requests on them, records, and the addresses of this node. */
 import { lookup } from 'node:dns/promises';
 import { Resolver } from '../capabilities/directory/resolver.ts';
 import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
@@ -31,10 +31,10 @@ import type { Foundation } from './foundation.ts';
 import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
 import { buildReach } from './reach.ts';
 
-/** Bytes that the records of others may take on this disk. */
+/** Disk limit for records of other nodes, in bytes. */
 const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
 
-/** Nodes that an examination dials. */
+/** Nodes to dial for a diagnosis. */
 const MAX_DIALLED = 3;
 
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
@@ -74,7 +74,7 @@ export async function buildNetwork(foundation: Foundation) {
       (await endpoint.dial(address, nodeKey, { timeoutMs: NODE_DIAL_TIMEOUT_MS })).close();
       return true;
     } catch (error) {
-      log.debug({ error, address: formatAddress(address) }, 'a node does not prove its key');
+      log.debug({ error, address: formatAddress(address) }, 'a node did not prove its key');
       return false;
     }
   };
@@ -107,7 +107,7 @@ export async function buildNetwork(foundation: Foundation) {
     ownAddresses.look();
   };
   networkChanges.onChange(onNetwork);
-  // Every flow fell silent: connections are dialled again from fresh ports, and others see this node at other ones.
+  // All flows went silent. Connections are dialed again from new ports, so other nodes see this node at other ports.
   records.onPortChange(() => {
     endpoint.renewPorts();
     onNetwork();

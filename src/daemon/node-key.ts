@@ -1,11 +1,11 @@
-/** The node's own key: made at the first start, kept in the key store. */
+/** The node key: created on the first start and stored in the key store. */
 import { nativeAid } from '../foundation/identity/aid.ts';
 import { selfDelegation } from '../foundation/identity/delegation.ts';
 import { KeyPair } from '../foundation/identity/keys.ts';
 import { type KeyStore, NODE_KEY } from '../foundation/keys/key-store.ts';
 import type { LocalIdentity } from '../network/links/types.ts';
 
-/** The node as an identity: its key is master and operational key at once. */
+/** The node as an identity. Its key is both master key and operational key. */
 export interface NodeIdentity extends LocalIdentity {
   readonly key: KeyPair;
 }

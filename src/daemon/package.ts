@@ -1,4 +1,4 @@
-/** The npm package that this svcd comes from: where it lies, and where newer ones are to be had. */
+/** The npm package of this svcd: its location, and the source of newer versions. */
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,33 +11,35 @@ import { isSingleFile } from '../foundation/package-file.ts';
 /** Name of the npm package. */
 export const PACKAGE = 'svcd';
 
-/** The Node that runs this, by the path that it was started by: a link outlives the version that it leads to. */
+/** The running Node by the path with which it was started: a symbolic link survives an update of Node. */
 export function nodeProgram(): string {
   return isAbsolute(process.argv0) ? process.argv0 : process.execPath;
 }
 
-/** Why there are no updates: a checkout is brought up to date by git, a single file by a newer one. Empty in a package with a release key. */
+/**
+ * Why updates are disabled: a checkout is updated with git, and a single file is replaced. Empty for a package with a
+ * release key.
+ */
 export function updatesDisabled(): string {
-  if (isSingleFile)
-    return 'This svcd is a single file: put a newer one in its place, and start it again ("svc restart").';
+  if (isSingleFile) return 'This svcd is a single file. Replace it with a newer one, and restart svcd ("svc restart").';
   const isCheckout = existsSync(new URL('../../src', import.meta.url));
-  if (isCheckout) return 'This svcd runs from a checkout: bring it up to date with "git pull && npm ci".';
+  if (isCheckout) return 'This svcd runs from a checkout. Update it with "git pull && npm ci".';
   if (RELEASE_KEYS.length > 0) return '';
-  return 'No release channel is set up: this build of svcd has no release key. Install a newer version from a checkout or a file that you trust, and start it again.';
+  return 'This build of svcd has no release key, so it cannot update itself. Install a newer version from a trusted checkout or file, and restart svcd.';
 }
 
-/** What programs of an update see of the environment: none of the daemon's own settings, which hold secrets. */
+/** Environment for programs of an update, without the daemon's settings, which contain secrets. */
 export function withoutOwn(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !/^svcd?_/i.test(name)));
 }
 
-/** The npm beside this Node. It reads its configuration from here, not from a folder that somebody chose. */
+/** The npm of this Node. It reads its configuration from the package directory, not from the current directory. */
 export function npmOf(environment: NodeJS.ProcessEnv): Npm {
   const directory = fileURLToPath(new URL('../..', import.meta.url));
   return new Npm({ node: nodeProgram(), directory, environment: withoutOwn(environment) });
 }
 
-/** The releases that the registry of npm's configuration offers. */
+/** The releases in the registry of npm's configuration. */
 export function releaseSource(environment: NodeJS.ProcessEnv, clock: Clock): ReleaseSource {
   const npm = npmOf(environment);
   const registry = (signal: AbortSignal): Promise<URL> => npm.registry(signal);

@@ -1,4 +1,4 @@
-/** The way into the panel: codes that open it, and opening it at the start. */
+/** Access to the panel: login codes, and opening it at startup. */
 import { rmSync } from 'node:fs';
 import { PANEL_CODE_LIFE_MS, PanelLogins } from '../capabilities/panel/panel-logins.ts';
 import type { Clock, Timer } from '../foundation/clock.ts';
@@ -14,9 +14,9 @@ export interface PanelDependencies {
   readonly clock: Clock;
   readonly dataDir: Pick<Foundation['dataDir'], 'path' | 'file'>;
   readonly config: Pick<Foundation['config'], 'open_browser' | 'require_local_token' | 'api_token'>;
-  /** Where the API listens, `host:port`. */
+  /** Listen address of the API, `host:port`. */
   readonly apiAddress: () => string;
-  /** Opens an address or a file in a browser; null where nobody sits here. */
+  /** Opens a URL or a file in a browser; null if there is no desktop. */
   readonly open: ((target: string) => Promise<unknown>) | null;
   readonly log: Log;
 }
@@ -32,18 +32,18 @@ export class Panel {
   }
 
   /**
-   * Makes a code and the address that opens the panel with it.
-   * @throws SvcError `rate_limited` while too many codes are open
+   * Creates a login code and the URL that opens the panel with it.
+   * @throws SvcError `rate_limited` while too many codes are valid
    */
   login(): { readonly code: string; readonly url: string; readonly expiresAt: number } {
     const { code, expiresAt } = this.logins.openCode();
     this.#removal?.cancel();
-    // Whoever asked may have written it, and cannot wait for so long.
+    // The file is removed when the code expires, even if the browser never opened it.
     this.#removal = this.#deps.clock.after(PANEL_CODE_LIFE_MS, () => this.removeFile());
     return { code, url: `${this.#url}#login=${code}`, expiresAt };
   }
 
-  /** Opens the panel in a browser, where there is a desktop and the configuration does not say no. */
+  /** Opens the panel in a browser if there is a desktop and the configuration allows it. */
   openAtStart(): void {
     const { config, dataDir, open, log } = this.#deps;
     if (!config.open_browser || open === null) return;
@@ -52,7 +52,7 @@ export class Panel {
       const target = asksForToken ? writePanelFile(dataDir.path, this.login().url) : this.#url;
       detach(open(target));
     } catch (error) {
-      log.warn({ err: error }, 'the panel could not be opened in a browser');
+      log.warn({ err: error }, 'cannot open the panel in a browser');
     }
   }
 
@@ -71,7 +71,7 @@ export class Panel {
   }
 }
 
-/** @param apiAddress where the API listens, `host:port` */
+/** @param apiAddress returns the listen address of the API, `host:port` */
 export function buildPanel(f: Foundation, apiAddress: () => string, environment: NodeJS.ProcessEnv): Panel {
   const isDesktop = browserCommand('', process.platform, environment) !== null;
   const open = isDesktop ? (target: string) => openInBrowser(target, environment) : null;

@@ -1,4 +1,4 @@
-/** How this node reaches those that nobody can dial, is reached itself, and helps others to. */
+/** Connectivity beyond direct dialing: how this node reaches other nodes, is reached, and helps others. */
 
 import { type Address, formatAddress } from '../foundation/address.ts';
 import { detach } from '../foundation/detached.ts';
@@ -41,9 +41,9 @@ import { turned } from '../network/reach/turned.ts';
 import { TurnServers } from '../network/turn/turn-servers.ts';
 import type { Foundation } from './foundation.ts';
 
-/** How long another node is dialled that wants to know whether it is reached, milliseconds: its first packet is sent twice. */
+/** Timeout for dialing a node that asks whether it is reachable, in milliseconds. The first packet is sent twice. */
 const DIAL_BACK_MS = 2_500;
-/** What a node has relayed that does not relay. */
+/** Relay statistics of a node that does not relay. */
 const NO_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
 
 function isToldIpv6(own: OwnAddress): boolean {
@@ -60,7 +60,7 @@ interface ReachParts {
   readonly networkChanges: NetworkChanges;
 }
 
-/** What has something to release only. */
+/** A component that only releases something. */
 class Released implements Component {
   readonly #ends: readonly (() => unknown)[];
 
@@ -75,7 +75,7 @@ class Released implements Component {
   }
 }
 
-/** Made after the parts that it stands on, so that it stops before them. */
+/** Created after the components that it depends on, so that it stops before them. */
 export function buildReach(foundation: Foundation, parts: ReachParts) {
   const { life, clock, log: rootLog, config, configuration, node, meta } = foundation;
   const { endpoint, pool, nodeRequests, records, ownAddresses, networkChanges } = parts;
@@ -111,7 +111,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     parts: () => endpoint.parts,
     openPort: (family) => records.openPort(family),
     observers: () => {
-      // What our own helpers say is harder to lie about, so they come first; still each host is asked once.
+      // Our own helpers are harder to impersonate, so they come first. Each host gets one query.
       const chosen = helpers.addresses.map((address) => ({ ...address, lastSeen: Number.MAX_SAFE_INTEGER }));
       return observersAmong([...chosen, ...records.peers()], OBSERVERS);
     },
@@ -128,7 +128,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     look: () => lender.look(),
     found: (mapping) => (isUnreached() ? ownAddresses.seenBehind(mapping) : undefined),
   });
-  /** Open to others is what strangers reach: a host with an address of its own may stand behind a firewall. */
+  /** Open means that strangers can reach the node. A host with a public address may be behind a firewall. */
   const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
 
   const adopt = (introduced: Introduced, isAsked = false): QuicConnection => {
@@ -153,7 +153,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   const called = new PunchResponder({
     ...common,
     log,
-    // What is not published is not told either.
+    // Addresses that are not published are not revealed here either.
     ownIpv6: async (to) => (ownAddresses.known().some(isToldIpv6) ? await publicIpv6To(to) : null),
     isHelper: (nodeKey) => helpers.has(nodeKey),
     mayCall: () => true,
@@ -161,7 +161,11 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     take: (introduced) => {
       const connection = adopt(introduced, true);
       if (!introduced.outbound) return;
-      detach(greeted(connection).catch((error: unknown) => log.debug({ error }, 'an introduced node did not greet')));
+      detach(
+        greeted(connection).catch((error: unknown) =>
+          log.debug({ error }, 'an introduced node did not send a greeting'),
+        ),
+      );
     },
     dial: async (address, nodeKey, source) => {
       const way = { kind: 'punched', source } as const;

@@ -1,15 +1,18 @@
-/** What a daemon, and the supervisor of one, does when the system sends it a signal. */
+/** Signal handling of the daemon and its supervisor. */
 
-/** Each of them ends a process cleanly; a second interrupt ends it at once. */
+/** Signals that stop the process cleanly. A second interrupt stops it immediately. */
 const STOPPING = ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const;
-/** A terminal that closes sends it more than once, from the shell and from the kernel. */
+/** A closing terminal sends it more than once, from the shell and from the kernel. */
 const HANG_UP = 'SIGHUP';
-/** Without a listener, each of them would kill the process, and SIGUSR1 would open Node's debugger on a local port. */
+/**
+ * Without a listener, each of these signals would kill the process, and SIGUSR1 would open Node's debugger on a local
+ * port.
+ */
 const IGNORED = ['SIGUSR1', 'SIGUSR2', 'SIGALRM', 'SIGVTALRM'] as const;
 
 function ignore(): void {}
 
-/** Calls `stop` with the name of each signal that is to end this process, and ignores those that are not. */
+/** Calls `stop` with the name of each stop signal, and ignores the other signals. */
 export function onStopSignal(self: NodeJS.Process, stop: (signal: string) => void): void {
   for (const signal of STOPPING) self.once(signal, stop);
   self.on(HANG_UP, stop);

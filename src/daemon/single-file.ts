@@ -1,6 +1,6 @@
 /**
- * The single file: `svcd` and `svc` in one program, and the short scripts that they run in processes of their own. Which
- * one is meant its first word says, and without one the name that the file goes by.
+ * The single file: `svcd`, `svc` and the short scripts that they run in child processes. The first argument selects the
+ * program. Without one, the name of the file does.
  */
 import { basename } from 'node:path';
 import { compileFunction } from 'node:vm';
@@ -10,13 +10,13 @@ const PROGRAMS: Readonly<Record<string, () => Promise<unknown>>> = {
   svc: () => import('../surfaces/cli/main.ts'),
 };
 
-/** By the names that `scriptCommand` calls them. */
+/** Keyed by the names that `scriptCommand` uses. */
 const SCRIPTS: Readonly<Record<string, () => Promise<string>>> = {
   'script:receive-buffer': async () => (await import('../network/quic/receive-buffer.ts')).SET_RECEIVE_BUFFER,
   'script:queue-look': async () => (await import('../network/quic/queue-look.ts')).LOOK,
 };
 
-/** The program that a name of the file stands for: `svcd`, `svcd.exe` and `svcd-0.1.0` are the daemon. */
+/** The program that a file name stands for: `svcd`, `svcd.exe` and `svcd-0.1.0` are the daemon. */
 function programOf(file: string): string {
   return /^svcd(?:[.-]|$)/.test(basename(file)) ? 'svcd' : 'svc';
 }
@@ -35,7 +35,7 @@ async function start(file: string, words: readonly string[]): Promise<void> {
   await PROGRAMS[name]?.();
 }
 
-// It would open Node's debugger on a local port, to every user of this machine.
+// By default this signal would open Node's debugger on a local port to all users of this machine.
 process.on('SIGUSR1', () => {});
 const [, file = 'svc', ...words] = process.argv;
 await start(file, words);

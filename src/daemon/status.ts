@@ -1,4 +1,4 @@
-/** What the daemon says of itself: `/status`, `/debug/*` and `/metrics`. */
+/** State of the daemon for `/status`, `/debug/*` and `/metrics`. */
 import type { AgentRegistry } from '../capabilities/agents/registry.ts';
 import type { Directory } from '../capabilities/directory/directory.ts';
 import { REPUBLISH_INTERVAL_S } from '../capabilities/directory/schedule.ts';
@@ -28,14 +28,14 @@ import type { Network } from './network.ts';
 import type { NodeIdentity } from './node-key.ts';
 import { supervisorOf } from './service/managed.ts';
 
-/** What the daemon listens on, by what for: `host:port`. */
+/** Listen addresses by purpose, as `host:port`. */
 export interface Bound {
   readonly api_addr: string;
   readonly dht_addr: string;
   readonly quic_addr: string;
 }
 
-/** An address that a program on this machine can connect to. */
+/** An address to which a program on this machine can connect. */
 export function connectable(address: string): string {
   return address.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:');
 }
@@ -64,7 +64,7 @@ function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
-/** The relays that carry connections now, each once: `host:port`. */
+/** The relays that currently carry connections, without duplicates, as `host:port`. */
 function relaysInUse(connections: readonly ConnectionView[]): string[] {
   const relayed = connections.filter(({ path }) => isRelayed(path.kind));
   return [...new Set(relayed.map(({ path }) => formatAddress(path.remote)))];
@@ -149,7 +149,7 @@ export class StatusReports {
             address: formatAddress({ host, port }),
             last_seen: isoTime(lastSeen),
           })),
-          // By how many seconds the clocks of other nodes are ahead of ours.
+          // Offset of the clocks of other nodes from this node's clock, in seconds.
           clock: { offset_s: offsetMs === null ? null : offsetMs / 1000, peers },
         };
       },
@@ -183,14 +183,14 @@ export class StatusReports {
         return [
           single('svcd_agents', 'gauge', 'Agents registered here.', registry.count()),
           single('svcd_dht_peers', 'gauge', 'Nodes in the routing table.', reach.peers),
-          single('svcd_dht_ready', 'gauge', '1 once the network is joined.', reach.ready ? 1 : 0),
-          single('svcd_store_records', 'gauge', 'Records kept for the network.', usage.records),
-          single('svcd_store_bytes', 'gauge', 'Bytes of records kept for the network.', usage.bytes),
+          single('svcd_dht_ready', 'gauge', '1 after the network is joined.', reach.ready ? 1 : 0),
+          single('svcd_store_records', 'gauge', 'Records stored for the network.', usage.records),
+          single('svcd_store_bytes', 'gauge', 'Bytes of records stored for the network.', usage.bytes),
           single('svcd_quic_connections', 'gauge', 'Connections to other nodes.', links.connections),
           {
             name: 'svcd_quic_paths',
             type: 'gauge',
-            help: 'Connections to other nodes, by how they reach them.',
+            help: 'Connections to other nodes, by kind of path.',
             samples: PATH_KINDS.map((kind) => ({
               value: connections.filter(({ path }) => path.kind === kind).length,
               labels: { path: kind },
@@ -202,19 +202,19 @@ export class StatusReports {
             'Nodes that help others to reach this one.',
             ownAddresses.current().helpers.length,
           ),
-          single('svcd_relayed_sessions', 'gauge', 'Pairs of other nodes that are relayed for.', relayed.sessions),
+          single('svcd_relayed_sessions', 'gauge', 'Pairs of other nodes that this node relays for.', relayed.sessions),
           single('svcd_relayed_bytes_total', 'counter', 'Bytes relayed for others.', relayed.bytes),
           single(
             'svcd_relay_dropped_total',
             'counter',
-            'Datagrams of others that the limits let fall.',
+            'Relayed datagrams that were dropped because of limits.',
             relayed.dropped,
           ),
-          single('svcd_link_streams', 'gauge', 'Streams on them.', links.streams),
+          single('svcd_link_streams', 'gauge', 'Link streams on these connections.', links.streams),
           single('svcd_quic_sent_bytes_total', 'counter', 'Bytes sent to other nodes.', links.bytesSent),
-          single('svcd_bulk_lanes', 'gauge', 'Lanes for bulk beside connections.', bulk.lanes),
-          single('svcd_bulk_sent_bytes_total', 'counter', 'Bytes sent over them.', bulk.sent),
-          single('svcd_bulk_received_bytes_total', 'counter', 'Bytes received over them.', bulk.received),
+          single('svcd_bulk_lanes', 'gauge', 'Lanes for bulk data.', bulk.lanes),
+          single('svcd_bulk_sent_bytes_total', 'counter', 'Bytes sent over lanes.', bulk.sent),
+          single('svcd_bulk_received_bytes_total', 'counter', 'Bytes received over lanes.', bulk.received),
           single('svcd_quic_received_bytes_total', 'counter', 'Bytes received from other nodes.', links.bytesReceived),
           single('svcd_tunnels', 'gauge', 'Open tunnels.', tunnels.active),
         ];

@@ -1,4 +1,4 @@
-/** Every operation of the table over REST, and what is served by hand. */
+/** Serves every operation of the table over REST, and the hand-written routes. */
 import { fetchWhole } from '../capabilities/calls/fetch-service.ts';
 import { Catalog } from '../capabilities/directory/catalog/catalog.ts';
 import { discover, type Search } from '../capabilities/directory/discovery.ts';
@@ -59,12 +59,15 @@ import type { Network } from './network.ts';
 import type { Panel } from './panel.ts';
 import { type Bound, connectable, StatusReports } from './status.ts';
 
-/** Whether other nodes reach this one without its help; undefined where nobody can know, or nobody has said yet. */
+/** Whether other nodes can reach this node without its help; undefined if not known. */
 export function reachableFromPeers({ peers, natType, inRoutingTables }: Reachability): boolean | undefined {
   return peers === 0 || natType === 0 ? undefined : inRoutingTables;
 }
 
-/** The API, and the operations as MCP tools. @param bound what the daemon listens on, by what for */
+/**
+ * Builds the API and the MCP tools.
+ * @param bound listen addresses by purpose
+ */
 export function buildSurfaces(
   f: Foundation,
   n: Network,
@@ -99,7 +102,7 @@ export function buildSurfaces(
     api,
   });
   const { toolCall, ...others } = operations;
-  // What the doctor asks too.
+  // The doctor uses these too.
   const examined = {
     ...nodeHandlers({
       status: () => reports.status(),

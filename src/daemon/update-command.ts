@@ -1,4 +1,4 @@
-/** `svcd update`: through the running daemon where there is one, by itself otherwise. */
+/** `svcd update`: through the running daemon if there is one, otherwise directly. */
 import { Command } from 'commander';
 import { systemClock } from '../foundation/clock.ts';
 import { readDaemonInfo } from '../foundation/data-dir/daemon-info.ts';
@@ -18,7 +18,7 @@ export interface UpdateCommandDependencies {
   readonly print: (text: string) => void;
 }
 
-/** What the daemon of the data directory says; null where none runs there. */
+/** The update status of the daemon of the data directory; null if none is running. */
 async function throughDaemon(dataDir: string, token: string | undefined, check: boolean): Promise<UpdateView | null> {
   const address = readDaemonInfo(dataDir)?.api_addr;
   if (address === undefined || address === null) return null;
@@ -29,7 +29,7 @@ async function throughDaemon(dataDir: string, token: string | undefined, check: 
   try {
     return await (check ? client.updateStatus({ check: true }) : updateAndFollow(client));
   } catch (error) {
-    // A daemon that crashed leaves its address behind.
+    // A crashed daemon leaves its address behind.
     if (error instanceof SvcError && error.code === 'daemon_unreachable') return null;
     throw error;
   }
@@ -47,9 +47,9 @@ async function byItself(environment: NodeJS.ProcessEnv): Promise<UpdateView> {
 /** The command. */
 export function updateCommand({ dataDir, environment, print }: UpdateCommandDependencies): Command {
   return new Command('update')
-    .description('look for a newer svcd, and have the installed service put it in place')
+    .description('check for a newer svcd and have the installed service switch to it')
     .addHelpText('after', exampleHelp('svcd update --check', 'svcd update'))
-    .option('--check', 'only look')
+    .option('--check', 'only check')
     .action(async ({ check = false }: { check?: boolean }) => {
       const result = (await throughDaemon(dataDir(), environment['SVC_TOKEN'], check)) ?? (await byItself(environment));
       print(`${updateText(result)}\n`);

@@ -1,4 +1,4 @@
-/** Updates of this svcd: where it lies, what runs it, and what npm it has. */
+/** Builds the updater of this svcd from its location, its supervisor and its npm. */
 import { Installer } from '../capabilities/update/installer.ts';
 import { Releases } from '../capabilities/update/releases.ts';
 import type { Supervisor } from '../capabilities/update/types.ts';
@@ -8,14 +8,14 @@ import { VERSION } from '../foundation/version.ts';
 import type { Foundation } from './foundation.ts';
 import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutOwn } from './package.ts';
 
-/** The C library, in npm's words; empty where there is no choice of them. */
+/** The C library in npm's terms; empty on platforms without a choice. */
 function libcOfThis(): string {
   if (process.platform !== 'linux') return '';
   const glibc = memberOf(process.report.getReport(), 'header', 'glibcVersionRuntime');
   return glibc === undefined ? 'musl' : 'glibc';
 }
 
-/** @param supervisor who runs this process as the service; null where nobody does */
+/** @param supervisor the supervisor of this process; null if there is none */
 export function buildUpdater(
   { life, clock, log, dataDir, meta }: Pick<Foundation, 'life' | 'clock' | 'log' | 'dataDir' | 'meta'>,
   environment: NodeJS.ProcessEnv,

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from '../../src/daemon/listening.ts';
 
-test('the record network listens where it is told, on every interface where no host is named', async () => {
+test('the record network listens on the configured address, or on all interfaces without a host', async () => {
   assert.deepEqual(await dhtAddress(':4121'), { host: '0.0.0.0', port: 4121 });
   assert.deepEqual(await dhtAddress('192.0.2.1:0'), { host: '192.0.2.1', port: 0 });
   assert.deepEqual(await dhtAddress('localhost:4121'), { host: '127.0.0.1', port: 4121 });
 });
 
-test('the record network speaks IPv4', async () => {
+test('the record network requires IPv4', async () => {
   for (const text of ['[::1]:4121', '[2001:db8::1]:4121', 'nowhere.invalid:4121'])
     await assert.rejects(dhtAddress(text), {
       code: 'config_invalid',

@@ -144,7 +144,7 @@ process.exit();
     const entries = startExample('entries', near, link);
     assert.equal(await entries.line(new RegExp(`^(${demo}) says: Who is here\\?$`)), demo);
     const [group] = JSON.parse(await svcOk(far, 'group', 'list', '--aid', demo, '--json')).groups;
-    await eventually('the answer has arrived', async () =>
+    await eventually('the response arrived', async () =>
       (await svcOk(far, 'group', 'read', '--aid', demo, group.group_id)).includes('I am.'),
     );
   });

@@ -40,7 +40,7 @@ test('two daemons without contacts meet by an invitation, and again after a rest
     assert.deepEqual(refusal(await join(`${ownKey}@${inviting.dhtAddress}`)), [409, 'self']);
     const wrong = await join(`${aid}@${inviting.dhtAddress}`);
     assert.deepEqual(refusal(wrong), [502, 'connect_failed']);
-    assert.match(String(memberOf(wrong.body, 'message')), /does not prove the key/);
+    assert.match(String(memberOf(wrong.body, 'message')), /without the key/);
     assert.deepEqual(await joining.call('GET', '/node/contacts'), { contacts: [] }, 'no contact is stored');
 
     const joined = await joining.call<Joined>('POST', '/node/join', { to: ` ${invitation}\n` });

@@ -65,13 +65,13 @@ test('the package installs globally from its tarball, and works with the oldest 
   if (node !== process.execPath) assert.match(JSON.stringify(body), new RegExp(`v?${FLOOR}`));
 
   const update = await runWith(node, svc, ['update', '--confirm'], { SVC_API: daemon.api });
-  assert.deepEqual([update.code, update.stdout.split(':')[0]], [0, 'No release channel is set up']);
+  assert.deepEqual([update.code, update.stdout.split(',')[0]], [0, 'This build of svcd has no release key']);
   const { body: updates } = await daemon.request('GET', '/update/status?check=true');
   assert.match(
     JSON.stringify(updates),
-    /"latest_version":null.*"state":"idle".*"warning":"No release channel is set up/,
+    /"latest_version":null.*"state":"idle".*"warning":"This build of svcd has no release key/,
   );
-  assert.match((await runWith(node, svcd, ['update'])).stdout, /^No release channel is set up/);
+  assert.match((await runWith(node, svcd, ['update'])).stdout, /^This build of svcd has no release key/);
 
   for (const version of TOO_OLD) {
     const old = await otherNode(directoryOf(directory, `node-${version}`), version);

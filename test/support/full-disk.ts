@@ -136,7 +136,7 @@ assert.deepEqual(readdirSync(elsewhere), []);
 const after = await home.call<{ acl: unknown; profile: unknown }>('GET', at);
 assert.deepEqual([after.acl, after.profile], [before.agent.acl, before.agent.profile]);
 assert.equal(await home.kill('SIGTERM'), 1);
-assert.match(home.output, /stopped, but not cleanly .*not_writable/);
+assert.match(home.output, /stopped with errors .*not_writable/);
 await assert.rejects(TestDaemon.start(settings), /ended with 1:[^]*svcd: .*free/);
 
 rmSync(filler);

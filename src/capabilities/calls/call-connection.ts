@@ -1,18 +1,18 @@
-/** One link stream on the called side, between and during its requests. */
+/** One link stream on the called side, during and between its requests. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import { NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
-/** How long the first request of a stream may take to arrive, its head as a whole: milliseconds. */
+/** Timeout for the complete head of the first request on a stream, in milliseconds. */
 export const FIRST_HEAD_MS = 15_000;
 
 export class CallConnection {
   readonly link: LinkStream;
   readonly #clock: Clock;
   readonly #calls = new Set<AbortController>();
-  /** Its other side broke the protocol: what else it sends is not looked at. */
+  /** Set if the caller's node broke the protocol. The rest of its data is ignored. */
   spoilt = false;
   #timer: Timer;
 
@@ -31,13 +31,13 @@ export class CallConnection {
     return this.#calls.size > 0;
   }
 
-  /** Counts a request in. */
+  /** Registers a request. */
   begin(call: AbortController): void {
     this.#timer.cancel();
     this.#calls.add(call);
   }
 
-  /** Counts it out; the stream then waits for the next. */
+  /** Unregisters a request. The stream then waits for the next one. */
   end(call: AbortController): void {
     this.#calls.delete(call);
     if (this.busy || this.link.destroyed) return;
@@ -45,7 +45,7 @@ export class CallConnection {
     this.#timer = this.#clock.after(NEXT_REQUEST_MS, () => this.link.destroy());
   }
 
-  /** Ends whatever goes on here, for a reason that callers without an answer yet are told. */
+  /** Aborts all requests of the stream. Callers that have no response yet receive the reason. */
   cut(reason: SvcError): void {
     if (!this.busy) this.link.destroy();
     for (const call of this.#calls) call.abort(reason);

@@ -1,6 +1,6 @@
 /**
- * The called side: takes link streams, speaks HTTP/1.1 on them, asks access control at every
- * request, and forwards to the bound service of the called agent.
+ * The called side of calls. It accepts link streams, speaks HTTP/1.1 on them, checks access for every request, and
+ * forwards requests to the bound service of the called agent.
  */
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -27,10 +27,12 @@ import { StreamPlaces } from './stream-places.ts';
 import { maySwitch, protocolsIn } from './upgrades.ts';
 import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
 
-/** Link streams that one node may hold open for calls, besides those that carry events. */
+/** Link streams for calls that one node may have open, not counting event streams. */
 const MAX_STREAMS_PER_NODE = 1024;
-/** Why what is left of a call ends whose answer is over: made once, as its like would cost each call a stack trace. */
-const ANSWERED = new Error('the answer is over');
+/**
+ * Abort reason after the response is complete. It is created once, because a stack trace per call would be expensive.
+ */
+const ANSWERED = new Error('the response is complete');
 /** Listeners for one event on a stream that switched protocols. */
 const MAX_LISTENERS = 20;
 
@@ -38,19 +40,19 @@ export interface CallServerDependencies {
   readonly links: Pick<Links, 'accept'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** What is bound to a local agent; null where nothing is. */
+  /** The service bound to a local agent, or null. */
   serviceOf(aid: Aid): BoundService | null;
-  /** The key by which the service of a local agent knows calls. */
+  /** The key with which the service of a local agent verifies caller proofs. */
   callerKey(aid: Aid): Uint8Array;
   /** Verifies the evidence of calls. */
   readonly evidence: Pick<EvidenceCheck, 'check'>;
-  /** Sees each connection to a service that is being made. */
+  /** Observes each new connection to a service. */
   readonly watch: UpstreamsDependencies['watch'];
   /** @throws SvcError `access_denied`, `rate_limited` */
   readonly authorize: (request: AccessRequest) => void | Promise<void>;
-  /** True where the owner of the called agent has let a caller in by name. */
+  /** True if the owner of the called agent allowed the caller by name. */
   readonly isNamed: (link: Pick<LinkStream, 'caller' | 'called'>) => boolean;
-  /** Is told who was served, and who was refused. */
+  /** Receives the callers that were served or refused. */
   readonly callers: CallerNotes;
 }
 
@@ -71,7 +73,7 @@ export class CallServer implements Component {
     this.#eventStreams = new StreamPlaces(dependencies);
     this.#streams = new LinkPlaces(MAX_STREAMS_PER_NODE, dependencies.isNamed);
     this.#upstreams = new Upstreams({ clock: dependencies.clock, watch: dependencies.watch });
-    // It would drop what is over its limit of headers without a word; checkForm refuses that.
+    // Node would silently drop headers over its limit. checkForm rejects such requests instead.
     this.#server = linkHttpServer({
       maxHeaderBytes: MAX_HTTP_HEADER_BYTES,
       maxHeaderCount: 0,
@@ -82,7 +84,7 @@ export class CallServer implements Component {
     this.#server.on('clientError', (error, stream) => this.#malformed(error, stream));
   }
 
-  /** Begins to take links; before the endpoint starts. */
+  /** Starts to accept links. Call it before the endpoint starts. */
   async start(): Promise<void> {
     this.#deps.links.accept('http', (link) => this.#accept(link));
   }
@@ -93,19 +95,19 @@ export class CallServer implements Component {
     this.#upstreams.stop();
   }
 
-  /** Requests that are being served, streams of events among them. */
+  /** Number of requests in progress, event streams included. */
   get active(): number {
     return this.#limits.active + this.#eventStreams.taken;
   }
 
-  /** Asks access control again about all who are connected to an agent, and cuts off whom it now refuses. */
+  /** Repeats the access check for all callers connected to an agent, and disconnects callers that are now denied. */
   async recheck(called: Aid): Promise<void> {
     // protocol-calls.md, step 3
     const connections = this.#connections.values().filter(({ link }) => link.called === called);
     await askAgain(connections, this.#deps.authorize, (connection, error) => connection.cut(known(error)));
   }
 
-  /** Cuts off all who are connected to an agent that is no longer here. */
+  /** Disconnects all callers of an agent that was removed. */
   drop(called: Aid): void {
     for (const connection of this.#connections.values())
       if (connection.link.called === called) connection.cut(new SvcError('no_inbound'));
@@ -125,7 +127,7 @@ export class CallServer implements Component {
     const abort = new AbortController();
     connection.begin(abort);
     response.once('close', () => {
-      // An error for each call would cost more than the rest of its end.
+      // A new error for each call would cost more than the rest of its cleanup.
       if (!response.writableFinished || !request.complete) abort.abort(ANSWERED);
       connection.end(abort);
       if (!request.complete || connection.spoilt) lingerThenDestroy(connection.link, this.#deps.clock);
@@ -151,7 +153,8 @@ export class CallServer implements Component {
   }
 
   /**
-   * Counts a call with the streams of events, and its link no more; returns how to count it out.
+   * Counts a call as an event stream and no longer as a call.
+   * @returns a function that releases the slot
    * @throws SvcError `rate_limited`
    */
   #asStream(link: LinkStream, abort: AbortController): () => void {
@@ -169,7 +172,7 @@ export class CallServer implements Component {
     return this.#limits.enter(link, { named: this.#deps.isNamed(link), isSwitched, onEvict });
   }
 
-  /** Counts a stream of another node; false where that holds too many already. */
+  /** Counts a stream of a remote node. Returns false if the node has too many streams open. */
   #enter(link: LinkStream): boolean {
     return link.nodeKey === null || this.#streams.enter(link);
   }
@@ -193,9 +196,9 @@ export class CallServer implements Component {
     if (response.headersSent) return void response.destroy();
     connection.spoilt = error.code === 'protocol_error';
     const { status, headers, body } = daemonErrorAnswer(error);
-    // What was not read of the request is not worth reading.
+    // Close the stream if the request was not read to its end.
     const last = connection.spoilt || !request.complete;
-    // A phrase of the service's may have been set by an attempt to pass its answer on.
+    // An earlier attempt to pass the response on may have set the service's reason phrase.
     response.writeHead(status, STATUS_CODES[status] ?? '', last ? ['Connection', 'close', ...headers] : headers);
     response.end(body);
   }
@@ -206,16 +209,16 @@ export class CallServer implements Component {
     this.#deps.callers.refused(accessRequestOf(link), error.code);
     const fields = { caller, called, code: error.code, ...error.details };
     if (error.code === 'internal') this.#log.error({ ...fields, error: cause }, 'a call failed');
-    else this.#log.debug(fields, 'a call was not served');
+    else this.#log.debug(fields, 'a call was rejected');
     return error;
   }
 
-  /** The two sides then speak directly. */
+  /** After the switch, the caller and the service exchange bytes directly. */
   async #switch(request: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> {
     stream.on('error', () => stream.destroy());
-    // The parser's, those of two feeds and our own are more than Node takes for sound.
+    // The listeners of the parser, of two feeds and our own exceed Node's default warning threshold.
     stream.setMaxListeners(MAX_LISTENERS);
-    // A request with a body comes with another stream than its connection.
+    // For a request with a body, the upgrade stream differs from `request.socket`.
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return void stream.destroy();
     const { link } = connection;

@@ -1,30 +1,32 @@
-/** How many calls one caller, one node, one source, one network and all of them together may have at once. */
+/** Limits on concurrent calls per caller, node, source and network, and in total. */
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota } from '../../foundation/quota.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
-/** Requests at once from one calling agent to one called agent; connections that switched protocols are counted apart. */
+/**
+ * Concurrent requests of one calling agent to one called agent. Connections that switched protocols count separately.
+ */
 export const MAX_CALLS_PER_CALLER = 64;
-/** Requests at once from all agents of one node. */
+/** Concurrent requests of all agents of one node. */
 export const MAX_CALLS_PER_NODE = 512;
-/** Requests at once from the strangers on one IPv4 address or IPv6 /64. */
+/** Concurrent requests of strangers on one IPv4 address or IPv6 /64. */
 export const MAX_CALLS_PER_SOURCE = 1024;
-/** Requests at once from the strangers in one IPv4 /24 or IPv6 /48. */
+/** Concurrent requests of strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_CALLS_PER_NETWORK = 1536;
-/** Requests at once that this daemon forwards. */
+/** Concurrent requests that this daemon forwards. */
 export const MAX_CALLS = 4096;
-/** Of these, the ones that only callers let in by name may have. */
+/** Part of `MAX_CALLS` that is reserved for callers allowed by name. */
 export const RESERVED_CALLS = 1024;
-/** What a refused caller is told to wait, seconds. */
+/** `Retry-After` for a rejected caller, in seconds. */
 export const BUSY_RETRY_S = 1;
 
 interface Entering {
-  /** The owner of the called agent let the caller in by name. */
+  /** The owner of the called agent allowed the caller by name. */
   readonly named: boolean;
-  /** It is a connection that is to switch protocols. */
+  /** The request asks to switch protocols. */
   readonly isSwitched?: boolean;
-  /** Ends the request; called if it has to make room. */
+  /** Aborts the request. Called if the request is evicted. */
   readonly onEvict: () => void;
 }
 
@@ -39,20 +41,21 @@ export class CallerLimits {
   });
 
   /**
-   * Counts a request in; returns how to count it out.
+   * Counts a request.
+   * @returns a function that releases the slot
    * @throws SvcError `rate_limited`
    */
   enter(link: LinkStream, { named, isSwitched = false, onEvict }: Entering): () => void {
     const share = this.#quota.take(pairHolder(link, named, isSwitched ? 'switched ' : ''), { onEvict });
     if (share === null)
       throw new SvcError('rate_limited', {
-        message: 'Too many calls at once. Try again in a second.',
+        message: 'Too many concurrent calls. Try again in a second.',
         details: { retry_after_s: BUSY_RETRY_S },
       });
     return () => share.release();
   }
 
-  /** Requests that are being served. */
+  /** Number of requests in progress. */
   get active(): number {
     return this.#quota.used;
   }

@@ -1,11 +1,11 @@
-/** How the daemon on the called side says that it, and not the service, answers. */
+/** Error responses of the called daemon, marked so that callers can distinguish them from the service's responses. */
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import { ERROR_HEADER } from '../../network/links/http-server.ts';
 import type { ResponseProblem } from './exchange.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES } from './headers.ts';
 
-/** What a called daemon may say; anything else it says is a `protocol_error`. */
+/** Error codes that a called daemon may report. Any other code becomes `protocol_error`. */
 const TELLABLE: readonly ErrorCode[] = [
   'access_denied',
   'rate_limited',
@@ -18,10 +18,10 @@ const TELLABLE: readonly ErrorCode[] = [
   'timeout',
   'too_large',
 ];
-/** Longest wait that is believed, seconds. */
+/** Longest accepted `Retry-After`, in seconds. */
 const MAX_RETRY_AFTER_S = 86_400;
 
-/** Says why a response was refused, in one word that the caller's daemon knows. */
+/** Carries the reason why a response was rejected, as one word that the caller's daemon knows. */
 const REASON_HEADER = 'svc-error-reason';
 const RESPONSE_PROBLEMS: Readonly<Record<ResponseProblem, string>> = {
   too_many_headers: `The service of the remote agent sent a response with more than ${MAX_HEADERS} headers.`,
@@ -29,7 +29,7 @@ const RESPONSE_PROBLEMS: Readonly<Record<ResponseProblem, string>> = {
   malformed: 'The service of the remote agent sent a response that is not valid HTTP/1.1.',
 };
 
-/** A response of a service that cannot be passed on. */
+/** The error for a service response that cannot be passed on. */
 export function badResponse(reason: ResponseProblem, cause?: unknown): SvcError {
   return new SvcError('bad_response', { message: RESPONSE_PROBLEMS[reason], details: { reason }, cause });
 }
@@ -38,7 +38,7 @@ function isResponseProblem(reason: unknown): reason is ResponseProblem {
   return typeof reason === 'string' && Object.hasOwn(RESPONSE_PROBLEMS, reason);
 }
 
-/** The answer that tells a caller's daemon about an error. */
+/** The response that reports an error to the caller's daemon. */
 export function daemonErrorAnswer(error: SvcError) {
   const body = JSON.stringify({ error: error.code, message: error.message });
   const retryAfter = error.details?.['retry_after_s'];
@@ -50,7 +50,10 @@ export function daemonErrorAnswer(error: SvcError) {
   return { status: error.status, headers, body };
 }
 
-/** The error that an answer stands for; null where the service itself answered. Only its code is taken over. */
+/**
+ * The error that a response reports, or null if the service itself responded. Only the error code is taken from the
+ * response.
+ */
 export function errorOfAnswer(answer: IncomingMessage): SvcError | null {
   const text = answer.headers[ERROR_HEADER];
   if (text === undefined) return null;

@@ -1,4 +1,4 @@
-/** One request over HTTP/1.1 and the head of its answer: towards a remote daemon, and towards a bound service. */
+/** One HTTP/1.1 request and the head of its response, to a remote daemon or to a bound service. */
 
 import { type ClientRequest, IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
@@ -13,60 +13,60 @@ import type { LinkStream } from '../../network/links/types.ts';
 import { filterHeaders, hasHeader, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders } from './headers.ts';
 import type { PoolOptions } from './upstream-agents.ts';
 
-/** Interim answers (1xx) that one request may get. */
+/** Interim responses (1xx) that one request may receive. */
 const MAX_INTERIM_ANSWERS = 16;
-/** Statuses below it end no request. */
+/** Lower status codes are interim. */
 const MIN_FINAL_STATUS = 200;
 
-/** Bytes in memory, a stream that its owner keeps alive, or nothing. */
+/** Bytes, a stream that its owner destroys, or no body. */
 export type Body = Uint8Array | Readable | null;
 
 export interface HttpExchange {
   readonly options: PoolOptions;
-  /** Over TLS. */
+  /** Use TLS. */
   readonly secure?: boolean;
-  /** Complete, framing and `Host` included. */
+  /** All headers, including framing and `Host`. */
   readonly headers: string[];
-  /** Headers that the response may have; `MAX_HEADERS` if left out. */
+  /** Headers that the response may have. Default: `MAX_HEADERS`. */
   readonly maxHeaders?: number;
   readonly body: Body;
-  /** Trailers of the body that may go on. */
+  /** Selects the trailers to pass on. */
   readonly trailers?: (raw: RawHeaders) => string[];
   readonly signal?: AbortSignal | undefined;
-  /** Sees the request before it is sent. */
+  /** Receives the request before it is sent. */
   readonly watch?: (request: ClientRequest) => void;
 }
 
-/** `socket` is set where the other side switched protocols; `head` is what already came on it. */
+/** `socket` is set if the other side switched protocols. `head` holds the bytes that it already sent. */
 export interface HttpAnswer {
   readonly message: IncomingMessage;
   readonly switched: { readonly socket: Duplex; readonly head: Buffer } | null;
 }
 
-/** Why there was no answer. */
+/** The request got no valid response. */
 export class ExchangeFailure extends Error {
-  /** The request went over a connection that had served another before. */
+  /** The request used a connection that had served another request before. */
   readonly reused: boolean;
 
   constructor(cause: unknown, reused: boolean) {
-    super('there was no answer', { cause });
+    super('no response', { cause });
     this.reused = reused;
   }
 
-  /** What went wrong was the answer, not the connection. */
+  /** The response was malformed; the connection did not fail. */
   get malformed(): boolean {
     const { cause } = this;
     return cause instanceof MalformedAnswer || codeOf(cause).startsWith('HPE_');
   }
 
-  /** What is wrong with the response, if it is malformed. */
+  /** The problem of a malformed response. */
   get problem(): ResponseProblem {
     if (this.cause instanceof MalformedAnswer) return this.cause.problem;
     return codeOf(this.cause) === 'HPE_HEADER_OVERFLOW' ? 'head_too_large' : 'malformed';
   }
 }
 
-/** What is wrong with a response, in a word that travels. */
+/** The problem of a response, as a word of the protocol. */
 export type ResponseProblem = 'too_many_headers' | 'head_too_large' | 'malformed';
 
 class MalformedAnswer extends Error {
@@ -78,17 +78,17 @@ class MalformedAnswer extends Error {
   }
 }
 
-/** A closed socket would look like a clean end. */
+/** Closing the socket would look like a clean end. */
 export function breakSink(sink: Writable): void {
   if (sink instanceof Socket) resetSocket(sink);
   else sink.destroy();
 }
 
 /**
- * Sends what `source` gives into `sink` and ends it, trailers included, at the pace of the slower.
- * A source that breaks off breaks the sink; the source itself is left to its owner.
- * @param written told of each chunk that the sink has written and does not need any more
- * @param broken breaks the sink; it may be called more than once
+ * Copies `source` to `sink` with backpressure and ends the sink, trailers included. If the source fails, the sink is
+ * broken. The owner destroys the source.
+ * @param written called for each chunk after the sink has written it
+ * @param broken breaks the sink; may be called more than once
  */
 export function feed(
   source: Readable,
@@ -128,7 +128,7 @@ export function feed(
     source.off('data', take);
     sink.off('drain', goOn);
   });
-  // It may be paused: whoever looked into it has put back what came.
+  // The source may be paused, with its first bytes read and pushed back.
   source.on('data', take).resume();
 }
 
@@ -136,31 +136,31 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
   if (body === null) request.end();
   else if (body instanceof Uint8Array) request.end(body);
   else {
-    // The head goes out now: the first bytes of the body may take their time.
+    // Send the head now, because the body may be slow.
     flushHead(request);
     const atEnd = (): void => {
       const raw = 'rawTrailers' in body ? body.rawTrailers : null;
       const kept = Array.isArray(raw) ? trailers?.(raw) : undefined;
       if (kept !== undefined && kept.length > 0) request.addTrailers([...pairs(kept)]);
     };
-    // Chunks of a message are copies that its parser made for whoever reads it.
+    // Chunks of an incoming message are copies made by its parser.
     feed(body, request, atEnd, body instanceof IncomingMessage ? freeMemory : undefined);
   }
 }
 
-/** A connection as something that may free its chunks. */
+/** The connection as an object that may free its chunks. */
 function linkOf(stream: Duplex): Duplex & Pick<LinkStream, 'release'> {
   return stream;
 }
 
-/** Frees the chunks that a request's connection brings once the HTTP parser, which copies bodies, has seen them. */
+/** Frees the chunks of a request's connection after the HTTP parser, which copies bodies, has processed them. */
 function freeChunks(request: ClientRequest): void {
   request.once('socket', (socket: Duplex) => {
-    // What came behind the head of a switch is a part of its chunk.
+    // The first bytes after a protocol switch share memory with the chunk that carried the head.
     let switched = false;
-    // Both ends of a link within this daemon share their chunks.
+    // Both ends of a link inside this daemon share their chunks.
     const release = socket instanceof Socket ? freeMemory : (chunk: Buffer) => linkOf(socket).release?.(chunk);
-    // Node has added its own listener by now: ours comes behind it, when the parser is done with the chunk.
+    // Node's own listener is attached by now. Ours runs after it, when the parser has processed the chunk.
     const free = (chunk: Buffer): void => {
       if (!switched) release(chunk);
     };
@@ -172,7 +172,10 @@ function freeChunks(request: ClientRequest): void {
   });
 }
 
-/** Ends a request when a signal aborts. What `signal` of node:http does beside costs a call more than all its headers. */
+/**
+ * Destroys a request when a signal aborts. The `signal` option of node:http would cost a call more than all its
+ * headers.
+ */
 function endWith(request: ClientRequest, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   const abort = (): void => {
@@ -183,7 +186,7 @@ function endWith(request: ClientRequest, signal: AbortSignal | undefined): void 
   request.once('close', () => signal.removeEventListener('abort', abort));
 }
 
-/** Why a response cannot be passed on; null if it can. */
+/** The reason why a response cannot be passed on, or null. */
 function problemOf(
   { rawHeaders, statusCode = 0 }: IncomingMessage,
   switches: boolean,
@@ -191,18 +194,19 @@ function problemOf(
 ): MalformedAnswer | null {
   if (rawHeaders.length / 2 > maxHeaders)
     return new MalformedAnswer('the response has too many headers', 'too_many_headers');
-  // 101 without the headers of a switch comes as an answer, and so does 099: whoever is told would wait for another one.
+  // Node delivers a 101 without upgrade headers, or a status such as 099, as a final response. The caller would wait
+  // for another one.
   return switches || statusCode >= MIN_FINAL_STATUS ? null : new MalformedAnswer('the response has no final status');
 }
 
-/** The headers of a request: `Trailer` announces fields behind the last chunk, and Node refuses it without chunks. */
+/** Headers for a request. Node rejects `Trailer` on a request without chunked encoding. */
 function sentHeaders(headers: string[]): string[] {
   return hasHeader(headers, 'transfer-encoding') ? headers : filterHeaders(headers, (name) => name !== 'trailer');
 }
 
 /**
- * Sends a request; its body may still be going out when the answer begins.
- * @throws ExchangeFailure, or the error of node:http for a request that cannot be sent
+ * Sends a request. Its body may still be streaming when the response arrives.
+ * @throws ExchangeFailure, or the error of node:http for an invalid request
  */
 export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
@@ -216,7 +220,7 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     request.maxHeadersCount = 0;
     endWith(request, parts.signal);
     let settled = false;
-    // An error is dear to make, and whatever comes behind an answer is for whoever reads that.
+    // Creating an error is expensive. After the response has begun, its reader gets all errors.
     const fail = (why: () => unknown): void => {
       if (settled) return;
       settled = true;
@@ -234,13 +238,13 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     let interim = 0;
     request.on('information', () => {
       if (++interim <= MAX_INTERIM_ANSWERS) return;
-      // At once: the answer itself may stand right behind them.
-      fail(() => new MalformedAnswer('interim answers without end'));
+      // Fail immediately: the final response may follow immediately.
+      fail(() => new MalformedAnswer('too many interim responses'));
       request.destroy();
     });
     request.once('response', (message) => answer(message, null));
     request.once('upgrade', (message, socket, head) => answer(message, { socket, head }));
-    // Stays on: what fails later reaches whoever reads the answer.
+    // This listener stays. Later errors reach the reader of the response.
     request.on('error', (error) => fail(() => error));
     request.once('close', () => fail(() => new Error('closed')));
     parts.watch?.(request);

@@ -1,4 +1,4 @@
-/** Checks what a fetch is asked to send: nothing in it may break out of its place in the request. */
+/** Validates a fetch request, so that no value can inject anything into the HTTP request. */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { fromBase64 } from '../../foundation/bytes.ts';
 import { MAX_CALL_PATH_CHARS } from '../../foundation/domain/calls.ts';
@@ -8,9 +8,9 @@ import { MAX_HEADERS } from './headers.ts';
 import type { Call } from './http-caller.ts';
 import { CALLABLE } from './methods.ts';
 
-/** Headers of a request together, characters: what the called side takes, with room for its own. */
+/** Total size of a request's headers, in characters. The called side accepts this much plus its own headers. */
 const MAX_HEADER_CHARS = 16 * 1024;
-/** Added on the way: host and framing, and on the called side who calls. */
+/** Headers added on the way: host, framing, and the caller's identity on the called side. */
 const OWN_HEADERS = 8;
 
 export type HeaderMap = Readonly<Record<string, string | readonly string[]>>;
@@ -18,14 +18,14 @@ export type HeaderMap = Readonly<Record<string, string | readonly string[]>>;
 export interface FetchRequest {
   readonly local: Aid;
   readonly remote: Aid;
-  /** GET where it is left out; of any case. */
+  /** In any case. Default: GET. */
   readonly method?: string | undefined;
-  /** Path and query, beginning with "/", percent-encoded. */
+  /** Path and query, percent-encoded, starting with "/". */
   readonly path: string;
   readonly headers?: HeaderMap | undefined;
   readonly bodyBase64?: string | undefined;
   readonly accessToken?: string | undefined;
-  /** Longest silence, see `DEFAULT_CALL_TIMEOUT_MS`, which it is if it is left out; 0: none. */
+  /** Longest silence in milliseconds; 0 means no limit. Default: `DEFAULT_CALL_TIMEOUT_MS`. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -48,25 +48,25 @@ function headerList(headers: HeaderMap): string[] {
   }
   if (list.length / 2 > MAX_HEADERS - OWN_HEADERS || list.join('').length > MAX_HEADER_CHARS)
     throw new SvcError('too_large', {
-      message: `A call takes at most ${MAX_HEADERS - OWN_HEADERS} headers of ${MAX_HEADER_CHARS} characters together.`,
+      message: `A call can have at most ${MAX_HEADERS - OWN_HEADERS} headers with ${MAX_HEADER_CHARS} characters in total.`,
     });
   return list;
 }
 
 /**
- * The call that a fetch asks for.
- * @throws SvcError `invalid_request` with the failing path, `too_large`
+ * The call that a fetch request describes.
+ * @throws SvcError `invalid_request` with the path of the invalid field, `too_large`
  */
 export function callOf(request: FetchRequest): Call {
   const method = (request.method ?? 'GET').toUpperCase();
-  if (!CALLABLE.has(method)) throw invalid('/method', 'This is not an HTTP method that can be called.');
+  if (!CALLABLE.has(method)) throw invalid('/method', 'Invalid HTTP method.');
   if (request.path.length > MAX_CALL_PATH_CHARS || !/^\/[!-~]*$/.test(request.path))
     throw invalid(
       '/path',
-      `A path begins with "/", is percent-encoded, and has at most ${MAX_CALL_PATH_CHARS} characters.`,
+      `The path must begin with "/", be percent-encoded, and have at most ${MAX_CALL_PATH_CHARS} characters.`,
     );
   const body = request.bodyBase64 === undefined ? null : fromBase64(request.bodyBase64);
-  if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'This is not base64.');
+  if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'Invalid base64.');
   return {
     method,
     path: request.path,

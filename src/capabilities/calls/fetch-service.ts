@@ -1,4 +1,4 @@
-/** One call with its whole answer in memory, within a size and a time between bytes. */
+/** A call whose complete response is buffered in memory, with limits on size and idle time. */
 import type { Clock } from '../../foundation/clock.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import { type Deadline, deadline } from '../../foundation/deadline.ts';
@@ -8,17 +8,17 @@ import { callOf, type FetchRequest } from './fetch-request.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 import type { CallAnswer, HttpCaller } from './http-caller.ts';
 
-/** The bytes of a body, and whether there were more. */
+/** The collected bytes of a body, and whether it was cut. */
 interface Collected {
-  /** Whoever gets them frees them. */
+  /** The receiver frees them. */
   readonly bytes: CollectedBytes;
-  /** The body was longer than what is kept. */
+  /** The body was longer than the limit. */
   readonly truncated: boolean;
 }
 
 export interface FetchResult extends Collected {
   readonly status: number;
-  /** By lower-case name. */
+  /** Keyed by lower-case name. */
   readonly headers: Record<string, string[]>;
 }
 
@@ -28,8 +28,8 @@ interface FetchDependencies {
 }
 
 /**
- * Calls a remote agent and collects its answer. Redirects are not followed.
- * @throws SvcError `invalid_request`, `too_large`, `timeout`, `cancelled` and what `HttpCaller.request` gives
+ * Calls a remote agent and collects its response. Redirects are not followed.
+ * @throws SvcError `invalid_request`, `too_large`, `timeout`, `cancelled`, and the errors of `HttpCaller.request`
  */
 export async function fetchWhole(
   { caller, clock }: FetchDependencies,
@@ -45,7 +45,7 @@ export async function fetchWhole(
   return { status: answer.status, headers: headerMap(answer.headers), ...body };
 }
 
-/** Reads a body, or as much of it as is kept. Without an iterator: it would cost a small answer more than its bytes. */
+/** Reads a body up to the limit. It uses no iterator, which would cost more than the bytes of a small response. */
 function collect({ body }: CallAnswer, limit: Deadline): Promise<Collected> {
   const { promise, resolve, reject } = Promise.withResolvers<Collected>();
   const bytes = new CollectedBytes(MAX_FETCHED_BYTES);
@@ -53,14 +53,14 @@ function collect({ body }: CallAnswer, limit: Deadline): Promise<Collected> {
   const { signal } = limit;
   const broken = (cause?: unknown): void => {
     if (signal.reason instanceof SvcError) reject(signal.reason);
-    else reject(new SvcError('connect_failed', { message: 'The answer broke off before its end.', cause }));
+    else reject(new SvcError('connect_failed', { message: 'The response ended early.', cause }));
   };
   body.on('data', (chunk: Buffer) => {
     limit.restart();
     if (truncated || bytes.add(chunk)) return;
     truncated = true;
     resolve({ bytes, truncated });
-    // The stream is reset, and nothing more is sent.
+    // This resets the stream, and the sender stops.
     body.destroy();
   });
   body.once('end', () => resolve({ bytes, truncated }));
@@ -72,7 +72,7 @@ function collect({ body }: CallAnswer, limit: Deadline): Promise<Collected> {
   return promise;
 }
 
-/** Headers by lower-case name, each with all of its values. */
+/** Headers by lower-case name, each with all its values. */
 function headerMap(raw: RawHeaders): Record<string, string[]> {
   const groups = Map.groupBy(pairs(raw), ([name]) => name.toLowerCase());
   return Object.fromEntries(groups.entries().map(([name, all]) => [name, all.map(([, value]) => value)]));

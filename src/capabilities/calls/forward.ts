@@ -1,4 +1,4 @@
-/** The called side of one request: on to the bound service, and its answer back. */
+/** The called side of one request: forwards it to the bound service and returns the response. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, type Timer, unixSeconds } from '../../foundation/clock.ts';
@@ -28,12 +28,12 @@ import { BODILESS } from './methods.ts';
 import { isOffered } from './upgrades.ts';
 import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
 
-/** A call on which no byte moved for this long, in either direction, is ended: milliseconds. */
+/** A call is aborted after this time without a byte in either direction, in milliseconds. */
 export const CALL_STALL_MS = 600_000;
 
-/** What a service said before it broke off has so long to arrive, milliseconds from the head of its answer. */
+/** If a service breaks off, its head still has this long to reach the caller, in milliseconds from its arrival. */
 const HEAD_MS = 250;
-/** A stream of events (`text/event-stream`) may be silent for so long, milliseconds: a day. */
+/** Longest silence of an event stream (`text/event-stream`), in milliseconds: one day. */
 export const EVENT_STREAM_STALL_MS = 24 * 3600 * 1000;
 
 export interface Forwarding {
@@ -42,16 +42,16 @@ export interface Forwarding {
   readonly service: BoundService;
   readonly upstreams: Upstreams;
   readonly clock: Clock;
-  /** Of the proofs to this service. */
+  /** Key of the proofs for this service. */
   readonly callerKey: Uint8Array;
-  /** Headers of the verified evidence that the request carries; none where it carries none. */
+  /** Headers of the verified evidence; empty if the request carries none. */
   readonly evidence: RawHeaders;
-  /** Ends the call; its reason is told to the caller as long as no answer has begun. */
+  /** Aborts the call. The caller receives the reason if no response has begun. */
   readonly abort: AbortController;
 }
 
 /**
- * Refuses what two HTTP parsers could read in two ways, and what no daemon of ours sends.
+ * Rejects requests that two HTTP parsers could read differently and that no svcd sends.
  * @throws SvcError `protocol_error`
  */
 export function checkForm(request: IncomingMessage): void {
@@ -60,19 +60,19 @@ export function checkForm(request: IncomingMessage): void {
   const encoding = headers['transfer-encoding'];
   const problem =
     request.httpVersion !== '1.1'
-      ? 'not HTTP/1.1'
+      ? 'it is not HTTP/1.1'
       : !url.startsWith('/') && !(url === '*' && method === 'OPTIONS')
-        ? 'the target is not a path'
+        ? 'its target is not a path'
         : rawHeaders.length / 2 > MAX_LINK_HEADERS
-          ? 'too many headers'
+          ? 'it has too many headers'
           : encoding !== undefined && encoding.toLowerCase() !== 'chunked'
-            ? 'an unknown transfer coding'
+            ? 'its transfer coding is unknown'
             : null;
-  if (problem !== null) throw new SvcError('protocol_error', { message: `The request is refused: ${problem}.` });
+  if (problem !== null) throw new SvcError('protocol_error', { message: `The request was rejected: ${problem}.` });
 }
 
 /**
- * The headers that a service receives, without those that delimit the body.
+ * The headers for the service, without framing headers.
  * @throws SvcError `loop_detected`
  */
 function serviceHeaders({ request, link, service, clock, callerKey, evidence }: Forwarding): string[] {
@@ -86,7 +86,7 @@ function serviceHeaders({ request, link, service, clock, callerKey, evidence }: 
   return ['Host', hostHeaderOf(service), ...kept, ...identity];
 }
 
-/** Headers or trailers of a caller as far as a service may believe that they are the caller's. */
+/** Headers or trailers that a service can trust to come from the caller. */
 function ofCaller(raw: RawHeaders): string[] {
   return withoutEvidence(withoutForgeries(raw));
 }
@@ -127,7 +127,7 @@ async function ask(
   }
 }
 
-/** The headers that delimit the body of a request, and whether it has none. */
+/** The headers that delimit the request body, and whether the request has no body. */
 function framing({ method = '', headers }: IncomingMessage) {
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   const isEmpty = encoding === undefined && (length === undefined || Number(length) === 0);
@@ -137,9 +137,10 @@ function framing({ method = '', headers }: IncomingMessage) {
 }
 
 /**
- * Forwards a request and its answer, each as it streams; settles when the answer is through or broken off.
- * @param asStream told where the answer turns out to be a stream of events; what it throws takes the place of the answer
- * @throws SvcError `inbound_unreachable`, `bad_response`, `loop_detected`, `timeout`, or why the call was aborted, as long as no answer has begun
+ * Forwards a request and streams the response back. Settles when the response is complete or broken off.
+ * @param asStream called if the response is an event stream; if it throws, its error replaces the response
+ * @throws SvcError `inbound_unreachable`, `bad_response`, `loop_detected`, `timeout`, or the abort reason, if no
+ *   response has begun
  */
 export async function forward(forwarding: Forwarding, response: ServerResponse, asStream: () => void): Promise<void> {
   const { request, clock, abort } = forwarding;
@@ -152,7 +153,7 @@ export async function forward(forwarding: Forwarding, response: ServerResponse, 
     const { message, switched } = await ask(forwarding, headers, empty ? null : request);
     if (switched !== null) {
       switched.socket.destroy();
-      throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without being asked' } });
+      throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without a request' } });
     }
     if (isEventStream(message.headers['content-type'])) {
       try {
@@ -183,7 +184,8 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
       message.destroy();
       return resolve();
     }
-    // What has come of the body goes with the head, in one write; but the head waits for none: it may take its time.
+    // Send the first bytes of the body with the head in one write if they are already here. The head does not wait for
+    // them.
     link.cork();
     setImmediate(() => link.uncork());
     const { statusCode = 502 } = message;
@@ -194,7 +196,7 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
       const trailers = withoutOurMarks(message.rawTrailers);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     };
-    // A reset may overtake the head and take it back.
+    // A reset may overtake the head and discard it.
     const [begun, destroy] = [clock.now(), () => response.destroy()];
     let rest: Timer | null = null;
     response.once('close', () => rest?.cancel());

@@ -1,7 +1,8 @@
 /**
- * Marks of the agents that a call has passed. A service may be a local address of another agent, so a call can come back
- * to where it was. The called node puts a mark into the request for its service, a local address hands it on, and a call
- * that carries the mark of the called agent already is refused. See docs/protocol-calls.md, "Loops".
+ * Loop detection by marks of the agents that a call has passed. A service may be the local address of another agent, so
+ * a call can return to an agent. The called node adds its mark to the request for its service, and a local address
+ * passes the marks on. A call that already carries the mark of the called agent is rejected. See
+ * docs/protocol-calls.md, "Loops".
  */
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -11,11 +12,11 @@ import { pairs, type RawHeaders } from './headers.ts';
 const HOPS_HEADER = 'Svc-Hops';
 /** Agents that one call may pass. */
 export const MAX_HOPS = 16;
-/** Characters of a mark: 64 bits in hex. Only the node that made it can tell whose it is. */
+/** Characters of a mark: 64 bits in hex. Only the node that made a mark can tell which agent it stands for. */
 const MARK_CHARS = 16;
 const MARK = new RegExp(`^[0-9a-f]{${MARK_CHARS}}$`);
 
-/** The marks of a request, oldest first; what is not a mark is left out. */
+/** The marks of a request, oldest first. Invalid marks are skipped. */
 function marksOf(raw: RawHeaders): string[] {
   const marks: string[] = [];
   for (const [name, value] of pairs(raw))
@@ -23,7 +24,7 @@ function marksOf(raw: RawHeaders): string[] {
   return marks.filter((mark) => MARK.test(mark)).slice(0, MAX_HOPS);
 }
 
-/** The header that a local address or the gateway hands on; none for a request without marks. */
+/** The header that a local address or the gateway passes on; empty for a request without marks. */
 export function hopsPassedOn({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
   const marks = marksOf(rawHeaders);
   return marks.length === 0 ? [] : [HOPS_HEADER, marks.join(', ')];
@@ -31,8 +32,8 @@ export function hopsPassedOn({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
 
 /**
  * The header for the service of the called agent.
- * @param key of the proofs to that service
- * @throws SvcError `loop_detected` if the call was here before, or passed too many agents
+ * @param key proof key of that service
+ * @throws SvcError `loop_detected` if the call already passed this agent, or passed too many agents
  */
 export function hopsWith(key: Uint8Array, { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
   // protocol-calls.md, step 5

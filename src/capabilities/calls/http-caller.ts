@@ -1,4 +1,4 @@
-/** The calling side: HTTP requests from a local agent to a remote one, over pooled link streams. */
+/** The calling side: HTTP requests from a local agent to a remote agent over pooled link streams. */
 import { createHash } from 'node:crypto';
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -25,18 +25,18 @@ import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { isOffered } from './upgrades.ts';
 import { isShort, wholeBody } from './whole-body.ts';
 
-/** Calls at once from one local agent to one remote agent; more wait for their turn. */
+/** Concurrent calls from one local agent to one remote agent. Further calls are queued. */
 export const MAX_CALLS_PER_TARGET = 64;
-/** Connections at once that switched protocols, counted apart: they may last for days. */
+/** Concurrent connections that switched protocols. They count separately, because they may last for days. */
 export const MAX_SWITCHED_PER_TARGET = 64;
-/** Streams of events at once, counted apart as well: as many as the called side lets one node hold. */
+/** Concurrent event streams, which also count separately: as many as the called side allows one node. */
 export const MAX_EVENT_STREAMS_PER_TARGET = 1024;
-/** Silence on a used stream after which it is asked whether its node still lives, milliseconds. */
+/** Silence on a reused stream after which the caller checks that the node is still reachable, in milliseconds. */
 export const USED_SILENCE_MS = 1_000;
 
 /**
- * Time to reach the remote node, milliseconds: enough to notice that the pooled connection is dead
- * and to dial anew.
+ * Time limit for reaching the remote node, in milliseconds: enough to detect a dead pooled connection and to dial
+ * again.
  */
 const OPEN_TIMEOUT_MS = 30_000;
 const NO_BODY = new Uint8Array(0);
@@ -44,62 +44,62 @@ const NO_BODY = new Uint8Array(0);
 export interface Call {
   /** In upper case; not CONNECT. */
   readonly method: string;
-  /** Path and query, beginning with "/". */
+  /** Path and query, starting with "/". */
   readonly path: string;
-  /** Names and values in turn, as `IncomingMessage.rawHeaders`; those of the connection are left out. */
+  /** Alternating names and values, as in `IncomingMessage.rawHeaders`. Hop-by-hop headers are removed. */
   readonly headers: RawHeaders;
-  /** A stream is read at the pace of the other side, and stays its owner's. */
+  /** A stream is read with backpressure. Its owner destroys it. */
   readonly body: Body;
-  /** Length of a body that is a stream; left out: not known. */
+  /** Length of a streamed body in bytes, if known. */
   readonly bodyLength?: number;
   readonly accessToken?: string | undefined;
-  /** Gives the call up, also while its answer is being read. An SvcError as its reason is thrown as it is. */
+  /** Cancels the call, even while the response is being read. If the reason is an SvcError, it is thrown unchanged. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The answer of the remote agent's service: its head, and its body as a stream that must be read or destroyed. */
+/** The response of the remote agent's service: its head, and its body as a stream that must be read or destroyed. */
 export interface CallAnswer {
   readonly status: number;
   readonly statusText: string;
-  /** End-to-end headers, names and values in turn. */
+  /** End-to-end headers, alternating names and values. */
   readonly headers: RawHeaders;
-  /** Breaks off with an error where the answer does. `rawTrailers` is filled at its end. */
+  /** Fails if the response breaks off. `rawTrailers` is filled at the end. */
   readonly body: IncomingMessage;
-  /** As `LinkStream.release`, for chunks of the body. */
+  /** Like `LinkStream.release`, for chunks of the body. */
   readonly release: (chunk: Buffer) => void;
 }
 
-/** The service switched protocols: bytes go both ways until either side ends. */
+/** The service switched protocols. Bytes flow both ways until either side ends. */
 export interface SwitchedCall {
   readonly status: 101;
-  /** What it switched to. */
+  /** The protocol that the service chose. */
   readonly protocol: string;
   readonly statusText: string;
   readonly headers: RawHeaders;
   readonly socket: Duplex;
-  /** What the service already sent. */
+  /** Bytes that the service already sent. */
   readonly head: Buffer;
 }
 
 export interface HttpCallerDependencies {
   readonly links: Links;
   readonly clock: Clock;
-  /** What the links are for: a service (`http`, where it is left out), the API of a node, or objects. */
+  /** Purpose of the links: a service (`http`, the default), the API of a node, or objects. */
   readonly purpose?: 'http' | 'admin' | 'object';
-  /** Signs the calls of agents that give evidence; nobody's where it is left out. */
+  /** Signs the calls of agents that give evidence. If omitted, no call is signed. */
   readonly signer?: Pick<CallSigner, 'signs' | 'sign'>;
 }
 
-/** One caller, one called agent, one access token. */
+/** One combination of caller, called agent and access token. */
 interface Target {
   readonly key: string;
   readonly agent: LinkAgent;
   readonly slots: Semaphore;
-  /** Opens a stream to it that the agent does not keep. */
+  /** Opens a stream outside the pool. */
   readonly open: () => Promise<LinkStream>;
   /** Connections that switched protocols. */
   switched: number;
-  /** Answers under way that are streams of events. */
+  /** Event streams in progress. */
   eventStreams: number;
 }
 
@@ -113,8 +113,8 @@ export class HttpCaller {
   }
 
   /**
-   * Calls a remote agent. An idempotent call without a streamed body is repeated once where a
-   * pooled stream was found dead; nothing else ever is.
+   * Calls a remote agent. An idempotent call without a streamed body is repeated once if its pooled stream was dead. No
+   * other call is repeated.
    * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `rate_limited`, `no_inbound`,
    *   `inbound_unreachable`, `timeout`, `protocol_error`, `cancelled`
    */
@@ -122,13 +122,13 @@ export class HttpCaller {
     const answer = await this.#call(local, remote, call, framing(call));
     if ('socket' in answer) {
       answer.socket.destroy();
-      throw new SvcError('protocol_error', { message: 'The service switched protocols without being asked to.' });
+      throw new SvcError('protocol_error', { message: 'The service switched protocols without a request.' });
     }
     return answer;
   }
 
   /**
-   * Asks the service to switch to one of these protocols; it may also answer plainly.
+   * Asks the service to switch to one of these protocols. The service may also send a normal response.
    * @throws SvcError as `request`
    */
   async upgrade(local: Aid, remote: Aid, call: Call, protocols: readonly string[]): Promise<CallAnswer | SwitchedCall> {
@@ -139,7 +139,7 @@ export class HttpCaller {
     throw new SvcError('protocol_error', { message: 'The service switched to a protocol that was not offered.' });
   }
 
-  /** Ends all pooled streams; calls that run break off. */
+  /** Closes all pooled streams. Calls in progress fail. */
   stop(): void {
     for (const { agent } of this.#targets.values()) agent.destroy();
     this.#targets.clear();
@@ -176,14 +176,14 @@ export class HttpCaller {
     }
   }
 
-  /** A call whose body a signature can cover, where that costs no more than a short wait. */
+  /** Buffers the body of a call that will be signed, if it is short enough to wait for. */
   async #toSend(caller: Aid, call: Call): Promise<Call> {
     const { body, bodyLength, ...rest } = call;
     const isSigned = this.#deps.signer?.signs(caller) === true;
     return isSigned && isShort(body, bodyLength) ? { ...rest, body: await wholeBody(body) } : call;
   }
 
-  /** What goes with a call, made anew for each time that it is sent. */
+  /** Headers of a call, created again for each attempt. */
   #headers(caller: Aid, called: Aid, { method, path: target, headers, body }: Call): () => readonly string[] {
     const kept = filterHeaders(endToEnd(headers), (name) => !REMADE.has(name));
     const { signer } = this.#deps;
@@ -192,12 +192,12 @@ export class HttpCaller {
     return () => signer.sign({ caller, called, method, target, headers: kept, body: known });
   }
 
-  /** @throws SvcError `rate_limited` where there are too many already */
+  /** @throws SvcError `rate_limited` if there are too many already */
   #countSwitched(target: Target, socket: Duplex): void {
     if (target.switched >= MAX_SWITCHED_PER_TARGET) {
       socket.destroy();
       throw new SvcError('rate_limited', {
-        message: `${MAX_SWITCHED_PER_TARGET} connections to this agent have switched protocols, such as WebSockets: close some first.`,
+        message: `${MAX_SWITCHED_PER_TARGET} connections to this agent have switched protocols, such as WebSockets. Close some of them first.`,
         details: { limit: MAX_SWITCHED_PER_TARGET },
       });
     }
@@ -208,12 +208,12 @@ export class HttpCaller {
     });
   }
 
-  /** @throws SvcError `rate_limited` where there are too many already */
+  /** @throws SvcError `rate_limited` if there are too many already */
   #countEventStream(target: Target, message: IncomingMessage): void {
     if (target.eventStreams >= MAX_EVENT_STREAMS_PER_TARGET) {
       message.destroy();
       throw new SvcError('rate_limited', {
-        message: `${MAX_EVENT_STREAMS_PER_TARGET} streams of events from this agent are open: close some first.`,
+        message: `${MAX_EVENT_STREAMS_PER_TARGET} event streams from this agent are open. Close some of them first.`,
         details: { limit: MAX_EVENT_STREAMS_PER_TARGET },
       });
     }
@@ -230,7 +230,7 @@ export class HttpCaller {
     try {
       return await exchange({ ...parts, headers: headers() });
     } catch (error) {
-      // Where the node was found gone, there is nobody to repeat it to.
+      // If the node turned out to be unreachable, a second attempt is pointless.
       const gone = error instanceof ExchangeFailure && error.cause instanceof SvcError;
       const dead = error instanceof ExchangeFailure && error.reused && !error.malformed && !gone;
       const repeatable = IDEMPOTENT.has(call.method) && (call.body === null || call.body instanceof Uint8Array);
@@ -241,8 +241,8 @@ export class HttpCaller {
   }
 
   /**
-   * A killed node says nothing, and what was sent on a used stream may not be sent again: where no
-   * answer comes, opening another stream finds out whether anybody is there.
+   * A killed node sends nothing, and a request on a reused stream may not be repeated. If no response arrives, this
+   * opens another stream to find out whether the node is still reachable.
    */
   #watchUsed(request: ClientRequest, open: () => Promise<LinkStream>): void {
     request.once('socket', () => {
@@ -287,19 +287,19 @@ export class HttpCaller {
     try {
       return await this.#deps.links.open(local, remote, this.#deps.purpose ?? 'http', options);
     } catch (error) {
-      // The time that ran out is that of the way there, not that of the call.
+      // This timeout covers reaching the node, not the call.
       if (error instanceof SvcError && error.code === 'timeout') throw new SvcError('connect_failed', { cause: error });
       throw error;
     }
   }
 
-  /** Forgets a target that nobody calls and no stream leads to. */
+  /** Removes a target without calls and streams. */
   #prune({ key, agent, slots }: Target): void {
     if (agent.open === 0 && slots.busy === 0) this.#targets.delete(key);
   }
 }
 
-/** The headers that say how the body is delimited. */
+/** The headers that delimit the body. */
 function framing({ method, body, bodyLength }: Call): string[] {
   const length = body instanceof Uint8Array ? body.length : body === null ? 0 : bodyLength;
   if (length === undefined) return ['Transfer-Encoding', 'chunked'];
@@ -316,14 +316,14 @@ function receivedOf(message: IncomingMessage): CallAnswer {
     message.destroy();
     throw error;
   }
-  // Whoever reads the body hears of its error; without a reader it must not end the process.
+  // The reader of the body gets its error. Without a reader, the error must not stop the process.
   message.on('error', () => {});
   const link: Duplex & Pick<LinkStream, 'release'> = message.socket;
   const release = (chunk: Buffer): void => link.release?.(chunk);
   return { ...head(message), status: message.statusCode ?? 0, body: message, release };
 }
 
-/** What a failed call is to its caller. */
+/** The error that the caller sees. */
 function errorOf(error: unknown, signal: AbortSignal | undefined): SvcError {
   if (signal?.aborted === true)
     return signal.reason instanceof SvcError ? signal.reason : new SvcError('cancelled', { cause: error });
@@ -331,10 +331,13 @@ function errorOf(error: unknown, signal: AbortSignal | undefined): SvcError {
   if (error instanceof ExchangeFailure) {
     if (error.cause instanceof SvcError) return error.cause;
     if (error.malformed)
-      return new SvcError('protocol_error', { message: 'The remote node answered with broken HTTP.', cause: error });
+      return new SvcError('protocol_error', {
+        message: 'The remote node sent an invalid HTTP response.',
+        cause: error,
+      });
   }
   return new SvcError('connect_failed', {
-    message: 'The connection to the remote node was lost before it answered.',
+    message: 'The connection to the remote node was lost before it responded.',
     cause: error,
   });
 }

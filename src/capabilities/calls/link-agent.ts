@@ -1,34 +1,34 @@
 /**
- * Keeps the link streams of one caller, one called agent and one access token open between
- * requests: a new stream costs about 2 ms, a used one nothing.
+ * Keeps the link streams of one caller, one called agent and one access token open between requests. A new stream costs
+ * about 2 ms, a reused one nothing.
  */
 import { Agent, type ClientRequest } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 
-/** How long a stream waits for its next request, milliseconds: shorter than the called side waits. */
+/** How long a stream stays idle before it is closed, in milliseconds: shorter than on the called side. */
 const IDLE_MS = 30_000;
 /**
- * Age at which a stream takes no further request, milliseconds: the agent may have moved, or been
- * taken back from a stolen key, and only who opens a stream asks where and who it is.
+ * Maximum age of a stream that is reused, in milliseconds. The agent may move or replace a stolen key, and only opening
+ * a stream checks its location and identity.
  */
 const MAX_AGE_MS = 60_000;
-/** Streams that wait for a request, in any case. */
+/** Idle streams that are always allowed. */
 const MAX_IDLE = 16;
-/** The same where few others wait: all that calls to one agent may use at once. */
+/** Idle streams while other targets have few: as many as the concurrent calls to one agent. */
 const MAX_IDLE_IN_BURST = 64;
-/** Streams beyond `MAX_IDLE` that wait, of all agents together: the called side takes only so many of one node. */
+/** Idle streams of all agents beyond `MAX_IDLE`. The called side limits the streams of a node. */
 const MAX_SPARE = 128;
 
-/** Counts the streams of several agents that wait beyond what each may keep in any case. */
+/** Counts the idle streams beyond `MAX_IDLE` across several agents. */
 export class SpareStreams {
   taken = 0;
 }
 
 type Created = (error: Error | null, stream: Duplex) => void;
 
-/** What node:http calls on a socket and a plain stream does not have. */
+/** Socket methods that node:http calls and a plain stream lacks. */
 const SOCKET_MANNERS = {
   ref: () => {},
   unref: () => {},
@@ -40,9 +40,9 @@ const SOCKET_MANNERS = {
 export interface LinkAgentDependencies {
   readonly clock: Clock;
   open(): Promise<Duplex & Pick<LinkStream, 'isOutdated'>>;
-  /** Told whenever a stream has closed. */
+  /** Called when a stream has closed. */
   closed(): void;
-  /** Shared by the agents of one caller. */
+  /** Shared by all agents of one caller. */
   readonly spare: SpareStreams;
 }
 
@@ -50,7 +50,7 @@ export class LinkAgent extends Agent {
   readonly #deps: LinkAgentDependencies;
   readonly #idle = new Map<Duplex, { readonly timer: Timer; readonly spoil: () => void }>();
   readonly #openedAt = new WeakMap<Duplex, number>();
-  /** Whether a quicker way stands than that of a stream. */
+  /** Tells whether a faster path has replaced the path of the stream. */
   readonly #isOutdated = new WeakMap<Duplex, () => boolean>();
   #open = 0;
 
@@ -59,12 +59,12 @@ export class LinkAgent extends Agent {
     this.#deps = dependencies;
   }
 
-  /** Streams that are open, in use or idle. */
+  /** Open streams, in use or idle. */
   get open(): number {
     return this.#open;
   }
 
-  /** Drops the streams that wait: after one was found dead the others most likely are. */
+  /** Destroys the idle streams. If one stream is dead, the other idle streams usually are too. */
   dropIdle(): void {
     for (const stream of this.#idle.keys()) stream.destroy();
   }
@@ -74,7 +74,7 @@ export class LinkAgent extends Agent {
     super.destroy();
   }
 
-  /** All streams of one agent lead to the same place. */
+  /** All streams of one agent lead to the same target. */
   override getName(): string {
     return 'link';
   }
@@ -92,7 +92,7 @@ export class LinkAgent extends Agent {
         });
         created?.(null, Object.assign(stream, SOCKET_MANNERS));
       },
-      // node:http passes one argument where there is no stream.
+      // On failure, node:http expects a single argument.
       (error: Error) => (created as ((error: Error) => void) | undefined)?.(error),
     );
   }
@@ -102,7 +102,7 @@ export class LinkAgent extends Agent {
     const left = (this.#openedAt.get(stream) ?? 0) + MAX_AGE_MS - clock.now();
     const isOver = stream.destroyed || stream.readableEnded || left <= 0 || this.#isOutdated.get(stream)?.() === true;
     if (isOver || !this.#hasRoom()) return false;
-    // Whatever comes while nothing was asked for, or its end: the stream is of no more use.
+    // Data or an end while no request is pending makes the stream unusable.
     const spoil = (): void => void stream.destroy();
     stream.on('data', spoil).on('end', spoil);
     if (this.#idle.size >= MAX_IDLE) this.#deps.spare.taken++;
@@ -113,10 +113,10 @@ export class LinkAgent extends Agent {
 
   override reuseSocket(stream: Duplex, request: ClientRequest): void {
     this.#forget(stream);
-    // node:http listens from the next tick on: nothing may pass before.
+    // node:http attaches its listeners in the next tick. No data may be lost before that.
     stream.pause();
     super.reuseSocket(stream, request);
-    // Its end may have come in between, unheard.
+    // The end may have arrived before a listener was attached.
     process.nextTick(() => (stream.readableEnded ? stream.destroy() : stream.resume()));
   }
 

@@ -1,16 +1,16 @@
-/** A new connection to a service that has to prove itself before it hears of any call. */
+/** A new connection to a service that must prove its identity before it receives a call. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { ProofRequirement } from '../../foundation/proven-connection.ts';
 import { CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../../foundation/service-proof.ts';
 
 export interface ProofExpected {
   readonly key: Uint8Array;
-  /** Where it was dialled. */
+  /** The port that was dialed. */
   readonly port: number;
   readonly clock: Clock;
 }
 
-/** What a service has to prove. */
+/** The proof that a service must give. */
 export function proofOfService({ key, port, clock }: ProofExpected): ProofRequirement {
   return {
     challengeHeader: CHALLENGE_HEADER,

@@ -1,4 +1,4 @@
-/** Answers written straight onto a stream that no HTTP server serves any more. */
+/** Writes responses directly to a stream that no HTTP server handles anymore. */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
@@ -7,14 +7,14 @@ import { lingerThenDestroy } from '../../network/links/wire.ts';
 import { daemonErrorAnswer } from './error-answer.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 
-/** The head of an answer. Names and values come from an HTTP parser, so they hold no line break. */
+/** Writes the head of a response. Names and values come from an HTTP parser, so they contain no line breaks. */
 export function writeHead(stream: Duplex, status: number, statusText: string, headers: RawHeaders): void {
   const lines = [...pairs(headers)].map(([name, value]) => `${name}: ${value}\r\n`);
   const text = statusText === '' ? (STATUS_CODES[status] ?? '') : statusText;
   stream.write(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n`, 'latin1');
 }
 
-/** Tells the caller's daemon about an error, then lets go of the stream. */
+/** Reports an error to the caller's daemon, then closes the stream. */
 export function refuseOn(stream: Duplex, error: SvcError, clock: Clock): void {
   const { status, headers, body } = daemonErrorAnswer(error);
   writeHead(stream, status, '', ['Connection', 'close', ...headers]);

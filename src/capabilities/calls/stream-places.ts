@@ -1,6 +1,6 @@
 /**
- * Who may hold how many event streams open. Such a stream may be silent for a day and keeps memory and a connection to
- * the service all the while, so it does not count among the calls: idle streams keep no call out.
+ * Limits on open event streams. An event stream may be silent for a day and uses memory and a connection to the
+ * service. Its limits are separate, so that idle streams do not block calls.
  */
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota } from '../../foundation/quota.ts';
@@ -8,15 +8,15 @@ import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { BUSY_RETRY_S } from './caller-limits.ts';
 
-/** Event streams to all agents of one node at once. */
+/** Concurrent event streams to all agents of one node. */
 export const MAX_EVENT_STREAMS_PER_NODE = 1024;
-/** Event streams to the strangers on one IPv4 address or IPv6 /64 at once. */
+/** Concurrent event streams to strangers on one IPv4 address or IPv6 /64. */
 export const MAX_EVENT_STREAMS_PER_SOURCE = 1536;
-/** Event streams that this daemon forwards at once. */
+/** Concurrent event streams that this daemon forwards. */
 export const MAX_EVENT_STREAMS = 2048;
 
 export interface StreamPlacesDependencies {
-  /** True if the owner of the called agent let this caller in by name: strangers make room for it. */
+  /** True if the owner of the called agent allowed this caller by name. Strangers are evicted in its favor. */
   isNamed(link: Pick<LinkStream, 'caller' | 'called'>): boolean;
 }
 
@@ -32,21 +32,22 @@ export class StreamPlaces {
     this.#deps = dependencies;
   }
 
-  /** Open streams. */
+  /** Number of open streams. */
   get taken(): number {
     return this.#quota.used;
   }
 
   /**
-   * Counts a stream in; returns how to count it out, once.
-   * @param cut ends the stream; called if it has to make room, when it no longer counts
+   * Counts a stream.
+   * @param cut ends the stream; called if it is evicted, when it no longer counts
+   * @returns a function that releases the slot; further calls have no effect
    * @throws SvcError `rate_limited`
    */
   take(link: LinkStream, cut: () => void): () => void {
     const share = this.#quota.take(pairHolder(link, this.#deps.isNamed(link)), { onEvict: cut });
     if (share === null)
       throw new SvcError('rate_limited', {
-        message: 'Too many event streams at once. Try again in a second.',
+        message: 'Too many concurrent event streams. Try again in a second.',
         details: { retry_after_s: BUSY_RETRY_S },
       });
     return () => share.release();

@@ -1,34 +1,34 @@
-/** The pools of connections to bound services: connections of different owners are never one. */
+/** Pools of connections to bound services. Different owners never share a connection. */
 import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { requireProof } from '../../foundation/proven-connection.ts';
 import { type ProofExpected, proofOfService } from './proven-connection.ts';
 
-/** How long a connection waits for its next request: shorter than the 5 s after which many servers hang up. */
+/** How long a connection stays idle before it is closed, in milliseconds. Many servers close after 5 s. */
 const IDLE_MS = 4_000;
-/** Connections of one owner to one service that wait for a request. */
+/** Idle connections of one owner to one service. */
 const MAX_IDLE = 64;
-/** Owners whose connections wait for a request. */
+/** Owners with idle connections. */
 const MAX_IDLE_OWNERS = 256;
 
 export const POOL = { keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS } as const;
 
 export interface PoolOptions extends RequestOptions {
-  /** Who shares connections with nobody else. */
+  /** Only requests of the same owner share a connection. */
   readonly owner?: string;
   readonly rejectUnauthorized?: boolean;
   readonly allowHalfOpen?: boolean;
-  /** What the service has to prove on each new connection; left out where it has nothing to prove. */
+  /** The proof that the service must give on each new connection, if any. */
   readonly proof?: ProofExpected;
 }
 
-/** Sees each connection that is being made. */
+/** Receives each new connection before it is connected. */
 export type Watch = (socket: Socket) => void;
 
 /**
- * Has an agent made with `POOL`, of `node:http` or `node:https`, keep the connections of owners apart, show each new one,
- * and use none before it has proven what it has to.
+ * Changes an agent of `node:http` or `node:https` that was made with `POOL`. It keeps the connections of owners apart,
+ * reports each new connection, and uses a connection only after the service has given its proof.
  */
 export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
   // protocol-calls.md, step 8
@@ -38,7 +38,7 @@ export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
   agent.getName = (options: PoolOptions = {}) => `${name(options)} ${options.owner}`;
   agent.createConnection = (...[options, done]: Parameters<typeof create>) => {
     const { proof }: PoolOptions = options;
-    // Given the callback, it would be told of the connection before there is a proof.
+    // With the callback, the agent would use the connection before the proof.
     const made = proof === undefined ? create(options, done) : create(options);
     if (!(made instanceof Socket)) return made;
     watch(made);

@@ -1,7 +1,7 @@
 /**
- * Requests to the bound services of local agents, over pooled connections. A service that misreads where
- * a request ends takes the rest of it for the next one: so a connection carries the requests of one caller
- * only, and none after a body that the service may have left unread.
+ * Requests to the bound services of local agents over pooled connections. A service that misjudges the end of a request
+ * reads the rest as the next request. Therefore a connection only carries requests of one caller, and it is closed
+ * after a body that the service may not have read.
  */
 import { Agent, type ClientRequest } from 'node:http';
 import { Agent as SecureAgent } from 'node:https';
@@ -16,48 +16,51 @@ import { ExchangeFailure, exchange, type HttpAnswer, type HttpExchange } from '.
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { POOL, type PoolOptions, upstreamAgent } from './upstream-agents.ts';
 
-/** How long a service may take to accept a connection, TLS included, milliseconds. */
+/** Time limit for connecting to a service, TLS included, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** Where the service of an agent listens. */
+/** Address and properties of an agent's bound service. */
 export interface BoundService {
-  /** False: only tunnels may lead there. */
+  /** If false, only tunnels may lead to the service. */
   readonly takesCalls: boolean;
-  /** `host:port` without a scheme is `http` here. */
+  /** `host:port` without a scheme means `http`. */
   readonly scheme: 'http' | 'https';
   readonly host: string;
   readonly port: number;
-  /** False: any certificate is taken; for `https` only. */
+  /** If false, any certificate is accepted. For `https` only. */
   readonly verifyCertificate: boolean;
-  /** True: it proves on each connection that it is the program which was bound; for `http` only. */
+  /** If true, the service proves on each connection that it is the program that was bound. For `http` only. */
   readonly provesItself?: boolean;
 }
 
 export type UpstreamRequest = Pick<HttpExchange, 'headers' | 'body' | 'trailers' | 'signal'> & {
   readonly method: string;
   readonly path: string;
-  /** Whose request it is. */
+  /** The calling agent. */
   readonly caller: Aid;
-  /** Whose service is asked, and the key that it has. */
+  /** The called agent, and the key of its service. */
   readonly called: Aid;
   readonly callerKey: Uint8Array;
-  /** It asks to switch protocols, and each side may end its half of that connection alone. */
+  /** The request asks to switch protocols. Each side may then end its half of the connection on its own. */
   readonly switches?: boolean;
 };
 
 export interface UpstreamsDependencies {
   readonly clock: Clock;
-  /** Sees each connection that is being made: what it destroys in the moment that it connects is no service. */
+  /**
+   * Receives each new connection. If it destroys the connection during the connect event, the service counts as
+   * unreachable.
+   */
   readonly watch: (socket: Socket) => void;
 }
 
-/** The `Host` of requests to a service; the port is left out where it is the scheme's own. */
+/** The `Host` header for a service, without the default port of the scheme. */
 export function hostHeaderOf({ scheme, host, port }: BoundService): string {
   if (port === (scheme === 'http' ? 80 : 443)) return isIP(host) === 6 ? `[${host}]` : host;
   return formatAddress({ host, port });
 }
 
-/** Headers with which a connection carries nothing further. */
+/** Headers after which the connection closes. */
 function closing(headers: readonly string[]): string[] {
   return [...headers, 'Connection', 'close'];
 }
@@ -74,8 +77,8 @@ export class Upstreams {
   }
 
   /**
-   * Sends a request to a service. Where a pooled connection was found dead, an idempotent request
-   * without a body is sent once more.
+   * Sends a request to a service. An idempotent request without a body is repeated once if its pooled connection was
+   * dead.
    * @throws ExchangeFailure
    */
   async send(service: BoundService, request: UpstreamRequest): Promise<HttpAnswer> {
@@ -88,13 +91,13 @@ export class Upstreams {
       port,
       method: request.method,
       path: request.path,
-      // A connection of its own: those that wait for requests close both halves at once.
+      // An upgrade uses a separate connection, because pooled connections do not stay half open.
       ...(request.switches === true ? { allowHalfOpen: true } : {}),
       owner: request.switches === true ? newId() : isProven ? `${request.caller} ${request.called}` : request.caller,
       ...(isProven ? { proof: { key: request.callerKey, port, clock: this.#clock } } : {}),
       ...(secure ? { rejectUnauthorized: service.verifyCertificate } : {}),
     };
-    // A body where none is usual is left unread by many services.
+    // Many services do not read the body of a request that usually has none.
     const isLast = request.body !== null && (BODILESS.has(request.method) || request.method === 'DELETE');
     const parts: HttpExchange = {
       ...request,
@@ -104,7 +107,7 @@ export class Upstreams {
       watch: (sent) => {
         this.#limitConnecting(sent, secure);
         if (isLast) sent.shouldKeepAlive = false;
-        // Who answers before the body is over may leave the rest of it unread.
+        // A service that responds before the end of the body may leave the rest unread.
         sent.once('response', () => {
           if (!sent.writableFinished) sent.shouldKeepAlive = false;
         });
@@ -116,7 +119,7 @@ export class Upstreams {
       const dead = error instanceof ExchangeFailure && error.reused && !error.malformed;
       if (!dead || request.body !== null || !IDEMPOTENT.has(request.method) || request.signal?.aborted === true)
         throw error;
-      // On a connection of its own, which nobody would use again. One to be switched says itself what becomes of it.
+      // This connection will not be reused. An upgrade request brings its own `Connection` header.
       const headers = request.headers.includes('Connection') ? request.headers : closing(request.headers);
       return await exchange({ ...parts, headers, options: { ...options, owner: newId() } });
     }
@@ -140,13 +143,13 @@ export class Upstreams {
   }
 }
 
-/** Why a service could not be reached, in a few words that give away nothing about its machine. */
+/** A short reason why a service could not be reached. It reveals nothing about the service's machine. */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error instanceof ExchangeFailure ? error.cause : error);
   if (code === 'ECONNREFUSED') return 'it refuses connections';
-  if (code === UNPROVEN) return 'another program has its port';
-  if (code === 'ETIMEDOUT') return 'it does not accept connections in time';
+  if (code === UNPROVEN) return 'another program uses its port';
+  if (code === 'ETIMEDOUT') return 'it did not accept a connection in time';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its host name does not resolve';
   if (/CERT|TLS|SSL/.test(code)) return 'its certificate is not trusted';
-  return 'it hung up without an answer';
+  return 'it closed the connection without a response';
 }

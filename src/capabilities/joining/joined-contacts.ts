@@ -1,12 +1,12 @@
-/** The nodes by which this one was told to come into its network, beside those of the configuration. Kept across restarts. */
+/** The contacts that this node joined with `svc join`, in addition to the configured ones. They survive restarts. */
 import { formatContact, type NodeContact, parseContact } from '../../foundation/contact.ts';
 import { isObject } from '../../foundation/json.ts';
 
-/** Nodes that are kept; the oldest one makes room. */
+/** Maximum of stored contacts. A new contact replaces the oldest. */
 const MAX_JOINED = 32;
 const KEY = 'joined_contacts';
 
-/** Where they are kept. */
+/** Storage of the contacts. */
 export interface JoinedMemory {
   get(key: string): unknown;
   set(key: string, value: readonly { readonly contact: string; readonly network: string }[]): void;
@@ -25,7 +25,7 @@ export class JoinedContacts {
   readonly #network: string;
   readonly #memory: JoinedMemory;
 
-  /** @param network the network that this node is in: nodes of others are kept for when it comes back */
+  /** @param network the current network of this node; contacts of other networks stay stored */
   constructor(network: string, memory: JoinedMemory) {
     this.#network = network;
     this.#memory = memory;
@@ -36,7 +36,7 @@ export class JoinedContacts {
     return Array.isArray(stored) ? stored.filter(isJoined) : [];
   }
 
-  /** Those of this network, in the order in which they came. */
+  /** The contacts of the current network, oldest first. */
   get current(): NodeContact[] {
     const here = this.#all.filter(({ network }) => network === this.#network);
     return here.flatMap(({ contact }) => parseContact(contact) ?? []);

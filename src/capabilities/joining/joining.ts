@@ -1,4 +1,4 @@
-/** Invitations into this node's network, and coming into it by those of others. */
+/** Creates invitations to this node's network, and joins the network of an invitation. */
 
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -17,16 +17,16 @@ import type { RecordDht } from '../../network/dht/record-dht.ts';
 import type { JoinedContacts } from './joined-contacts.ts';
 import { contactsToGive, type NodeFacts } from './own-contacts.ts';
 
-/** How often a node that does not answer is asked: a datagram may get lost. */
+/** Attempts per contact. A datagram may be lost. */
 const TRIES = 3;
-/** Other nodes that an invitation names where strangers do not reach this one. */
+/** Other nodes that an invitation names if strangers cannot reach this node. */
 const MAX_OTHERS = 3;
-/** For how long the network may take to be joined once a node has answered, milliseconds. */
+/** Time limit for joining the network after a node has responded, in milliseconds. */
 const READY_TIMEOUT_MS = 5_000;
 
 interface JoiningOptions {
   readonly nodeAid: Aid;
-  /** Name of the network; empty for the public one. */
+  /** Name of the network; empty for the default network. */
   readonly network: string;
 }
 
@@ -45,9 +45,9 @@ interface JoiningDependencies {
     | 'address'
   >;
   readonly joined: JoinedContacts;
-  /** What the node knows of where it is. */
+  /** The known addresses of the node. */
   readonly facts: () => Pick<NodeFacts, 'known' | 'mapped'>;
-  /** The helpers of this node, at their addresses in the record network. */
+  /** The helpers of this node, with their record network addresses. */
   readonly helpers: () => readonly PinnedContact[];
 }
 
@@ -60,19 +60,20 @@ export interface OwnInvitation {
 
 export interface JoinedNetwork {
   readonly network: string;
-  /** The node that answered first. */
+  /** The node that responded first. */
   readonly by: NodeContact;
   readonly peers: number;
   readonly ready: boolean;
 }
 
-/** What to do about a contact that was not met. */
+/** Explanation for a contact that was not reached. */
 const ADVICE: Readonly<Record<Exclude<MeetingState, 'met'>, string>> = {
   untried: 'It was not tried.',
-  unresolved: 'Its name has no address: check it, and the DNS of this machine.',
-  ipv6: 'It has no IPv4 address, which nodes of the record network need.',
-  silent: 'Nobody answers there: is svcd running, is its UDP port open, and is it on the same network?',
-  other_key: 'Another node answers there: it does not prove the key of the invitation. Ask for a new one.',
+  unresolved: 'Its name has no address. Check the name and the DNS of this machine.',
+  ipv6: 'It has no IPv4 address, which the record network requires.',
+  silent:
+    'It does not respond. Check that svcd runs there, that its UDP port is open, and that it is in the same network.',
+  other_key: 'Another node responds there, without the key of the invitation. Ask for a new invitation.',
 };
 
 function named(network: string): string {
@@ -88,7 +89,7 @@ export class Joining {
     this.#deps = dependencies;
   }
 
-  /** A line by which another node comes into this network. */
+  /** Creates the line with which another node joins this network. */
   async invite(): Promise<OwnInvitation> {
     const { nodeAid: from, network } = this.#options;
     const { records, facts } = this.#deps;
@@ -109,7 +110,7 @@ export class Joining {
     return key;
   }
 
-  /** Nodes that others can come in by: our helpers, or without any some nodes of the table. */
+  /** Nodes through which others can join: our helpers, or nodes of the routing table if there are none. */
   async #others(): Promise<readonly PinnedContact[]> {
     const { helpers, records } = this.#deps;
     if (helpers().length > 0) return helpers();
@@ -119,9 +120,9 @@ export class Joining {
   }
 
   /**
-   * Comes into the network by an invitation, or by an address as the configuration takes it. It applies at once and is
-   * kept across restarts; where nobody answers nothing changes.
-   * @throws SvcError `invalid_request`, `self`, `wrong_state` for an invitation into another network, `connect_failed`
+   * Joins the network of an invitation or of a configured-style address. It takes effect immediately and survives
+   * restarts. If no node responds, nothing changes.
+   * @throws SvcError `invalid_request`, `self`, `wrong_state` for an invitation to another network, `connect_failed`
    */
   async join(text: string): Promise<JoinedNetwork> {
     const { records, joined } = this.#deps;
@@ -137,7 +138,7 @@ export class Joining {
     const contacts = looksLikeInvitation(text) ? this.#invitedTo(text) : this.#named(text);
     const others = contacts.filter(({ nodeKey }) => nodeKey === undefined || !equalBytes(nodeKey, this.#nodeKey));
     if (others.length > 0) return others;
-    throw new SvcError('self', { message: 'This leads to this very node. Use it on another machine.' });
+    throw new SvcError('self', { message: 'This is the address of this node. Run the command on another machine.' });
   }
 
   #named(text: string): readonly NodeContact[] {
@@ -145,7 +146,7 @@ export class Joining {
     if (contact !== null) return [contact];
     throw new SvcError('invalid_request', {
       message:
-        'Give the whole line that "svc invite" prints on the other machine, or host, host:port or <node aid>@host:port.',
+        'Use the whole line that "svc invite" prints on the other machine, or host, host:port or <node aid>@host:port.',
       details: { path: '/to' },
     });
   }
@@ -153,15 +154,15 @@ export class Joining {
   #invitedTo(text: string): readonly NodeContact[] {
     const { from, network, contacts } = parseInvitation(text);
     if (from === this.#options.nodeAid)
-      throw new SvcError('self', { message: 'This is an invitation by this very node. Use it on another machine.' });
+      throw new SvcError('self', { message: 'This node created the invitation. Use it on another machine.' });
     if (network === this.#options.network) return contacts;
     throw new SvcError('wrong_state', {
-      message: `The invitation is into ${named(network)}, and this node is in ${named(this.#options.network)}. Set network = ${JSON.stringify(network)} in config.toml, start svcd again, and join then.`,
+      message: `The invitation is for ${named(network)}, but this node is in ${named(this.#options.network)}. Set network = ${JSON.stringify(network)} in config.toml, restart svcd, and join again.`,
       details: { network, own_network: this.#options.network },
     });
   }
 
-  /** The first of them that answers. */
+  /** The first contact that responds. */
   async #firstMet(contacts: readonly NodeContact[]): Promise<NodeContact> {
     const states = new Map<string, MeetingState>();
     const attempts = contacts.map(async (contact) => {
@@ -179,7 +180,7 @@ export class Joining {
       );
       const [one] = told;
       const what =
-        told.length === 1 ? `${one?.contact} could not be met.` : `None of the ${told.length} nodes could be met.`;
+        told.length === 1 ? `Cannot reach ${one?.contact}.` : `Cannot reach any of the ${told.length} nodes.`;
       throw new SvcError('connect_failed', {
         message: `${what} ${ADVICE[worst]}`,
         details: { contacts: told },
@@ -195,7 +196,7 @@ export class Joining {
     return state;
   }
 
-  /** Waits until the network is joined, or not any longer. */
+  /** Waits until the network is joined or the time limit has passed. */
   async #ready(): Promise<{ readonly peers: number; readonly ready: boolean }> {
     const { records, clock } = this.#deps;
     if (!records.reachability().ready)
@@ -211,15 +212,15 @@ export class Joining {
     return records.reachability();
   }
 
-  /** The nodes to come in by, and whether they come from the configuration or were joined. */
+  /** The bootstrap nodes, each with whether it was joined or is configured. */
   contacts(): readonly (ContactView & { readonly isJoined: boolean })[] {
     const { records, joined } = this.#deps;
     return records.contacts().map((view) => ({ ...view, isJoined: joined.has(view.contact) }));
   }
 
   /**
-   * Takes back a `join`.
-   * @throws SvcError `not_found`; `wrong_state` for what the configuration names
+   * Undoes a `join`.
+   * @throws SvcError `not_found`; `wrong_state` for a configured node
    */
   forget(text: string): void {
     const contact = parseContact(text.trim());
@@ -234,8 +235,8 @@ export class Joining {
       .some((view) => contact !== null && formatContact(view.contact) === formatContact(contact));
     if (isConfigured)
       throw new SvcError('wrong_state', {
-        message: 'The configuration names this node: take it out of bootstrap, and start svcd again.',
+        message: 'This node is in the configuration. Remove it from bootstrap, and restart svcd.',
       });
-    throw new SvcError('not_found', { message: 'This node is none of the contacts. "svc contacts" shows them.' });
+    throw new SvcError('not_found', { message: 'This node is not a contact. "svc contacts" lists the contacts.' });
   }
 }

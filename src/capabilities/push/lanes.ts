@@ -1,7 +1,7 @@
 /**
- * Work in lanes: in each one thing after the other, some lanes side by side. What fails is tried again in its lane after a
- * while that grows, and holds up no other lane. The name of a lane begins with that of its group, up to the first blank:
- * what has many lanes, and hangs, leaves room for others.
+ * Keyed work queues. Each queue runs one item at a time, and a limited number of queues run concurrently. A failed item
+ * is retried with backoff and delays only its own queue. The name of a queue starts with the name of its group, up to
+ * the first space. Limits per group leave room for others if a group with many queues hangs.
  */
 import { backoff, type JitteredBackoff } from '../../foundation/backoff.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -10,30 +10,30 @@ import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quot
 
 export interface LanesOptions {
   readonly backoff: JitteredBackoff;
-  /** Lanes that are worked on at one time, by who holds them. */
+  /** Limits on concurrently running queues, per holder. */
   readonly atOnce: QuotaLimits;
 }
 
 export interface LanesDependencies {
   readonly clock: Clock;
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** Who holds a lane. Left out: its group, which the limits treat as named. */
+  /** Holder of a queue. Default: its group, which the limits treat as named. */
   readonly holderOf?: (lane: string) => QuotaHolder;
-  /** Does the next thing of a lane; false where there is none. What it throws is tried again. */
+  /** Processes the next item of a queue. Returns false if the queue is empty. If it throws, the item is retried. */
   readonly work: (lane: string, signal: AbortSignal) => Promise<boolean>;
 }
 
 interface Lane {
   readonly holder: QuotaHolder;
-  /** Failures in a row. */
+  /** Consecutive failures. */
   failures: number;
-  /** The wait after a failure; null while it is worked on or waits for its turn. */
+  /** Backoff timer after a failure; null while the queue is running or ready. */
   timer: Timer | null;
   isRunning: boolean;
-  /** Something came meanwhile. */
+  /** An item was added while the queue was running. */
   again: boolean;
-  /** Was told meanwhile that it is worth another try. */
+  /** A retry was requested while the queue was running. */
   isHurried: boolean;
 }
 
@@ -41,10 +41,10 @@ export class Lanes {
   readonly #options: LanesOptions;
   readonly #deps: LanesDependencies;
   readonly #lanes = new Map<string, Lane>();
-  /** Those whose turn it is, in the order in which they came. */
+  /** Queues ready to run, in FIFO order. */
   readonly #ready = new Set<string>();
   readonly #running = new Set<Promise<void>>();
-  /** Lanes that are worked on. */
+  /** Running queues. */
   readonly #busy: Quota;
   readonly #stop = new AbortController();
 
@@ -54,7 +54,7 @@ export class Lanes {
     this.#deps = dependencies;
   }
 
-  /** There is something to do in a lane: it is done at once, unless something before it has just failed. */
+  /** Runs a queue that has a new item. If its last item failed, the backoff still applies. */
   wake(name: string): void {
     if (this.#stop.signal.aborted) return;
     const lane = this.#lanes.get(name);
@@ -63,7 +63,7 @@ export class Lanes {
     else this.#enqueue(name);
   }
 
-  /** Tries a lane now, however long it was to wait. */
+  /** Retries a queue now and skips its backoff. */
   hurry(name: string): void {
     const lane = this.#lanes.get(name);
     lane?.timer?.cancel();
@@ -74,7 +74,7 @@ export class Lanes {
     this.wake(name);
   }
 
-  /** Ends what is under way, and begins nothing more. */
+  /** Aborts the running items and starts no others. */
   async stop(): Promise<void> {
     this.#stop.abort();
     for (const { timer } of this.#lanes.values()) timer?.cancel();
@@ -116,7 +116,7 @@ export class Lanes {
     return lane !== undefined && this.#busy.fullLevel(lane.holder) === null;
   }
 
-  /** One thing of a lane: those that wait have their turn before its next one. */
+  /** Processes one item. Other ready queues run before the next item of this queue. */
   async #run(name: string, lane: Lane): Promise<void> {
     lane.again = false;
     lane.isHurried = false;

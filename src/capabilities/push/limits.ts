@@ -1,9 +1,9 @@
-/** Limits that both sides of push notifications have. */
+/** Limits of push notifications that both sides share. */
 
-/** Notifications that one agent may leave for another per second, and at once. */
+/** Notifications per second, and in a burst, from one agent to another. */
 export const NOTIFICATIONS_PER_S = 100;
 export const NOTIFICATIONS_BURST = 2000;
-/** Milliseconds that a webhook, or a daemon that is handed a notification, has to answer. */
+/** Time limit for the response of a webhook or a daemon to a notification, in milliseconds. */
 export const PUSH_ANSWER_MS = 30_000;
-/** Milliseconds between two looks at what is old. */
+/** Interval for removing old entries, in milliseconds. */
 export const PUSH_TIDY_MS: number = 3600 * 1000;

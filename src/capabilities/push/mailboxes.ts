@@ -1,6 +1,7 @@
 /**
- * The called side of push notifications: for each agent elsewhere that asks, an address on this machine at which the server
- * of an agent here leaves notifications for its webhooks. They are kept until the other side has them. See docs/push.md.
+ * The called side of push notifications. Each remote agent that asks gets a webhook URL on this machine, to which the
+ * server of a local agent posts its notifications. They are stored until the remote side accepts them. See
+ * docs/push.md.
  */
 import type { JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -38,11 +39,11 @@ import { mayWait, mayWaitForStranger } from './room.ts';
 import type { BoxListener, LeaveNotification, Left, ServeBoxes } from './types.ts';
 import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offerNotification } from './wire.ts';
 
-/** Where the port is kept at which servers here leave notifications. */
+/** Key of the stored port for webhook URLs. */
 const PORT_KEY = 'push_port';
-/** Between attempts to hand a notification over. */
+/** Backoff between delivery attempts. */
 const RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 300_000, jitter: 0.2 };
-/** Webhooks for which notifications are handed over at one time: a caller may be one that cannot be reached. */
+/** Concurrent deliveries. Some callers may be unreachable. */
 const AT_ONCE: QuotaLimits = { perKey: 2, perSource: 2, perNetwork: 3, total: 8, reserved: 4 };
 const BOXES: QuotaLimits = {
   perSource: MAX_PUSH_BOXES_PER_SOURCE,
@@ -50,9 +51,9 @@ const BOXES: QuotaLimits = {
   total: MAX_PUSH_BOXES,
   reserved: MAX_PUSH_BOXES - MAX_PUSH_BOXES_OF_STRANGERS,
 };
-/** Milliseconds to reach the caller's node. */
+/** Time limit for reaching the caller's node, in milliseconds. */
 const OPEN_TIMEOUT_MS = 10_000;
-/** Milliseconds between two looks at a port that was not to be had. */
+/** Interval for retrying to listen on a port that is in use, in milliseconds. */
 const LISTEN_AGAIN_MS = 15_000;
 
 export interface MailboxesDependencies {
@@ -63,18 +64,18 @@ export interface MailboxesDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly randomBytes: (length: number) => Uint8Array;
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   readonly newId: () => string;
-  /** What the access list of an agent here says of a caller. */
+  /** The decision of a local agent's access list on a caller. */
   readonly decide: (called: Aid, caller: Aid) => AccessDecision;
-  /** True where the owner of an agent here has let a caller in by name. */
+  /** True if the owner of a local agent allowed a caller by name. */
   readonly isNamed: (called: Aid, caller: Aid) => boolean;
-  /** Whether the service of an agent here is on this machine; null where it has none. */
+  /** Whether the service of a local agent runs on this machine; null if it has no service. */
   readonly isServedHere: (called: Aid) => boolean | null;
 }
 
-/** A mailbox as it is shown: without its address. */
+/** A webhook URL as the API shows it, without the secret token. */
 export type MailboxInfo = Omit<PushBoxRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
 
 export class Mailboxes implements Component {
@@ -87,7 +88,7 @@ export class Mailboxes implements Component {
   #tidying: RepeatingTask | null = null;
   #looking: RepeatingTask | null = null;
 
-  /** Takes the links of purpose `push-box`. */
+  /** Accepts links with the purpose `push-box`. */
   constructor(dependencies: MailboxesDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('mailboxes') };
     const { clock, random, links, isServedHere } = dependencies;
@@ -113,16 +114,16 @@ export class Mailboxes implements Component {
     );
   }
 
-  /** Listens where mailboxes are open, at the port that they have, and goes on handing over what waits. */
+  /** Listens on the stored port if webhook URLs exist, and resumes the delivery of queued notifications. */
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'mailboxes for webhooks could not be looked through');
+    const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhook URLs of remote agents');
     this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, onError }, () => store.forgetOld(clock.now()));
     store.forgetOld(clock.now());
     const portTaken = (error: unknown): void =>
-      log.warn({ error }, 'the port at which servers here leave notifications is taken');
+      log.warn({ error }, 'the port for webhook URLs of remote agents is in use');
     const look = { periodMs: LISTEN_AGAIN_MS, onError: portTaken };
-    // Once, before anything else takes the port; then as long as it is not to be had.
+    // Try once before another program can use the port, then until it is free.
     await this.#lookAfterPort().catch(portTaken);
     this.#looking = every(clock, look, () => this.#lookAfterPort());
     for (const { box, webhook } of store.busy(null)) this.#lanes.wake(laneOf(box, webhook));
@@ -136,7 +137,7 @@ export class Mailboxes implements Component {
     await Promise.all([this.#lanes.stop(), this.#listener?.close()]);
   }
 
-  /** The port of 127.0.0.1 at which servers here leave notifications; null where none is needed. */
+  /** The port on 127.0.0.1 for webhook URLs; null if none is needed. */
   get port(): number | null {
     return this.#listener?.port ?? null;
   }
@@ -147,17 +148,23 @@ export class Mailboxes implements Component {
       .map(({ box: { token: _secret, node: _node, source: _source, ...box }, waiting }) => ({ ...box, waiting }));
   }
 
-  /** Ends a mailbox, and all that waits in it. @throws SvcError `not_found` */
+  /**
+   * Removes a webhook URL with its queued notifications.
+   * @throws SvcError `not_found`
+   */
   end(id: string): void {
     if (this.#deps.store.delete(id)) return;
-    throw new SvcError('not_found', { message: 'There is no such mailbox.' });
+    throw new SvcError('not_found', { message: 'No such webhook URL.' });
   }
 
   async #lookAfterPort(): Promise<void> {
     if (this.#listener === null && this.#deps.store.list().length > 0) await this.#listen();
   }
 
-  /** Listens at the port of before, or at one that is kept from now on. @throws SvcError `port_in_use` */
+  /**
+   * Listens on the stored port, or on a new port that is then stored.
+   * @throws SvcError `port_in_use`
+   */
   async #listen(): Promise<BoxListener> {
     if (this.#listener !== null) return this.#listener;
     return await this.#listening.run('', async () => {
@@ -177,7 +184,7 @@ export class Mailboxes implements Component {
       answerBox(link, await this.#answerFor(link));
       drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
-      this.#deps.log.warn({ caller: link.caller, error }, 'no mailbox could be opened');
+      this.#deps.log.warn({ caller: link.caller, error }, 'cannot create a webhook URL for a remote agent');
       link.destroy();
     }
   }
@@ -189,12 +196,12 @@ export class Mailboxes implements Component {
     const { port } = await this.#listen();
     const box = this.#open(link);
     if (box === null) return 'full';
-    // Who asks is there.
+    // The caller is reachable now.
     for (const { webhook } of store.busy(box.id)) this.#lanes.hurry(laneOf(box.id, webhook));
     return { url: `http://127.0.0.1:${port}/${box.token}` };
   }
 
-  /** The mailbox of a caller; null if there is no room for one more. */
+  /** The webhook URL of a caller; null if the quota is used up. */
   #open(link: LinkStream): PushBoxRow | null {
     const { store, clock, isNamed, randomBytes, newId } = this.#deps;
     const { called, caller } = link;
@@ -210,12 +217,12 @@ export class Mailboxes implements Component {
     return store.of(called, caller);
   }
 
-  /** True if there is room for one more mailbox; ends one of a stranger if that makes room. */
+  /** True if there is room for one more webhook URL. May remove the webhook URL of a stranger. */
   #makeRoom(holder: QuotaHolder): boolean {
     const { store } = this.#deps;
     const quota = new Quota(BOXES);
     const boxes = store.list().map(({ box }) => box);
-    // The one that was not asked for longest goes first.
+    // The webhook URL that was not renewed for longest is evicted first.
     for (const box of boxes.sort((one, other) => one.renewedAt - other.renewedAt))
       quota.take(this.#holderOf(box), { onEvict: () => void store.delete(box.id) });
     return quota.take(holder) !== null;
@@ -231,7 +238,7 @@ export class Mailboxes implements Component {
     return box === null ? { node: id, source: null, named: true } : this.#holderOf(box);
   }
 
-  /** Keeps what a server here has for a webhook elsewhere. */
+  /** Stores a notification of a local server for a remote webhook. */
   readonly #leave: LeaveNotification = (token, { webhook, headers, body }): Left => {
     const { store, clock, randomBytes } = this.#deps;
     const box = isWebhookName(webhook) ? store.byToken(token) : null;
@@ -244,7 +251,7 @@ export class Mailboxes implements Component {
     return 'kept';
   };
 
-  /** False, and the mailbox ended, where the owner of the agent has shut its caller out since. */
+  /** Returns false and removes the webhook URL if the owner of the agent has since denied the caller. */
   #mayStand({ id, called, caller }: PushBoxRow): boolean {
     if (this.#deps.decide(called, caller) !== 'deny') return true;
     this.#deps.store.delete(id);
@@ -269,7 +276,10 @@ export class Mailboxes implements Component {
     return mayWaitForStranger({ source: sumOf(ofSource), strangers: sumOf(strangers) }, bytes);
   }
 
-  /** Hands the next notification for a webhook over; false where none waits. What it throws is tried again. */
+  /**
+   * Delivers the next notification for a webhook. Returns false if none is queued. If it throws, the delivery is
+   * retried.
+   */
   async #handOver(lane: string, signal: AbortSignal): Promise<boolean> {
     // protocol-push.md, step 6
     const { store, clock, log } = this.#deps;
@@ -285,7 +295,7 @@ export class Mailboxes implements Component {
     if (answer === 'gone') store.drop(id, webhook);
     else if (answer === 'kept' || answer === 'refused') store.handedOver(next.seq);
     else throw new SvcError('rate_limited');
-    if (answer !== 'kept') log.debug({ caller: box.caller, answer }, 'the other side does not take a notification');
+    if (answer !== 'kept') log.debug({ caller: box.caller, answer }, 'the remote node did not accept a notification');
     return true;
   }
 
@@ -323,7 +333,7 @@ function laneOf(box: string, webhook: string): string {
   return `${box} ${webhook}`;
 }
 
-/** The other side waits for nothing from this agent, or has shut it out; a proof that it does not take says nothing of that. */
+/** True if the remote side has no webhook of this agent or has denied it. A rejected proof means neither. */
 function isShutOut(error: unknown): boolean {
   const isBadProof = error instanceof Refusal && error.refusal === STATUS.badProof;
   return error instanceof SvcError && error.code === 'access_denied' && !isBadProof;

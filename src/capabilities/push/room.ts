@@ -1,4 +1,4 @@
-/** Whether one more notification may wait: the same limits hold on both sides. */
+/** Limits on queued notifications. Both sides use the same limits. */
 import {
   MAX_QUEUED_BYTES_PER_PEER,
   MAX_QUEUED_NOTIFICATION_BYTES,
@@ -10,27 +10,27 @@ import {
 } from '../../foundation/domain/push.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 
-/** What waits already: for one webhook, between two agents, and in all. */
+/** Queued notifications: for one webhook, between two agents, and in total. */
 export interface WaitingSums {
   readonly webhook: WaitingSum;
   readonly peer: WaitingSum;
   readonly all: WaitingSum;
 }
 
-/** What waits for strangers: of one source, and of all. */
+/** Queued notifications of strangers: from one source, and in total. */
 export interface StrangersSums {
   readonly source: WaitingSum;
   readonly strangers: WaitingSum;
 }
 
-/** True if one more notification may wait for a caller that the owner did not name. */
+/** True if one more notification of a stranger may be queued. */
 export function mayWaitForStranger({ source, strangers }: StrangersSums, bytes: number): boolean {
   const fitsPart = (sum: WaitingSum, part: number): boolean =>
     fits(sum, bytes, part * MAX_QUEUED_NOTIFICATIONS, part * MAX_QUEUED_NOTIFICATION_BYTES);
   return fitsPart(source, SOURCE_WAITING_PART) && fitsPart(strangers, STRANGERS_WAITING_PART);
 }
 
-/** True where one of so many bytes may wait too. */
+/** True if one more notification of this size may be queued. */
 export function mayWait({ webhook, peer, all }: WaitingSums, bytes: number): boolean {
   return (
     webhook.count < MAX_QUEUED_PER_WEBHOOK &&

@@ -1,45 +1,48 @@
-/** What webhooks and mailboxes need from others. */
+/** Interfaces between push notifications and other components. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { NewNotification } from '../../foundation/store/webhooks.ts';
 
-/** A local address of a remote agent, as far as webhooks that are registered there look at it. */
+/** A local address of a remote agent, with the fields that its webhooks need. */
 export interface PushOrigin {
   readonly id: string;
   readonly localAid: Aid;
   readonly remoteAid: Aid;
-  /** What the remote agent asks for. */
+  /** The access token that the remote agent requires. */
   readonly accessToken?: string | undefined;
 }
 
-/** What a webhook is to get. */
+/** A request to a webhook. */
 export interface WebhookPost {
   readonly url: URL;
-  /** Names and values in turn. */
+  /** Alternating names and values. */
   readonly headers: readonly string[];
   readonly body: Uint8Array;
   readonly signal: AbortSignal;
 }
 
 /**
- * Posts to a webhook; resolves with its status, whatever that is. Redirects are not followed.
- * @throws SvcError `connect_failed`, `timeout`, `invalid_request` where the address may not be posted to
+ * Posts to a webhook and resolves with the status of any response. Redirects are not followed.
+ * @throws SvcError `connect_failed`, `timeout`, `invalid_request` if the address is not allowed
  */
 export type PostToWebhook = (post: WebhookPost) => Promise<number>;
 
-/** What becomes of a notification that a server leaves in a mailbox. */
+/** Result of posting a notification to a webhook URL. */
 export type Left = 'kept' | 'unknown' | 'full' | 'limited';
 
-/** Takes a notification that a server posted to a mailbox; `kept` once it is durable. */
+/** Stores a notification that a server posted to a webhook URL. Returns `kept` when it is durable. */
 export type LeaveNotification = (
   token: string,
   notification: Pick<NewNotification, 'webhook' | 'headers' | 'body'>,
 ) => Left;
 
-/** What listens for servers that leave notifications. */
+/** The HTTP listener for webhook URLs. */
 export interface BoxListener {
   readonly port: number;
   close(): Promise<void>;
 }
 
-/** Begins to listen on a port of 127.0.0.1; 0: the system chooses one. @throws SvcError `port_in_use` */
+/**
+ * Listens on a port of 127.0.0.1; 0 lets the system choose one.
+ * @throws SvcError `port_in_use`
+ */
 export type ServeBoxes = (port: number, leave: LeaveNotification) => Promise<BoxListener>;

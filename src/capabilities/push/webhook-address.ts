@@ -1,11 +1,11 @@
-/** Which webhooks svcd stands in for: those that mean something on this machine or in its network alone. */
+/** Webhooks that svcd replaces, because they are only reachable on this machine or in its network. */
 import { hostOfUrl, isEveryInterface } from '../../foundation/address.ts';
 import { MAX_WEBHOOK_CHARS } from '../../foundation/domain/push.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { isPublicHost } from '../../foundation/public-host.ts';
 
-/** Services that give machines in a cloud their credentials, at addresses that look like those of neighbours. */
+/** Cloud metadata services that hand out credentials, at addresses that look private. */
 const METADATA: ReadonlySet<string> = new Set(['100.100.100.200', 'fd00:ec2::254']);
 
 function refused(message: string): SvcError {
@@ -13,8 +13,8 @@ function refused(message: string): SvcError {
 }
 
 /**
- * True for addresses that a webhook of this machine or its network may have: loopback and private ones, no link-local
- * ones, none of metadata services, none that lead nowhere.
+ * True for the addresses that a webhook may have: loopback and private. Link-local addresses, metadata services and
+ * unusable addresses are excluded.
  */
 export function isOwnIp(text: string): boolean {
   const ip = canonicalIp(text);
@@ -24,18 +24,18 @@ export function isOwnIp(text: string): boolean {
 }
 
 /**
- * The webhook that svcd stands in for; null for one that the other side can reach itself, or that is none: it goes on as
- * it is.
- * @throws SvcError `invalid_request` for one that nobody may have called
+ * The webhook that svcd replaces; null if the remote server can reach the URL itself, or if it is not a URL. Then it
+ * stays unchanged.
+ * @throws SvcError `invalid_request` for a forbidden address
  */
 export function ownWebhook(text: string): URL | null {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:') || isPublicHost(url)) return null;
   const host = hostOfUrl(url);
   if (canonicalIp(host) !== null && !isOwnIp(host) && !isEveryInterface(host))
-    throw refused('leads to a link-local or special address, which is never called.');
+    throw refused('leads to a link-local or special address, which svcd never calls.');
   if (url.username !== '' || url.password !== '')
-    throw refused('has a name or a password in its address: say them as credentials of the configuration.');
-  if (text.length > MAX_WEBHOOK_CHARS) throw refused(`is over ${MAX_WEBHOOK_CHARS} characters.`);
+    throw refused('has a user name or a password in its URL. Put them into the credentials of the push configuration.');
+  if (text.length > MAX_WEBHOOK_CHARS) throw refused(`is longer than ${MAX_WEBHOOK_CHARS} characters.`);
   return url;
 }

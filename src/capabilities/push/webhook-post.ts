@@ -1,4 +1,7 @@
-/** Posts to a webhook of this machine or its network, and to nothing else, wherever its name leads by now. */
+/**
+ * Posts to a webhook on this machine or in its network. The address is checked after its name is resolved for this
+ * request.
+ */
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
@@ -11,9 +14,9 @@ import { isOwnIp } from './webhook-address.ts';
 
 export interface WebhookPostDependencies {
   readonly clock: Clock;
-  /** Sees each connection that is being made. */
+  /** Receives each new connection before it is connected. */
   readonly watch: (socket: Socket) => void;
-  /** True where svcd itself listens there: none of it is a webhook. */
+  /** True if svcd itself listens there. svcd is never a webhook. */
   readonly isOurs: (ip: string, port: number) => boolean;
 }
 
@@ -22,7 +25,7 @@ export function webhookPosts({ clock, watch, isOurs }: WebhookPostDependencies):
     watch(socket);
     socket.prependOnceListener('connect', () => {
       const { remoteAddress = '', remotePort = 0 } = socket;
-      if (!isOwnIp(remoteAddress)) socket.destroy(new Error('it leads beyond the own network'));
+      if (!isOwnIp(remoteAddress)) socket.destroy(new Error('it leads outside the local network'));
       else if (isOurs(remoteAddress, remotePort)) socket.destroy(new Error('it leads to svcd itself'));
     });
   };
@@ -41,13 +44,13 @@ function send({ url, headers, body }: WebhookPost, guarded: (socket: Socket) => 
   signal.addEventListener('abort', stop, { once: true });
   request.once('socket', guarded);
   request.once('response', (answer) => {
-    // What it says beyond its status is for nobody.
+    // Only the status matters.
     answer.on('error', () => {}).destroy();
     resolve(answer.statusCode ?? 0);
   });
   request.on('error', (cause) => {
     const reason = signal.reason instanceof SvcError ? signal.reason : null;
-    reject(reason ?? new SvcError('connect_failed', { message: `The webhook does not answer (${codeOf(cause)}).` }));
+    reject(reason ?? new SvcError('connect_failed', { message: `The webhook does not respond (${codeOf(cause)}).` }));
   });
   request.once('close', () => signal.removeEventListener('abort', stop));
   if (signal.aborted) stop();

@@ -1,6 +1,6 @@
 /**
- * The caller's side of push notifications: webhooks of programs here, which agents elsewhere call through svcd. Only who a
- * webhook was registered with has it called, and only as long as it is. See docs/push.md.
+ * The caller's side of push notifications: webhooks of local programs that remote agents call through svcd. Only the
+ * agent with which a webhook was registered can call it, and only while the registration lasts. See docs/push.md.
  */
 import type { JitteredBackoff } from '../../foundation/backoff.ts';
 import { toHex } from '../../foundation/bytes.ts';
@@ -31,21 +31,21 @@ import type { PostToWebhook, PushOrigin } from './types.ts';
 import { ownWebhook } from './webhook-address.ts';
 import { answerNotification, askForBox, isWebhookName, type NotificationAnswer, readNotification } from './wire.ts';
 
-/** Between attempts at a webhook whose program is away. */
+/** Backoff between requests to a webhook whose program does not respond. */
 const POST_RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
-/** Webhooks that are posted to at one time, and those of one program, which may hang. */
+/** Concurrent webhook requests in total, and per program, which may hang. */
 const POSTS_AT_ONCE = 16;
 const POSTS_AT_ONCE_PER_PROGRAM = 4;
-/** Between attempts to tell the other side that this one is back. */
+/** Backoff between attempts to tell the remote side that this node is back. */
 const RENEW_RETRY: JitteredBackoff = { firstMs: 2000, maxMs: 600_000, jitter: 0.2 };
 const RENEWALS_AT_ONCE = 4;
-/** Milliseconds for the other side to say where its mailbox is. */
+/** Time limit for requesting a webhook URL from the remote side, in milliseconds. */
 const BOX_TIMEOUT_MS = 10_000;
-/** Milliseconds for a notification to be whole. */
+/** Time limit for receiving a notification, in milliseconds. */
 const TAKE_TIMEOUT_MS = 30_000;
-/** Pairs of agents, and webhooks, of which something is remembered. */
+/** Agent pairs and webhooks with state in memory. */
 const MAX_REMEMBERED = 1024;
-/** Links on which one agent hands notifications over at one time, and all of them. */
+/** Concurrent links with notifications, per remote agent and in total. */
 const LINKS_PER_AGENT = 8;
 const LINKS_IN_ALL = 64;
 
@@ -56,23 +56,23 @@ export interface WebhooksDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly randomBytes: (length: number) => Uint8Array;
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /** True where the owner of an agent here has shut another one out. */
+  /** True if the owner of a local agent denied a remote agent. */
   readonly isDenied: (localAid: Aid, remoteAid: Aid) => boolean;
 }
 
-/** An attempt at a webhook. */
+/** The last request to a webhook. */
 interface LastTry {
   readonly at: number;
-  /** Why the notification did not come through; null where it did. */
+  /** Why the notification was not delivered; null if it was. */
   readonly error: string | null;
 }
 
-/** A webhook as it is shown. */
+/** A webhook as the API shows it. */
 export interface WebhookInfo extends WebhookRow {
   readonly waiting: number;
-  /** When something was posted to it last, and why that did not come through, since the start; null where nothing was. */
+  /** The last request since the start; null if there was none. */
   readonly lastTry: LastTry | null;
 }
 
@@ -81,14 +81,14 @@ export class Webhooks implements Component {
   readonly #posts: Lanes;
   readonly #renewals: Lanes;
   readonly #rate: RateLimiter;
-  /** Links that hand notifications over, by who does. */
+  /** Links that deliver notifications, per remote agent. */
   readonly #open = new Tally<Aid>();
   readonly #tries = new LruCache<string, LastTry>({ maxEntries: MAX_REMEMBERED });
   readonly #stop = new AbortController();
   #tidying: RepeatingTask | null = null;
   #renewing: RepeatingTask | null = null;
 
-  /** Takes the links of purpose `push`. */
+  /** Accepts links with the purpose `push`. */
   constructor(dependencies: WebhooksDependencies) {
     const { links, log } = dependencies;
     this.#deps = { ...dependencies, log: log.child('webhooks') };
@@ -112,10 +112,10 @@ export class Webhooks implements Component {
     );
   }
 
-  /** Goes on with what waits, and tells those who have something for webhooks here that they can be reached again. */
+  /** Resumes queued deliveries, and tells remote agents with queued notifications that this node is reachable again. */
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'webhooks could not be looked through');
+    const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhooks');
     this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () => store.forgetOld(clock.now()));
     this.#renewing = every(clock, { periodMs: PUSH_BOX_RENEW_MS, firstMs: 0, onError }, () => {
       for (const { id } of store.origins()) this.#renewals.wake(id);
@@ -131,10 +131,10 @@ export class Webhooks implements Component {
   }
 
   /**
-   * Registers a webhook of this machine or its network, and gives the address that the other agent's server calls in its
-   * place; null for one that the server can call itself.
-   * @param purpose which task and configuration it is of; null where that is not known
-   * @throws SvcError `invalid_request` for one that may not be called; what asking the other side for an address gives
+   * Registers a webhook on this machine or in its network and returns the webhook URL that the remote agent's server
+   * calls instead; null if the server can call the webhook itself.
+   * @param purpose the task and configuration; null if not known
+   * @throws SvcError `invalid_request` if the address is not allowed; the errors of requesting a webhook URL
    */
   async register(origin: PushOrigin, text: string, purpose: string | null, signal: AbortSignal) {
     const url = ownWebhook(text);
@@ -146,7 +146,7 @@ export class Webhooks implements Component {
     return { name, address: `${box}/${name}`, isNew: name === fresh };
   }
 
-  /** The webhook whose place an address has taken; null where it is none of this local address. */
+  /** The webhook that a webhook URL stands for; null if the URL does not belong to this local address. */
   behind(originId: string, address: string): { readonly name: string; readonly url: string } | null {
     const name = /^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/([0-9a-f]+)$/.exec(address)?.[1] ?? '';
     const row = isWebhookName(name) ? this.#deps.store.get(name) : null;
@@ -157,10 +157,13 @@ export class Webhooks implements Component {
     return this.#deps.store.get(name) !== null;
   }
 
-  /** Ends a webhook and what waits for it. @throws SvcError `not_found` */
+  /**
+   * Removes a webhook with its queued notifications.
+   * @throws SvcError `not_found`
+   */
   end(name: string): void {
     if (this.#deps.store.delete(name)) return;
-    throw new SvcError('not_found', { message: 'There is no such webhook.' });
+    throw new SvcError('not_found', { message: 'No such webhook.' });
   }
 
   list(): WebhookInfo[] {
@@ -171,7 +174,7 @@ export class Webhooks implements Component {
     }));
   }
 
-  /** Before a link of a stranger costs anything: nobody hands over what nobody here waits for. */
+  /** Rejects links of strangers early: only agents with a webhook registered here may deliver. */
   #check({ called, caller }: Pick<AccessRequest, 'called' | 'caller'>): void {
     const { store, isDenied } = this.#deps;
     if (isDenied(called, caller) || !store.hasAny(called, caller)) throw new SvcError('access_denied');
@@ -215,7 +218,10 @@ export class Webhooks implements Component {
     return mayWait({ webhook, peer, all }, bytes);
   }
 
-  /** Posts the next notification of a webhook; false where none waits. What it throws is tried again. */
+  /**
+   * Posts the next notification of a webhook. Returns false if none is queued. If it throws, the notification is posted
+   * again.
+   */
   async #postNext(lane: string, signal: AbortSignal): Promise<boolean> {
     const { store, post, clock, isDenied } = this.#deps;
     const [, name = ''] = lane.split(' ');
@@ -244,7 +250,7 @@ export class Webhooks implements Component {
     return true;
   }
 
-  /** @throws SvcError `connect_failed` where the notification is to be posted again */
+  /** @throws SvcError `connect_failed` if the notification must be posted again */
   #answered(name: string, seq: number, status: number): void {
     const { store } = this.#deps;
     const isTaken = status >= 200 && status < 300;
@@ -264,7 +270,7 @@ export class Webhooks implements Component {
     return false;
   }
 
-  /** The address of the other side's mailbox. */
+  /** Requests a webhook URL from the remote side. */
   async #askForBox({ localAid, remoteAid, accessToken }: PushOrigin, signal: AbortSignal): Promise<string> {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
@@ -274,11 +280,11 @@ export class Webhooks implements Component {
       const answer = await askForBox(link, limit.signal);
       drainAndDestroy(link, clock);
       if (answer === 'full')
-        throw new SvcError('quota_exceeded', { message: 'The other node has no room for webhooks of one more agent.' });
+        throw new SvcError('quota_exceeded', { message: 'The remote node has no room for webhooks of another agent.' });
       if (answer === 'elsewhere')
         throw new SvcError('inbound_unreachable', {
           message:
-            'The server of this agent runs on another machine than its svcd, where it reaches no webhooks of others.',
+            'The server of this agent runs on a different machine than its svcd and cannot reach webhooks of remote agents.',
         });
       if (answer === null) throw new SvcError('protocol_error');
       return answer.url;
@@ -289,12 +295,12 @@ export class Webhooks implements Component {
   }
 }
 
-/** With the program that a webhook is of before it. */
+/** The queue name starts with the webhook's program, which is the group. */
 function laneOf({ url, name }: Pick<WebhookRow, 'url' | 'name'>): string {
   return `${new URL(url).host} ${name}`;
 }
 
-/** The program says no, and would say so again: the ones behind it have their turn. */
+/** The program rejected the notification and would reject it again. Go on to the next notification. */
 function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && status !== 408 && status !== 425 && status !== 429;
 }

@@ -1,6 +1,6 @@
 /**
- * What is said on links of the purposes `push-box` and `push`: a caller asks for the address at which a server of the
- * called agent can reach its webhooks, and the called agent hands notifications over. Format: docs/protocol-push.md.
+ * Messages on links with the purposes `push-box` and `push`: a caller requests a webhook URL at the called agent's
+ * node, and the called agent delivers notifications. Format: docs/protocol-push.md.
  */
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { fromHex, toHex } from '../../foundation/bytes.ts';
@@ -17,40 +17,46 @@ import type { LinkStream } from '../../network/links/types.ts';
 import { BinaryReader, LENGTH_BYTES, readExactly, readFrame, u16, u32 } from '../../network/links/wire.ts';
 
 const VERSION = 1;
-/** So much of a message is read at a time, bytes: less than a stream buffers. */
+/** Bytes to read at a time, less than a stream buffers. */
 const PART_BYTES = 16 * 1024;
-/** Longest message with a notification, bytes: beside body and headers it has some members. */
+/** Longest message with a notification, in bytes: body, headers and a few more fields. */
 const MAX_MESSAGE_BYTES: number = MAX_NOTIFICATION_BYTES + 4 * MAX_NOTIFICATION_HEADER_CHARS + 1024;
-/** Longest address of a mailbox, bytes. */
+/** Longest webhook URL, in bytes. */
 const MAX_BOX_URL_BYTES = 256;
-/** What the called side answers to who asks for a mailbox, before its address. */
+/** Responses to a request for a webhook URL. After `open`, the URL follows. */
 const BOX_ANSWERS = ['open', 'full', 'elsewhere'] as const;
-/** What the caller's side answers to a notification. */
+/** Responses of the caller's side to a notification. */
 const ANSWERS = ['kept', 'gone', 'full', 'refused', 'limited'] as const;
 
-/** `full`: no room for one more; `elsewhere`: the server of the agent runs on another machine than its daemon. */
+/**
+ * `full`: no room for another webhook URL. `elsewhere`: the server of the agent runs on a different machine than its
+ * daemon.
+ */
 export type BoxAnswer = { readonly url: string } | Exclude<(typeof BOX_ANSWERS)[number], 'open'>;
-/** `gone`: there is no such webhook; `full`, `limited`: later; `refused`: never. */
+/** `gone`: no such webhook. `full`, `limited`: try later. `refused`: never try again. */
 export type NotificationAnswer = (typeof ANSWERS)[number];
 
 /**
- * Names of headers that rule how a request is read, that this machine says itself, or that act beyond the notification. Other
- * marks than `-` are those too: CGI-like servers do not tell them apart.
+ * Headers that control how a request is parsed, that svcd sets itself, or that have effects beyond the notification.
+ * The pattern also covers separators other than `-`, because CGI-like servers treat them alike.
  */
 const NEVER_KEPT =
   /^(?:accept.*|connection|content-length|cookie2?|expect|forwarded|host|keep-alive|origin|proxy(?:-.*)?|referer|sec-.*|svc-.*|te|trailer|transfer-encoding|upgrade.*|user-agent|via|x-forwarded-.*|x-http-method.*|x-method-override|x-real-ip)$/;
 
-/** True for a header of a notification that may reach a webhook. */
+/** True if a header of a notification may reach a webhook. */
 export function isKeptHeader(name: string): boolean {
   return !NEVER_KEPT.test(name.toLowerCase().replace(/[^a-z0-9]/g, '-'));
 }
 
-/** True for what names a webhook. */
+/** True for a valid webhook name. */
 export function isWebhookName(text: string): boolean {
   return text.length === 2 * WEBHOOK_NAME_BYTES && /^[0-9a-f]+$/.test(text);
 }
 
-/** Asks for a mailbox: the link itself says who asks for whose. Rejects as `readFrame`; null where the answer makes no sense. */
+/**
+ * Requests a webhook URL. The link authenticates both agents. Rejects as `readFrame`.
+ * @returns null if the response is invalid
+ */
 export async function askForBox(link: LinkStream, signal: AbortSignal): Promise<BoxAnswer | null> {
   // protocol-push.md, steps 1 and 2
   link.end();
@@ -72,7 +78,7 @@ export function encodeNotification({ webhook, id, headers, body }: NewNotificati
   return encodeCbor({ v: VERSION, w: webhook, i: fromHex(id) ?? new Uint8Array(), h: headers, b: body });
 }
 
-/** Null where a stranger wrote something else. */
+/** Returns null if the message is invalid. */
 export function decodeNotification(bytes: Uint8Array): NewNotification | null {
   let value: unknown;
   try {
@@ -88,7 +94,7 @@ export function decodeNotification(bytes: Uint8Array): NewNotification | null {
   return { webhook, id: toHex(id), headers, body };
 }
 
-/** Names and values in turn, as HTTP allows them, and none that rules more than the notification. */
+/** True for alternating names and values that are valid in HTTP and pass `isKeptHeader`. */
 export function isHeaderList(list: unknown): list is readonly string[] {
   if (!Array.isArray(list) || list.length % 2 !== 0 || list.length > 2 * MAX_NOTIFICATION_HEADERS) return false;
   const texts: readonly unknown[] = list;
@@ -109,7 +115,10 @@ export function isHeaderList(list: unknown): list is readonly string[] {
   return true;
 }
 
-/** Hands a notification over; null where the answer makes no sense. Rejects as `readExactly`. */
+/**
+ * Delivers a notification. Rejects as `readExactly`.
+ * @returns null if the response is invalid
+ */
 export async function offerNotification(
   link: LinkStream,
   notification: NewNotification,
@@ -122,14 +131,14 @@ export async function offerNotification(
   return ANSWERS[number] ?? null;
 }
 
-/** Reads a notification; null where it is none. Rejects as `readExactly`. */
+/** Reads a notification; null if it is invalid. Rejects as `readExactly`. */
 export async function readNotification(link: LinkStream, signal: AbortSignal): Promise<NewNotification | null> {
   const length = new BinaryReader(await readExactly(link, LENGTH_BYTES, signal)).u32();
   if (length > MAX_MESSAGE_BYTES) return null;
   return decodeNotification(await readWhole(link, length, signal));
 }
 
-/** As `readExactly`, for more than the stream holds at a time. */
+/** Like `readExactly`, for more bytes than the stream buffers. */
 async function readWhole(link: LinkStream, length: number, signal: AbortSignal): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   for (let left = length; left > 0; ) {

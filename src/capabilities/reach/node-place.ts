@@ -1,26 +1,29 @@
-/** Where a node is that does not answer where it was, or has only ever called here: it and its agents have said so. */
+/**
+ * Finds the current address of a node that no longer responds at its old address, or that has only called this node,
+ * from its own and its agents' endpoint records.
+ */
 import { equalBytes } from '../../foundation/bytes.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
 import type { NodePlace } from '../../network/links/dial.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
 
-/** Agents of one node that are looked up before it counts as not to be found. */
+/** Agents of one node that are looked up before the node counts as not found. */
 const MAX_LOOKED_UP = 4;
 
 interface NodePlaceDependencies {
   readonly resolver: {
-    /** Where an agent is, asked of the network anew. */
+    /** Looks up an agent in the network without the cache. */
     locate(aid: Aid, options: { readonly fresh: true; readonly signal: AbortSignal }): Promise<AgentLocation>;
   };
-  /** The agents of a node that were called there, or have called here, the last first. */
+  /** The agents of a node that called or were called here, most recent first. */
   readonly agentsOn: (nodeKey: Uint8Array) => readonly Aid[];
 }
 
 /**
- * The place of a node with whose agents those here have spoken: by its own endpoint record, which goes out first where
- * it has moved, or by that of one of the agents.
- * @returns null where nothing is known of its agents, or none of them names this node
- * @throws SvcError the signal's reason
+ * The location of a node whose agents have communicated with local agents: from its own endpoint record, which is
+ * updated first after a move, or from the record of one of its agents.
+ * @returns null if no agent of the node is known, or if no record names this node
+ * @throws SvcError the abort reason
  */
 export async function placeOfNode(
   nodeKey: Uint8Array,
@@ -28,14 +31,14 @@ export async function placeOfNode(
   signal: AbortSignal,
 ): Promise<NodePlace | null> {
   const agents = agentsOn(nodeKey).slice(0, MAX_LOOKED_UP);
-  // One of the record network that is dialled for a look-up would be looked up itself.
+  // Nodes that are dialed for a lookup must not cause lookups themselves.
   if (agents.length === 0) return null;
   for (const aid of new Set([nativeAid(nodeKey), ...agents])) {
     try {
       const place = await resolver.locate(aid, { fresh: true, signal });
       if (equalBytes(place.nodeKey, nodeKey)) return place;
     } catch (error) {
-      // It has published nothing.
+      // The node or agent has no record.
       if (signal.aborted) throw error;
     }
   }

@@ -1,38 +1,38 @@
-/** Whether two nodes can be led together without a relay, and why the way between them is no direct one. Pure. */
+/** Whether punching can connect two nodes, and why a connection is not direct. Pure. */
 import { NAT_TYPES, type NatMapping } from '../../foundation/domain/directory.ts';
 import type { NotDirectReason } from '../../foundation/domain/reach.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import type { ConnectionView } from '../../network/links/views.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../network/reach/client-pool.ts';
 
-/** A way without a relay is looked for so long beside a relay, milliseconds. */
+/** How long a path without a relay is searched for while a relay is in use, in milliseconds. */
 export const LOOKING_MS: number = BIRTHDAY_ROUNDS * BIRTHDAY_SPACING_MS;
-/** So many helpers have to see a node for ports to be guessed. */
+/** Helpers that must see a node before its ports can be predicted. */
 const WITNESSES = 2;
-/** The NAT type of who has another port for each other node. */
+/** The NAT type that uses a different port for each remote node. */
 const SYMMETRIC: number = NAT_TYPES.indexOf('symmetric');
 
-/** The two sides of a way, and how many nodes can introduce them to each other. */
+/** Both sides of a path, and the number of helpers that can introduce them. */
 export interface Sides {
   readonly ours: NatMapping;
-  /** NAT type of the other node's record. */
+  /** NAT type from the remote node's record. */
   readonly theirs: number;
   readonly helpers: number;
-  /** Both have public IPv6 addresses, which no NAT changes. */
+  /** Both nodes have public IPv6 addresses, which no NAT changes. */
   readonly haveIpv6: boolean;
 }
 
 export interface Punchable {
-  /** Null where it is not known what stands before one of them. */
+  /** Null if one of the NATs is not known. */
   readonly may: boolean | null;
-  /** Where it may not. */
+  /** Reason, if punching cannot work. */
   readonly reason: NotDirectReason | null;
 }
 
-/** Whether a way can be punched between two nodes. */
+/** Whether punching can open a path between two nodes. */
 export function punchable({ ours, theirs, helpers, haveIpv6 }: Sides): Punchable {
   if (helpers === 0) return { may: false, reason: 'no_helpers' };
-  // Strangers reach us: the other node dials, whatever its port.
+  // Strangers can reach this node, so the remote node dials, behind any NAT.
   if (ours === 'open' || haveIpv6) return { may: true, reason: null };
   const symmetric = [ours === 'symmetric', theirs === SYMMETRIC].filter(Boolean).length;
   if (symmetric === 2) return { may: false, reason: 'both_symmetric' };
@@ -40,19 +40,19 @@ export function punchable({ ours, theirs, helpers, haveIpv6 }: Sides): Punchable
   return { may: ours === 'unknown' || theirs === 0 ? null : true, reason: null };
 }
 
-/** Why the way is no direct one, as a sentence. */
+/** The reason for an indirect path, as a sentence. */
 export const NOT_DIRECT_TEXT: Readonly<Record<NotDirectReason, string>> = {
-  looking: 'A way without a relay is still being looked for.',
-  no_helpers: 'The other node names no helper that could introduce this one.',
-  both_symmetric: 'Both NATs use another port for each node: only a relay leads there.',
-  one_helper: 'One NAT uses another port for each node, and one helper is too few.',
-  punching_failed: 'The NATs allow it, but no hole could be opened yet: it is tried again later.',
-  not_reached: 'The node does not answer at all.',
+  looking: 'svcd is still looking for a path without a relay.',
+  no_helpers: 'The remote node names no helper that could introduce this node.',
+  both_symmetric: 'Both NATs use a different port for each node. Only a relay works.',
+  one_helper: 'One NAT uses a different port for each node, and one helper is not enough.',
+  punching_failed: 'The NATs allow punching, but it has not worked yet. svcd will retry.',
+  not_reached: 'The node does not respond.',
 };
 
 /**
- * Why a connection is no direct one; null where it is.
- * @param link the one that is used; null where none could be made
+ * Why a connection is not direct; null if it is.
+ * @param link the connection in use; null if none could be opened
  * @param now Unix milliseconds
  */
 export function whyNotDirect(

@@ -1,4 +1,4 @@
-/** Tells agents when the way to the node of those that they speak with has become another one. */
+/** Notifies agents when the path to a peer's node has changed. */
 import { formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
@@ -11,12 +11,12 @@ import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { PathChange } from '../../network/links/path-changes.ts';
 import type { Path } from '../../network/path.ts';
 
-/** A path that changes sooner after the last word about it is spoken of only then, milliseconds. */
+/** Minimum time between two events about one path, in milliseconds. Later changes are combined. */
 export const PATH_WORD_MS = 10_000;
-/** Such events that one agent gets at once, and in an hour: of each peer that it knows, and of all strangers. */
+/** Burst and hourly limit of these events for one agent: for each known peer, and for all strangers together. */
 export const PATH_EVENTS_BURST = 20;
 export const PATH_EVENTS_PER_HOUR = 60;
-/** Nodes whose paths are remembered, and agents whose events are counted. */
+/** Tracked nodes, and agents with an event count. */
 const MAX_WATCHED_PATHS = 1024;
 
 interface PathEventsDependencies {
@@ -25,21 +25,21 @@ interface PathEventsDependencies {
   readonly pairsWith: (nodeKey: Uint8Array) => readonly AgentPair[];
   /** True for agents that are registered here. */
   readonly isAgent: (aid: Aid) => boolean;
-  /** True if the owner of an agent has labelled a peer, or let it in by name. */
+  /** True if the owner of an agent has given the peer a label or allowed it by name. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
   readonly events: EventSink;
 }
 
-/** What is known of the path to a node. */
+/** State of the path to a node. */
 interface Told {
-  /** What agents were last told, or what was there first. */
+  /** The path in the last event, or the first path. */
   told: Path;
   toldAt: number;
   now: Path;
   later: Timer | null;
 }
 
-/** The port at the other end says nothing: each connection may have another one. */
+/** The remote port is ignored, because each connection may have a different one. */
 function isSameWay(one: Path, other: Path): boolean {
   return one.kind === other.kind && one.remote.host === other.remote.host;
 }
@@ -61,7 +61,7 @@ export class PathEvents {
     for (const { later } of this.#nodes.values()) later?.cancel();
   }
 
-  /** To be called when new streams to a node begin to take another path. A lost connection is no path, and none is told. */
+  /** Called when new streams to a node start to use another path. A lost connection causes no event. */
   onChange({ nodeKey, path }: PathChange): void {
     if (path === null || this.#stopped) return;
     const { clock } = this.#deps;
@@ -110,7 +110,7 @@ export class PathEvents {
           cause,
         );
       } catch (error) {
-        log.warn({ error }, 'a change of path could not be logged');
+        log.warn({ error }, 'cannot log a change of path');
       }
     }
   }

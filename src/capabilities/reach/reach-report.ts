@@ -1,4 +1,6 @@
-/** Looks at how this node reaches others and is reached: for people who ask why something is slow, relayed or not there. */
+/**
+ * Reports how this node reaches others and is reached, for users who ask why a connection is slow, relayed or missing.
+ */
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -29,21 +31,21 @@ export interface ReachDependencies extends StandingDependencies {
   readonly pool: Pick<ConnectionPool, 'connections' | 'connect' | 'current' | 'probe' | 'ways'>;
   readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known' | 'isRefuted'>;
-  /** When another node last reached this one at an address over QUIC, Unix milliseconds; null if none has lately. */
+  /** When another node last reached this node at an address over QUIC, in Unix milliseconds; null if not recently. */
   readonly reachedAt: (address: Address) => number | null;
   readonly portMapper: Pick<PortMapper, 'view'>;
-  /** How others see a port of ours, as was last found out. */
+  /** The NAT mapping that other nodes last observed. */
   readonly seenMapping: () => NatMapping;
-  /** What that makes of us where ways are punched: `open` only where strangers reach us. */
+  /** The NAT mapping used for punching: `open` only if strangers can reach this node. */
   readonly mapping: () => NatMapping;
   readonly helpsOthers: () => boolean;
-  /** The configuration's `disable_relay`. */
+  /** The setting `disable_relay`. */
   readonly relayDisabled: () => boolean;
   /** The addresses of this machine's interfaces. */
   readonly interfaces: () => readonly string[];
-  /** The kind of a path from our socket to an address. */
+  /** The kind of a path from this node to an address. */
   readonly kindOf: (address: Address) => PathKind;
-  /** True for the agents here, and the node itself. */
+  /** True for local agents and the node itself. */
   readonly isHere: (aid: Aid) => boolean;
   /** @throws SvcError `resolve_failed`, `cancelled` */
   readonly locate: (
@@ -52,12 +54,12 @@ export interface ReachDependencies extends StandingDependencies {
   ) => Promise<AgentLocation>;
 }
 
-/** What this machine has of one family of addresses. */
+/** The connectivity of this machine in one address family. */
 export interface FamilyFacts {
-  /** Addresses of its interfaces that lead beyond it. */
+  /** Interface addresses that are not loopback. */
   readonly addresses: number;
   readonly isPublic: boolean;
-  /** Where others see this node; null where nobody has said. */
+  /** The address at which other nodes see this node; null if none has reported it. */
   readonly seenAs: Address | null;
 }
 
@@ -65,12 +67,12 @@ export interface PingRequest {
   readonly aid: Aid;
   readonly count: number;
   readonly intervalMs: number;
-  /** For the connection, and again for each answer. */
+  /** Timeout for the connection, and for each response. */
   readonly timeoutMs: number;
   readonly disableRelay: boolean;
 }
 
-/** One probe; null without an answer. */
+/** One probe; null if there was no response. */
 export interface ProbeResult {
   readonly rttMs: number | null;
   readonly path: LinkPathKind | null;
@@ -79,16 +81,16 @@ export interface ProbeResult {
 export interface PingResult {
   readonly node: Aid;
   readonly probes: readonly ProbeResult[];
-  /** Where packets go; null on this daemon. */
+  /** Destination of the packets; null on this daemon. */
   readonly remote: Address | null;
-  /** Null where the way is direct. */
+  /** Null if the path is direct. */
   readonly notDirect: NotDirectReason | null;
 }
 
-/** Failures of which another place of the agent may not suffer. */
+/** Errors that may be due to an outdated location of the agent. */
 const STALE: ReadonlySet<string> = new Set(['connect_failed', 'relay_required']);
 
-/** Each address once, by what is known best of it. */
+/** Removes duplicate addresses and keeps the best-known entry. */
 function once(addresses: readonly OwnAddress[]): OwnAddress[] {
   const known = new Map(addresses.toReversed().map((one) => [formatAddress(one.address), one]));
   return addresses.filter((one) => known.get(formatAddress(one.address)) === one);
@@ -101,7 +103,7 @@ export class ReachReport {
     this.#deps = dependencies;
   }
 
-  /** The connections with other nodes. */
+  /** The connections to other nodes. */
   links(): ReturnType<typeof standingLinks> {
     return standingLinks(this.#deps);
   }
@@ -111,7 +113,7 @@ export class ReachReport {
     return knownPeers(this.#deps);
   }
 
-  /** What stands between this node and others. Asks nobody. */
+  /** The network in front of this node, from known facts only. Sends nothing. */
   check() {
     const { records, ownAddresses, portMapper, helpers, pool } = this.#deps;
     const { ready, peers, clients, observed } = records.reachability();
@@ -143,7 +145,7 @@ export class ReachReport {
   }
 
   /**
-   * How an agent would be reached. Looks up where it is, and dials nobody.
+   * How an agent would be reached. Looks up its location, but does not dial.
    * @throws SvcError `resolve_failed`, `cancelled`
    */
   async waysTo(aid: Aid, signal: AbortSignal) {
@@ -168,8 +170,8 @@ export class ReachReport {
   }
 
   /**
-   * Sends probes to the node of an agent, over the connection that links use; it is made where none stands.
-   * @throws SvcError `resolve_failed`, `connect_failed`, `relay_required`, `timeout` where the node is not reached,
+   * Sends probes to the node of an agent over the connection that links use. Opens the connection if there is none.
+   * @throws SvcError `resolve_failed`, `connect_failed`, `relay_required`, `timeout` if the node is not reached,
    *   `cancelled`
    */
   async ping({ aid, count, intervalMs, ...request }: PingRequest, signal: AbortSignal): Promise<PingResult> {
@@ -189,7 +191,7 @@ export class ReachReport {
     return { node: nativeAid(place.nodeKey), probes, remote: link?.path.remote ?? null, notDirect };
   }
 
-  /** That nodes dialled this one and did not reach it counts more than that the record network is reached. */
+  /** Failed dials to this node count more than a reachable record network. */
   #isReached(): boolean | null {
     const { records, ownAddresses } = this.#deps;
     const { peers, clients, natType, inRoutingTables } = records.reachability();
@@ -215,7 +217,7 @@ export class ReachReport {
     };
   }
 
-  /** Where an agent is, once a connection to its node stands. */
+  /** The location of an agent, after a connection to its node is open. */
   async #reached(aid: Aid, request: Omit<PingRequest, 'aid' | 'count' | 'intervalMs'>, signal: AbortSignal) {
     const { clock, locate } = this.#deps;
     using limit = awakeTimeout(clock, request.timeoutMs, signal);

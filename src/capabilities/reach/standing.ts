@@ -1,4 +1,4 @@
-/** What stands between this node and others: its connections, and the nodes of its routing table. */
+/** This node's connections to others, and the nodes of its routing table. */
 import type { LinkUse } from '../../foundation/domain/reach.ts';
 import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import type { RecordDht } from '../../network/dht/record-dht.ts';
@@ -9,10 +9,10 @@ import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { ConnectionView } from '../../network/links/views.ts';
 import type { ChosenHelpers } from '../../network/reach/chosen-helpers.ts';
 
-/** An agent of another node, and those here that it speaks with. */
+/** A remote agent and the local agents that communicate with it. */
 export interface MetAgent {
   readonly aid: Aid;
-  /** What the address book calls it; null where it is not in there. */
+  /** Its label in the address book; null if it has none. */
   readonly label: string | null;
   readonly localAids: readonly Aid[];
 }
@@ -23,7 +23,7 @@ export interface StandingLink extends ConnectionView {
 }
 
 export interface KnownPeer extends Neighbour {
-  /** The AID of the key that it said it has. */
+  /** The AID of the key that it claims. */
   readonly node: Aid | null;
   readonly isHelper: boolean;
 }
@@ -33,7 +33,7 @@ export interface StandingDependencies {
   readonly links: Pick<AgentLinks, 'pairsWith'>;
   readonly records: Pick<RecordDht, 'neighbours'>;
   readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;
-  /** Of the address book, by AID. */
+  /** Labels of the address book, by AID. */
   readonly labels: () => Readonly<Record<string, string>>;
 }
 
@@ -46,7 +46,7 @@ function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, s
   }));
 }
 
-/** The connections that stand, those to one node together. */
+/** The open connections, grouped by node. */
 export function standingLinks({ pool, links, helpers, labels }: StandingDependencies): readonly StandingLink[] {
   const names = labels();
   const standing = pool.connections().map((view): StandingLink => {
@@ -58,7 +58,7 @@ export function standingLinks({ pool, links, helpers, labels }: StandingDependen
   return [...Map.groupBy(standing, ({ node }) => node).values()].flat();
 }
 
-/** The nodes of the routing table, the last heard first. */
+/** The nodes of the routing table, most recently heard first. */
 export function knownPeers({ records, helpers }: StandingDependencies): readonly KnownPeer[] {
   const isHelper = ({ host, port, nodeKey }: Neighbour): boolean =>
     (nodeKey !== null && helpers.has(nodeKey)) ||
@@ -69,7 +69,7 @@ export function knownPeers({ records, helpers }: StandingDependencies): readonly
     .sort((a, b) => b.lastSeen - a.lastSeen);
 }
 
-/** The connection to a node that new streams use; null where none stands. */
+/** The connection that new streams to a node use; null if there is none. */
 export function currentLink(pool: StandingDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
   const aid = nativeAid(nodeKey);
   return pool.connections().find(({ current, node }) => current && node === aid) ?? null;

@@ -1,15 +1,15 @@
-/** What went through this node, minute by minute: kept in memory, and gone with the daemon. */
+/** Traffic of this node per minute, stored in memory only. */
 import type { Clock } from '../../foundation/clock.ts';
 import { TRAFFIC_HOURS } from '../../foundation/domain/reach.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 
-/** From one sample to the next, milliseconds. */
+/** Interval between samples, in milliseconds. */
 export const TRAFFIC_SAMPLE_MS = 60_000;
 const MAX_SAMPLES = (TRAFFIC_HOURS * 3_600_000) / TRAFFIC_SAMPLE_MS;
 
-/** What a node says of itself at a moment; bytes since its start. */
+/** State of a node at one moment. Bytes count from its start. */
 export interface TrafficReading {
   readonly bytesUp: number;
   readonly bytesDown: number;
@@ -19,9 +19,9 @@ export interface TrafficReading {
   readonly ready: boolean;
 }
 
-/** A minute: bytes are those of it, all else is as at its end. */
+/** One minute: the bytes of that minute, and other values at its end. */
 export interface TrafficSample extends TrafficReading {
-  /** Its end, Unix milliseconds. */
+  /** End of the minute, in Unix milliseconds. */
   readonly at: number;
 }
 
@@ -43,7 +43,7 @@ export class TrafficHistory implements Component {
 
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.error({ error }, 'the traffic of a minute could not be read');
+    const onError = (error: unknown): void => log.error({ error }, 'cannot read the traffic of the last minute');
     this.#sampling = every(clock, { periodMs: TRAFFIC_SAMPLE_MS, onError }, () => this.#sample());
   }
 
@@ -51,7 +51,7 @@ export class TrafficHistory implements Component {
     this.#sampling?.stop();
   }
 
-  /** The minutes of the last hours, the oldest first. */
+  /** The minutes of the last hours, oldest first. */
   samples(hours: number): readonly TrafficSample[] {
     const since = this.#deps.clock.now() - hours * 3_600_000;
     return this.#samples.filter(({ at }) => at > since);
@@ -63,7 +63,7 @@ export class TrafficHistory implements Component {
     this.#samples.push({
       ...reading,
       at: this.#deps.clock.now(),
-      // Counters of connections that ended may be gone from a total.
+      // The total may shrink when closed connections drop out of it.
       bytesUp: Math.max(0, bytesUp - this.#before.bytesUp),
       bytesDown: Math.max(0, bytesDown - this.#before.bytesDown),
     });

@@ -1,4 +1,4 @@
-/** How a node would be reached, way by way, in the order in which they are tried. Pure. */
+/** How a node would be reached, path by path, in the order of attempts. Pure. */
 import type { Address } from '../../foundation/address.ts';
 import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
 import { type DialAddress, MAX_ADDRESSES, type NodePlace, STAGGER_MS } from '../../network/links/dial.ts';
@@ -7,24 +7,24 @@ import { NOT_DIRECT_TEXT, punchable, type Sides } from './not-direct.ts';
 
 export interface WayTo {
   readonly path: PathKind;
-  /** After the beginning of the attempt, or as soon as all before it have failed: milliseconds. */
+  /** Delay from the start of the dial, in milliseconds. It is skipped when all earlier attempts have failed. */
   readonly afterMs: number;
-  /** The addresses that are dialled, or the helpers that are asked. */
+  /** The addresses to dial, or the helpers to ask. */
   readonly to: readonly Address[];
-  /** Null where nobody can know before. */
+  /** Null if it cannot be known in advance. */
   readonly mayLead: boolean | null;
   readonly note: string;
 }
 
 export interface WayFacts {
   readonly place: NodePlace;
-  /** As `ConnectionPool.ways` gives them. */
+  /** As returned by `ConnectionPool.ways`. */
   readonly ways: readonly WayView[];
   readonly sides: Sides;
   readonly relaysAllowed: boolean;
-  /** False where no interface of this machine has an IPv6 address that leads beyond it. */
+  /** False if no interface of this machine has an IPv6 address beyond loopback. */
   readonly hasIpv6: boolean;
-  /** The kind of a path from here to an address. */
+  /** The kind of a path from this node to an address. */
   readonly kindOf: (address: DialAddress) => PathKind;
 }
 
@@ -32,7 +32,7 @@ function isIpv6({ host }: Address): boolean {
   return host.includes(':');
 }
 
-/** The addresses of the node, one way for each kind and family: they are dialled a little after each other. */
+/** The addresses of the node, one entry for each kind and family. They are dialed with a short delay between them. */
 function straight({ delayMs }: WayView, { place, kindOf, hasIpv6 }: WayFacts): WayTo[] {
   const dialled = place.addresses
     .slice(0, MAX_ADDRESSES)
@@ -44,29 +44,29 @@ function straight({ delayMs }: WayView, { place, kindOf, hasIpv6 }: WayFacts): W
     const { address, afterMs } = first;
     const cannot = isIpv6(address) && !hasIpv6;
     const to = group.map(({ address: { host, port } }) => ({ host, port }));
-    const note = cannot ? 'This machine has no IPv6 address.' : 'The addresses of the node, one after the other.';
+    const note = cannot ? 'This machine has no IPv6 address.' : 'The addresses of the node, in sequence.';
     return [{ path: kindOf(address), afterMs, to, mayLead: cannot ? false : null, note }];
   });
 }
 
 function punched({ kind, delayMs }: WayView, { place, sides }: WayFacts): WayTo {
   const { may, reason } = punchable(sides);
-  const text = may === null ? 'It is not known yet what stands before both nodes.' : 'A helper introduces both nodes.';
+  const text = may === null ? 'The NATs of both nodes are not known yet.' : 'A helper introduces both nodes.';
   const note = reason === null ? text : NOT_DIRECT_TEXT[reason];
   return { path: kind, afterMs: delayMs, to: place.helpers.map(({ address }) => address), mayLead: may, note };
 }
 
 function relayed({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: WayFacts): WayTo {
   const may = mayLead && relaysAllowed;
-  const nobody = kind === 'turn' ? 'Neither node has a TURN server.' : 'Nobody is known who could relay.';
-  const cannot = relaysAllowed ? nobody : 'disable_relay forbids it.';
+  const nobody = kind === 'turn' ? 'Neither node has a TURN server.' : 'No relay is known.';
+  const cannot = relaysAllowed ? nobody : 'disable_relay forbids relays.';
   const to = kind === 'relay' ? place.helpers.map(({ address }) => address) : [];
   return {
     path: kind,
     afterMs: delayMs,
     to,
     mayLead: may,
-    note: may ? 'A helper hands over sealed packets, until another way leads there.' : cannot,
+    note: may ? 'A helper forwards encrypted packets until another path works.' : cannot,
   };
 }
 

@@ -1,20 +1,20 @@
-/** Fetches from a registry: bounded in time and size, and never led elsewhere. */
+/** Fetches from a registry with limits on time and size, and without redirects. */
 import { hostOfUrl, isLoopbackHost } from '../../foundation/address.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 
 export interface FetchLimits {
   readonly maxBytes: number;
   readonly timeoutMs: number;
-  /** Gives up. */
+  /** Cancels the request. */
   readonly signal: AbortSignal;
 }
 
-/** True where nobody on the way can change what comes: https, or this very machine. */
+/** True if the response cannot be changed on its path: https, or the loopback interface. */
 export function isSafeUrl(url: URL): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopbackHost(hostOfUrl(url)));
 }
 
-/** What the network says of a failure, in short. */
+/** Short reason for a network failure. */
 function reason(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return codeOf(cause, cause instanceof Error ? cause.message : 'unknown');
@@ -24,9 +24,9 @@ function failure(url: URL, error: unknown, signal: AbortSignal): SvcError {
   if (error instanceof SvcError) return error;
   if (signal.aborted) return new SvcError('cancelled', { cause: error });
   if (error instanceof Error && error.name === 'TimeoutError')
-    return new SvcError('timeout', { message: `The registry at ${url.host} did not answer in time.`, cause: error });
+    return new SvcError('timeout', { message: `The registry at ${url.host} did not respond in time.`, cause: error });
   return new SvcError('connect_failed', {
-    message: `The registry at ${url.host} cannot be reached (${reason(error)}).`,
+    message: `Cannot reach the registry at ${url.host} (${reason(error)}).`,
     cause: error,
   });
 }
@@ -46,12 +46,12 @@ async function readBody(url: URL, body: ReadableStream<Uint8Array>, maxBytes: nu
 }
 
 /**
- * The body at a URL; null where the registry has nothing there.
+ * The body at a URL; null if the registry responds with 404.
  * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`
  */
 export async function fetchBounded(url: URL, { maxBytes, timeoutMs, signal }: FetchLimits): Promise<Buffer | null> {
   try {
-    // A redirect could lead to a service on this machine or its network: registries have none.
+    // A redirect could lead to a service on this machine or in its network. Registries do not redirect.
     const response = await fetch(url, {
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
@@ -59,7 +59,9 @@ export async function fetchBounded(url: URL, { maxBytes, timeoutMs, signal }: Fe
     if (response.status === 200 && response.body !== null) return await readBody(url, response.body, maxBytes);
     await response.body?.cancel();
     if (response.status === 404) return null;
-    throw new SvcError('protocol_error', { message: `The registry at ${url.host} answered ${response.status}.` });
+    throw new SvcError('protocol_error', {
+      message: `The registry at ${url.host} responded with status ${response.status}.`,
+    });
   } catch (error) {
     throw failure(url, error, signal);
   }

@@ -1,4 +1,4 @@
-/** Puts a release beside the one that runs: nothing is switched yet. */
+/** Installs a release next to the running one, without switching to it. */
 import { readdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import semver from 'semver';
@@ -12,12 +12,12 @@ import type { Release } from './types.ts';
 import { checkIntegrity, checkManifest, type Platform, readLock, unpack } from './unpack.ts';
 
 export interface InstallerOptions {
-  /** Name of the package. */
+  /** Package name. */
   readonly name: string;
-  /** The running Node: its program and its version. */
+  /** The running Node: its executable and its version. */
   readonly node: string;
   readonly nodeVersion: string;
-  /** What packages are installed for; asked when there is something to install. */
+  /** The platform for which packages are installed. Determined only when there is something to install. */
   readonly platform: () => Platform;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -38,7 +38,7 @@ export class Installer {
   }
 
   /**
-   * Fetches a release, checks its bytes, installs what it depends on and sees that it starts.
+   * Downloads a release, verifies its bytes, installs its dependencies and checks that it starts.
    * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `not_writable`, `cancelled`
    */
   async install(release: Release, signal: AbortSignal): Promise<void> {
@@ -46,7 +46,7 @@ export class Installer {
     const { source, releases } = this.#deps;
     if (!semver.satisfies(nodeVersion, release.node))
       throw new SvcError('protocol_error', {
-        message: `${name} ${release.version} needs Node ${release.node}; this is Node ${nodeVersion}.`,
+        message: `${name} ${release.version} needs Node ${release.node}, but this is Node ${nodeVersion}.`,
       });
     const tarball = await source.tarball(release, signal);
     checkIntegrity(tarball, release.integrity);
@@ -56,7 +56,7 @@ export class Installer {
       const code = codeOf(error, '');
       if (error instanceof SvcError || code === '') throw error;
       throw new SvcError('not_writable', {
-        message: `The release cannot be written${describeDiskError(error)}`,
+        message: `Cannot write the release${describeDiskError(error)}`,
         cause: error,
       });
     } finally {
@@ -77,18 +77,18 @@ export class Installer {
     const run = { signal, directory, environment };
     const said = await runProgram(node, [join(directory, 'bin', 'svcd'), '--version'], run);
     if (said.trim() !== version)
-      throw new SvcError('protocol_error', { message: `The release ${version} says that it is another one.` });
-    // Before it can be switched to: a power cut must not leave a release with empty files.
+      throw new SvcError('protocol_error', { message: `The release ${version} reports a different version.` });
+    // Flush before the release can be switched to. A power failure must not leave it with empty files.
     flushTree(directory);
     const target = releases.pathOf(version);
-    // A directory that is there is what an earlier attempt left: moved aside first, as it cannot be replaced at once.
+    // An earlier attempt may have left this directory. It cannot be replaced in one step, so it is renamed first.
     renameQuietly(target, join(staging, 'old'));
     renameSync(directory, target);
     syncDirectory(releases.directory);
   }
 }
 
-/** Brings a directory with everything below it to the disk. */
+/** Flushes a directory tree to disk. */
 function flushTree(directory: string): void {
   for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name);

@@ -1,32 +1,34 @@
-/** The npm of this machine: whose configuration names the registry, and who installs what a release depends on. */
+/**
+ * Runs the npm of this machine. Its configuration names the registry, and it installs the dependencies of a release.
+ */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
 
-/** npm has to be done this long after it was started. */
+/** Time limit of an npm command, in milliseconds. */
 const NPM_TIMEOUT_MS = 10 * 60_000;
-/** What is kept of what npm says. */
+/** Limit on stored npm output. */
 const MAX_OUTPUT_CHARS = 64 * 1024;
-/** What is told of it in an error. */
+/** Limit on the part of the output that an error message quotes. */
 const MAX_REASON_CHARS = 300;
 
 export interface NpmOptions {
-  /** The running Node. */
+  /** The running Node executable. */
   readonly node: string;
-  /** Where npm is asked for its configuration: an `.npmrc` there, or above, counts. */
+  /** Working directory of npm. An `.npmrc` in this directory or above applies. */
   readonly directory: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** npm's own program: beside the running Node, or where a PATH names it. */
+/** Path of npm: next to the running Node, or in PATH. */
 function npmProgram({ node, environment }: NpmOptions): string | null {
   const bin = dirname(node);
   const roots = [join(bin, '..', 'lib', 'node_modules'), join(bin, 'node_modules')];
   for (const directory of (environment['PATH'] ?? '').split(delimiter)) {
     if (directory === '') continue;
     roots.push(join(directory, '..', 'lib', 'node_modules'), join(directory, 'node_modules'));
-    // Where Debian's own package puts it.
+    // Location in Debian's package.
     roots.push(join(directory, '..', 'share', 'nodejs'));
   }
   return roots.map((root) => join(root, 'npm', 'bin', 'npm-cli.js')).find((file) => existsSync(file)) ?? null;
@@ -40,19 +42,19 @@ export class Npm {
   }
 
   /**
-   * The registry of npm's configuration.
-   * @throws SvcError `not_found` where there is no npm, `protocol_error`, `cancelled`
+   * The registry in npm's configuration.
+   * @throws SvcError `not_found` if npm is missing, `protocol_error`, `cancelled`
    */
   async registry(signal: AbortSignal): Promise<URL> {
     const text = (await this.#run(['config', 'get', 'registry', '--loglevel=silent'], signal)).trim();
-    if (!URL.canParse(text)) throw new SvcError('config_invalid', { message: 'npm names no registry.' });
+    if (!URL.canParse(text))
+      throw new SvcError('config_invalid', { message: 'The configuration of npm names no registry.' });
     return new URL(text);
   }
 
   /**
-   * Installs what the lock in a directory names, each package only if its bytes are those that the
-   * lock names; no program of a package is run.
-   * @throws SvcError `not_found` where there is no npm, `protocol_error`, `cancelled`
+   * Installs the packages of a lock file and verifies their integrity. No install scripts run.
+   * @throws SvcError `not_found` if npm is missing, `protocol_error`, `cancelled`
    */
   async install(directory: string, cache: string, signal: AbortSignal): Promise<void> {
     const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
@@ -65,16 +67,16 @@ export class Npm {
     const program = npmProgram(this.#options);
     if (program === null)
       throw new SvcError('not_found', {
-        message: 'npm is not there: it belongs to Node, beside which svcd looks for it.',
+        message: 'npm was not found. It is part of Node, and svcd looks for it next to Node.',
       });
     return runProgram(node, [program, ...args], { signal, directory, environment });
   }
 }
 
 /**
- * Runs a program to its end, in a directory.
- * @returns what it wrote to standard output
- * @throws SvcError `protocol_error` where it fails, `timeout`, `cancelled`
+ * Runs a program in a directory until it exits.
+ * @returns its standard output
+ * @throws SvcError `protocol_error` if it fails, `timeout`, `cancelled`
  */
 export function runProgram(
   program: string,
@@ -99,7 +101,7 @@ export function runProgram(
     child.on('error', (error) => {
       if (signal.aborted) reject(new SvcError('cancelled', { cause: error }));
       else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} took too long.`, cause: error }));
-      else reject(new SvcError('protocol_error', { message: `${program} cannot be run.`, cause: error }));
+      else reject(new SvcError('protocol_error', { message: `Cannot run ${program}.`, cause: error }));
     });
     child.once('close', (code) => {
       if (code === 0) return resolve(output.stdout);

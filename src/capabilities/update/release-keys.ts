@@ -1,16 +1,16 @@
 /**
- * Release keys: Ed25519 keys of the project that sign each release. Their public parts are pinned in the build, so that
- * the owner of a name in a registry cannot publish a release. `tools/sign-release.ts` signs.
+ * Release keys: Ed25519 keys of the project that sign each release. The public keys are pinned in the build, so that
+ * the owner of a registry name alone cannot publish a release. `tools/sign-release.ts` signs.
  */
 import { type Static, Type } from 'typebox';
 import { fromHex } from '../../foundation/bytes.ts';
 import { verifySignature } from '../../foundation/identity/keys.ts';
 
-/** Public keys in hex; a release needs a signature by one of them. Without a key there is no release channel. */
+/** Public keys in hex. A release needs a signature by one of them. Without a key there is no release channel. */
 export const RELEASE_KEYS: readonly string[] = [];
 
 const DOMAIN = 'svcd/release/v1';
-/** Signatures of one release: more than one only while a key is replaced. */
+/** Signatures per release. There is more than one only while a key is replaced. */
 const MAX_RELEASE_SIGNATURES = 8;
 
 /** 32 bytes in hex. */
@@ -18,7 +18,7 @@ const KEY_HEX_CHARS = 64;
 /** 64 bytes in base64. */
 const SIGNATURE_BASE64_CHARS = 88;
 
-/** The member `svcd` of a version in the registry. */
+/** The field `svcd` of a version in the registry. */
 export const ReleaseProof = Type.Object({
   signatures: Type.Array(
     Type.Object({
@@ -44,7 +44,7 @@ export function releaseMessage({ name, version, integrity }: SignedRelease): Uin
   return Buffer.from([DOMAIN, name, version, integrity].join('\0'), 'utf8');
 }
 
-/** Why a release is not one of the project; null if it is. */
+/** Why a release is not an authentic release of the project; null if it is. */
 export function releaseProblem(release: SignedRelease, proof: ReleaseProof, keys: readonly string[]): string | null {
   const title = `${release.name}@${release.version}`;
   const pinned = proof.signatures.filter(({ key }) => keys.includes(key));
@@ -53,5 +53,5 @@ export function releaseProblem(release: SignedRelease, proof: ReleaseProof, keys
   const holds = pinned.every(({ key, signature }) =>
     verifySignature(fromHex(key) ?? new Uint8Array(), message, Buffer.from(signature, 'base64')),
   );
-  return holds ? null : `the signature of ${title} with the release key is wrong`;
+  return holds ? null : `${title} has an invalid signature by the release key`;
 }

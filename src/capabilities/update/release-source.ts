@@ -1,4 +1,4 @@
-/** Looks up the newest release in the npm registry, and checks that the project and the registry have signed it. */
+/** Looks up the newest release in the npm registry and verifies the signatures of the project and the registry. */
 import semver from 'semver';
 import { type Static, type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -10,15 +10,15 @@ import { RegistryKeys, Signatures, signatureProblem } from './signature.ts';
 import type { Release } from './types.ts';
 import { untrusted } from './unpack.ts';
 
-/** Largest packument: what the registry says of all versions. */
+/** Largest packument: the registry's document about all versions, in bytes. */
 const MAX_PACKUMENT_BYTES = 16 * 1024 * 1024;
-/** Largest list of signing keys. */
+/** Largest list of signing keys, in bytes. */
 const MAX_KEYS_BYTES = 256 * 1024;
-/** Largest tarball of a release. */
+/** Largest tarball of a release, in bytes. */
 const MAX_TARBALL_BYTES = 64 * 1024 * 1024;
-/** What the registry says has to be here this long after it was asked for. */
+/** Time limit for a metadata request, in milliseconds. */
 const METADATA_TIMEOUT_MS = 30_000;
-/** A tarball has to be here this long after it was asked for. */
+/** Time limit for a tarball download, in milliseconds. */
 const TARBALL_TIMEOUT_MS = 5 * 60_000;
 
 const INTEGRITY = /^sha512-[A-Za-z0-9+/]{86}==$/;
@@ -40,15 +40,15 @@ const Packument = Type.Object({
   time: Type.Optional(Type.Record(Type.String(), Type.String())),
 });
 
-/** True where a version is offered to who runs `current`: never an older one, nor a pre-release. */
+/** True if a version is an update of `current`: newer and not a pre-release. */
 export function isUpdate(version: string, current: string): boolean {
   return semver.gt(version, current) && semver.prerelease(version) === null;
 }
 
 export interface ReleaseSourceOptions {
-  /** Name of the package. */
+  /** Package name. */
   readonly name: string;
-  /** The registry that npm is configured for. */
+  /** The registry in npm's configuration. */
   readonly registry: (signal: AbortSignal) => Promise<URL>;
   /** Release keys of the project, in hex. */
   readonly releaseKeys: readonly string[];
@@ -57,10 +57,10 @@ export interface ReleaseSourceOptions {
 }
 
 function malformed(what: string): SvcError {
-  return new SvcError('protocol_error', { message: `What the registry says of ${what} makes no sense.` });
+  return new SvcError('protocol_error', { message: `The registry sent invalid data about ${what}.` });
 }
 
-/** JSON of a shape that is checked. */
+/** Parses JSON and validates it against a schema. */
 function parse<T extends TSchema>(schema: T, what: string, content: Buffer): Static<T> {
   const value = readJson(content.toString('utf8'));
   if (!Compile(schema).Check(value)) throw malformed(what);
@@ -75,8 +75,8 @@ export class ReleaseSource {
   }
 
   /**
-   * What the registry calls the latest version. If it is newer than `current`, also the release, with its signatures
-   * checked.
+   * The latest version according to the registry. If it is newer than `current`, also the release with verified
+   * signatures.
    * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`, `config_invalid`
    */
   async latest(current: string, signal: AbortSignal): Promise<{ version: string; release: Release | null }> {
@@ -85,7 +85,7 @@ export class ReleaseSource {
     const limits = { maxBytes: MAX_PACKUMENT_BYTES, timeoutMs: METADATA_TIMEOUT_MS, signal };
     const packument = await fetchBounded(new URL(name, registry), limits);
     if (packument === null)
-      throw new SvcError('protocol_error', { message: `The registry at ${registry.host} does not carry ${name}.` });
+      throw new SvcError('protocol_error', { message: `The registry at ${registry.host} does not have ${name}.` });
     const { 'dist-tags': tags, versions, time } = parse(Packument, name, packument);
     const latest = semver.valid(tags.latest);
     if (latest === null || latest !== tags.latest) throw malformed(name);
@@ -96,7 +96,7 @@ export class ReleaseSource {
   }
 
   /**
-   * The tarball of a release. Its integrity is not checked here.
+   * Downloads the tarball of a release. The caller checks its integrity.
    * @throws SvcError `connect_failed`, `timeout`, `too_large`, `protocol_error`, `cancelled`
    */
   async tarball({ tarball, version }: Release, signal: AbortSignal): Promise<Buffer> {
@@ -107,7 +107,7 @@ export class ReleaseSource {
     return content;
   }
 
-  /** The release that the registry states, once everything about it holds. */
+  /** The release that the registry lists, after all checks passed. */
   async #trusted(
     registry: URL,
     latest: string,
@@ -129,7 +129,7 @@ export class ReleaseSource {
     if (problem !== null) throw untrusted(problem);
     const tarball = URL.canParse(dist.tarball) ? new URL(dist.tarball) : null;
     if (tarball === null || tarball.origin !== registry.origin)
-      throw untrusted(`the tarball of ${name}@${latest} lies outside of the registry`);
+      throw untrusted(`the tarball of ${name}@${latest} is outside the registry`);
     return { version: latest, tarball, integrity: dist.integrity, node: engines?.node ?? '*' };
   }
 
@@ -137,9 +137,9 @@ export class ReleaseSource {
     const registry = await this.#options.registry(signal);
     if (!isSafeUrl(registry))
       throw new SvcError('config_invalid', {
-        message: `npm is configured for a registry without https (${registry.host}): nothing is fetched from it.`,
+        message: `npm is configured for a registry without https (${registry.host}). Configure a registry with https.`,
       });
-    // Below a path, as mirrors have it: what is resolved against it must not replace its last part.
+    // A mirror may have a path. Without the trailing slash, relative URLs would replace its last segment.
     return registry.pathname.endsWith('/') ? registry : new URL(`${registry.href}/`);
   }
 

@@ -1,7 +1,7 @@
 /**
- * The releases beside the installed one, below the data directory, and which of them runs. The
- * state is one small file, replaced as a whole: a switch happens or does not. The supervisor writes
- * it, the daemon reads it.
+ * The releases in the data directory, next to the installed one, and which release runs. The state is one small file
+ * that is replaced atomically, so a switch is complete or does not happen. The supervisor writes it, the daemon reads
+ * it.
  */
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,13 +16,13 @@ const STATE_FILE = 'state.json';
 const STAGING = '.staging';
 
 const State = Type.Object({
-  /** The release that runs; null for the installed one. */
+  /** The running release; null for the installed one. */
   current: Type.Union([Type.String(), Type.Null()]),
-  /** The one before, kept. */
+  /** The previous release, stored for a rollback. */
   previous: Type.Union([Type.String(), Type.Null()]),
-  /** A release that runs on probation. */
+  /** A release on trial. */
   trial: Type.Union([Type.Object({ to: Type.String() }), Type.Null()]),
-  /** How the last switch ended. */
+  /** Result of the last switch. */
   last: Type.Union([
     Type.Object({
       version: Type.String(),
@@ -38,7 +38,7 @@ export type ReleaseState = Static<typeof State>;
 const NOTHING: ReleaseState = { current: null, previous: null, trial: null, last: null };
 const checkState = lazy(() => Compile(State));
 
-/** False for a link, and for what belongs to another user: it would run with the rights of this one. */
+/** False for a symbolic link or a file of another user: it would run with this user's rights. */
 function isOwn(path: string): boolean {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined || stats.isSymbolicLink()) return false;
@@ -46,7 +46,7 @@ function isOwn(path: string): boolean {
 }
 
 export class Releases {
-  /** Where they lie. */
+  /** The directory of the releases. */
   readonly directory: string;
 
   /** @param dataDir absolute path of the data directory */
@@ -54,12 +54,12 @@ export class Releases {
     this.directory = join(dataDir, 'releases');
   }
 
-  /** Makes the directory where there is none. */
+  /** Creates the directory if it does not exist. */
   open(): void {
     mkdirSync(this.directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
   }
 
-  /** The state; that of a fresh installation where none was written, or it is not readable. */
+  /** The stored state, or the initial state if the file is missing or unreadable. */
   read(): ReleaseState {
     try {
       const state: unknown = JSON.parse(readFileSync(join(this.directory, STATE_FILE), 'utf8'));
@@ -75,7 +75,7 @@ export class Releases {
     writeFileAtomic(join(this.directory, STATE_FILE), `${JSON.stringify(state)}\n`);
   }
 
-  /** A fresh directory to prepare a release in; what an earlier attempt left there is gone. */
+  /** Creates an empty directory to prepare a release in, and removes the remains of an earlier attempt. */
   stage(): string {
     this.open();
     const directory = join(this.directory, STAGING);
@@ -84,21 +84,21 @@ export class Releases {
     return directory;
   }
 
-  /** Takes away what an attempt left in the staging directory. */
+  /** Removes the staging directory. */
   unstage(): void {
     rmSync(join(this.directory, STAGING), { recursive: true, force: true });
   }
 
   /**
-   * Where a release lies, whether or not it is there.
-   * @throws RangeError where that is no version: it becomes part of a path
+   * The directory of a release, which may not exist.
+   * @throws RangeError for an invalid version, because it becomes part of a path
    */
   pathOf(version: string): string {
-    if (semver.valid(version) !== version) throw new RangeError(`"${version}" is no version`);
+    if (semver.valid(version) !== version) throw new RangeError(`"${version}" is not a valid version`);
     return join(this.directory, version);
   }
 
-  /** The program of a release; null if it is not there, or if this user did not put it there. */
+  /** The program of a release; null if it does not exist or belongs to another user. */
   programOf(version: string): string | null {
     if (semver.valid(version) !== version) return null;
     const release = this.pathOf(version);
@@ -107,7 +107,7 @@ export class Releases {
     return [this.directory, release, folder, program].every(isOwn) ? program : null;
   }
 
-  /** Removes every release but those named. */
+  /** Removes all releases except the given ones. */
   keepOnly(versions: readonly (string | null)[]): void {
     if (!existsSync(this.directory)) return;
     for (const name of readdirSync(this.directory)) {

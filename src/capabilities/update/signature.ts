@@ -1,6 +1,6 @@
 /**
- * Signatures of an npm registry: ECDSA over P-256 with SHA-256 of `name@version:integrity`, by keys
- * that the registry lists at `/-/npm/v1/keys`. The same that `npm audit signatures` checks.
+ * Signatures of an npm registry: ECDSA over P-256 with SHA-256 of `name@version:integrity`, by keys that the registry
+ * lists at `/-/npm/v1/keys`. `npm audit signatures` checks the same.
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { type Static, Type } from 'typebox';
@@ -23,17 +23,17 @@ type RegistryKey = Static<typeof RegistryKeys>['keys'][number];
 
 export const Signatures = Type.Array(Type.Object({ keyid: Type.String(), sig: Type.String() }));
 
-/** What is said to be signed. */
+/** A signed release, before verification. */
 export interface Signed {
   readonly name: string;
   readonly version: string;
   readonly integrity: string;
   readonly signatures: Static<typeof Signatures>;
-  /** When it was published, Unix milliseconds: a key may have expired since. */
+  /** Publication time, in Unix milliseconds. A key may have expired since. */
   readonly publishedAt: number;
 }
 
-/** Null where it is no key of the kind that signs, or is not readable. */
+/** Null if the key has another type or is unreadable. */
 function publicKey(key: RegistryKey): KeyObject | null {
   if (key.keytype !== KEY_TYPE) return null;
   try {
@@ -49,8 +49,8 @@ function isValidAt({ expires }: RegistryKey, time: number): boolean {
 }
 
 /**
- * Why a release is not to be trusted; null where it is. At least one signature by a key of the
- * registry must hold, and none may be wrong: a registry that changes its key signs with both.
+ * Why a release is not trusted; null if it is. At least one signature by a key of the registry must be valid, and none
+ * may be invalid. While a registry replaces its key, it signs with both.
  */
 export function signatureProblem(signed: Signed, keys: readonly RegistryKey[]): string | null {
   const { name, version, integrity, signatures, publishedAt } = signed;
@@ -64,7 +64,7 @@ export function signatureProblem(signed: Signed, keys: readonly RegistryKey[]): 
     if (listed === undefined || key === null) continue;
     if (!isValidAt(listed, publishedAt)) return `the key that signed ${release} had expired`;
     if (!verify('sha256', Buffer.from(`${release}:${integrity}`), key, Buffer.from(sig, 'base64')))
-      return `the signature of ${release} is wrong`;
+      return `the signature of ${release} is invalid`;
     holds++;
   }
   return holds > 0 ? null : `${release} is signed with a key that the registry does not list`;

@@ -1,47 +1,47 @@
-/** What the parts of an update hand to each other. */
+/** Types that the parts of an update share. */
 import type { UpdateState } from '../../foundation/domain/updates.ts';
 
-/** A release that the registry offers: newer than this svcd, and its signatures hold. */
+/** A release in the registry that is newer than this svcd and has valid signatures. */
 export interface Release {
   readonly version: string;
-  /** Where the tarball is. */
+  /** URL of the tarball. */
   readonly tarball: URL;
-  /** `sha512-…` of the tarball: what is signed. */
+  /** `sha512-…` of the tarball. The signatures cover it. */
   readonly integrity: string;
-  /** Range of Node versions that it works with; `*` where it names none. */
+  /** Supported range of Node versions; `*` if none is given. */
   readonly node: string;
 }
 
-/** The last update that was tried. */
+/** The last attempted update. */
 export interface Attempt {
   readonly version: string;
   readonly outcome: 'ok' | 'failed' | 'rolled_back';
-  /** Why it was not kept; empty where it was. */
+  /** Why the update failed; empty if it succeeded. */
   readonly error: string;
   /** Unix milliseconds. */
   readonly at: number;
 }
 
-/** Runs svcd as a service and can put another version in its place. */
+/** Runs svcd as a system service and can switch to another version. */
 export interface Supervisor {
-  /** Asks for the switch; this process is stopped soon after. */
+  /** Requests the switch, for which this process is stopped. */
   switchTo(version: string): void;
-  /** Asks for a new start of the same version; this process is stopped soon after. */
+  /** Requests a restart of the same version, for which this process is stopped. */
   restart(): void;
 }
 
-/** How it stands with updates. */
+/** The update status. */
 export interface UpdateStatus {
   readonly currentVersion: string;
-  /** What the registry calls the latest; null before the first look, and where that was not to be had. */
+  /** The latest version according to the registry; null before the first check or if it failed. */
   readonly latestVersion: string | null;
   readonly updateAvailable: boolean;
-  /** What is under way, or how the last update or look ended. */
+  /** The running step, or the result of the last update or check. */
   readonly state: UpdateState;
-  /** Unix milliseconds; null before the first look. */
+  /** Unix milliseconds; null before the first check. */
   readonly lastCheckAt: number | null;
-  /** Why it failed or was rolled back; empty where it did not. */
+  /** Why the update failed or was rolled back; empty otherwise. */
   readonly lastError: string;
-  /** True where svcd runs as the installed service. */
+  /** True if svcd runs as the installed system service. */
   readonly managed: boolean;
 }

@@ -1,4 +1,4 @@
-/** Unpacks the tarball of a release, once it is known to be what was signed. */
+/** Unpacks the tarball of a release after its signature was verified. */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,13 +10,13 @@ import { Compile } from 'typebox/compile';
 import { SvcError } from '../../foundation/errors.ts';
 import { memberOf } from '../../foundation/json.ts';
 
-/** Largest release, unpacked. */
+/** Largest unpacked release, in bytes. */
 const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 
-/** Files and folders of one release. */
+/** Files and directories of one release. */
 const MAX_RELEASE_FILES = 20_000;
 
-/** Where a release carries the lock that its dependencies are installed by; npm keeps none under its own name. */
+/** Path of the lock file inside a release. npm does not publish a lock file under its usual name. */
 export const LOCK_IN_PACKAGE = join('dist', 'package-lock.json');
 
 const Manifest = Type.Object({ name: Type.String(), version: Type.String() });
@@ -35,42 +35,42 @@ const Lock = Type.Object({
 });
 type Entry = Static<typeof Lock>['packages'][string];
 
-/** What this machine is, in npm's words. */
+/** The platform in npm's terms. */
 export interface Platform {
   readonly os: string;
   readonly cpu: string;
-  /** Empty where there is no such thing. */
+  /** Empty if it does not apply. */
   readonly libc: string;
 }
 
-/** Why a release is refused. */
+/** The error for a rejected release. */
 export function untrusted(problem: string): SvcError {
-  return new SvcError('protocol_error', { message: `The release is not to be trusted: ${problem}.` });
+  return new SvcError('protocol_error', { message: `The release is not trusted: ${problem}.` });
 }
 
-/** @throws SvcError `protocol_error` where the bytes are not those that `integrity` (`sha512-…`) names */
+/** @throws SvcError `protocol_error` if the content does not match `integrity` (`sha512-…`) */
 export function checkIntegrity(content: Buffer, integrity: string): void {
   const wanted = Buffer.from(integrity.replace(/^sha512-/, ''), 'base64');
   const given = createHash('sha512').update(content).digest();
   if (wanted.length !== given.length || !timingSafeEqual(wanted, given))
-    throw untrusted('its tarball is not the one that was signed');
+    throw untrusted('its tarball does not match the signature');
 }
 
 /**
- * Unpacks a gzipped tarball into a new directory: plain files and folders, nothing outside of it.
- * @throws SvcError `protocol_error`, and what the system says if the disk refuses
+ * Unpacks a gzipped tarball into a new directory. Only plain files and directories inside it are accepted.
+ * @throws SvcError `protocol_error`, and system errors of the disk
  */
 export async function unpack(tarball: Buffer, directory: string): Promise<void> {
-  // Of no use to a start, which it would cost three milliseconds.
+  // Imported here, because it would delay every start by three milliseconds.
   const { gunzip } = await import('node:zlib');
   let content: Buffer;
   try {
     content = await promisify(gunzip)(tarball, { maxOutputLength: MAX_UNPACKED_BYTES });
   } catch (error) {
-    throw new SvcError('protocol_error', { message: 'The tarball of the release cannot be unpacked.', cause: error });
+    throw new SvcError('protocol_error', { message: 'Cannot unpack the tarball of the release.', cause: error });
   }
   mkdirSync(directory);
-  // Only here: it would take 13 MiB of every daemon that never updates itself.
+  // Imported here, because it would use 13 MiB in every daemon that never updates itself.
   const { extract } = await import('tar');
   let entries = 0;
   const filter = (_path: string, entry: object): boolean =>
@@ -80,7 +80,7 @@ export async function unpack(tarball: Buffer, directory: string): Promise<void> 
     await pipeline(Readable.from([content]), target);
   } catch (error) {
     if (memberOf(error, 'syscall') !== undefined) throw error;
-    throw new SvcError('protocol_error', { message: 'The tarball of the release cannot be unpacked.', cause: error });
+    throw new SvcError('protocol_error', { message: 'Cannot unpack the tarball of the release.', cause: error });
   }
   if (entries > MAX_RELEASE_FILES) throw untrusted(`it has more than ${MAX_RELEASE_FILES} files`);
 }
@@ -93,11 +93,11 @@ function readJson(file: string, what: string): unknown {
   }
 }
 
-/** @throws SvcError `protocol_error` where the unpacked package is not the one that was promised */
+/** @throws SvcError `protocol_error` if the unpacked package has another name or version */
 export function checkManifest(directory: string, name: string, version: string): void {
   const manifest = readJson(join(directory, 'package.json'), 'manifest');
   if (!Compile(Manifest).Check(manifest) || manifest.name !== name || manifest.version !== version)
-    throw untrusted('its manifest names something else');
+    throw untrusted('its manifest has another name or version');
 }
 
 function fits(allowed: readonly string[] | undefined, own: string): boolean {
@@ -109,18 +109,18 @@ function isInstalledOn({ os, cpu, libc }: Platform, entry: Entry): boolean {
 }
 
 /**
- * Checks that the lock in a release names the bytes of everything that is installed on this
- * platform: so the one signature covers the whole tree.
- * @returns the lock's text
+ * Checks that the lock file of a release has an integrity hash for every package to install on this platform. The
+ * signature of the release then covers the whole tree.
+ * @returns the text of the lock file
  * @throws SvcError `protocol_error`
  */
 export function readLock(directory: string, platform: Platform): string {
   const file = join(directory, LOCK_IN_PACKAGE);
   const lock = readJson(file, 'lock');
-  if (!Compile(Lock).Check(lock)) throw untrusted('its lock makes no sense');
+  if (!Compile(Lock).Check(lock)) throw untrusted('its lock file is invalid');
   for (const [path, entry] of Object.entries(lock.packages)) {
     if (path !== '' && isInstalledOn(platform, entry) && entry.integrity?.startsWith('sha512-') !== true)
-      throw untrusted(`its lock does not name the bytes of ${path.replace(/^node_modules\//, '')}`);
+      throw untrusted(`its lock file has no integrity hash for ${path.replace(/^node_modules\//, '')}`);
   }
   return readFileSync(file, 'utf8');
 }

@@ -1,4 +1,4 @@
-/** What the updater remembers over restarts: the last look, and the last attempt that came to no switch. */
+/** State of the updater that survives restarts: the last check, and the last attempt that failed before a switch. */
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { lazy } from '../../foundation/lazy.ts';
@@ -6,15 +6,15 @@ import { lazy } from '../../foundation/lazy.ts';
 const KEY = 'update';
 
 const Shape = Type.Object({
-  /** Unix milliseconds of the last look; null before the first. */
+  /** Time of the last check in Unix milliseconds; null before the first. */
   checkedAt: Type.Union([Type.Number(), Type.Null()]),
-  /** What the registry calls the latest; null where that is not known. */
+  /** The latest version according to the registry; null if not known. */
   latest: Type.Union([Type.String(), Type.Null()]),
-  /** Why the last look failed; empty where it did not. */
+  /** Why the last check failed; empty if it succeeded. */
   checkError: Type.String(),
-  /** An update that was begun; how it ended is told by `failed`, or by the supervisor. */
+  /** A started update. Its result is in `failed` or comes from the supervisor. */
   begun: Type.Union([Type.Object({ version: Type.String(), at: Type.Number() }), Type.Null()]),
-  /** An update that failed before it came to a switch. */
+  /** An update that failed before the switch. */
   failed: Type.Union([Type.Object({ version: Type.String(), error: Type.String(), at: Type.Number() }), Type.Null()]),
 });
 export type Remembered = Static<typeof Shape>;
@@ -22,7 +22,7 @@ export type Remembered = Static<typeof Shape>;
 const NOTHING: Remembered = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
 const check = lazy(() => Compile(Shape));
 
-/** Where it is kept. */
+/** Storage of the state. */
 export interface UpdateStore {
   get(key: string): unknown;
   set(key: string, value: Remembered): void;
@@ -37,12 +37,12 @@ export class UpdateMemory {
 
   get(): Remembered {
     const stored = this.#store.get(KEY);
-    // To make the check takes a start longer than all else here.
+    // Compiling the schema would take longer than the rest of this function.
     if (stored === null || stored === undefined) return NOTHING;
     return check().Check(stored) ? stored : NOTHING;
   }
 
-  /** Changes some of it. */
+  /** Changes some fields. */
   set(changes: Partial<Remembered>): void {
     this.#store.set(KEY, { ...this.get(), ...changes });
   }

@@ -1,6 +1,6 @@
 /**
- * Updates of svcd itself: looks for a newer release when it is asked to, and puts it in place when
- * it runs as the installed service. It does neither by itself. See docs/update.md.
+ * Updates svcd: checks for a newer release on request, and installs it if svcd runs as the installed system service. It
+ * does neither on its own. See docs/update.md.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { UpdateState } from '../../foundation/domain/updates.ts';
@@ -13,14 +13,14 @@ import type { Releases } from './releases.ts';
 import type { Attempt, Release, Supervisor, UpdateStatus } from './types.ts';
 import { UpdateMemory, type UpdateStore } from './update-memory.ts';
 
-/** Times that the registry may be asked at once. */
+/** Burst of registry lookups. */
 const LOOKUP_BURST = 20;
-/** And in the long run, per second: one in ten seconds. */
+/** Sustained rate of registry lookups, per second: one in ten seconds. */
 const LOOKUPS_PER_S = 0.1;
 
 export interface UpdaterOptions {
   readonly currentVersion: string;
-  /** Why there are no updates here, such as in a checkout; empty where there are. */
+  /** Why updates are disabled, for example in a checkout; empty if they are enabled. */
   readonly disabled: string;
 }
 
@@ -28,7 +28,7 @@ export interface UpdaterDependencies {
   readonly source: Pick<ReleaseSource, 'latest'>;
   readonly installer: Pick<Installer, 'install'>;
   readonly releases: Pick<Releases, 'read' | 'unstage'>;
-  /** Null where nobody would put the new version in place of this one. */
+  /** Null if no supervisor can switch to the new version. */
   readonly supervisor: Supervisor | null;
   readonly store: UpdateStore;
   readonly clock: Clock;
@@ -36,7 +36,7 @@ export interface UpdaterDependencies {
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof SvcError ? error.message : 'Something went wrong; the log of svcd says more.';
+  return error instanceof SvcError ? error.message : 'The update failed. See the log of svcd.';
 }
 
 export class Updater {
@@ -58,12 +58,12 @@ export class Updater {
     this.#lookups = new RateLimiter({ perSecond: LOOKUPS_PER_S, burst: LOOKUP_BURST, maxKeys: 1 }, { clock });
   }
 
-  /** Settles what an earlier process left undone. */
+  /** Completes or fails what an earlier process left unfinished. */
   async start(): Promise<void> {
     this.#deps.releases.unstage();
     const begun = this.#underWay();
     if (begun === null || this.#deps.releases.read().trial?.to === begun.version) return;
-    this.#fail(begun.version, 'svcd ended while the update was being prepared.');
+    this.#fail(begun.version, 'svcd stopped while it was preparing the update.');
   }
 
   async stop(): Promise<void> {
@@ -71,7 +71,7 @@ export class Updater {
     await Promise.allSettled([this.#looking, this.#applying]);
   }
 
-  /** Why there are no updates here; empty where there are. */
+  /** Why updates are disabled; empty if they are enabled. */
   get disabled(): string {
     return this.#options.disabled;
   }
@@ -90,7 +90,7 @@ export class Updater {
   }
 
   /**
-   * Asks the registry for a newer release; what it says is in the status then, a failure too.
+   * Checks the registry for a newer release. The status then holds the result, even after a failure.
    * @throws SvcError `rate_limited`
    */
   async check(): Promise<void> {
@@ -98,8 +98,8 @@ export class Updater {
   }
 
   /**
-   * Looks for a newer release and, in the service, puts it in place. It goes on after this returns:
-   * the status says how it ends.
+   * Checks for a newer release and installs it if svcd runs as a system service. The work continues after this returns;
+   * the status reports the result.
    * @throws SvcError `rate_limited`
    */
   apply(): void {
@@ -116,7 +116,7 @@ export class Updater {
     const { version } = release;
     try {
       this.#memory.set({ begun: { version, at: clock.now() } });
-      this.#log.info({ version }, 'a newer release is being installed');
+      this.#log.info({ version }, 'installing a newer release');
       await installer.install(release, this.#stopped.signal);
       supervisor.switchTo(version);
     } catch (error) {
@@ -125,7 +125,7 @@ export class Updater {
     }
   }
 
-  /** One look at a time, whoever asks. */
+  /** Concurrent callers share one lookup. */
   #look(): Promise<Release | null> {
     if (this.#looking !== null) return this.#looking;
     if (!this.#lookups.take('')) {
@@ -146,39 +146,39 @@ export class Updater {
       return release;
     } catch (error) {
       if (!this.#stopped.signal.aborted) {
-        this.#log.warn({ err: error }, 'the registry could not be asked for a newer release');
+        this.#log.warn({ err: error }, 'cannot check the registry for a newer release');
         this.#memory.set({ checkedAt: clock.now(), latest: null, checkError: messageOf(error) });
       }
       throw error;
     }
   }
 
-  /** Nobody waits for this: where it cannot be written down, the log has it. */
+  /** No caller waits for this. If the failure cannot be stored, it is logged. */
   #fail(version: string, error: string): void {
     try {
       this.#memory.set({ begun: null, failed: { version, error, at: this.#deps.clock.now() } });
     } catch (err) {
-      this.#log.error({ version, error, err }, 'how the update ended could not be written down');
+      this.#log.error({ version, error, err }, 'cannot store the result of the update');
     }
   }
 
-  /** What was begun and has not ended: the supervisor tells the end of what it was given. */
+  /** The started update without a result. After a switch, the supervisor reports the result. */
   #underWay(): { readonly version: string; readonly at: number } | null {
     const { begun } = this.#memory.get();
     const { last } = this.#deps.releases.read();
     return begun === null || (last?.version === begun.version && last.at >= begun.at) ? null : begun;
   }
 
-  /** What is under way, or how the last update ended: a look that failed says nothing about it. */
+  /** The running step, or the result of the last update. A failed check does not change it. */
   get updateState(): UpdateState {
     const newest = this.#newest();
     const { state } = this.#state();
     if (state !== 'failed' || newest === null) return state === 'failed' ? 'idle' : state;
-    // Whoever brought svcd up to date in another way has no failed update any more.
+    // A failed update no longer matters if svcd was updated in another way.
     return isUpdate(newest.version, this.#options.currentVersion) ? newest.outcome : 'idle';
   }
 
-  /** The last update that was tried. */
+  /** The last attempted update. */
   #newest(): Attempt | null {
     const { last } = this.#deps.releases.read();
     const { failed } = this.#memory.get();

@@ -1,4 +1,4 @@
-/** Who may reach the agents of this daemon, and who may administer it from elsewhere. */
+/** Access control for the agents of this daemon and for remote administration. */
 
 import { AccessControl } from '../../capabilities/access/access-control.ts';
 import { AccessLists } from '../../capabilities/access/access-lists.ts';
@@ -47,7 +47,7 @@ export function buildAccess(
     access,
     callers,
     remoteAdmin,
-    /** Has connections to an agent looked at again whenever its access list changes. */
+    /** Repeats the access check of an agent's connections whenever its access list changes. */
     keepChecked: (server: { recheck(called: Aid): Promise<void> }): void =>
       life.defer(
         accessLists.onChange((subject) => {

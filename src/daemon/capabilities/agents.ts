@@ -1,5 +1,4 @@
-/** The agents of this daemon: who they are, which one a request speaks for, and what they are bound to. */
-
+/** The agents of this daemon: their identities, the acting agent of a request, and their bound services. */
 import { AgentCache } from '../../capabilities/agents/agent-cache.ts';
 import { EvidenceSetting } from '../../capabilities/agents/evidence-setting.ts';
 import { AgentRegistry } from '../../capabilities/agents/registry.ts';
@@ -51,17 +50,17 @@ export function buildAgents(
     registry,
     serviceSockets,
     evidence: new EvidenceSetting(agents, registry),
-    /** An agent here, or the node itself. */
+    /** A local agent, or the node itself. */
     identity: (aid: Aid) => (aid === node.aid ? node : registry.identity(aid)),
     localAid: (named: Aid | undefined): Aid => chooseLocalAid(local, node.aid, named),
     boundService: (aid: Aid) => {
       const service = remembered.service(aid);
       if (service === null) return null;
-      // The API may have moved to this address after the service was bound to it.
+      // The API may have moved to this address after the service was bound.
       const isApi = ({ host, port }: Address): boolean => port === api.address?.port && isLoopbackHost(host);
       return addressesOf(service).some(isApi) ? null : service;
     },
-    /** Calls back once an agent is gone. */
+    /** Registers a callback for when an agent was deleted. */
     onDeleted: (forget: (aid: Aid) => void): void => {
       registry.onChange(({ aid, kind }) => {
         if (kind === 'deleted') forget(aid);

@@ -1,4 +1,4 @@
-/** Calls over HTTP: those that are served here, and those that go out. */
+/** HTTP calls, both incoming and outgoing. */
 import { randomBytes } from 'node:crypto';
 import { CallServer } from '../../capabilities/calls/call-server.ts';
 import { callerKey } from '../../capabilities/calls/caller-proof.ts';
@@ -12,7 +12,7 @@ import type { Foundation } from '../foundation.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 
-/** Services whose keys are at hand. */
+/** Cached keys of services. */
 const MAX_KEYS = 1024;
 
 export function buildCalls(

@@ -1,4 +1,4 @@
-/** Cards of agents: those of agents here, and what is let in of others. */
+/** Cards of local agents, and validation of other agents' cards. */
 
 import { CardAdmission } from '../../capabilities/cards/admission.ts';
 import { OwnCards } from '../../capabilities/cards/own-cards.ts';
@@ -20,7 +20,7 @@ import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
 import type { buildObjects } from './objects.ts';
 
-/** The host and the port of a bound service; null where a text is none. */
+/** Host and port of a bound service; null if the text is not valid. */
 function addressOf(service: string) {
   try {
     return service === '' ? null : parseServiceAddress(service);
@@ -85,7 +85,7 @@ export function buildCards(
       const request = { local, holder, objectId, method: 'GET', headers: {}, signal } as const;
       const { body, size } = await remoteObjects.read(request);
       try {
-        if (size > MAX_CARD_BYTES) throw badCard('too_large', `it is over ${MAX_CARD_BYTES} bytes`);
+        if (size > MAX_CARD_BYTES) throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);
         const pieces: Uint8Array[] = [];
         for await (const piece of verified(body, objectId)) pieces.push(Uint8Array.from(piece));
         return Buffer.concat(pieces);

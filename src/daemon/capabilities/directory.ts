@@ -1,4 +1,4 @@
-/** What the identities of this daemon publish. */
+/** Publishing of the records of local agents and the node. */
 import { Directory } from '../../capabilities/directory/directory.ts';
 import { NewAids } from '../../foundation/identity/new-aids.ts';
 import { Listeners } from '../../foundation/listeners.ts';
@@ -44,7 +44,7 @@ export function buildDirectory(
   registry.onChange((change) => {
     directory
       .agentChanged(change)
-      .catch((error: unknown) => log.warn({ aid: change.aid, err: error }, 'a change of an agent was not published'));
+      .catch((error: unknown) => log.warn({ aid: change.aid, err: error }, 'cannot publish a change of an agent'));
   });
   life.defer(
     configuration.onChange((changed) => {
@@ -54,9 +54,9 @@ export function buildDirectory(
   return {
     directory,
     publications,
-    /** AIDs that were made here a moment ago. */
+    /** AIDs that were just created here. */
     newAids,
-    /** Told of each record of ours that at least one node keeps. */
+    /** Called for each of our records when at least one node stores it. */
     published,
   };
 }

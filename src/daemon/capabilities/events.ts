@@ -1,4 +1,4 @@
-/** What happens to the agents here, kept and streamed, and what waits for them. */
+/** Events of local agents, stored and streamed, and counters of pending items. */
 import { EventLog } from '../../capabilities/events/event-log.ts';
 import { EventStreams } from '../../capabilities/events/event-streams.ts';
 import { PendingCounters } from '../../capabilities/events/pending-counters.ts';
@@ -14,7 +14,7 @@ export function buildEventLog({ life, clock, log, store }: Foundation): EventLog
   return eventLog;
 }
 
-/** The streams are started and stopped with the API that serves them. */
+/** The API that serves the streams starts and stops them. */
 export function buildEventStreams(
   { clock, log }: Foundation,
   { onDeleted }: Agents,

@@ -1,4 +1,4 @@
-/** Files that agents offer one another: sealed notes that name objects. */
+/** File offers between agents: sealed notes that name objects. */
 import { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
 import { OfferTaker } from '../../capabilities/file-offers/offer-taker.ts';
 import { OfferedObjects } from '../../capabilities/file-offers/offered.ts';
@@ -18,7 +18,7 @@ import type { Messages, Shared } from './messages.ts';
 
 export type Offered = ReturnType<typeof buildOffered>;
 
-/** What open offers open, which access control knows nothing of. */
+/** Access to offered objects, which access lists do not cover. */
 export function buildOffered({ clock, store }: Foundation, { access }: Access) {
   const offerStore = new FileOfferStore(store);
   const offered = new OfferedObjects({
@@ -29,7 +29,7 @@ export function buildOffered({ clock, store }: Foundation, { access }: Access) {
   return {
     offerStore,
     offered,
-    /** As `AccessControl.authorize`; besides, who was offered an object may read that one. */
+    /** Like `AccessControl.authorize`. In addition, the recipient of an offer may read the offered object. */
     authorizeObject: async (request: AccessRequest, objectId: string | null): Promise<void> => {
       if (access.isClosedTo(request) || !offered.mayRead(request, objectId)) await access.authorize(request);
     },

@@ -1,4 +1,4 @@
-/** Groups, whose invitations are notes. */
+/** Groups, with invitations sent as notes. */
 import { Groups } from '../../capabilities/groups/groups.ts';
 import { GroupEntryStore } from '../../foundation/store/group-entries.ts';
 import { GroupStore } from '../../foundation/store/groups.ts';

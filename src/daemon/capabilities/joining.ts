@@ -1,4 +1,4 @@
-/** Invitations, and coming into a network by those of others. */
+/** Invitations to this network, and joining other networks. */
 import { Joining } from '../../capabilities/joining/joining.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';

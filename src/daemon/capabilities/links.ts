@@ -1,4 +1,4 @@
-/** Links between agents, let in by the access lists of agents or of the node, and to objects by offers of them. */
+/** Links between agents. Access lists of agents and the node, and file offers, authorize them. */
 import { AgentLinks } from '../../network/links/links.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';

@@ -17,7 +17,7 @@ import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
 
-/** What notes, chat and rooms stand on beside the agents. */
+/** Shared dependencies of notes, chat and groups. */
 export interface Shared {
   readonly links: AgentLinks;
   readonly events: EventLog;

@@ -1,4 +1,4 @@
-/** The events of the node itself: who tells of them. */
+/** Events of the node itself and their sources. */
 import { EventStreams } from '../../capabilities/events/event-streams.ts';
 import { NodeEvents } from '../../capabilities/events/node-events.ts';
 import { NodeWatch } from '../../capabilities/events/node-watch.ts';
@@ -18,7 +18,7 @@ import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
 import type { DirectoryParts } from './directory.ts';
 
-/** Streams of them that are open at a time. */
+/** Concurrent streams of node events. */
 const MAX_NODE_SUBSCRIBERS = 100;
 
 interface Parts {
@@ -80,7 +80,7 @@ export function buildNodeEvents(
   return { nodeEvents, nodeEventStreams };
 }
 
-/** Looks at what tells nobody when it changes. */
+/** Polls state that has no change notification. */
 export function buildNodeWatch(
   { life, clock, log }: Foundation,
   { records }: Network,

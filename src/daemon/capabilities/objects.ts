@@ -1,4 +1,4 @@
-/** Objects: files that agents keep here for others, and those that they fetch. */
+/** Objects: files that local agents offer, and files that they fetch. */
 import { HttpCaller } from '../../capabilities/calls/http-caller.ts';
 import { Holders } from '../../capabilities/objects/holders.ts';
 import { ObjectGetter } from '../../capabilities/objects/object-getter.ts';

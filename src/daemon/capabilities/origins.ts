@@ -1,4 +1,4 @@
-/** Local addresses that are remote agents. */
+/** Local addresses of remote agents. */
 import { Origins } from '../../capabilities/origins/origins.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -40,7 +40,7 @@ export function buildOrigins(
       try {
         await tunnels.probe(request);
       } catch (error) {
-        // It is there and would serve calls, which is what most programs make.
+        // The agent is reachable and accepts calls, which is enough for most programs.
         if (!(error instanceof SvcError) || error.code !== 'calls_only') throw error;
       }
     },

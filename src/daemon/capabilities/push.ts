@@ -1,4 +1,4 @@
-/** Push notifications: webhooks of programs here, and mailboxes for those of others. */
+/** Push notifications: webhooks of local programs, and webhook URLs for remote agents. */
 import { randomBytes } from 'node:crypto';
 import { Mailboxes } from '../../capabilities/push/mailboxes.ts';
 import { webhookPosts } from '../../capabilities/push/webhook-post.ts';
@@ -42,7 +42,7 @@ export function buildPush(
       return isLoopbackHost(service.host) || interfaces().some((own) => canonicalIp(own) === ip);
     },
   });
-  /** Ports of 127.0.0.1 at which svcd itself serves programs, by who knows them. */
+  /** Ports on 127.0.0.1 where svcd itself serves programs. */
   const ownPorts: (() => readonly (number | null)[])[] = [() => [mailboxes.port]];
   const webhooks = new Webhooks({
     store: new WebhookStore(store),

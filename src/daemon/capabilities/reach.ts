@@ -1,4 +1,4 @@
-/** What people and agents are told of how this node reaches others. */
+/** Reports and events about how this node reaches other nodes. */
 import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
 import { placeOfNode } from '../../capabilities/reach/node-place.ts';

@@ -1,4 +1,4 @@
-/** Tunnels: TCP connections to the services of agents, here and elsewhere. */
+/** Tunnels: TCP connections to services of local and remote agents. */
 
 import { TunnelInbound } from '../../capabilities/tunnels/inbound.ts';
 import { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
@@ -21,7 +21,7 @@ export function buildTunnels(
   { lanes }: Pick<Network, 'lanes'>,
 ) {
   const log = parent.child('tunnels');
-  // The other descriptors are for calls, for the API, and for files.
+  // Half of the file descriptors. The rest is for calls, the API and files.
   const maxConnections = Math.floor(descriptorLimit() / 2);
   const tunnelInbound = new TunnelInbound({
     clock,

@@ -1,17 +1,17 @@
-/** The daemon as the supervisor's child process. */
+/** The daemon as a child process of the supervisor. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Agent, get } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { isReady, isRestart, isSwitch, MANAGED_VARIABLE, STOP_MESSAGE } from './managed.ts';
 
-/** A daemon that has not ended this long after it was asked to is killed; it gives up by itself before. */
+/** Time limit for stopping before the daemon is killed, in milliseconds. The daemon's own limit is shorter. */
 const STOP_LIMIT_MS = 20_000;
-/** An answer to a question for its health has to be here this long after. */
+/** Timeout of a health check, in milliseconds. */
 const PROBE_TIMEOUT_MS = 5_000;
 
 export interface ChildOptions {
-  /** The Node that runs it. */
+  /** The Node executable. */
   readonly node: string;
   readonly program: string;
   readonly args: readonly string[];
@@ -19,9 +19,9 @@ export interface ChildOptions {
 }
 
 export class DaemonChild {
-  /** Resolves with its exit code once it has ended; 1 where a signal ended it. */
+  /** Resolves with the exit code; 1 if a signal ended it. */
   readonly ended: Promise<number>;
-  /** Resolves with the version that it asks for; null for a new start of the same one. */
+  /** Resolves with the version that the daemon requests; null for a restart of the same version. */
   readonly asked: Promise<string | null>;
   readonly #process: ChildProcess;
   readonly #clock: Clock;
@@ -54,19 +54,19 @@ export class DaemonChild {
     this.#ready = ready.promise;
   }
 
-  /** False once it has ended. */
+  /** False after it has exited. */
   get isRunning(): boolean {
     return !this.#isOver;
   }
 
-  /** Where its API answers once it serves; null where it ends before, or takes longer than `limitMs`. */
+  /** The address of its API when it is ready; null if it exits before or exceeds `limitMs`. */
   ready(limitMs: number): Promise<string | null> {
     const { promise: late, resolve } = Promise.withResolvers<null>();
     const timer = this.#clock.after(limitMs, () => resolve(null));
     return Promise.race([this.#ready, this.ended.then(() => null), late]).finally(() => timer.cancel());
   }
 
-  /** True where the API answers: that it asks for a token is an answer. */
+  /** True if the API responds, even with an authorization error. */
   async answers(address: string): Promise<boolean> {
     try {
       const status = await statusOf(`http://${address}/health`);
@@ -76,11 +76,11 @@ export class DaemonChild {
     }
   }
 
-  /** Ends it, cleanly where it does as it is asked. */
+  /** Stops it cleanly, or kills it after the time limit. */
   async stop(): Promise<number> {
     const timer = this.#clock.after(STOP_LIMIT_MS, () => this.#process.kill('SIGKILL'));
     if (this.isRunning) {
-      // Windows knows no signals: `kill` would be the end without a word.
+      // Windows has no signals; `kill` would terminate it immediately.
       if (process.platform === 'win32') this.#process.send(STOP_MESSAGE, () => {});
       else this.#process.kill('SIGTERM');
     }
@@ -90,7 +90,7 @@ export class DaemonChild {
   }
 }
 
-/** Unlike the global agent, this one ignores the proxy of the environment (NODE_USE_ENV_PROXY): the daemon is on this machine. */
+/** Unlike the global agent, this agent ignores NODE_USE_ENV_PROXY, because the daemon is on this machine. */
 const direct = new Agent();
 
 function statusOf(url: string): Promise<number> {

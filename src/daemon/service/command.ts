@@ -1,4 +1,4 @@
-/** `svcd service …`: svcd as a service of the system or of one user, and what such a service runs. */
+/** `svcd service …`: installs and controls svcd as a system service or user service, and runs the supervisor. */
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
@@ -9,55 +9,55 @@ import { carryOut, describe, type ServiceManager, type Step } from './plan.ts';
 import { SYSTEM_DATA_DIR, systemdService } from './systemd.ts';
 import { windowsService } from './windows.ts';
 
-/** What the plans depend on. */
+/** Properties of the machine that the plans depend on. */
 export interface ServiceMachine {
   readonly platform: NodeJS.Platform;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly temporary: string;
-  /** Id of the user; -1 on Windows. */
+  /** User ID; -1 on Windows. */
   readonly uid: number;
-  /** `DOMAIN\name` of the user; asked on Windows only. */
+  /** `DOMAIN\name` of the user. Used on Windows only. */
   readonly userName: () => string;
-  /** The running Node and the program that it runs. */
+  /** The running Node and its program. */
   readonly node: string;
   readonly program: string;
-  /** Whether systemd runs this machine. */
+  /** Whether systemd is the init system. */
   readonly hasSystemd: () => boolean;
 }
 
 export interface ServiceCommandDependencies {
   readonly machine: ServiceMachine;
-  /** The data directory that was named; undefined where none was. */
+  /** The data directory from the command line, or undefined. */
   readonly dataDir: () => string | undefined;
-  /** Further options of the daemon that were given. */
+  /** Other daemon options from the command line. */
   readonly options: () => readonly string[];
   readonly defaultDataDir: () => string;
   readonly print: (text: string) => void;
-  /** Runs the daemon as a service does, until it ends. */
+  /** Runs the daemon as a service until it stops. */
   readonly supervise: () => Promise<void>;
 }
 
-const BY_HAND = 'Have your service manager run: svcd --data-dir <dir> service run';
+const BY_HAND = 'Let your service manager run: svcd --data-dir <dir> service run';
 
 const COMMANDS = {
-  install: 'make svcd start with the machine, and start it now',
-  uninstall: 'stop it, and take it away; the data stays',
-  start: 'start it',
-  stop: 'stop it until it is started again, or the machine is',
-  status: 'show whether it runs',
+  install: 'start svcd with the machine, and start it now',
+  uninstall: 'stop svcd and remove the service; the data is kept',
+  start: 'start the service',
+  stop: 'stop the service until it is started again or the machine restarts',
+  status: 'show whether the service is running',
 } as const;
 
 const EXAMPLES = exampleHelp(
-  'sudo svcd service install     # for the machine, as a user of its own',
-  'svcd service install --user   # for you, while you are logged on',
+  'sudo svcd service install     # for the machine, with its own user',
+  'svcd service install --user   # for you, while you are logged in',
   'svcd service install --user --dry-run',
   'svcd --data-dir /srv/svcd service install',
 );
 
 /**
- * Where the service keeps its data, and who owns it: a directory of the system service that was
- * named belongs to the user that it shall run as.
+ * The data directory of the service and its owner. A system service with a given data directory runs as the owner of
+ * the directory.
  */
 function place(user: boolean, { machine, dataDir, defaultDataDir }: ServiceCommandDependencies) {
   const rules = machine.platform === 'win32' ? path.win32 : path.posix;
@@ -76,7 +76,7 @@ function ownerOf(directory: string): number {
   const uid = statSync(directory, { throwIfNoEntry: false })?.uid;
   if (uid !== undefined && uid !== 0) return uid;
   throw new SvcError('config_invalid', {
-    message: `Make ${directory} first, and give it to the user that svcd shall run as (not root): the service runs as the owner of its data.`,
+    message: `Create ${directory} first, owned by the user that svcd should run as (not root). The service runs as the owner of its data.`,
   });
 }
 
@@ -91,16 +91,20 @@ function managerOf(user: boolean, owner: number | null, machine: ServiceMachine)
       });
     case 'darwin':
       if (uid === 0)
-        throw new SvcError('config_invalid', { message: 'Run this as yourself, without sudo: the service is yours.' });
+        throw new SvcError('config_invalid', {
+          message: 'Run this command as yourself, without sudo, because it installs a user service.',
+        });
       return launchdService({ home, uid });
     case 'win32':
       return windowsService({ user, userName: userName(), temporary });
     default:
-      throw new SvcError('config_invalid', { message: `svcd knows no service manager on ${platform}. ${BY_HAND}` });
+      throw new SvcError('config_invalid', {
+        message: `svcd does not support a service manager on ${platform}. ${BY_HAND}`,
+      });
   }
 }
 
-/** A path that stays when Node is brought up to date, where the PATH has one: not the folder of one version. */
+/** A path that survives Node updates, if PATH has one, instead of the directory of one version. */
 function stableNode({ node, platform, environment }: ServiceMachine): string {
   if (platform === 'win32') return node;
   const directories = (environment['PATH'] ?? '').split(':');
@@ -122,11 +126,11 @@ function plan(name: keyof typeof COMMANDS, user: boolean, dependencies: ServiceC
   return managerOf(user, owner, machine).install(launch);
 }
 
-/** The command with its parts. */
+/** The command with its subcommands. */
 export function serviceCommand(dependencies: ServiceCommandDependencies): Command {
   const { machine, print, supervise } = dependencies;
   const service = new Command('service')
-    .description('svcd as a service of this machine: systemd, launchd or the Task Scheduler')
+    .description('run svcd as a service of this machine: systemd, launchd or the Task Scheduler')
     .addHelpText('after', EXAMPLES);
   for (const [name, description] of Object.entries(COMMANDS) as [keyof typeof COMMANDS, string][]) {
     const command = service
@@ -135,12 +139,12 @@ export function serviceCommand(dependencies: ServiceCommandDependencies): Comman
       .addHelpText('after', name === 'install' ? EXAMPLES : exampleHelp(`svcd service ${name}`));
     if (machine.platform !== 'darwin') command.option('--user', 'a service of this user, not of the system');
     command
-      .option('--dry-run', 'only say what would be written and run')
+      .option('--dry-run', 'show the files and commands without executing them')
       .action(({ user = false, dryRun = false }: { user?: boolean; dryRun?: boolean }) => {
         const steps = plan(name, user, dependencies);
         if (dryRun) return print(steps.map(describe).join(''));
         if (machine.platform === 'linux' && !machine.hasSystemd())
-          throw new SvcError('not_found', { message: `systemd does not run this machine. ${BY_HAND}` });
+          throw new SvcError('not_found', { message: `systemd is not running on this machine. ${BY_HAND}` });
         const code = carryOut(steps);
         if (name === 'status') process.exitCode = code;
         else print(`${name}: done.\n`);
@@ -148,7 +152,7 @@ export function serviceCommand(dependencies: ServiceCommandDependencies): Comman
   }
   service
     .command('run')
-    .description('run the daemon, and let it put newer releases in its place: what the service starts')
+    .description('run the daemon and replace it with newer releases; the service uses this command')
     .addHelpText('after', exampleHelp('svcd --data-dir /srv/svcd service run'))
     .action(() => supervise());
   return service;

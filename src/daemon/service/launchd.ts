@@ -1,18 +1,18 @@
-/** The service on macOS: an agent of launchd, of the user who installs it. */
+/** The service on macOS: a launchd agent of the user who installs it. */
 import path from 'node:path';
 import { checkedPath, launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, tryTo } from './plan.ts';
 import { xmlText } from './xml.ts';
 
 export interface LaunchdOptions {
   readonly home: string;
-  /** Id of the user. */
+  /** User ID. */
   readonly uid: number;
 }
 
-/** @throws SvcError `config_invalid` where a path cannot stand in a property list */
+/** @throws SvcError `config_invalid` if a property list cannot contain a path */
 export function launchdPlist(launch: ServiceLaunch, { home }: LaunchdOptions): string {
   const words = launchWords(launch, path.posix);
-  const log = checkedPath('The log', path.posix.join(home, 'Library/Logs', `${SERVICE_NAME}.log`), path.posix);
+  const log = checkedPath('The log file', path.posix.join(home, 'Library/Logs', `${SERVICE_NAME}.log`), path.posix);
   return `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -45,7 +45,7 @@ ${words.map((word) => `    <string>${xmlText(word)}</string>`).join('\n')}
 `;
 }
 
-/** The service as launchd runs it. */
+/** The service under launchd. */
 export function launchdService(options: LaunchdOptions): ServiceManager {
   const file = path.posix.join(options.home, 'Library/LaunchAgents', `${SERVICE_NAME}.plist`);
   const domain = `gui/${options.uid}`;
@@ -59,7 +59,7 @@ export function launchdService(options: LaunchdOptions): ServiceManager {
     ],
     uninstall: [bootout, { kind: 'remove', file }],
     start: [run('launchctl', 'kickstart', service)],
-    // An end that was asked for is a success, which KeepAlive leaves alone.
+    // A requested stop counts as success, so KeepAlive does not restart it.
     stop: [run('launchctl', 'kill', 'SIGTERM', service)],
     status: [tryTo('launchctl', 'print', service)],
   };

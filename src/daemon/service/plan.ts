@@ -1,4 +1,4 @@
-/** What a command on the service does, as data: the dry run prints it, the real one carries it out. */
+/** The steps of a service command as data. A dry run prints them, a real run executes them. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -11,33 +11,33 @@ export type Step =
   | {
       readonly kind: 'run';
       readonly command: readonly [string, ...string[]];
-      /** The rest is done even where it fails: to stop what does not run is no failure. */
+      /** Continue if the step fails: stopping a stopped service is not an error. */
       readonly mayFail?: boolean;
     };
 
-/** What the service starts. Every path is absolute. */
+/** The program that the service starts. All paths are absolute. */
 export interface ServiceLaunch {
   readonly node: string;
-  /** Program of `svcd`; that single file which is Node as well goes by the word `svcd`. */
+  /** Path of `svcd`. In a single file, which is also Node, it is the word `svcd`. */
   readonly program: string;
   readonly dataDir: string;
-  /** Further options of the daemon. */
+  /** Other options of the daemon. */
   readonly options?: readonly string[];
 }
 
 export const SERVICE_NAME = 'svcd';
 
-/** Runs a program, which has to succeed. */
+/** Runs a program and requires success. */
 export function run(...command: [string, ...string[]]): Step {
   return { kind: 'run', command };
 }
 
-/** Runs a program, and goes on where it fails. */
+/** Runs a program and ignores failures. */
 export function tryTo(...command: [string, ...string[]]): Step {
   return { kind: 'run', command, mayFail: true };
 }
 
-/** The service on one system: a plan for every command. */
+/** The service on one operating system: a plan for every command. */
 export interface ServiceManager {
   install(launch: ServiceLaunch): readonly Step[];
   readonly uninstall: readonly Step[];
@@ -49,7 +49,7 @@ export interface ServiceManager {
 const CONTROL = /\p{Cc}/u;
 
 /**
- * A path that can stand in a service definition, once its own characters are escaped.
+ * Checks a path for a service definition. Escaping is up to the caller.
  * @throws SvcError `config_invalid`
  */
 export function checkedPath(name: string, value: string, rules: typeof path.posix, forbidden?: RegExp): string {
@@ -60,12 +60,15 @@ export function checkedPath(name: string, value: string, rules: typeof path.posi
 function checkedWord(name: string, value: string, forbidden?: RegExp): string {
   if (CONTROL.test(value) || forbidden?.test(value) === true)
     throw new SvcError('config_invalid', {
-      message: `${name} has a character that a service definition cannot hold: ${JSON.stringify(value)}.`,
+      message: `${name} contains a character that is not allowed in a service definition: ${JSON.stringify(value)}.`,
     });
   return value;
 }
 
-/** What the system runs: Node, and its arguments. @throws SvcError `config_invalid` as `checkedPath` */
+/**
+ * The command that the service manager runs: Node and its arguments.
+ * @throws SvcError `config_invalid` as `checkedPath`
+ */
 export function launchWords(
   { node, program, dataDir, options = [] }: ServiceLaunch,
   rules: typeof path.posix,
@@ -82,7 +85,7 @@ export function launchWords(
   ];
 }
 
-/** A step in words that a person can follow by hand. */
+/** A step as text that a user can follow. */
 export function describe(step: Step): string {
   switch (step.kind) {
     case 'write':
@@ -90,7 +93,7 @@ export function describe(step: Step): string {
     case 'remove':
       return `remove ${step.file}\n`;
     case 'directory':
-      return `make the folder ${step.directory}\n`;
+      return `create the directory ${step.directory}\n`;
     case 'run':
       return `run ${step.command.map(quoted).join(' ')}\n`;
   }
@@ -108,7 +111,7 @@ function runStep({ command, mayFail = false }: Extract<Step, { kind: 'run' }>): 
   const [program, ...args] = command;
   const { status, error } = spawnSync(program, args, { stdio: 'inherit' });
   if (error !== undefined)
-    throw new SvcError('not_found', { message: `${program} cannot be run: ${error.message}.`, cause: error });
+    throw new SvcError('not_found', { message: `Cannot run ${program}: ${error.message}.`, cause: error });
   const code = status ?? 1;
   if (code !== 0 && !mayFail)
     throw new SvcError('internal', { message: `"${command.join(' ')}" failed with ${code}.` });
@@ -124,16 +127,17 @@ function fileStep(step: Exclude<Step, { kind: 'run' }>): void {
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     throw new SvcError('not_writable', {
-      message: `${file} cannot be changed (${reason}). A service of the system needs an administrator; --user makes one of your own.`,
+      message: `Cannot change ${file} (${reason}). A system service needs administrator rights; use --user for a user service.`,
       cause: error,
     });
   }
 }
 
 /**
- * Carries a plan out.
- * @returns exit code of the last program: what `status` says by it
- * @throws SvcError `not_writable` where a file is not, `not_found` where a program is not there, `internal` where it fails
+ * Executes a plan.
+ * @returns exit code of the last program, which `status` reports
+ * @throws SvcError `not_writable` if a file cannot be written, `not_found` if a program is missing, `internal` if a
+ *   program fails
  */
 export function carryOut(steps: readonly Step[]): number {
   let code = 0;

@@ -1,4 +1,4 @@
-/** What the service manager starts: the supervisor, with the parts that it needs. */
+/** The program that the service manager starts: the supervisor with its dependencies. */
 import { join } from 'node:path';
 import { Releases } from '../../capabilities/update/releases.ts';
 import { systemClock } from '../../foundation/clock.ts';
@@ -13,20 +13,20 @@ import { DatabaseSnapshot } from './snapshot.ts';
 import { ServiceSupervisor } from './supervisor.ts';
 
 /**
- * Runs the daemon of a data directory until it ends, or this process is asked to stop.
- * @param program of the installed `svcd`
- * @param args of the daemon
+ * Runs the daemon of a data directory until it exits or this process receives a stop signal.
+ * @param program path of the installed `svcd`
+ * @param args arguments of the daemon
  * @returns the exit code
  * @throws SvcError `already_running`, `not_writable`
  */
 export async function superviseDaemon(dataDir: string, program: string, args: readonly string[]): Promise<number> {
-  // Made here, for its owner only; the daemon holds it while it runs.
+  // Creates the directory with owner-only access. The daemon locks it while it runs.
   DataDir.open({ path: dataDir, version: VERSION }, { clock: systemClock }).close();
   const releases = new Releases(dataDir);
   releases.open();
   const lock = acquireLock(releases.directory);
   if (lock === null)
-    throw new SvcError('already_running', { message: `Another service runs on the data directory ${dataDir}.` });
+    throw new SvcError('already_running', { message: `Another service uses the data directory ${dataDir}.` });
   const supervisor = new ServiceSupervisor(
     {
       dataDir,

@@ -1,7 +1,6 @@
 /**
- * The databases as they were before a release ran on probation. A release may bring a newer schema,
- * which the one before does not read: going back, only a database whose schema has changed is put
- * back, so that nothing else is lost.
+ * Copies of the databases from before a release on trial. A release may upgrade the schema, and the previous release
+ * cannot read the new schema. A rollback only restores databases with a changed schema, so that no other data is lost.
  */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +10,7 @@ import { LOCK_FILE_NAME } from '../../foundation/data-dir/lock.ts';
 import { DATABASE_FILE, STATE_NUMBER_FILE } from '../../foundation/data-dir/names.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 
-/** The schema version; opening also brings in what a write-ahead log still holds. */
+/** The schema version. Opening the database also applies its write-ahead log. */
 function schemaOf(file: string): number {
   const database = new DatabaseSync(file);
   try {
@@ -21,7 +20,7 @@ function schemaOf(file: string): number {
   }
 }
 
-/** False for a file that is cut off, or empty. */
+/** False for an empty or truncated file. */
 function isWhole(file: string): boolean {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
@@ -38,13 +37,13 @@ export class DatabaseSnapshot {
   readonly #dataDir: string;
   readonly #directory: string;
 
-  /** @param directory where the copies lie while there are any */
+  /** @param directory where the copies are stored */
   constructor(dataDir: string, directory: string) {
     this.#dataDir = dataDir;
     this.#directory = directory;
   }
 
-  /** Copies every database, all or none; the daemon does not run. */
+  /** Copies every database, all or none. The daemon must not be running. */
   take(): void {
     this.drop();
     try {
@@ -55,7 +54,7 @@ export class DatabaseSnapshot {
         copyFileSync(join(this.#dataDir, name), join(this.#directory, name));
         syncFile(join(this.#directory, name));
       }
-      // Before the trial is noted: a power cut must not leave a trial with copies that are empty.
+      // Flush before the trial is recorded. A power failure must not leave a trial with empty copies.
       syncDirectory(this.#directory);
     } catch (error) {
       this.drop();
@@ -63,20 +62,20 @@ export class DatabaseSnapshot {
     }
   }
 
-  /** Puts back the databases whose schema is another one now; the daemon does not run. Can be repeated. */
+  /** Restores the databases with a changed schema. The daemon must not be running. Can be repeated. */
   restore(): void {
     if (!existsSync(this.#directory)) return;
     for (const name of readdirSync(this.#directory)) {
       const [live, copy] = [join(this.#dataDir, name), join(this.#directory, name)];
-      // A copy that is not whole never takes the place of a database.
+      // An incomplete copy never replaces a database.
       if (!name.endsWith('.db') || !isWhole(copy)) continue;
       if (existsSync(live) && schemaOf(live) === schemaOf(copy)) continue;
       const temporary = `${copy}.restored`;
       copyFileSync(copy, temporary);
       syncFile(temporary);
-      // What the newer one left beside it is not for the older one.
+      // The old release must not read the write-ahead log of the new one.
       for (const suffix of ['-wal', '-shm']) rmSync(live + suffix, { force: true });
-      // It is older on purpose.
+      // The database is older than the state number on purpose.
       if (name === DATABASE_FILE) rmSync(join(this.#dataDir, STATE_NUMBER_FILE), { force: true });
       renameSync(temporary, live);
     }

@@ -1,8 +1,7 @@
 /**
- * What the service manager starts: it runs the daemon, and puts a newer release in its place when
- * the daemon asks for it. The new one runs on probation; where it does not prove itself, the one
- * before comes back. What is written down comes before what is done, so that an end at any moment,
- * by a power cut too, leaves something that starts.
+ * The process that the service manager starts. It runs the daemon, and replaces it with a newer release on request. The
+ * new release is on trial; if it fails, the previous release returns. Each step is recorded before it is executed, so
+ * that a crash or power failure at any moment leaves a working state.
  */
 
 import { isUpdate } from '../../capabilities/update/release-source.ts';
@@ -13,16 +12,16 @@ import { detach } from '../../foundation/detached.ts';
 import { type ChildOptions, DaemonChild } from './child.ts';
 import type { DatabaseSnapshot } from './snapshot.ts';
 
-/** A release on probation has to serve this long after its start: it may have to bring a database up to date. */
+/** Time limit for a release on trial to become ready, in milliseconds. It may have to upgrade a database. */
 const START_LIMIT_MS = 90_000;
-/** And then has to answer for this long. */
+/** How long the release must then respond, in milliseconds. */
 const PROBATION_MS = 10_000;
-/** It is asked this often. */
+/** Interval of health checks, in milliseconds. */
 const PROBE_EVERY_MS = 1_000;
-/** So many questions in a row may go unanswered. */
+/** Consecutive health checks that may fail. */
 const MAX_UNANSWERED = 3;
 
-/** A version of the daemon and where its program is. */
+/** A version of the daemon and the path of its program. */
 export interface Installed {
   readonly version: string;
   readonly program: string;
@@ -30,9 +29,9 @@ export interface Installed {
 
 export interface SupervisorOptions extends Omit<ChildOptions, 'program'> {
   readonly dataDir: string;
-  /** The version that the service was installed with. */
+  /** The version with which the service was installed. */
   readonly installed: Installed;
-  /** Runs nothing but what was installed: a single file cannot run releases of the package. */
+  /** Only run the installed version: a single file cannot run releases of the package. */
   readonly alone?: boolean;
   readonly startLimitMs?: number;
   readonly probationMs?: number;
@@ -43,7 +42,7 @@ export interface SupervisorDependencies {
   readonly releases: Releases;
   readonly snapshot: DatabaseSnapshot;
   readonly clock: Clock;
-  /** Says a line to whoever reads the log of the service. */
+  /** Writes a line to the log of the service. */
   readonly say: (line: string) => void;
 }
 
@@ -58,10 +57,13 @@ export class ServiceSupervisor {
     this.#deps = dependencies;
   }
 
-  /** Runs the daemon until it ends. @returns its exit code: who restarts it is the service manager */
+  /**
+   * Runs the daemon until it exits. The service manager restarts it.
+   * @returns the exit code of the daemon
+   */
   async run(): Promise<number> {
     const { trial } = this.#deps.releases.read();
-    if (trial !== null) this.#goBack(trial.to, 'svcd ended before the release had proved itself.');
+    if (trial !== null) this.#goBack(trial.to, 'svcd stopped before the trial of the release was complete.');
     let running = this.#chosen();
     let child = this.#start(running);
     for (;;) {
@@ -75,7 +77,7 @@ export class ServiceSupervisor {
       }
       const next = this.#release(wanted, running.version);
       if (next === null) {
-        this.#note(wanted, 'rolled_back', 'The release is not there, or is not newer.');
+        this.#note(wanted, 'rolled_back', 'The release is missing, or it is not newer.');
         return child.ended;
       }
       await child.stop();
@@ -86,13 +88,13 @@ export class ServiceSupervisor {
     }
   }
 
-  /** Stops the daemon, and with it `run`. */
+  /** Stops the daemon, which ends `run`. */
   stop(): void {
     this.#stopping = true;
     detach(this.#child?.stop());
   }
 
-  /** Runs a release on probation. Null where svcd was told to stop meanwhile. */
+  /** Runs a release on trial. Returns null if `stop` was called meanwhile. */
   async #try(next: Installed, before: Installed): Promise<{ child: DaemonChild; running: Installed } | null> {
     const { releases, snapshot, say } = this.#deps;
     say(`trying ${next.version} in place of ${before.version}`);
@@ -112,12 +114,12 @@ export class ServiceSupervisor {
       return { child, running: next };
     }
     await child?.stop();
-    say(`${next.version} is taken back: ${problem}`);
+    say(`rolling back ${next.version}: ${problem}`);
     this.#goBack(next.version, problem ?? '');
     return this.#stopping ? null : { child: this.#start(before), running: before };
   }
 
-  /** Why a release does not prove itself; null where it does. It runs then. */
+  /** Why the trial of a release failed; null if it succeeded and the release is running. */
   async #probation(next: Installed): Promise<string | null> {
     const { releases, snapshot, clock } = this.#deps;
     const { startLimitMs = START_LIMIT_MS, probationMs = PROBATION_MS, probeEveryMs = PROBE_EVERY_MS } = this.#options;
@@ -126,23 +128,23 @@ export class ServiceSupervisor {
       snapshot.take();
       releases.write({ ...releases.read(), trial: { to: next.version } });
     } catch (error) {
-      return `The databases could not be copied before (${error instanceof Error ? error.message : 'unknown'}).`;
+      return `The databases could not be copied before the switch (${error instanceof Error ? error.message : 'unknown'}).`;
     }
     const child = this.#start(next);
     const address = await child.ready(startLimitMs);
-    if (address === null) return child.isRunning ? 'It did not serve in time.' : 'It ended at its start.';
-    if (readDaemonInfo(this.#options.dataDir)?.version !== next.version) return 'It says that it is another version.';
+    if (address === null) return child.isRunning ? 'It was not ready in time.' : 'It stopped during its start.';
+    if (readDaemonInfo(this.#options.dataDir)?.version !== next.version) return 'It reports a different version.';
     let unanswered = 0;
     for (let waited = 0; waited < probationMs; waited += probeEveryMs) {
       const { promise: pause, resolve } = Promise.withResolvers<void>();
       const timer = clock.after(probeEveryMs, resolve);
       await Promise.race([pause, child.ended]);
       timer.cancel();
-      if (!child.isRunning) return 'It ended soon after its start.';
+      if (!child.isRunning) return 'It stopped during its trial.';
       unanswered = (await child.answers(address)) ? 0 : unanswered + 1;
-      if (unanswered >= MAX_UNANSWERED) return 'Its API does not answer.';
+      if (unanswered >= MAX_UNANSWERED) return 'Its API does not respond.';
     }
-    return child.isRunning && unanswered === 0 ? null : 'Its API does not answer reliably.';
+    return child.isRunning && unanswered === 0 ? null : 'Its API does not respond reliably.';
   }
 
   #goBack(version: string, error: string): void {
@@ -160,14 +162,14 @@ export class ServiceSupervisor {
     return { version, outcome, error, at: this.#deps.clock.now() };
   }
 
-  /** The newest that is to run: the installed one where it was brought up to date by hand. */
+  /** The newest version to run. This is the installed version if the owner updated it manually. */
   #chosen(): Installed {
     const { installed } = this.#options;
     const { current } = this.#deps.releases.read();
     return (current === null ? null : this.#release(current, installed.version)) ?? installed;
   }
 
-  /** A release that is there and newer than `than`; null otherwise. */
+  /** A stored release that is newer than `than`, or null. */
   #release(version: string, than: string): Installed | null {
     const program = this.#options.alone === true ? null : this.#deps.releases.programOf(version);
     return program === null || !isUpdate(version, than) ? null : { version, program };

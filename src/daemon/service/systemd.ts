@@ -1,29 +1,31 @@
-/** The service on Linux: a unit of systemd, of the system or of one user. */
+/** The service on Linux: a systemd unit of the system or of one user. */
 import path from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
 import { launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, tryTo } from './plan.ts';
 
 const UNIT = `${SERVICE_NAME}.service`;
-/** Where the system's own service keeps its data unless it was told otherwise. */
+/** Default data directory of the system service. */
 export const SYSTEM_DATA_DIR = `/var/lib/${SERVICE_NAME}`;
-/** What no service of another user can read. */
+/** Directories that services of other users cannot read. */
 const HOMES = ['/home', '/root', '/run/user'];
 
 export interface SystemdOptions {
-  /** A service of the user who installs it, instead of one of the system. */
+  /** Install a service of the current user instead of the system. */
   readonly user: boolean;
-  /** `$XDG_CONFIG_HOME` of that user, or what stands for it. */
+  /** `$XDG_CONFIG_HOME` of that user, or its default. */
   readonly configHome: string;
-  /** Id of the user whom the data directory of a system service belongs to; null where systemd makes user and directory. */
+  /** Owner of the data directory of a system service; null if systemd creates user and directory. */
   readonly owner: number | null;
 }
 
-/** One word of a command line in a unit file, after systemd.syntax(7). The `:` before the command turns `$` off. */
+/**
+ * One word of a command line in a unit file, quoted as in systemd.syntax(7). The `:` before the command turns off `$`.
+ */
 export function systemdWord(word: string): string {
   return `"${word.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('%', '%%')}"`;
 }
 
-/** What needs no namespaces, so that it works for a service of a user too. */
+/** Options that need no namespaces, so that they also work in a user service. */
 const HARDENING = [
   'UMask=0077',
   'NoNewPrivileges=yes',
@@ -57,21 +59,21 @@ function identityLines({ owner }: SystemdOptions, dataDir: string): string[] {
   return [`User=${owner}`, `ReadWritePaths=${systemdWord(dataDir)}`];
 }
 
-/** @throws SvcError `config_invalid` where a path cannot stand in a unit, or the service could not read it */
+/** @throws SvcError `config_invalid` if a path is not allowed in a unit, or if the service could not read it */
 export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): string {
   const words = launchWords(launch, path.posix);
   const { node, program, dataDir } = launch;
   for (const file of options.user ? [] : [node, program, dataDir]) {
     if (HOMES.some((home) => file === home || file.startsWith(`${home}/`)))
       throw new SvcError('config_invalid', {
-        message: `A service of the system cannot read ${file}, which is in somebody's home. Install Node and svcd for all users, or use --user for a service of your own.`,
+        message: `A system service cannot read ${file}, because it is in a home directory. Install Node and svcd for all users, or use --user for a user service.`,
       });
   }
   const identity = options.user ? [] : [...identityLines(options, dataDir), ...SYSTEM_HARDENING];
   return [
     '[Unit]',
     'Description=svcd: a self-made identity for AI agents, reachable from anywhere',
-    // The manager of a user knows no such target.
+    // The user manager does not have this target.
     ...(options.user ? [] : ['Wants=network-online.target', 'After=network-online.target']),
     '',
     '[Service]',
@@ -79,7 +81,7 @@ export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): str
     `ExecStart=:${words.map(systemdWord).join(' ')}`,
     'Restart=on-failure',
     'RestartSec=5',
-    // Wrong usage or configuration: trying again does not help.
+    // Wrong usage or configuration. A restart does not help.
     'RestartPreventExitStatus=2',
     'KillMode=mixed',
     'TimeoutStopSec=30',
@@ -93,7 +95,7 @@ export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): str
   ].join('\n');
 }
 
-/** The service as systemd runs it. */
+/** The service under systemd. */
 export function systemdService(options: SystemdOptions): ServiceManager {
   const { user, configHome } = options;
   const file = path.posix.join(user ? path.posix.join(configHome, 'systemd/user') : '/etc/systemd/system', UNIT);
@@ -103,7 +105,7 @@ export function systemdService(options: SystemdOptions): ServiceManager {
       { kind: 'write', file, content: systemdUnit(launch, options) },
       run(...systemctl, 'daemon-reload'),
       run(...systemctl, 'enable', UNIT),
-      // A service that runs already takes the new definition.
+      // A running service adopts the new definition.
       run(...systemctl, 'restart', UNIT),
     ],
     uninstall: [

@@ -1,34 +1,34 @@
 /**
- * The service on Windows: a task of the Task Scheduler. A service in the narrow sense must speak
- * with the Service Control Manager, which takes a program of its own kind; the scheduler starts any
- * program, without anybody logged on, and starts it anew after a failure.
+ * The service on Windows: a task of the Task Scheduler. A Windows service must talk to the Service Control Manager and
+ * needs a special program. The scheduler runs any program, even if no user is logged in, and restarts it after a
+ * failure.
  */
 import path from 'node:path';
 import { launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step, tryTo } from './plan.ts';
 import { xmlText } from './xml.ts';
 
-/** Well-known security ids: LocalService, the administrators, the system. */
+/** Well-known security IDs: LocalService, administrators, the system. */
 const LOCAL_SERVICE = 'S-1-5-19';
 const ADMINISTRATORS = 'S-1-5-32-544';
 const SYSTEM = 'S-1-5-18';
 
 export interface WindowsOptions {
-  /** A task of the user who installs it, from logon to logoff, instead of one from the start of the machine. */
+  /** A task of the installing user that runs from logon to logoff, instead of a task that starts with the machine. */
   readonly user: boolean;
   /** `DOMAIN\name` of that user. */
   readonly userName: string;
-  /** Where the definition is put down for the scheduler to read. */
+  /** Temporary file from which the scheduler reads the definition. */
   readonly temporary: string;
 }
 
-/** One word of a command line, after the rules of CommandLineToArgvW. A path holds no double quote. */
+/** One word of a command line, quoted for CommandLineToArgvW. A path contains no double quote. */
 export function windowsWord(word: string): string {
   return `"${word.replace(/\\+$/, (backslashes) => backslashes + backslashes)}"`;
 }
 
-/** The definition, as the scheduler wants it: UTF-16 with a mark. */
+/** The definition in the scheduler's format: UTF-16 with a byte order mark. */
 export function windowsTask(launch: ServiceLaunch, { user, userName }: WindowsOptions): Uint8Array {
-  // The scheduler puts environment variables in place of `%NAME%`, and knows no way around it.
+  // The scheduler expands `%NAME%` and offers no way to escape it.
   const forbidden = /["%<>|?*]/;
   const [command, ...words] = launchWords(launch, path.win32, forbidden);
   const principal = user
@@ -73,11 +73,11 @@ export function windowsTask(launch: ServiceLaunch, { user, userName }: WindowsOp
   return Buffer.from(`\uFEFF${text.replaceAll('\n', '\r\n')}`, 'utf16le');
 }
 
-/** The service as the Task Scheduler runs it. */
+/** The service under the Task Scheduler. */
 export function windowsService(options: WindowsOptions): ServiceManager {
   const file = path.win32.join(options.temporary, `${SERVICE_NAME}-task.xml`);
   const task = (what: string) => ['schtasks', what, '/TN', SERVICE_NAME] as const;
-  // What everybody may read otherwise: keys are in it.
+  // Restricts access to the directory, which contains keys. By default everybody can read it.
   const closed = (dataDir: string): Step[] => {
     const full = [LOCAL_SERVICE, ADMINISTRATORS, SYSTEM].map((id) => `*${id}:(OI)(CI)F`);
     return [{ kind: 'directory', directory: dataDir }, run('icacls', dataDir, '/inheritance:r', '/grant:r', ...full)];

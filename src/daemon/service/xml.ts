@@ -1,4 +1,4 @@
-/** A text as the content of an XML element. Control characters are refused before. */
+/** Escapes a text for XML content. Callers reject control characters. */
 export function xmlText(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

@@ -1,7 +1,7 @@
 /**
- * `svc mcp use --stdio`: an MCP host on stdin and stdout, a shared server at a local address of its agent. Messages pass
- * as they are, whatever the revision; this keeps the session, which the host knows nothing of, over restarts of what
- * is on the way.
+ * `svc mcp use --stdio`: connects an MCP host on stdin and stdout to a shared server at a local address of its agent.
+ * Messages pass unchanged in every revision. The bridge restores the session after a restart of a daemon or the server,
+ * without the host noticing.
  */
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { type JSONRPCMessage, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
@@ -27,7 +27,7 @@ import {
 } from './messages.ts';
 import { remoteFetch } from './remote-fetch.ts';
 
-/** How often a broken stream is taken up again: until the host goes. */
+/** Reconnects a broken stream until the host disconnects. */
 const RESUME = {
   initialReconnectionDelay: 500,
   reconnectionDelayGrowFactor: 1.5,
@@ -35,25 +35,25 @@ const RESUME = {
   maxRetries: Number.MAX_SAFE_INTEGER,
 } as const;
 
-/** How long the end waits for the server to hear of it, milliseconds. */
+/** Time limit for ending the session on the server, in milliseconds. */
 const FAREWELL_MS = 2000;
 
 export interface BridgeParts {
   readonly input: Readable;
   readonly output: Writable;
-  /** Where the agent's server is now. */
+  /** The current URL of the agent's server. */
   readonly address: () => Promise<URL>;
   readonly clock: Clock;
 }
 
-/** A request of the host without an answer. */
+/** A request of the host without a response. */
 interface Waiting {
   readonly giveUp: AbortController;
   readonly isModern: boolean;
 }
 
 export class Bridge {
-  /** Settles when the host has gone and its requests are answered. */
+  /** Settles when the host has disconnected and its requests have responses. */
   readonly closed: Promise<void>;
   readonly #parts: BridgeParts;
   readonly #input: Duplex;
@@ -63,11 +63,11 @@ export class Bridge {
   readonly #pending = new PendingRequests();
   readonly #over: () => void;
   #remote: StreamableHTTPClientTransport;
-  /** How the host began its session, to begin it again where the server has lost it. */
+  /** The initialize request of the host, repeated if the server loses the session. */
   #initialize: RpcMessage | null = null;
   #turn: Promise<void> = Promise.resolve();
   #beginning: Promise<void> | null = null;
-  /** Takes the answer to a beginning that the host has not asked for. */
+  /** Receives the response to an initialize request that the bridge repeated. */
   #onBegun: ((answer: RpcMessage) => void) | null = null;
 
   private constructor(parts: BridgeParts) {
@@ -88,7 +88,7 @@ export class Bridge {
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
     host.onmessage = (message) => {
       bridge.#pending.received(message);
-      // What needs no answer has arrived before the next one leaves: on stdio they come in their order.
+      // A message without a response arrives before the next one is sent, because stdio keeps their order.
       bridge.#turn = bridge.#turn.then(() => bridge.#fromHost(message));
     };
     // oxlint-disable-next-line prefer-add-event-listener -- as above
@@ -98,7 +98,7 @@ export class Bridge {
     return bridge;
   }
 
-  /** Ends it, whatever is pending. */
+  /** Closes the bridge, even with pending requests. */
   async close(): Promise<void> {
     this.#input.destroy();
     await this.#host.close();
@@ -136,7 +136,7 @@ export class Bridge {
       return remote.send(message, {
         requestSignal: waiting.giveUp.signal,
         onRequestStreamEnd: () =>
-          this.#failed(id, waiting, new Error('The connection was lost before the answer came.')),
+          this.#failed(id, waiting, new Error('The connection was lost before the response arrived.')),
       });
     };
     const used = this.#remote;
@@ -145,7 +145,7 @@ export class Bridge {
     } catch (error) {
       if (!this.#hasLostSession(error, used) || waiting.isModern || memberOf(message, 'method') === 'initialize')
         throw error;
-      // It was not carried out: the server does not know the session any more.
+      // The request was not carried out, because the server no longer knows the session.
       await this.#beginAgain(used);
       await send();
     }
@@ -155,7 +155,7 @@ export class Bridge {
     return memberOf(error, 'data', 'status') === 404 && used.sessionId !== undefined && this.#initialize !== null;
   }
 
-  /** A session in the place of the one that is lost; requests that find it lost at the same time share it. */
+  /** Starts a session to replace a lost one. Concurrent requests share it. */
   #beginAgain(lost: StreamableHTTPClientTransport): Promise<void> {
     if (this.#remote !== lost) return this.#beginning ?? Promise.resolve();
     const begin = async (): Promise<void> => {
@@ -165,7 +165,8 @@ export class Bridge {
       this.#onBegun = resolve;
       await this.#remote.send(parseJSONRPCMessage({ ...this.#initialize, id: 'svc-begin-again' }));
       const answer = await promise;
-      if (answer['error'] !== undefined) throw new Error('The server has ended, and begins no session again.');
+      if (answer['error'] !== undefined)
+        throw new Error('The MCP server stopped, and no new session could be started.');
       await this.#remote.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
     };
     this.#remote = this.#newRemote();
@@ -189,7 +190,7 @@ export class Bridge {
     this.#toHost(message);
   }
 
-  /** In revisions without sessions the end of a stream says that its request is given up. True where that was done. */
+  /** In revisions without sessions, closing the stream cancels its request. Returns true if a request was canceled. */
   #cancel(message: RpcMessage): boolean {
     const { requestId } = rpcParamsOf(message);
     if (typeof requestId !== 'string' && typeof requestId !== 'number') return false;
@@ -207,7 +208,7 @@ export class Bridge {
   }
 
   #toHost(message: RpcMessage): void {
-    // A host that is gone has ended stdin too.
+    // A host that has exited has closed stdin too.
     detach(
       this.#host
         .send(parseJSONRPCMessage(message))
@@ -229,7 +230,7 @@ export class Bridge {
   }
 }
 
-/** What a host is told of a failure: the error of the server where it is one, or what svcd says. */
+/** The error response for the host: the server's own error, or a message of svcd. */
 function answerFor(id: RpcId, error: unknown): RpcMessage {
   const text = memberOf(error, 'data', 'text');
   const said = typeof text === 'string' ? readJson(text) : undefined;
@@ -242,7 +243,7 @@ function answerFor(id: RpcId, error: unknown): RpcMessage {
     return rpcError(
       id,
       RPC.serverGone,
-      'The server asks for authorization: give its address to the client ("svc mcp use").',
+      'The server requires authorization. Give its URL to the client ("svc mcp use").',
     );
   return rpcError(id, RPC.serverGone, error instanceof Error ? error.message : 'The request failed.');
 }

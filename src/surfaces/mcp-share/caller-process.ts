@@ -1,6 +1,6 @@
 /**
- * The process of a wrapped server for one caller of the revisions since 2026-07-28, which have no sessions: requests of
- * several clients of that caller go to it under ids and progress tokens of our own.
+ * The process of a wrapped server for one caller of the revisions since 2026-07-28, which have no sessions. Requests of
+ * several clients share it, with IDs and progress tokens that the share assigns.
  */
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server';
 import { isObject } from '../../foundation/json.ts';
@@ -19,16 +19,16 @@ import {
 import { type ServerCommand, ServerProcess } from './server-process.ts';
 import { SERVER_GONE } from './session.ts';
 
-/** One request and where its messages go. */
+/** One request and the receiver of its messages. */
 export interface Exchange {
   readonly request: RpcMessage;
-  /** Takes what the server says before it answers, and its answer, which is the last. */
+  /** Receives the server's messages about the request. The response is the last. */
   readonly take: (message: RpcMessage) => void;
 }
 
 const LISTEN = 'subscriptions/listen';
 
-/** The end of a subscription says of which one, too. */
+/** The result of a subscription also carries its ID. */
 function namedResult({ result }: RpcMessage, clientId: RpcId | null): RpcMessage {
   if (!isObject(result) || !isObject(result['_meta']) || result['_meta'][SUBSCRIPTION_ID_META_KEY] === undefined)
     return {};
@@ -41,8 +41,8 @@ export class CallerProcess {
   #lastId = 0;
 
   /**
-   * @param onEnd told once, when the process is gone
-   * @throws what Node gives for a program that cannot be run
+   * @param onEnd called once when the process has exited
+   * @throws the error of Node for a program that cannot be run
    */
   static async start(
     what: ServerCommand,
@@ -60,22 +60,22 @@ export class CallerProcess {
     return started;
   }
 
-  /** Requests that wait for an answer, subscriptions too. */
+  /** Pending requests, subscriptions included. */
   get waiting(): number {
     return this.#exchanges.size;
   }
 
-  /** As of `ServerProcess`. */
+  /** See `ServerProcess`. */
   get read(): Promise<void> {
     return this.#process?.read ?? Promise.resolve();
   }
 
-  /** Sends a request; the returned function gives it up. */
+  /** Sends a request. The returned function cancels it. */
   ask({ request, take }: Exchange): () => void {
     const id = ++this.#lastId;
     const { progressToken } = metaOf(request);
     const hasToken = progressToken !== undefined;
-    // Without its arguments, which may be large.
+    // Store the request without its arguments, which may be large.
     const { id: clientId, method } = request;
     const known = { id: clientId, method, ...(hasToken ? { params: { _meta: { progressToken } } } : {}) };
     this.#exchanges.set(id, { request: known, take });
@@ -107,7 +107,7 @@ export class CallerProcess {
     exchange.take(this.#named(message, exchange));
   }
 
-  /** The exchange that a message belongs to. */
+  /** The exchange of a message. */
   #about(message: RpcMessage): [number, Exchange] | undefined {
     const find = (id: unknown): [number, Exchange] | undefined => {
       const exchange = this.#exchanges.get(Number(id));
@@ -118,11 +118,11 @@ export class CallerProcess {
     if (subscription !== undefined) return find(subscription);
     if (message['method'] === 'notifications/progress') return find(rpcParamsOf(message)['progressToken']);
     if (message['method'] === 'notifications/cancelled') return find(rpcParamsOf(message)['requestId']);
-    // What says of no request that it is about it, such as a line of a log, is about the newest.
+    // A message without a reference to a request, such as a log line, goes to the newest request.
     return [...this.#exchanges].findLast(([, { request }]) => request['method'] !== LISTEN);
   }
 
-  /** Under the names that the client gave. */
+  /** Restores the client's ID and progress token. */
   #named(message: RpcMessage, { request }: Exchange): RpcMessage {
     const clientId: RpcId | null = idOf(request) ?? null;
     const params = rpcParamsOf(message);
@@ -137,7 +137,7 @@ export class CallerProcess {
       : withMeta(own, { [SUBSCRIPTION_ID_META_KEY]: clientId });
   }
 
-  /** In these revisions a server asks nothing: it answers that it needs input. */
+  /** In these revisions a server sends no requests. It responds that it needs input. */
   #refuse(message: RpcMessage): void {
     const id = idOf(message);
     if (isRequest(message) && id !== undefined)

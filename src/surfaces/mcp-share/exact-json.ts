@@ -1,24 +1,27 @@
 /**
- * JSON whose large integers stay what they are: beyond 2^53 a number of JavaScript would be another one, such as an id of
- * a database or the bound of a schema (`9223372036854775807`). `JSON.stringify` writes them as they came.
+ * JSON that preserves large integers. JavaScript numbers are inexact beyond 2^53, which would change database IDs or
+ * schema limits (`9223372036854775807`). `JSON.stringify` writes the original digits.
  */
 import { randomBytes } from 'node:crypto';
 import { isObject, memberOf } from '../../foundation/json.ts';
 
-/** Only a text with so many digits in a row can hold one. */
+/** Only a text with this many consecutive digits can contain a large integer. */
 const MANY_DIGITS = /\d{16}/;
 const INTEGER = /^-?\d+$/;
-/** Random bytes in the mark of one bridge: no message can hold it by chance, or on purpose. */
+/** Random bytes in the mark of one bridge, so that no message can contain it by chance or on purpose. */
 const INTEGER_MARK_BYTES = 16;
 
 const rawJson: unknown = Reflect.get(JSON, 'rawJSON');
 
-/** What `JSON.stringify` writes as these digits. */
+/** A value that `JSON.stringify` writes as these digits. */
 function large(digits: string): unknown {
   return typeof rawJson === 'function' ? Reflect.apply(rawJson, JSON, [digits]) : Number(digits);
 }
 
-/** The value of a text, each large integer in it as `keep` gives it. @throws SyntaxError */
+/**
+ * Parses a text and replaces each large integer by the result of `keep`.
+ * @throws SyntaxError
+ */
 function parseWith(text: string, keep: (digits: string) => unknown): unknown {
   if (!MANY_DIGITS.test(text)) return JSON.parse(text);
   return JSON.parse(text, (...[, value, context]: unknown[]) => {
@@ -28,19 +31,25 @@ function parseWith(text: string, keep: (digits: string) => unknown): unknown {
   });
 }
 
-/** A message as `JSON.parse` reads it but for large integers; its id is a number in any case. @throws SyntaxError */
+/**
+ * Like `JSON.parse`, but preserves large integers. The ID of a message is always a number.
+ * @throws SyntaxError
+ */
 export function parseExact(text: string): unknown {
   const value = parseWith(text, large);
   if (!isObject(value) || !isObject(value['id'])) return value;
   return { ...value, id: Number(JSON.stringify(value['id'])) };
 }
 
-/** Has large integers pass a reader that knows only numbers: as texts with a mark, which are made integers again behind it. */
+/**
+ * Passes large integers through a reader that only supports numbers. They become marked strings, and integers again
+ * after the reader.
+ */
 export class LargeIntegers {
   readonly #mark = `${randomBytes(INTEGER_MARK_BYTES).toString('hex')}:`;
   #seen = false;
 
-  /** A JSON text for that reader; anything else stays as it is. */
+  /** Marks a JSON text for the reader. Other text is unchanged. */
   marked(text: string): string {
     if (!MANY_DIGITS.test(text)) return text;
     try {
@@ -55,7 +64,7 @@ export class LargeIntegers {
     }
   }
 
-  /** What the reader made of such texts. */
+  /** Restores the integers in the reader's result. */
   restored<T>(message: T): T;
   restored(value: unknown): unknown {
     if (!this.#seen) return value;
@@ -65,7 +74,10 @@ export class LargeIntegers {
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.restored(member)]));
   }
 
-  /** The lines of a stream of events for that reader. @param lines whole ones, and the beginning of the next */
+  /**
+   * Marks the lines of an event stream for the reader.
+   * @param lines complete lines, and the start of the next one
+   */
   markedEvents(lines: AsyncIterable<Uint8Array>): AsyncIterable<string> {
     return markedLines(lines, (text) => this.marked(text));
   }

@@ -1,10 +1,12 @@
-/** Messages on lines, as the stdio transports of the SDK read them, but for large integers, which stay what they are. */
+/**
+ * A reader of line-delimited messages like that of the SDK's stdio transports, except that it preserves large integers.
+ */
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import { parseExact } from './exact-json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 
 const LINE_FEED = 0x0a;
-/** How a line that is a message begins: `{`, or blanks. Also `[`, which is refused as JSON of another kind. */
+/** First bytes of a line with a message: `{` or whitespace, and `[`, which is then rejected as a batch. */
 const BEGINNINGS = new Set([0x7b, 0x5b, 0x20, 0x09]);
 
 export class ExactLines {
@@ -12,12 +14,12 @@ export class ExactLines {
   #length = 0;
   readonly #lines: Buffer[] = [];
 
-  /** @throws Error where a message is too long */
+  /** @throws Error if a message is too long */
   append(chunk: Buffer): void {
     let from = 0;
     for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, from)) {
       const first = this.#chunks[0]?.[0] ?? chunk[from] ?? LINE_FEED;
-      // A server that writes a flood of other lines, such as empty ones, must not hold up the servers of other callers.
+      // Skips other lines early. A flood of them, such as empty lines, must not delay the servers of other callers.
       if (BEGINNINGS.has(first)) this.#lines.push(Buffer.concat([...this.#chunks, chunk.subarray(from, at)]));
       this.#chunks = [];
       this.#length = 0;
@@ -31,7 +33,10 @@ export class ExactLines {
     throw new Error(`a message is longer than ${MAX_SHARED_MESSAGE_BYTES} bytes`);
   }
 
-  /** The next message; null where none is whole. Lines that are no JSON are passed over. @throws Error for other JSON */
+  /**
+   * The next complete message, or null. Lines that are not JSON are skipped.
+   * @throws Error for other JSON
+   */
   readMessage(): JSONRPCMessage | null {
     for (;;) {
       const line = this.#lines.shift();
@@ -51,10 +56,10 @@ export class ExactLines {
   }
 }
 
-/** Has a stdio transport of the SDK, which has no way to be given a reader, read with this one. Before it is started. */
+/** Replaces the reader of an SDK stdio transport, which has no option for it. Call it before the transport starts. */
 export function keepLargeIntegers<T extends object>(transport: T): T {
-  // A transport that has no such reader any more has to be looked at, and not to be given one that it never asks.
-  if (!Reflect.has(transport, '_readBuffer')) throw new Error('the transport of the SDK reads in another way');
+  // Fail if the SDK no longer has this field. Setting an unused field would have no effect.
+  if (!Reflect.has(transport, '_readBuffer')) throw new Error('the SDK transport no longer has a _readBuffer');
   Reflect.set(transport, '_readBuffer', new ExactLines());
   return transport;
 }

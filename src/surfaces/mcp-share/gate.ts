@@ -1,4 +1,4 @@
-/** The port of a shared MCP server: only the daemon beside it gets in, and only with the proof of who calls. */
+/** The port of a shared MCP server. Only the local daemon can use it, with a proof of the caller. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -10,15 +10,15 @@ import { RPC } from './messages.ts';
 import { sendRefusal } from './rpc-answer.ts';
 
 const HOST = '127.0.0.1';
-/** Connections of the daemon, streams among them. */
+/** Connections of the daemon, including streams. */
 const MAX_GATE_CONNECTIONS = 1024;
 
 export interface GateParts {
-  /** The agent whose server it is, and the key by which the daemon proves who calls. */
+  /** The agent of the server, and the key for verifying caller proofs. */
   readonly agent: { readonly aid: string; readonly key: Uint8Array };
   readonly backend: Backend;
   readonly clock: Clock;
-  /** Takes what failed unexpectedly. */
+  /** Logs unexpected errors. */
   readonly log: (text: string) => void;
 }
 
@@ -34,7 +34,7 @@ export class Gate {
     this.#server.maxConnections = MAX_GATE_CONNECTIONS;
   }
 
-  /** Listens on a free port of loopback. */
+  /** Listens on a free loopback port. */
   static async open(parts: GateParts): Promise<Gate> {
     const gate = new Gate(parts);
     gate.#server.listen(0, HOST);
@@ -48,7 +48,7 @@ export class Gate {
     return `${HOST}:${typeof address === 'object' && address !== null ? address.port : 0}`;
   }
 
-  /** Cuts every connection and ends what stands behind. */
+  /** Destroys all connections and stops the server behind the port. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();
@@ -62,7 +62,7 @@ export class Gate {
     const caller = provenCaller(request, agent, unixSeconds(clock));
     if (caller === null) {
       response.setHeader('connection', 'close');
-      return sendRefusal(response, 403, RPC.invalidRequest, 'Only calls through svcd are taken here.');
+      return sendRefusal(response, 403, RPC.invalidRequest, 'Only calls through svcd are accepted here.');
     }
     const gone = new AbortController();
     response.once('close', () => gone.abort());
@@ -70,7 +70,7 @@ export class Gate {
       await backend.serve({ request, response, caller, signal: gone.signal });
     } catch (error) {
       if (gone.signal.aborted) return;
-      log(`a request failed: ${error instanceof Error ? error.message : 'unknown failure'}\n`);
+      log(`a request failed: ${error instanceof Error ? error.message : 'unknown error'}\n`);
       if (response.headersSent) response.destroy();
       else sendRefusal(response, 500, RPC.serverGone, 'The request failed unexpectedly.');
     }

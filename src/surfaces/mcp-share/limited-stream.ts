@@ -1,11 +1,11 @@
-/** A stream of events whose messages are looked into before the caller gets them. */
+/** An event stream with messages that are filtered before they reach the caller. */
 import { createParser } from 'eventsource-parser';
 import { isObject, readJson } from '../../foundation/json.ts';
 import { parseExact } from './exact-json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import type { RpcMessage } from './messages.ts';
 
-/** One message as text, changed where it is one that is. */
+/** Applies `change` to a text if it is a message. */
 export function changed(text: string, change: (message: RpcMessage) => RpcMessage): string {
   if (!isObject(readJson(text))) return text;
   const message = parseExact(text);
@@ -14,7 +14,7 @@ export function changed(text: string, change: (message: RpcMessage) => RpcMessag
   return after === message ? text : JSON.stringify(after);
 }
 
-/** Takes the bytes of a stream and gives those of one whose messages are changed. */
+/** Transforms the bytes of an event stream into a stream with changed messages. */
 export class LimitedStream {
   readonly #decoder = new TextDecoder();
   readonly #parser: ReturnType<typeof createParser>;
@@ -35,7 +35,7 @@ export class LimitedStream {
     });
   }
 
-  /** What goes on of a chunk; empty as long as no event is whole. */
+  /** Returns the complete events of the input so far; empty if no event is complete. */
   push(chunk: Uint8Array): string {
     this.#parser.feed(this.#decoder.decode(chunk, { stream: true }));
     const text = this.#out.join('');

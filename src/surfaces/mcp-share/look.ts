@@ -1,21 +1,21 @@
-/** Looks at a server before it is shared: does it run, which revisions does it know, which tools has it? */
+/** Inspects a server before it is shared: whether it runs, which revisions it supports, and which tools it has. */
 import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { detach } from '../../foundation/detached.ts';
 import { VERSION } from '../../foundation/version.ts';
 import { MODERN_REVISIONS } from '../mcp/stdio-transport.ts';
 import { type ServerCommand, stdioTransport } from './server-process.ts';
 
-/** How long a server may take to start and say what it is, milliseconds: some are fetched from a registry first. */
+/** Time limit for starting and initializing a server, in milliseconds. Some are first downloaded from a registry. */
 const LOOK_TIMEOUT_MS = 60_000;
-/** Tools that are asked for, in pages. */
+/** Pages of tools to request. */
 const MAX_PAGES = 20;
 
 export interface Seen {
-  /** What it calls itself; null where it asks for authorization first. */
+  /** Its title; null if it requires authorization first. */
   readonly title: string | null;
-  /** True where it knows revisions without sessions. */
+  /** True if it supports revisions without sessions. */
   readonly isModern: boolean;
-  /** Names; empty where it has none, or does not show them yet. */
+  /** Tool names; empty if it has none or does not list them yet. */
   readonly tools: readonly string[];
 }
 
@@ -48,12 +48,15 @@ async function look(transport: Transport, signal: AbortSignal | undefined): Prom
   }
 }
 
-/** @throws what the server or the start of it gives */
+/** @throws the error of starting or initializing the server */
 export function lookAtCommand(what: ServerCommand, signal?: AbortSignal): Promise<Seen> {
   return look(stdioTransport(what, null), signal);
 }
 
-/** @throws as `lookAtCommand`; one that asks for authorization is there */
+/**
+ * A server that requires authorization counts as reachable.
+ * @throws as `lookAtCommand`
+ */
 export async function lookAtUrl(url: URL, signal?: AbortSignal): Promise<Seen> {
   try {
     return await look(new StreamableHTTPClientTransport(url), signal);

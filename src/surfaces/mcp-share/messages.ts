@@ -1,18 +1,18 @@
-/** Messages of MCP as a share sees them: JSON-RPC, and what of it is the share's own. */
+/** MCP messages in a share: JSON-RPC, with the fields that the share adds. */
 import { isObject } from '../../foundation/json.ts';
 
 export type RpcMessage = Readonly<Record<string, unknown>>;
 export type RpcId = string | number;
 
-/** Where a wrapped server finds the AID of the caller, in `_meta` of each request. Callers cannot set it. */
+/** The field in `_meta` of each request with the AID of the caller. Callers cannot set it. */
 const CALLER_META_KEY = 'svcd/caller';
 
-/** What only a share writes into `_meta`: everything of this prefix. */
+/** Only the share writes fields with this prefix into `_meta`. */
 const OWN_PREFIX = 'svcd/';
 
-/** Codes of JSON-RPC errors that a share itself answers with. */
+/** JSON-RPC error codes of the share itself. */
 export const RPC = {
-  /** The server is not there: it ended, or could not be started. */
+  /** The server has stopped or could not be started. */
   serverGone: -32000,
   sessionUnknown: -32001,
   busy: -32003,
@@ -48,7 +48,7 @@ export function metaOf(message: RpcMessage): RpcMessage {
   return isObject(_meta) ? _meta : {};
 }
 
-/** The message with these members of `_meta`, in place of what it has under those names; undefined takes one out. */
+/** Sets fields of `_meta` in a message; undefined removes a field. */
 export function withMeta(message: RpcMessage, changes: RpcMessage): RpcMessage {
   const params = rpcParamsOf(message);
   const meta = Object.fromEntries(
@@ -57,7 +57,10 @@ export function withMeta(message: RpcMessage, changes: RpcMessage): RpcMessage {
   return { ...message, params: { ...params, _meta: meta } };
 }
 
-/** A message of a caller as the server gets it: requests say who asks, and nothing else says it. */
+/**
+ * The message of a caller for the server. The share names the caller in requests and removes such fields from other
+ * messages.
+ */
 export function fromCaller(message: RpcMessage, caller: string): RpcMessage {
   const forged = Object.keys(metaOf(message)).filter((key) => key.startsWith(OWN_PREFIX));
   const clean =

@@ -1,4 +1,7 @@
-/** One request of the revisions since 2026-07-28 over HTTP: its checks, and its answer as JSON or as a stream. */
+/**
+ * One HTTP request of the revisions since 2026-07-28: validates it, and sends the response as JSON or as an event
+ * stream.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   classifyInboundRequest,
@@ -9,14 +12,14 @@ import { MODERN_REVISIONS } from '../mcp/stdio-transport.ts';
 import { idOf, isAnswer, metaOf, RPC, type RpcId, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
 import { sendMessage } from './rpc-answer.ts';
 
-/** What a header says beside the body, by method: the member of the parameters. */
+/** The parameter that the name header must match, by method. */
 const NAMED: Readonly<Record<string, string>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 };
 
-/** The status of an answer that is an error, where it is not 200. */
+/** HTTP status for an error response, if it is not 200. */
 const STATUS_OF: ReadonlyMap<number, number> = new Map([
   [RPC.unknownMethod, 404],
   [RPC.headerMismatch, 400],
@@ -35,17 +38,19 @@ function decoded(value: string): string {
   return base64 === undefined ? value : Buffer.from(base64, 'base64').toString();
 }
 
-/** What a message is by its headers and body. */
+/** Type of a message according to its headers and body. */
 export type MessageKind =
   | { readonly kind: 'legacy' | 'modern' }
   | { readonly kind: 'refused'; readonly status: number; readonly answer: RpcMessage };
 
 function mismatch(id: RpcId | undefined, name: string): MessageKind {
-  const text = `The header ${name} does not say what the body says.`;
+  const text = `The header ${name} does not match the body.`;
   return { kind: 'refused', status: 400, answer: rpcError(id ?? null, RPC.headerMismatch, text) };
 }
 
-/** Tells requests of the two kinds of revisions apart, and refuses those whose headers and body differ. */
+/**
+ * Distinguishes requests of the older and newer revisions. Rejects requests with headers that do not match the body.
+ */
 export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKind {
   const [version, method, name] = ['mcp-protocol-version', 'mcp-method', 'mcp-name'].map((one) => header(request, one));
   const outcome = classifyInboundRequest({
@@ -63,7 +68,7 @@ export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKi
   }
   if (id === undefined) return { kind: 'modern' };
   const requested = metaOf(message)[PROTOCOL_VERSION_META_KEY];
-  // On stdio the SDK looks at the revision of the first request only.
+  // On stdio the SDK only checks the revision of the first request.
   if (typeof requested === 'string' && !MODERN_REVISIONS.includes(requested)) {
     const {
       code,
@@ -80,7 +85,7 @@ export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKi
   return { kind: 'modern' };
 }
 
-/** Where the messages about a request go: one JSON text where the answer is the first, events where others come before. */
+/** Sends the messages about a request: one JSON text if the response comes first, otherwise an event stream. */
 export class ModernAnswer {
   readonly #response: ServerResponse;
 

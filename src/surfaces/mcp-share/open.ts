@@ -1,4 +1,4 @@
-/** From what is typed to a port that shares an MCP server. */
+/** Opens a port for sharing an MCP server from the arguments of the command. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { Gate, type GateParts } from './gate.ts';
@@ -9,39 +9,39 @@ import { type ToolLists, ToolRules } from './tool-rules.ts';
 import { UrlShare } from './url-share.ts';
 
 export interface ShareOptions {
-  /** Of the owner, whose program the server is. */
+  /** The owner's environment, for the server. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: (text: string) => void;
   readonly lists: ToolLists;
   readonly clock: Clock;
-  /** As of a server's command. */
+  /** See `ServerCommand`. */
   readonly graceMs?: number;
-  /** Ends the look at a server. */
+  /** Cancels the inspection of a server. */
   readonly signal?: AbortSignal;
 }
 
 export interface ShareOpening {
   readonly seen: Seen;
-  /** Begins to share. */
+  /** Starts sharing. */
   readonly begin: (agent: GateParts['agent']) => Promise<Gate>;
 }
 
-/** @param next what to do where it does not answer */
+/** @param next advice if the server does not respond */
 async function looked(looking: Promise<Seen>, next: string): Promise<Seen> {
   try {
     return await looking;
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : 'unknown failure';
+    const why = cause instanceof Error ? cause.message : 'unknown error';
     throw new SvcError('connect_failed', {
-      message: `The server does not answer as an MCP server: ${why}. ${next}`,
+      message: `The server does not respond as an MCP server: ${why}. ${next}`,
       cause,
     });
   }
 }
 
 /**
- * Looks at a server; nothing is shared yet.
- * @throws SvcError `connect_failed` where it cannot be started, or is no MCP server
+ * Inspects a server without sharing it yet.
+ * @throws SvcError `connect_failed` if it cannot be started or is not an MCP server
  */
 export async function open(
   server: { readonly command: string; readonly args: readonly string[] } | URL,
@@ -58,7 +58,7 @@ export async function open(
   const command = { ...server, environment: serverEnvironment(environment), log, graceMs };
   const seen = await looked(
     lookAtCommand(command, signal),
-    'Start what stands behind svc mcp share by itself to see why.',
+    'Run the command after "svc mcp share" alone to see the reason.',
   );
   const { isModern } = seen;
   return {

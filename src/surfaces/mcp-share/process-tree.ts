@@ -1,6 +1,6 @@
 /**
- * The transport of a wrapped server's process. Wrappers such as `npx` and `sh -c` start the server as a child of their
- * own, so the process gets a group, and the whole group ends with it.
+ * The transport of a wrapped server's process. Wrappers such as `npx` and `sh -c` start the server as a child process,
+ * so the process gets its own process group, and the whole group is stopped.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { PassThrough, type Stream } from 'node:stream';
@@ -9,7 +9,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type JSONRPCMessage, serializeMessage } from '@modelcontextprotocol/server';
 import { ExactLines } from './exact-lines.ts';
 
-/** How long a server may take to end after its stdin was closed, and again after SIGTERM, milliseconds. */
+/** Grace period after closing the server's stdin, and again after SIGTERM, in milliseconds. */
 export const END_GRACE_MS = 2_000;
 const POLL_MS = 20;
 
@@ -20,7 +20,7 @@ interface TreeOptions {
   readonly graceMs?: number | undefined;
 }
 
-/** Signals a process group. Returns false if it has no member. */
+/** Signals a process group. Returns false if it is empty. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal);
@@ -29,7 +29,7 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** Waits until a process group is empty. Returns false if it is not by then. */
+/** Waits until a process group is empty. Returns false after the timeout. */
 async function isEmptyAfter(pid: number, ms: number): Promise<boolean> {
   const giveUpAt = performance.now() + ms;
   while (signalGroup(pid, 0)) {
@@ -39,15 +39,15 @@ async function isEmptyAfter(pid: number, ms: number): Promise<boolean> {
   return true;
 }
 
-/** Processes that run. What ends this process without a signal must not leave them behind. */
+/** Running processes. They must not outlive this process, even if it exits without a signal. */
 const running = new Set<ProcessTree>();
 process.once('exit', () => {
   for (const tree of running) tree.kill();
 });
 
 /**
- * It extends the transport of the SDK, which tells by its class and its `_dispose` that it may start a second process to
- * find out which revisions the server knows.
+ * Extends the transport of the SDK. By the class and its `_dispose`, the SDK knows that it may start a second process
+ * to find out which revisions the server supports.
  */
 export class ProcessTree extends StdioClientTransport {
   readonly #options: TreeOptions;
@@ -69,11 +69,11 @@ export class ProcessTree extends StdioClientTransport {
     return this.#child?.pid ?? null;
   }
 
-  /** @throws what Node gives for a program that cannot be run */
+  /** @throws the error of Node for a program that cannot be run */
   override async start(): Promise<void> {
     const { command, args, env } = this.#options;
     const isWindows = process.platform === 'win32';
-    // On Windows programs such as npx are scripts, which take a shell.
+    // On Windows, programs such as npx are scripts and need a shell.
     const child = spawn(command, args, { env, detached: !isWindows, shell: isWindows, windowsHide: true });
     this.#child = child;
     child.stdin.on('error', (error) => this.onerror?.(error));
@@ -92,7 +92,7 @@ export class ProcessTree extends StdioClientTransport {
   override send(message: JSONRPCMessage): Promise<void> {
     const stdin = this.#child?.stdin;
     if (stdin === null || stdin === undefined || !stdin.writable) return Promise.reject(new Error('not connected'));
-    // Also if it fails: then the process is gone.
+    // Resolves even if the write fails, because the process has exited then.
     return new Promise((resolve) => void stdin.write(serializeMessage(message), () => resolve()));
   }
 
@@ -100,7 +100,7 @@ export class ProcessTree extends StdioClientTransport {
     return (this.#ending ??= this.#end());
   }
 
-  /** Closes stdin, then asks the group to end, then kills it. */
+  /** Closes stdin, then terminates the group, then kills it. */
   async #end(): Promise<void> {
     const child = this.#child;
     const { pid } = child ?? {};
@@ -112,11 +112,11 @@ export class ProcessTree extends StdioClientTransport {
       signalGroup(pid, 'SIGTERM');
       if (!(await isEmptyAfter(pid, graceMs))) this.kill();
     }
-    // A process that left the group may still hold the pipes.
+    // A process that left the group may still have the pipes open.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
   }
 
-  /** Ends it at once. */
+  /** Kills it immediately. */
   kill(): void {
     const { pid } = this;
     if (pid === null) return;
@@ -130,13 +130,13 @@ export class ProcessTree extends StdioClientTransport {
       for (let message = this.#lines.readMessage(); message !== null; message = this.#lines.readMessage())
         this.onmessage?.(message);
     } catch (error) {
-      this.onerror?.(error instanceof Error ? error : new Error('the server wrote no message'));
+      this.onerror?.(error instanceof Error ? error : new Error('the server wrote an invalid message'));
       this.close().catch(() => {});
     }
   }
 }
 
-// The SDK ends its second process by this method, which is private in its declarations.
+// The SDK stops its second process with this method, which its declarations mark as private.
 Reflect.set(ProcessTree.prototype, '_dispose', function dispose(this: ProcessTree): Promise<void> {
   return this.close();
 });

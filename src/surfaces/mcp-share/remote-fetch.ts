@@ -1,6 +1,6 @@
 /**
- * `fetch` at a local address of an agent, for the transport of the SDK: streams may be silent for as long as they like,
- * and a request that certainly went nowhere, as while a daemon restarts, is sent again.
+ * A `fetch` to a local address of an agent for the transport of the SDK. Streams may stay silent without a timeout. A
+ * request that certainly did not reach the server, for example while a daemon restarts, is sent again.
  */
 import { type IncomingMessage, request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,11 +10,13 @@ import { readBytes } from '../rest/json-body.ts';
 import type { LargeIntegers } from './exact-json.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 
-/** How long a request waits for the way to be there again, milliseconds: about what a restart takes, of either daemon. */
+/**
+ * How long a request is retried while the agent is unreachable, in milliseconds: about the restart time of a daemon.
+ */
 const REACH_AGAIN_FOR_MS = 20_000;
 const REACH_AGAIN_INTERVAL_MS = 250;
 
-/** Errors of svcd that say that nothing has reached the other side. */
+/** svcd errors which mean that the remote side has received nothing. */
 const NOT_SENT: ReadonlySet<string> = new Set([
   'connect_failed',
   'network_not_ready',
@@ -22,7 +24,7 @@ const NOT_SENT: ReadonlySet<string> = new Set([
   'clock_wrong',
   'resolve_failed',
 ]);
-/** Answers that have no body by what they are. */
+/** Statuses of responses without a body. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 interface Init {
@@ -40,7 +42,7 @@ function ask(url: URL, { method = 'GET', headers, body, signal }: Init): Promise
     request(url, {
       method,
       headers: { ...sent, ...length },
-      // A connection that was kept may be dead, and a call is not sent twice on suspicion.
+      // A pooled connection may be dead, and a call is not repeated on suspicion.
       agent: false,
       ...(signal === null || signal === undefined ? {} : { signal }),
     })
@@ -50,7 +52,7 @@ function ask(url: URL, { method = 'GET', headers, body, signal }: Init): Promise
   });
 }
 
-/** The body for a reader that knows no large integers. */
+/** The body for a reader that does not support large integers. */
 function bodyOf(answer: IncomingMessage, large: LargeIntegers): ReadableStream {
   const kind = answer.headers['content-type'] ?? '';
   if (/^text\/event-stream\b/i.test(kind)) return ReadableStream.from(encoded(large.markedEvents(answer)));
@@ -77,9 +79,9 @@ function webAnswer(answer: IncomingMessage, large: LargeIntegers): Response {
 }
 
 /**
- * @param address where the agent is now; asked again after each failure
- * @param large marks large integers in answers for the transport
- * @returns what the transport of the SDK takes for `fetch`
+ * @param address returns the current URL of the agent; called again after each failure
+ * @param large marks large integers in responses for the transport
+ * @returns a `fetch` for the transport of the SDK
  */
 export function remoteFetch(address: () => Promise<URL>, clock: Clock, large: LargeIntegers) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {

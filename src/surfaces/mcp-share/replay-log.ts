@@ -1,12 +1,12 @@
 /**
- * The last messages of a session, so that a client whose stream broke, as when a daemon on the way was restarted, gets
- * what it missed: the event ids of Streamable HTTP.
+ * The last messages of a session, identified by the event IDs of Streamable HTTP. A client with a broken stream, for
+ * example after a daemon restart, receives the messages that it missed.
  */
 import type { EventStore, JSONRPCMessage } from '@modelcontextprotocol/server';
 
-/** Messages that are kept of a session. */
+/** Stored messages per session. */
 const MAX_EVENTS = 256;
-/** Characters of all of them as JSON. */
+/** Total characters of the stored messages as JSON. */
 const MAX_EVENT_CHARS: number = 8 * 1024 * 1024;
 
 interface Kept {
@@ -27,7 +27,7 @@ export class ReplayLog implements EventStore {
     this.#chars += chars;
     for (const [oldest, { chars: freed }] of this.#events) {
       if (this.#events.size <= MAX_EVENTS && this.#chars <= MAX_EVENT_CHARS) break;
-      // The newest stays whatever its size: it is the answer that somebody waits for.
+      // The newest message always stays, because a client waits for it.
       if (oldest === id) break;
       this.#events.delete(oldest);
       this.#chars -= freed;
@@ -44,7 +44,7 @@ export class ReplayLog implements EventStore {
     { send }: { send: (eventId: string, message: JSONRPCMessage) => Promise<void> },
   ): Promise<string> {
     const streamId = this.#events.get(lastEventId)?.streamId ?? '';
-    // The first event of a stream says nothing: it only gives an id to come back with.
+    // The first event of a stream is empty. It only carries an ID for resuming.
     for (const [id, kept] of this.#events)
       if (Number(id) > Number(lastEventId) && kept.streamId === streamId && 'jsonrpc' in kept.message)
         await send(id, kept.message);

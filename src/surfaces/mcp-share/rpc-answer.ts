@@ -1,4 +1,4 @@
-/** Answers of a share that are one JSON-RPC message over HTTP, and the messages that come in. */
+/** HTTP responses of a share with one JSON-RPC message, and parsing of incoming messages. */
 import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import { hasMoreValues, isObject } from '../../foundation/json.ts';
@@ -16,18 +16,18 @@ export function sendMessage(response: ServerResponse, status: number, message: R
     .end(body);
 }
 
-/** Refuses what is over a limit, at once and before the rest of the body. */
+/** Rejects a request that exceeds a limit, without reading the rest of its body. */
 export function sendRefusal(response: ServerResponse, status: number, code: number, message: string): void {
   sendMessage(response, status, rpcError(null, code, message));
 }
 
-/** A message of a caller. Its bytes count until `release`. */
+/** A message of a caller. Its bytes count until `release` is called. */
 interface ReadMessage {
   readonly message: RpcMessage;
   readonly release: () => void;
 }
 
-/** False for a message whose id, or whose name for its progress, is too long to be kept. */
+/** False if the ID or the progress token of a message is too long to store. */
 function hasShortNames(message: RpcMessage): boolean {
   return [message['id'], metaOf(message)['progressToken']].every(
     (name) => typeof name !== 'string' || name.length <= MAX_ID_CHARS,
@@ -35,8 +35,8 @@ function hasShortNames(message: RpcMessage): boolean {
 }
 
 /**
- * The one message of a POST; null if it was refused, which the client has been told.
- * Batches are of a revision that had them for four months: nobody sends them.
+ * The message of a POST request, or null if it was rejected with a response. Batches are rejected: only one short-lived
+ * revision had them.
  */
 export async function readMessage(
   { request, response, caller }: Pick<SharedRequest, 'request' | 'response' | 'caller'>,
@@ -60,12 +60,12 @@ export async function readMessage(
   try {
     const bytes = await readBytes(counted(), MAX_SHARED_MESSAGE_BYTES);
     const text = bytes.toString('utf8');
-    // Reading it would hold up all other callers.
+    // Parsing it would delay all other callers.
     if (hasMoreValues(text, MAX_MESSAGE_VALUES)) {
       release();
-      return refused(413, RPC.invalidRequest, `A message holds at most ${MAX_MESSAGE_VALUES} values.`);
+      return refused(413, RPC.invalidRequest, `A message can have at most ${MAX_MESSAGE_VALUES} values.`);
     }
-    // What is refused is refused by the one reader of foreign JSON.
+    // All foreign JSON is checked by the same parser.
     const checked = parseJsonBody(bytes);
     const message = checked === undefined ? undefined : parseExact(text);
     const isOne = isObject(message);
@@ -75,15 +75,15 @@ export async function readMessage(
       400,
       RPC.invalidRequest,
       isOne
-        ? `An id and a progress token have at most ${MAX_ID_CHARS} characters.`
-        : 'The body is one JSON-RPC message: no batch, and not empty.',
+        ? `An ID and a progress token can have at most ${MAX_ID_CHARS} characters.`
+        : 'The body must be one JSON-RPC message. Batches are not supported.',
     );
   } catch (error) {
     release();
     if (!(error instanceof SvcError)) throw error;
     if (error.code === 'too_large') return refused(413, RPC.invalidRequest, error.message);
     if (error.code === 'rate_limited')
-      return refused(429, RPC.busy, 'Too many bytes of your messages wait for the server. Try again later.');
+      return refused(429, RPC.busy, 'Too many bytes of your messages are queued for the server. Try again later.');
     return refused(400, RPC.parse, error.message);
   }
 }

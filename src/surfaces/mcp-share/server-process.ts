@@ -1,35 +1,40 @@
-/** One process of a wrapped MCP server that speaks over stdio: for one caller, who it is told of. */
+/** One process of a wrapped stdio MCP server, for one caller, with the caller's AID in its environment. */
 import { type JSONRPCMessage, parseJSONRPCMessage } from '@modelcontextprotocol/server';
 import type { RpcMessage } from './messages.ts';
 import { ProcessTree } from './process-tree.ts';
 
-/** The variable of its environment that names the caller. */
+/** The environment variable with the caller's AID. */
 const CALLER_VARIABLE = 'SVC_CALLER_AID';
 
-/** How a wrapped server is run. */
+/** How to run a wrapped server. */
 export interface ServerCommand {
   readonly command: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Takes what the server writes to stderr. */
+  /** Receives the server's stderr. */
   readonly log: (text: string) => void;
-  /** How long it may take to end, milliseconds; `END_GRACE_MS` if it is left out. */
+  /** Grace period for stopping, in milliseconds. Default: `END_GRACE_MS`. */
   readonly graceMs?: number | undefined;
 }
 
 interface Hooks {
   readonly onMessage: (message: JSONRPCMessage) => void;
-  /** The process is gone; called once. */
+  /** Called once when the process has exited. */
   readonly onEnd: () => void;
 }
 
-/** The environment of the owner without what is for svcd: secrets, and names that a server could take for the caller's. */
+/**
+ * The owner's environment without variables of svcd: secrets, and names that a server could mistake for the caller's.
+ */
 export function serverEnvironment(own: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const kept = Object.entries(own).filter(([name]) => !/^SVCD?_/i.test(name));
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
-/** The transport of a server's process; nothing runs before it is started. @param caller null where it is only looked at */
+/**
+ * The transport of a server's process, which is not started yet.
+ * @param caller null if the server is only inspected
+ */
 export function stdioTransport(what: ServerCommand, caller: string | null): ProcessTree {
   const { command, args, environment, graceMs, log } = what;
   const env = caller === null ? { ...environment } : { ...environment, [CALLER_VARIABLE]: caller };
@@ -53,7 +58,7 @@ export class ServerProcess {
     transport.onclose = () => this.#gone();
   }
 
-  /** @throws what Node gives for a program that cannot be run */
+  /** @throws the error of Node for a program that cannot be run */
   static async start(what: ServerCommand, caller: string, hooks: Hooks): Promise<ServerProcess> {
     const transport = stdioTransport(what, caller);
     const started = new ServerProcess(transport, hooks);
@@ -61,17 +66,17 @@ export class ServerProcess {
     return started;
   }
 
-  /** Hands a message over. One for a process that is gone goes nowhere, which `onEnd` has told of. */
+  /** Sends a message. It is dropped if the process has exited, which `onEnd` reports. */
   send(message: RpcMessage): void {
     if (this.#alive) this.#read = this.#transport.send(parseJSONRPCMessage(message)).catch(() => {});
   }
 
-  /** Settles when the process has read all messages so far, or never will. */
+  /** Settles when the process has read all messages so far or has exited. */
   get read(): Promise<void> {
     return this.#read;
   }
 
-  /** Closes its stdin, then asks it to end, then ends it; settles when it is gone. */
+  /** Closes stdin, then terminates the process, then kills it. Settles when it has exited. */
   async end(): Promise<void> {
     await this.#transport.close();
     this.#gone();

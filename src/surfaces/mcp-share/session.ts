@@ -1,7 +1,7 @@
 /**
- * A session of the revisions before 2026-07-28: one client, one process of the wrapped server. Messages pass as they
- * are, in both directions; the transport of the SDK speaks HTTP, and this says on which of the client's streams a
- * message of the server belongs, which stdio does not say.
+ * A session of the revisions before 2026-07-28: one client and one process of the wrapped server. Messages pass
+ * unchanged in both directions. The transport of the SDK speaks HTTP. This class chooses the client's stream for each
+ * message of the server, which stdio does not indicate.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -27,15 +27,15 @@ import { ReplayLog } from './replay-log.ts';
 import { type ServerCommand, ServerProcess } from './server-process.ts';
 import type { ToolRules } from './tool-rules.ts';
 
-/** Of the server as a whole, and of no request. */
+/** Notifications about the server as a whole, not about a request. */
 const UNRELATED = /^notifications\/(?:.+\/list_changed|resources\/updated)$/;
 
-export const SERVER_GONE = 'The MCP server has ended. The next session starts it again.';
+export const SERVER_GONE = 'The MCP server has stopped. A new session starts it again.';
 
 export interface SessionParts {
   readonly caller: string;
   readonly rules: ToolRules;
-  /** Told once, when the session is over. */
+  /** Called once when the session is closed. */
   readonly onEnd: (session: Session) => void;
 }
 
@@ -43,7 +43,7 @@ export class Session {
   readonly id: string = randomUUID();
   readonly #parts: SessionParts;
   readonly #http: WebStandardStreamableHTTPServerTransport;
-  /** Requests of the client without an answer, the newest last, with their progress tokens. */
+  /** Pending requests of the client with their progress tokens, newest last. */
   readonly #waiting = new Map<RpcId, unknown>();
   #process: ServerProcess | null = null;
   #over = false;
@@ -55,14 +55,14 @@ export class Session {
       eventStore: new ReplayLog(),
       onsessionclosed: () => detach(this.end()),
       maxRequestBodySize: MAX_SHARED_MESSAGE_BYTES,
-      // Streams are silent for as long as they like: svcd holds them for a day, and writes cost both sides.
+      // No keep-alive messages, which would cost both sides. svcd keeps silent streams open for a day.
       keepAliveMs: 0,
     });
     // oxlint-disable-next-line prefer-add-event-listener -- a transport of the SDK is no EventTarget
     this.#http.onmessage = (message) => this.#fromClient(message);
   }
 
-  /** @throws what Node gives for a program that cannot be run */
+  /** @throws the error of Node for a program that cannot be run */
   static async start(what: ServerCommand, parts: SessionParts): Promise<Session> {
     const session = new Session(parts);
     session.#process = await ServerProcess.start(what, parts.caller, {
@@ -77,22 +77,22 @@ export class Session {
     return this.#parts.caller;
   }
 
-  /** Requests that wait for an answer. */
+  /** Number of pending requests. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  /** As of `ServerProcess`. */
+  /** See `ServerProcess`. */
   get read(): Promise<void> {
     return this.#process?.read ?? Promise.resolve();
   }
 
-  /** Answers a request of the client. */
+  /** Handles a request of the client. */
   serve(request: Request, parsedBody?: unknown): Promise<Response> {
     return this.#http.handleRequest(request, parsedBody === undefined ? {} : { parsedBody });
   }
 
-  /** Ends the process and every stream. */
+  /** Stops the process and closes all streams. */
   async end(): Promise<void> {
     if (this.#over) return;
     this.#over = true;
@@ -137,7 +137,7 @@ export class Session {
       parseJSONRPCMessage(message),
       relatedRequestId === undefined ? {} : { relatedRequestId },
     );
-    // An answer that nobody waits for any more, such as to a request that was cancelled.
+    // The response may be to a canceled request, for which no stream is left.
     detach(sent.catch(() => {}));
   }
 

@@ -1,2 +1,2 @@
-/** Where a shared server is at its agent, whatever its own path. */
+/** Path of a shared server at its agent. The path of the original server may differ. */
 export const MCP_PATH = '/mcp';

@@ -1,6 +1,6 @@
 /**
- * A wrapped server that speaks over stdio, as a Streamable HTTP service: a process for each session of the older
- * revisions, and one for each caller of the newer. Callers never share a process.
+ * Serves a wrapped stdio server as Streamable HTTP: one process per session in the older revisions, one per caller in
+ * the newer. Callers never share a process.
  */
 import type { IncomingMessage } from 'node:http';
 import { isInitializeRequest } from '@modelcontextprotocol/server';
@@ -21,7 +21,7 @@ import type { ToolRules } from './tool-rules.ts';
 
 export interface StdioShareParts {
   readonly command: ServerCommand;
-  /** False: the server knows only revisions with sessions. */
+  /** False if the server only supports revisions with sessions. */
   readonly isModern: boolean;
   readonly rules: ToolRules;
   readonly clock: Clock;
@@ -37,22 +37,22 @@ interface Refusal {
 const TOO_MANY: Refusal = {
   status: 503,
   code: RPC.busy,
-  why: 'Too many sessions of this server are open: end some first.',
+  why: 'Too many sessions of this server are open. End some of them first.',
 };
-/** Why it cannot be run is for its owner, who sees it at the terminal. */
-const CANNOT_START: Refusal = { status: 502, code: RPC.serverGone, why: 'The MCP server cannot be started.' };
+/** Only the owner sees the reason, on the terminal. */
+const CANNOT_START: Refusal = { status: 502, code: RPC.serverGone, why: 'Cannot start the MCP server.' };
 
-/** A process, by whoever keeps it. */
+/** A running process with its user. */
 interface Held {
   readonly caller: string;
   readonly keeper: Session | CallerProcess;
   readonly share: QuotaShare;
-  /** Requests and streams of clients that are open. */
+  /** Open requests and streams of clients. */
   open: number;
   idle: Timer | null;
 }
 
-/** Told of the process that a message was given to. */
+/** Receives the process to which a message was sent. */
 type HandedOver = (to: Held['keeper']) => void;
 
 function sessionIdOf({ headers }: IncomingMessage): string | undefined {
@@ -73,7 +73,7 @@ export class StdioShare implements Backend {
     this.#parts = parts;
   }
 
-  /** Processes that run. */
+  /** Number of running processes. */
   get processes(): number {
     return this.#held.size;
   }
@@ -116,7 +116,7 @@ export class StdioShare implements Backend {
     const begins = message !== undefined && isInitializeRequest(message);
     const held = begins ? await this.#begin(caller) : this.#sessions.get(id ?? '');
     if (held !== undefined && 'why' in held) return this.#refuse(shared, message, held);
-    // Of another caller's session nobody learns that it is there.
+    // A caller must not learn that a session of another caller exists.
     if (held === undefined || held.caller !== caller || !(held.keeper instanceof Session)) {
       if (id === undefined)
         return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-Id header is required');
@@ -143,7 +143,7 @@ export class StdioShare implements Backend {
     return held;
   }
 
-  /** The process of a caller, which is started by its first request. */
+  /** The process of a caller. Its first request starts it. */
   #ofCaller(caller: string): Promise<Held | Refusal> {
     const known = this.#callers.get(caller);
     if (known !== undefined) return known;
@@ -178,7 +178,7 @@ export class StdioShare implements Backend {
     else response.once('close', gone);
   }
 
-  /** Starts a process if there may be one more; the process of a caller that has more of them ends to make room. */
+  /** Starts a process if the quota allows it. This may stop a process of the caller with the most processes. */
   async #hold(caller: string, start: () => Promise<Held['keeper']>): Promise<Held | Refusal> {
     if (this.#closed) return TOO_MANY;
     let keeper: Held['keeper'] | null = null;
@@ -200,7 +200,7 @@ export class StdioShare implements Backend {
     }
   }
 
-  /** Ends the process that nobody has used for longest, if there is one. */
+  /** Stops the process that has been idle longest, if there is one. */
   #endIdle(): void {
     const idle = [...this.#held].find(({ open }) => open === 0);
     if (idle === undefined) return;
@@ -215,12 +215,12 @@ export class StdioShare implements Backend {
 
   #isBusy({ response }: SharedRequest, message: RpcMessage, waiting: number): boolean {
     if (!isRequest(message) || waiting < MAX_SHARED_REQUESTS) return false;
-    const text = `${MAX_SHARED_REQUESTS} requests wait for an answer: try again when some have one.`;
+    const text = `${MAX_SHARED_REQUESTS} requests are pending. Try again after some have a response.`;
     sendMessage(response, 429, rpcError(idOf(message) ?? null, RPC.busy, text));
     return true;
   }
 
-  /** Notes that a client uses a process; the returned function says that it does no more. */
+  /** Marks a process as in use. The returned function releases it. */
   #use(held: Held): () => void {
     held.open++;
     held.idle?.cancel();
@@ -231,7 +231,7 @@ export class StdioShare implements Backend {
       used = false;
       held.open--;
       held.share.touch();
-      // The one that was used last is the last to end.
+      // Move it to the end: the most recently used process is stopped last.
       if (this.#held.delete(held)) this.#held.add(held);
       if (held.open === 0 && this.#held.has(held))
         held.idle = this.#parts.clock.after(SHARED_IDLE_MS, () => detach(held.keeper.end()));

@@ -1,8 +1,11 @@
-/** Which tools each caller of a shared server may use. Without a list for a caller they are all: access lists say who calls. */
+/**
+ * Which tools each caller of a shared server may use. A caller without a list may use all; the access list decides who
+ * may call at all.
+ */
 import { isObject } from '../../foundation/json.ts';
 import { idOf, RPC, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
 
-/** AID → names of tools. */
+/** AID → tool names. */
 export type ToolLists = ReadonlyMap<string, ReadonlySet<string>>;
 
 export class ToolRules {
@@ -12,21 +15,25 @@ export class ToolRules {
     this.#lists = lists;
   }
 
-  /** True where answers to a caller have to be looked into. */
+  /** True if responses to a caller must be filtered. */
   limits(caller: string): boolean {
     return this.#lists.has(caller);
   }
 
-  /** The answer to a request that a caller may not make; null where it goes on to the server. */
+  /** The error response to a forbidden request; null if the request is allowed. */
   refusal(caller: string, message: RpcMessage): RpcMessage | null {
     const allowed = this.#lists.get(caller);
     if (allowed === undefined || message['method'] !== 'tools/call') return null;
     const { name } = rpcParamsOf(message);
     if (typeof name === 'string' && allowed.has(name)) return null;
-    return rpcError(idOf(message) ?? null, RPC.invalidParams, 'There is no tool of this name for you: see tools/list.');
+    return rpcError(
+      idOf(message) ?? null,
+      RPC.invalidParams,
+      'No tool with this name is available to you. See tools/list.',
+    );
   }
 
-  /** A message of the server as the caller gets it: a list of tools names those that are open to it. */
+  /** Filters a message of the server for a caller: a list of tools only has the allowed tools. */
   shown(caller: string, message: RpcMessage): RpcMessage {
     const allowed = this.#lists.get(caller);
     const { result } = message;

@@ -1,6 +1,6 @@
 /**
- * A wrapped server that speaks Streamable HTTP at an address: requests to it and its metadata of OAuth go on, and
- * nothing else that the address has. Bytes pass as they are, but for who asks, and what a caller may not see.
+ * Shares a wrapped Streamable HTTP server at a URL. Requests to the server and to its OAuth metadata are forwarded, and
+ * no other paths. Bytes pass unchanged, except for the caller's identity and filtered tools.
  */
 
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
 import { MCP_PATH } from './shared-path.ts';
 import type { ToolRules } from './tool-rules.ts';
 
-/** Made anew for each connection, or for the daemon beside this only. */
+/** Hop-by-hop headers, and headers for the local daemon only. */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -56,10 +56,10 @@ export class UrlShare implements Backend {
 
   async serve(shared: SharedRequest): Promise<void> {
     const { request, response, caller } = shared;
-    // As it was sent: a path such as //host/mcp is none of ours.
+    // Use the path as sent: `new URL` would treat a path such as //host/mcp as a host.
     const [pathname = ''] = (request.url ?? '/').split('?', 1);
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
-    if (pathname !== MCP_PATH) return sendRefusal(response, 404, RPC.unknownMethod, 'There is nothing at this path.');
+    if (pathname !== MCP_PATH) return sendRefusal(response, 404, RPC.unknownMethod, 'Not found.');
     if (request.method !== 'POST') return this.#pass(shared, this.#url, null);
     const read = await readMessage(shared, this.#backlog);
     if (read === null) return;
@@ -76,8 +76,8 @@ export class UrlShare implements Backend {
 
   async #serveMetadata(shared: SharedRequest, pathname: string): Promise<void> {
     const { request, response } = shared;
-    if (request.method !== 'GET') return sendRefusal(response, 405, RPC.unknownMethod, 'Metadata is read with GET.');
-    // The path of the server stands behind the well-known one; a client knows another.
+    if (request.method !== 'GET') return sendRefusal(response, 405, RPC.unknownMethod, 'Use GET to read metadata.');
+    // The path of the server follows the well-known path. Clients use a different server path.
     const path =
       pathname === `${RESOURCE_METADATA}${MCP_PATH}` ? `${RESOURCE_METADATA}${this.#url.pathname}` : pathname;
     const answer = await this.#ask(shared, new URL(path, this.#url), null);
@@ -89,7 +89,7 @@ export class UrlShare implements Backend {
       .end(body);
   }
 
-  /** An own address of the server as the daemon beside this knows it. */
+  /** Translates a URL of the server into the URL that callers of the local daemon use. */
   #known(url: URL, { headers }: IncomingMessage): string {
     const { pathname } = this.#url;
     const rest = url.pathname.replace(`${RESOURCE_METADATA}${pathname}`, `${RESOURCE_METADATA}${MCP_PATH}`);
@@ -97,7 +97,7 @@ export class UrlShare implements Backend {
     return `http://${headers.host ?? this.#url.host}${path}${url.search}`;
   }
 
-  /** @param taken told when the server has answered, and so read the message */
+  /** @param taken called when the server has responded, and so has read the message */
   async #pass(shared: SharedRequest, url: URL, message: RpcMessage | null, taken?: () => void): Promise<void> {
     const { request, response, caller, signal } = shared;
     const answer = await this.#ask(shared, url, message);
@@ -122,13 +122,13 @@ export class UrlShare implements Backend {
     await pour(answer, response, signal, limited);
   }
 
-  /** The answer of the server; null where there is none, which the caller has been told. */
+  /** The server's response; null if there is none and an error was sent to the caller. */
   async #ask({ request, response, caller, signal }: SharedRequest, url: URL, message: RpcMessage | null) {
     const ask = url.protocol === 'https:' ? secureRequest : plainRequest;
     const body = message === null ? null : Buffer.from(JSON.stringify(fromCaller(message, caller)));
     const headers = {
       ...passed(request.headers),
-      // What is looked into has to be read.
+      // A response that is filtered must be readable.
       'accept-encoding': 'identity',
       ...(body === null ? {} : { 'content-length': body.length }),
     };
@@ -141,13 +141,13 @@ export class UrlShare implements Backend {
     } catch {
       if (signal.aborted) return null;
       const id = message === null ? null : (idOf(message) ?? null);
-      sendMessage(response, 502, rpcError(id, RPC.serverGone, 'The MCP server does not answer.'));
+      sendMessage(response, 502, rpcError(id, RPC.serverGone, 'The MCP server does not respond.'));
       return null;
     }
   }
 }
 
-/** Hands an answer on as it comes. */
+/** Streams a response. */
 async function pour(
   answer: IncomingMessage,
   response: ServerResponse,
@@ -161,7 +161,7 @@ async function pour(
     }
     response.end();
   } catch {
-    // One side broke off: so does the other, or half a message would seem whole.
+    // One side failed. Destroy the other, or half a message would look complete.
     response.destroy();
   }
 }

@@ -1,16 +1,16 @@
-/** As whom a request goes on to a remote node: its headers may name one of the agents here, and an access token. */
+/** The identity with which a request goes to a remote node. Its headers may name a local agent and an access token. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { VIA_HEADERS } from '../../operations/via-headers.ts';
 
 export interface LocalIdentities {
-  /** The node's own identity, which acts where none is named. */
+  /** The node's own identity, used if no agent is named. */
   readonly nodeAid: Aid;
-  /** @throws SvcError `not_found` where it is no agent of this daemon */
+  /** @throws SvcError `not_found` if it is not an agent of this daemon */
   readonly requireLocal: (aid: Aid) => void;
 }
 
-/** Who calls, and what it presents to the access list of the other side. */
+/** The caller and the access token that it presents to the remote access list. */
 export interface Acting {
   readonly local: Aid;
   readonly accessToken: string | undefined;

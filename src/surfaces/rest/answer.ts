@@ -1,16 +1,16 @@
-/** What every answer of the API has in common: its security headers and the form of its errors. */
+/** Security headers of all API responses, and the format of errors. */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import type { ErrorBodyValue } from '../../operations/schemas.ts';
 import { isPeerPath } from './peer-path.ts';
 
-/** Status of an answer after which the connection speaks another protocol. */
+/** Status code after which the connection uses another protocol. */
 export const SWITCHED = 101;
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
- * For every answer, pages and refusals too. Nothing of the API may be kept by a cache, drawn into
- * another page, or read by another site: there is no CORS header anywhere.
+ * Set on every response, pages and errors included. Caches must not store a response of the API, and other sites must
+ * not embed or read it. Therefore there are no CORS headers.
  */
 const SECURITY_HEADERS = Object.entries({
   'cache-control': 'no-store',
@@ -21,26 +21,26 @@ const SECURITY_HEADERS = Object.entries({
 });
 
 /**
- * What others wrote may be shown, on an origin of its own: it runs no script, sends no form, and
- * loads nothing but what it brings along. See docs/gateway.md.
+ * Policy for remote content. It is shown in an opaque origin without scripts and forms, and loads only inline content.
+ * See docs/gateway.md.
  */
 const FOREIGN_POLICY =
   "sandbox; default-src 'none'; img-src data:; media-src data:; font-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** For every answer; those below the gateway's path are shut into their sandbox, errors of our own too. */
+/** Sets the headers of every response. All responses below the gateway's path are sandboxed, including errors. */
 export function setSecurityHeaders(response: ServerResponse): void {
   for (const [name, value] of SECURITY_HEADERS) response.setHeader(name, value);
   if (isPeerPath(response.req.url)) setForeignPolicy(response);
 }
 
-/** Shuts content that a remote node sends into its sandbox. */
+/** Sandboxes content from a remote node. */
 export function setForeignPolicy(response: ServerResponse): void {
   response.setHeader('content-security-policy', FOREIGN_POLICY);
 }
 
-/** A request with more headers than are read. */
+/** The error for a request with too many headers. */
 export function tooManyHeaders(limit: number): SvcError {
-  return new SvcError('too_large', { status: 431, message: `A request has at most ${limit} headers.` });
+  return new SvcError('too_large', { status: 431, message: `A request can have at most ${limit} headers.` });
 }
 
 export interface ErrorAnswer {
@@ -63,7 +63,7 @@ function headersOf(error: SvcError): Record<string, string> {
   }
 }
 
-/** The error to show for whatever a call threw; `unexpected` hears of what nobody meant to throw. */
+/** The error to show for a thrown value. `unexpected` receives values that are not SvcErrors. */
 export function shownError(error: unknown, unexpected: (error: unknown) => void): SvcError {
   if (error instanceof SvcError && error.code !== 'internal') return error;
   if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
@@ -83,20 +83,20 @@ export function errorAnswer(error: SvcError): ErrorAnswer {
 }
 
 /**
- * True where a request has a body that was not read to its end: the next request on its connection
- * could only be seen behind it, so the connection ends with the answer.
+ * True if the request body was not read to its end. The next request could only be read after it, so the connection
+ * must close after the response.
  */
 export function hasUnreadBody(request: IncomingMessage): boolean {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
   return !request.complete && (encoding !== undefined || (length !== undefined && length !== '0'));
 }
 
-/** Answers with an error on a response that nothing else writes to. */
+/** Sends an error on a response that nothing else writes to. */
 export function sendError(response: ServerResponse, error: SvcError): void {
   const { status, headers, body } = errorAnswer(error);
   if (hasUnreadBody(response.req)) response.shouldKeepAlive = false;
   setSecurityHeaders(response);
-  // A remote one may have been set by an attempt to pass its answer on.
+  // An earlier attempt to pass on a remote response may have set its status text.
   response.writeHead(status, STATUS_CODES[status] ?? '', { ...headers, 'content-length': Buffer.byteLength(body) });
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }

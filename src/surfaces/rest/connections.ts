@@ -1,7 +1,7 @@
 /**
- * How many connections the API holds. Where there is no place left, the one gives way to the newcomer on which for the
- * longest time nothing was asked, or not in whole, one that was never served first: who holds connections and says nothing, or says it slowly, keeps
- * nobody out. Those that are served stay.
+ * Limits on API connections. When full, the connection that has been idle longest is evicted, or that has been sending
+ * an incomplete request longest. Connections that were never served go first, so idle and slow clients cannot keep
+ * others out. Connections with a request in progress stay.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,23 +12,26 @@ import { isLoopbackPeer } from './host.ts';
 
 /** Connections from this machine. */
 export const MAX_LOCAL_CONNECTIONS = 2048;
-/** Connections from this machine on which nothing is asked, or not in whole: some 50 KB each. */
+/** Connections from this machine without a complete request. Each uses about 50 KB. */
 export const MAX_LOCAL_WAITING = 512;
-/** Connections from elsewhere, all together. */
+/** Connections from other machines in total. */
 export const MAX_REMOTE_CONNECTIONS = 256;
-/** Connections from one address elsewhere. */
+/** Connections from one remote address. */
 export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 
-/** Requests of one connection that are not answered: clients wait for each answer, and those who do not take the event loop. */
+/**
+ * Pipelined requests on one connection. Clients usually wait for each response, and long pipelines block the event
+ * loop.
+ */
 export const MAX_PIPELINED = 16;
 
-/** The connections from this machine, or those from elsewhere. */
+/** Local or remote connections. */
 class Side {
   readonly most: number;
   readonly mostOfSource: number;
   readonly mostWaiting: number;
   readonly open = new Tally();
-  /** On which nothing is asked, or not in whole; since the longest time first. */
+  /** Connections without a complete request, longest waiting first. */
   readonly waiting = new Set<Held>();
 
   constructor(most: number, mostOfSource: number, mostWaiting: number) {
@@ -42,9 +45,9 @@ interface Held {
   readonly socket: Socket;
   readonly source: string;
   readonly side: Side;
-  /** Requests that have been asked and not been answered. */
+  /** Requests without a response. */
   asked: number;
-  /** One was answered: a program that keeps its connection, and not one who only holds it. */
+  /** A request was served, so the client uses keep-alive and does not merely hold a connection. */
   served: boolean;
 }
 
@@ -58,7 +61,7 @@ export class ConnectionLimit {
     return this.#held.size;
   }
 
-  /** Counts a new connection until it closes; cuts it where it is one too many and none gives way. */
+  /** Counts a new connection until it closes. Destroys it if the limit is reached and no connection can be evicted. */
   take(socket: Socket): void {
     const { remoteAddress = '' } = socket;
     const side = isLoopbackPeer(remoteAddress) ? this.#local : this.#remote;
@@ -73,7 +76,10 @@ export class ConnectionLimit {
     socket.once('close', () => this.#leave(held));
   }
 
-  /** Takes note of a request on a connection until it is answered; false for one too many, which is not to be answered. */
+  /**
+   * Counts a request until its response is complete. Returns false if it exceeds the pipeline limit and must not be
+   * served.
+   */
   asked(request: IncomingMessage, response: ServerResponse): boolean {
     const held = this.#held.get(request.socket);
     if (held === undefined) return true;
@@ -85,7 +91,7 @@ export class ConnectionLimit {
       request.once('end', () => held.side.waiting.delete(held));
     }
     response.once('close', () => {
-      // What speaks another protocol now is asked and answered without us.
+      // After a protocol switch, requests on this connection are not counted.
       if (response.statusCode === SWITCHED) return;
       held.asked--;
       held.served = true;

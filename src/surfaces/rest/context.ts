@@ -3,30 +3,30 @@ import type { AnswerBytes, CallContext } from '../../operations/operation.ts';
 import type { AdmittedRequest } from './gate.ts';
 import { InlinedBytes } from './inlined-bytes.ts';
 
-/** What the gate found out of who asks. */
+/** Results of the gate. */
 type Admission = Pick<AdmittedRequest, 'origin' | 'requireToken' | 'trySecret'> &
   Partial<Pick<AdmittedRequest, 'session' | 'fromPage'>>;
 
-/** The context of one request. The signal is made only for handlers that ask for it. */
+/** The context of one request. The signal is created only when a handler uses it. */
 export class RestContext implements CallContext {
   readonly origin: CallContext['origin'];
-  /** @throws SvcError `unauthorized`, `rate_limited` where the request does not carry the API token that there is */
+  /** @throws SvcError `unauthorized`, `rate_limited` if an API token is set and the request does not carry it */
   readonly requireToken: () => void;
   readonly session: string | null;
   readonly fromPage: boolean;
   readonly ifMatch?: string;
   readonly trySecret?: (isRight: () => boolean) => void;
-  /** Hears of each tool that the request calls. */
+  /** Called for each tool that the request calls. */
   readonly onTool: (tool: string) => void;
-  /** The status that the handler chose, if it did. */
+  /** The status that the handler set, if any. */
   status: number | undefined;
-  /** What is written into the answer as it leaves, if anything is. */
+  /** Bytes to write into the response, if any. */
   inlined: InlinedBytes | undefined;
   readonly inline?: (bytes: AnswerBytes) => string;
   readonly #response: ServerResponse;
   #controller: AbortController | undefined;
 
-  /** @param carriesBytes the answer is written by `routes.ts`, and may hold bytes */
+  /** @param carriesBytes the response is written by `routes.ts` and may include bytes */
   constructor(
     { origin, requireToken, session = null, fromPage = false, trySecret }: Admission,
     response: ServerResponse,
@@ -49,7 +49,7 @@ export class RestContext implements CallContext {
       };
   }
 
-  /** Aborts when the connection ends before the answer is written. */
+  /** Aborts if the connection closes before the response is complete. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * `GET /openapi.json`, and `GET /docs`: the same document in a browser. Only the files of Swagger UI are taken from its
- * package; its Fastify plugin would cost 120 ms at every start and 13 MB.
+ * Serves `GET /openapi.json`, and `GET /docs`, which shows the same document in a browser. It uses the files of Swagger
+ * UI directly. The Fastify plugin would add 120 ms to every start and 13 MB of memory.
  */
 import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -10,7 +10,7 @@ import type { HttpStreamHandler, StreamHandlers } from '../../operations/handler
 import type { pageStreams } from '../../operations/pages.ts';
 import { JSON_TYPE } from './answer.ts';
 
-/** Swagger UI sets styles from its script and draws small pictures from `data:` URLs; it needs nothing else. */
+/** Swagger UI sets styles from its script and shows small images from `data:` URLs. It needs nothing else. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -41,7 +41,7 @@ const START = `SwaggerUIBundle({
 });
 `;
 
-/** A file of Swagger UI: from what is built, or where nothing is, from the package that it comes from. */
+/** Reads a file of Swagger UI from the build, or from its package if there is no build. */
 function staticFile(name: string): Buffer {
   try {
     return readPackageFile(`dist/swagger/${name}`);
@@ -54,7 +54,7 @@ const FILES: Readonly<Record<string, string>> = {
   'swagger-ui-bundle.js': 'text/javascript',
   'swagger-ui.css': 'text/css',
 };
-/** They stay the same until the daemon is updated, so a browser may keep them for a while. */
+/** The files change only with an update of the daemon, so browsers may cache them. */
 const FILE_CACHE = 'private, max-age=3600';
 
 function sendText(response: ServerResponse, type: string, content: string): void {
@@ -62,7 +62,7 @@ function sendText(response: ServerResponse, type: string, content: string): void
   response.end(content);
 }
 
-/** Serves a document that is made at the first request for it. */
+/** Serves a document that is created on the first request. */
 export function openApiHandler(make: () => object): HttpStreamHandler {
   let text: string | undefined;
   return ({ response }) => {
@@ -71,7 +71,7 @@ export function openApiHandler(make: () => object): HttpStreamHandler {
   };
 }
 
-/** The page and what it loads: all from here, nothing from the network. */
+/** Serves the page and its files from this daemon only. */
 export const docsHandlers: Pick<StreamHandlers<typeof pageStreams>, 'docs' | 'docsFile'> = {
   docs: ({ response }) => sendText(response, 'text/html', PAGE),
   docsFile: ({ input, response }) => {

@@ -1,6 +1,6 @@
 /**
- * The gate in front of every route: who may ask at all. It looks at nothing but the head of the
- * request, so a route cannot forget it. See docs/threat-model.md, "The API".
+ * Access check in front of every route. It uses only the head of the request, so no route can forget it. See
+ * docs/threat-model.md, "The API".
  */
 import type { IncomingMessage } from 'node:http';
 import { hostname } from 'node:os';
@@ -16,47 +16,50 @@ import { isPanelPage } from './panel-path.ts';
 import { isPeerPath } from './peer-path.ts';
 import { NO_SESSIONS, type PanelSessions, TokenCheck, type TokenHolder } from './token.ts';
 
-/** Wrong tokens that one address may send at once. */
+/** Burst of wrong tokens from one address. */
 const WRONG_TOKEN_BURST = 10;
-/** Wrong tokens per second and address in the long run: one in ten seconds. */
+/** Sustained rate of wrong tokens from one address, per second: one in ten seconds. */
 const WRONG_TOKENS_PER_S = 0.1;
-/** Requests without the right token that one address may send at once, from elsewhere. */
+/** Burst of requests without a valid token from one remote address. */
 const STRANGER_BURST = 200;
-/** Requests per second without the right token and address in the long run, from elsewhere. */
+/** Sustained rate of requests without a valid token from one remote address, per second. */
 const STRANGER_REQUESTS_PER_S = 50;
-/** Shares of one address that its network (an IPv4 /24 or IPv6 /48) has of both rates: IPv6 /64s are cheap in bulk. */
+/**
+ * Limit of a network (IPv4 /24 or IPv6 /48) as a multiple of both rates of an address, because many IPv6 /64s are
+ * cheap.
+ */
 const ADDRESSES_PER_NETWORK = 4;
 
 export interface GateOptions {
-  /** The host of `api_addr`; empty for every interface. */
+  /** The host of `api_addr`; empty for all interfaces. */
   readonly host: string;
   readonly requireLocalToken: boolean;
 }
 
 export interface GateDependencies {
-  /** The API token of this moment; empty for none. */
+  /** The current API token; empty if none is set. */
   readonly token: () => string;
-  /** Sessions of the panel, whose tokens are as good as the API token; left out for none. */
+  /** Panel sessions. Their tokens have the rights of the API token. */
   readonly sessions?: Pick<PanelSessions, 'holder'>;
   readonly clock: Clock;
 }
 
-/** How a request was let in. */
+/** Result of the access check. */
 export interface AdmittedRequest {
   readonly origin: CallContext['origin'];
-  /** False: it lacks the token that it needs. */
+  /** False if the required token is missing. */
   readonly authorised: boolean;
-  /** A page asks, and be it ours: browsers say so of themselves. */
+  /** The request comes from a web page, possibly our own, according to the browser's headers. */
   readonly fromPage: boolean;
   /**
-   * For what needs the API token from everybody, where there is one.
-   * @throws SvcError `unauthorized`, `rate_limited` where the request does not carry it
+   * Requires the API token, if one is set, even from local programs.
+   * @throws SvcError `unauthorized`, `rate_limited` if the request does not carry it
    */
   readonly requireToken: () => void;
-  /** The session of the panel that asks; null for everybody else. */
+  /** The panel session of the request, or null. */
   readonly session: string | null;
   /**
-   * Tries a secret of the body: a wrong one counts as a wrong token does. Absent where no secret lets anybody in.
+   * Checks a secret in the body. A wrong secret counts as a wrong token. Missing if no secret grants access.
    * @throws SvcError `unauthorized`, `rate_limited`
    */
   readonly trySecret?: (isRight: () => boolean) => void;
@@ -64,16 +67,16 @@ export interface AdmittedRequest {
 
 interface Called {
   readonly header: string | undefined;
-  /** Null where the header is malformed; empty where there is none, as HTTP/1.0 allows. */
+  /** Null if the header is malformed; empty if it is missing, as HTTP/1.0 allows. */
   readonly host: string | null;
   readonly loopback: boolean;
 }
 
 export class RequestGate {
   readonly #requireLocalToken: boolean;
-  /** The host of `api_addr` where it is a name or an address. */
+  /** The host of `api_addr`, if it is a name or an address. */
   readonly #host: string;
-  /** Names of this machine by which other machines may call it. */
+  /** Names under which other machines may reach this machine. */
   readonly #names: ReadonlySet<string>;
   readonly #token: TokenCheck;
   readonly #wrongTokens: RateQuota;
@@ -95,14 +98,15 @@ export class RequestGate {
   }
 
   /**
-   * Lets a request of the listener in, or refuses it.
+   * Admits or rejects a request.
    * @throws SvcError `forbidden_host`, `forbidden_origin`, `unauthorized`, `rate_limited`
    */
   admit(request: IncomingMessage): AdmittedRequest {
     const address = request.socket.remoteAddress ?? '';
     const onLoopback = isLoopbackPeer(address);
     const { host, loopback: loopbackHost } = this.#calledBy(request.headers.host);
-    // Before the token is looked at: a rebound web page must not be able to use up the tries of its user.
+    // Check this before the token. A web page with DNS rebinding must not be able to use up the token attempts of its
+    // user.
     if (onLoopback && !loopbackHost && (host === null || host !== this.#host)) throw new SvcError('forbidden_host');
     refuseOtherSites(request);
 
@@ -111,12 +115,13 @@ export class RequestGate {
     const holder = this.#holder(request, address, needed);
     const right = holder !== null;
     if (!local && !right && !this.#strangers.take(holderAt(address))) throw limited(this.#strangers, holderAt(address));
-    // A web page can point a name of its own at us, but not an address; and it does not know the token.
+    // DNS rebinding uses a name that the page controls. It cannot use an IP address, and the page does not know the
+    // token.
     if (!onLoopback && !right && (host === null || !(canonicalIp(host) !== null || this.#names.has(host))))
       throw new SvcError('forbidden_host', {
-        message: 'The Host header names another machine. Call this one by its address, or send the API token.',
+        message: 'The Host header names another machine. Use the address of this machine, or send the API token.',
       });
-    // A token that nobody needs is not looked at again until something asks for it.
+    // A token that is not required is only checked when a handler requires it.
     const requireToken = needed && right ? () => {} : () => this.#requireToken(request, address);
     return {
       origin: local ? 'local' : 'remote',
@@ -124,11 +129,11 @@ export class RequestGate {
       requireToken,
       fromPage: isFromPage(request),
       session: holder?.session ?? null,
-      trySecret: (isRight) => this.#trySecret(isRight, address, 'This code or token is wrong, or has been used.'),
+      trySecret: (isRight) => this.#trySecret(isRight, address, 'This code or token is wrong or was already used.'),
     };
   }
 
-  /** Whom a `Host` header calls: most requests have the same one as the request before. */
+  /** Classifies a `Host` header. Most requests have the same header as the previous request. */
   #calledBy(header: string | undefined): Called {
     if (header !== this.#called.header) {
       const host = header === undefined ? '' : hostOf(header);
@@ -137,7 +142,7 @@ export class RequestGate {
     return this.#called;
   }
 
-  /** @throws SvcError `unauthorized`, `rate_limited` where the header is wrong and a token is needed */
+  /** @throws SvcError `unauthorized`, `rate_limited` if the header is wrong and a token is required */
   #holder(request: IncomingMessage, address: string, needed: boolean): TokenHolder | null {
     const { authorization } = request.headers;
     if (!needed || authorization === undefined) return this.#token.holderOf(authorization);
@@ -149,17 +154,17 @@ export class RequestGate {
     if (!this.#token.set) return;
     const { authorization } = request.headers;
     if (authorization === undefined)
-      throw new SvcError('unauthorized', { message: 'Storing and deleting objects needs the API token, here too.' });
+      throw new SvcError('unauthorized', { message: 'Storing and deleting objects always requires the API token.' });
     this.#checkToken(authorization, address);
   }
 
   /** @throws SvcError `unauthorized`, `rate_limited` */
   #checkToken(authorization: string, address: string): TokenHolder {
-    // A page that is still open sends the token of a session that has ended: that is no try.
+    // A page that is still open may send the token of a closed session. That is not a guess.
     if (this.#token.isOfSession(authorization)) {
       const holder = this.#token.holderOf(authorization);
       if (holder !== null) return holder;
-      throw new SvcError('unauthorized', { message: 'This session of the panel has ended. Log in again.' });
+      throw new SvcError('unauthorized', { message: 'This panel session has expired or was closed. Log in again.' });
     }
     this.#trySecret(() => this.#token.holderOf(authorization) !== null, address, 'The API token is wrong.');
     return { session: null };
@@ -168,8 +173,8 @@ export class RequestGate {
   /** @throws SvcError `unauthorized`, `rate_limited` */
   #trySecret(isRight: () => boolean, address: string, message: string): void {
     const holder = holderAt(address);
-    // Every program of this machine has the same address: wrong tokens of one must not lock out the right token of
-    // another. Only a token that guessing could find has to wait as well.
+    // All programs on this machine share one address. Wrong tokens of one program must not lock out the right token of
+    // another. Only tokens that could be guessed are delayed too.
     if (!this.#token.isUnguessable && this.#wrongTokens.retryAfterMs(holder) > 0)
       throw limited(this.#wrongTokens, holder);
     if (isRight()) return;
@@ -187,9 +192,9 @@ function limited(quota: RateQuota, holder: QuotaHolder): SvcError {
 }
 
 /**
- * A browser says where a request comes from; only pages of this very origin, and requests that no
- * page made, pass. Programs that are no browser send neither header. A page of a remote agent is in
- * a sandbox and so of no origin: it is refused like any other site.
+ * Browsers report where a request comes from. Only same-origin requests and requests without an initiating page pass.
+ * Other programs send neither header. Pages of remote agents are sandboxed with an opaque origin, so they are rejected
+ * like other sites.
  */
 function refuseOtherSites(request: IncomingMessage): void {
   const { origin, host } = request.headers;
@@ -197,17 +202,17 @@ function refuseOtherSites(request: IncomingMessage): void {
   if (origin !== undefined && !isSameSite(origin, host)) throw new SvcError('forbidden_origin');
   if (site === undefined || site === 'same-origin' || site === 'none') return;
   if (!isNavigation(request)) throw new SvcError('forbidden_origin');
-  // A file that leads to the panel is of another site, and no person followed it; the page holds no data.
+  // A local file that opens the panel counts as cross-site without a user gesture. The page contains no data.
   if (isPanelPage(request.url)) return;
   if (!(isPeerPath(request.url) && isFollowedLink(request))) throw new SvcError('forbidden_origin');
 }
 
-/** Programs that are no browser send neither header. */
+/** Programs other than browsers send neither header. */
 function isFromPage({ headers }: IncomingMessage): boolean {
   return headers.origin !== undefined || headers['sec-fetch-site'] !== undefined;
 }
 
-/** What is asked for becomes a page of a window of its own: who caused it cannot read it. */
+/** The response becomes a page in a separate window, and the initiator cannot read it. */
 function isNavigation({ method, headers }: IncomingMessage): boolean {
   return (
     method === 'GET' &&
@@ -217,7 +222,7 @@ function isNavigation({ method, headers }: IncomingMessage): boolean {
   );
 }
 
-/** A person followed a link, which no page can do by itself. */
+/** The user followed a link. No page can forge this. */
 function isFollowedLink({ headers }: IncomingMessage): boolean {
   return headers['sec-fetch-user'] === '?1';
 }

@@ -1,4 +1,4 @@
-/** The gateway: `/aid/{AID}/…` is the service of that agent, called as this node or as an agent here. */
+/** The gateway: `/aid/{AID}/…` calls the service of an agent, as this node or as a local agent. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { gatewayStreams } from '../../operations/gateway.ts';
@@ -8,12 +8,12 @@ import { hasUnreadBody } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 
-/** Objects of an agent, which are no affair of its service. */
+/** Objects of an agent, which its service does not serve. */
 const OBJECT_PATH = /^\/cas\/[^/?]+(?:\?|$)/;
 
 /**
- * What a browser may want here: a page in a window of its own, and what the script of a page of ours reads. Never a
- * script, a style or a part of another page, which would be of the origin of this API. Programs say nothing.
+ * Browser destinations that are allowed: top-level pages, and requests by scripts of the panel. Scripts, styles and
+ * frames are rejected, because they would run in the origin of this API. Other programs send no header.
  */
 const DESTINATIONS: ReadonlySet<unknown> = new Set([undefined, 'document', 'empty', 'websocket']);
 
@@ -23,14 +23,14 @@ export interface GatewayDependencies extends LocalIdentities {
 
 /** @throws SvcError `not_found`, `forbidden_origin`, `method_not_allowed` */
 function check({ request }: StreamExchange, path: string): void {
-  // Written otherwise, such as with escapes, it did not pass the gate as remote content.
+  // A path with a different spelling, such as percent-encoding, was not treated as remote content by the gate.
   if (!isPeerPath(request.url)) throw new SvcError('not_found');
-  // A browser asks for workers with this header, and they would see every request of this origin from then on.
+  // Browsers send this header for service workers, which could then intercept every request of this origin.
   if (request.headers['service-worker'] !== undefined || !DESTINATIONS.has(request.headers['sec-fetch-dest']))
     throw new SvcError('forbidden_origin');
   if (!OBJECT_PATH.test(path)) return;
   if (request.method === 'GET' || request.method === 'HEAD')
-    throw new SvcError('not_found', { message: 'This daemon has no way to objects of other agents.' });
+    throw new SvcError('not_found', { message: 'This daemon cannot fetch objects of other agents.' });
   throw new SvcError('method_not_allowed', { details: { allow: 'GET, HEAD' } });
 }
 

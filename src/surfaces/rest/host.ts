@@ -1,13 +1,13 @@
-/** Who a request came from and whom it was addressed to. */
+/** Reads the sender and the addressed host of a request. */
 import type { IncomingMessage } from 'node:http';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 
-/** True for a peer on this machine; false for an unknown one. */
+/** True for a peer on this machine; false for an unknown peer. */
 export function isLoopbackPeer(address: string | undefined): boolean {
   return address !== undefined && ipScope(address) === IP_SCOPE.loopback;
 }
 
-/** The host of a `Host` header without brackets and port, in lower case; null where the header is malformed. */
+/** The host of a `Host` header in lower case, without brackets and port; null if the header is malformed. */
 export function hostOf(header: string): string | null {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/\\@?#]+))(?::\d{1,5})?$/.exec(header);
   if (match === null) return null;
@@ -16,18 +16,18 @@ export function hostOf(header: string): string | null {
   return plain?.toLowerCase() ?? null;
 }
 
-/** True where a request says more than once whom it calls, which others on its way may read otherwise (RFC 9112, section 3.2). */
+/** True if a request names its host more than once, which proxies may read differently (RFC 9112, section 3.2). */
 export function namesManyHosts({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): boolean {
   return rawHeaders.filter((name, i) => i % 2 === 0 && name.toLowerCase() === 'host').length > 1;
 }
 
-/** True where an `Origin` header names the very site that the request was sent to. */
+/** True if an `Origin` header names the host to which the request was sent. */
 export function isSameSite(origin: string, hostHeader: string | undefined): boolean {
-  // No browser writes a blank there, and `URL` would pass over it.
+  // No browser sends whitespace here, and `URL` would ignore it.
   if (hostHeader === undefined || /\s/.test(origin)) return false;
   const from = URL.parse(origin);
   if (from === null || (from.protocol !== 'http:' && from.protocol !== 'https:')) return false;
-  // Read with the same scheme, so that a default port that one of them leaves out makes no difference.
+  // Parse both with the same scheme, so that an omitted default port makes no difference.
   const to = URL.parse(`${from.protocol}//${hostHeader}`);
   return to !== null && from.host === to.host;
 }

@@ -1,12 +1,12 @@
-/** Figures of the API itself. */
+/** Metrics of the API. */
 import type { Metric, Sample } from '../../foundation/metrics.ts';
 
-/** Upper bounds of the duration histogram, seconds. */
+/** Upper bounds of the duration histogram, in seconds. */
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export class HttpMetrics {
   readonly #openConnections: () => number;
-  /** By operation and status; both come from our own tables, so there are few. */
+  /** Keyed by operation and status. Both come from fixed tables, so there are few keys. */
   readonly #requests = new Map<string, number>();
   readonly #buckets = BOUNDS_S.map(() => 0);
   #seconds = 0;
@@ -16,7 +16,7 @@ export class HttpMetrics {
     this.#openConnections = openConnections;
   }
 
-  /** Counts a request; `operation` is empty where no route took it. */
+  /** Counts a request. `operation` is empty if no route matched. */
   record(operation: string, status: number, seconds: number): void {
     const labels = `${operation === '' ? 'none' : operation} ${status}`;
     this.#requests.set(labels, (this.#requests.get(labels) ?? 0) + 1);
@@ -40,7 +40,7 @@ export class HttpMetrics {
       },
       {
         name: 'svcd_http_request_duration_seconds',
-        help: 'Time from the head of a request to the end of its answer.',
+        help: 'Time from the head of a request to the end of its response.',
         type: 'histogram',
         samples: this.#durations(),
       },

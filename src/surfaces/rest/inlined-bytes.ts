@@ -1,18 +1,17 @@
 /**
- * Bytes that an answer carries as base64, written straight into it. As a text of its own, and once more as a part of the
- * whole answer, each of their megabytes would stay in JavaScript's heap until a collection that a daemon at rest never
- * makes.
+ * Bytes that a response carries as base64, written directly into the response. As separate JavaScript strings, they
+ * would stay in the heap until a garbage collection, which may not happen in an idle daemon.
  */
 import { randomBytes } from 'node:crypto';
 import { base64Length, writeBase64 } from '../../foundation/base64.ts';
 import { allocateTransferable } from '../../foundation/collected-bytes.ts';
 import type { AnswerBytes } from '../../operations/operation.ts';
 
-/** Bytes of which the mark is made that stands for them: what another side wrote must not hold it. */
+/** Random bytes of the placeholder. Data from the remote side must not contain it. */
 const MARK_BYTES = 16;
 
 export class InlinedBytes {
-  /** What the answer holds in their place. */
+  /** The placeholder in the response. */
   readonly mark: string = randomBytes(MARK_BYTES).toString('hex');
   readonly #bytes: AnswerBytes;
 
@@ -20,7 +19,7 @@ export class InlinedBytes {
     this.#bytes = bytes;
   }
 
-  /** The JSON text of an answer with the bytes in the place of their mark, which it holds once; they are freed. */
+  /** Replaces the placeholder, which must occur once in the JSON text, with the bytes and frees them. */
   into(json: string): Buffer<ArrayBuffer> {
     const [before = '', after = ''] = json.split(this.mark);
     const bytes = this.#bytes.bytes();

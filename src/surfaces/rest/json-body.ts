@@ -1,12 +1,12 @@
-/** Reads bodies. */
+/** Reads request bodies. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseJson } from '../../foundation/json.ts';
 
-/** The largest JSON body. */
+/** Largest JSON body, in bytes. */
 export const JSON_BODY_LIMIT_BYTES = 1024 * 1024;
 
 /**
- * All bytes of a stream.
+ * Reads a stream to its end.
  * @throws SvcError `too_large`
  */
 export async function readBytes(stream: AsyncIterable<Buffer>, limitBytes: number): Promise<Buffer> {

@@ -1,8 +1,7 @@
 /**
- * How a connection ends whose client still sends a body that nobody will read. Closed at once, it
- * would be reset by the system, and the client would lose the answer that says what was wrong: most
- * clients read it only when they have sent everything. So the answer goes out, our side is closed, and
- * what comes is thrown away for a while.
+ * Closes a connection while the client is still sending a body that is not read. If the socket were closed immediately,
+ * the system would reset it, and the client would lose the error response, because most clients read only after
+ * sending. So the response is sent, our side is closed, and incoming data is discarded for a while.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -10,9 +9,9 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import { hasUnreadBody } from './answer.ts';
 
-/** What is thrown away of a body that was refused, bytes; then the connection is cut. */
+/** Bytes of a rejected body that are discarded before the connection is destroyed. */
 const MAX_DISCARDED_BYTES = 32 * 1024 * 1024;
-/** How long the rest of a body that was refused is waited for, milliseconds. */
+/** How long the rest of a rejected body is awaited, in milliseconds. */
 const LINGER_MS = 30_000;
 
 export class Lingering {
@@ -24,10 +23,10 @@ export class Lingering {
     this.#clock = clock;
   }
 
-  /** Has a new connection end this way. */
+  /** Applies this to a new connection. */
   watch(socket: Socket): void {
     const close = socket.destroySoon.bind(socket);
-    // What Node calls behind an answer that is the last on its connection.
+    // Node calls this after the last response on a connection.
     socket.destroySoon = () => {
       const request = this.#requests.get(socket);
       if (request === undefined || !hasUnreadBody(request)) close();
@@ -36,8 +35,8 @@ export class Lingering {
   }
 
   /**
-   * Takes note of a request. False where its connection is ending already: what follows a body that
-   * was refused must not run, since it could not be answered.
+   * Registers a request. Returns false if its connection is already closing. A request after a rejected body must not
+   * run, because it cannot get a response.
    */
   take(request: IncomingMessage): boolean {
     if (this.#ending.has(request.socket)) return false;

@@ -1,4 +1,4 @@
-/** The HTTP server under the API: its time-outs, its limits, and what it says to those who speak no HTTP. */
+/** The HTTP server of the API: timeouts, limits, and error responses to clients that send invalid HTTP. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { maySwitch } from '../../capabilities/calls/upgrades.ts';
@@ -8,21 +8,18 @@ import { listen } from '../../foundation/stream-listeners.ts';
 import { errorAnswer } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
 
-/**
- * Who may listen to the end of one answer: the parts of this server, the framework, and a stream into it with its ends are
- * eleven, and Node takes ten for sound.
- */
+/** Listeners for the end of one response. This server, Fastify and a piped stream add eleven; Node warns above ten. */
 const RESPONSE_LISTENERS = 20;
 
-/** The head of a request has to be here within this time: a slow one must not hold a connection. */
+/** Timeout for the head of a request, in milliseconds. Slow clients must not hold connections. */
 const HEAD_TIMEOUT_MS = 10_000;
-/** How often connections are looked at for their time-outs. */
+/** Interval of the timeout check, in milliseconds. */
 const TIMEOUT_CHECK_MS = 2_000;
-/** An idle connection is kept for the next request this long. */
+/** How long an idle connection stays open for another request, in milliseconds. */
 const KEEP_ALIVE_MS = 30_000;
-/** Request line and headers together. */
+/** Largest request line and headers together, in bytes. */
 const MAX_HEAD_BYTES = 16 * 1024;
-/** What is read of a head after its cookies were refused, bytes: more than browsers keep of one host. */
+/** Bytes of a head to discard after its cookies were rejected: more than browsers store for one host. */
 const MAX_DISCARDED_HEAD_BYTES = 1024 * 1024;
 /** Headers of a request. */
 export const MAX_HEADER_COUNT = 100;
@@ -34,30 +31,30 @@ export interface HttpLimits {
 
 const LIMITS: HttpLimits = { headTimeoutMs: HEAD_TIMEOUT_MS, timeoutCheckMs: TIMEOUT_CHECK_MS };
 
-/** What is wrong on the wire, by Node's code. */
+/** Errors of the HTTP parser, by Node's error code. */
 const WIRE_ERRORS: Readonly<Record<string, SvcError>> = {
   HPE_HEADER_OVERFLOW: new SvcError('too_large', {
     status: 431,
-    message: `The head of a request is at most ${MAX_HEAD_BYTES} bytes.`,
+    message: `The head of a request can have at most ${MAX_HEAD_BYTES} bytes.`,
   }),
   ERR_HTTP_REQUEST_TIMEOUT: new SvcError('timeout', { status: 408, message: 'The request was not sent in time.' }),
 };
 const MALFORMED = new SvcError('invalid_request', { message: 'This is not a valid HTTP/1.1 request.' });
 
-/** What any request may be refused with before it is known what it asks for. */
+/** Errors of any request before its route is known. */
 export const WIRE_REFUSALS: readonly SvcError[] = Object.values(WIRE_ERRORS);
 
 const COOKIES_TOO_LARGE = new SvcError('too_large', {
   status: 431,
-  message: 'The cookies of this host fill the head of the request. They have been cleared: load the page again.',
+  message: 'The cookies of this host are too large for a request. They have been cleared. Reload the page.',
 });
-/** Longest request line that is not itself the reason for a head that is too large, bytes. */
+/** Longest request line that does not itself make a head too large, in bytes. */
 const SHORT_REQUEST_LINE = 1024;
 
 /**
- * True if cookies made the head of a request too large. All ports of this machine share them, so the pages of any local
- * program, or of an agent at its local address, can set them. Pages of other sites cannot bring this about: of the other
- * headers they choose only a few hundred bytes.
+ * True if cookies made the head of a request too large. All ports of this machine share cookies, so pages of local
+ * programs, or of agents at local addresses, can set them. Pages of other sites cannot cause this, because they control
+ * only a few hundred bytes of other headers.
  */
 function hasTooManyCookies(failure: WireFailure): boolean {
   if (failure.code !== 'HPE_HEADER_OVERFLOW') return false;
@@ -68,14 +65,14 @@ function hasTooManyCookies(failure: WireFailure): boolean {
 
 /** An error of Node's HTTP parser. */
 interface WireFailure extends NodeJS.ErrnoException {
-  /** The bytes at which it failed. */
+  /** The bytes that could not be parsed. */
   readonly rawPacket?: Buffer;
 }
 
-/** Sockets that were answered and whose remaining bytes are discarded. */
+/** Sockets that got an error response. Their remaining input is discarded. */
 const ending = new WeakSet<Duplex>();
 
-/** Ends a socket whose client reads the answer only once it has sent its whole head. */
+/** Closes a socket of a client that reads the response only after it has sent its whole head. */
 function discardRest(socket: Duplex): void {
   ending.add(socket);
   const timer = systemClock.after(HEAD_TIMEOUT_MS, () => socket.destroy());
@@ -89,8 +86,8 @@ function discardRest(socket: Duplex): void {
 }
 
 /**
- * Answers a request that Node's parser refused, and ends its connection.
- * @param isTaken an answer is under way, or was the last one: the connection is cut
+ * Responds to a request that Node's parser rejected, and closes its connection.
+ * @param isTaken a response is in progress or was the last one, so the connection is destroyed
  */
 export function refuseOnSocket(failure: WireFailure, socket: Duplex, isTaken: boolean): void {
   if (ending.has(socket)) return;
@@ -105,19 +102,19 @@ export function refuseOnSocket(failure: WireFailure, socket: Duplex, isTaken: bo
 
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** True for requests to the gateway that may switch protocols; elsewhere the wish is ignored, as HTTP allows. */
+/** True for gateway requests that may switch protocols. On other paths, `Upgrade` is ignored, as HTTP allows. */
 function wantsSwitch(request: IncomingMessage): boolean {
   return isPeerPath(request.url) && maySwitch(request);
 }
 
 /**
- * A server whose requests all go to `handler`, those with an `Expect` header too: its answer to
- * `100-continue` is the handler's to give.
+ * Creates a server that passes all requests to `handler`. Requests with an `Expect` header are included, so `handler`
+ * decides whether to send `100-continue`.
  */
 export function createHttpServer(handler: RequestHandler, limits = LIMITS): Server {
   const server = createServer({
     headersTimeout: limits.headTimeoutMs,
-    // Bodies are limited by the routes: an upload may take long, a JSON body may not.
+    // The routes limit the body time: an upload may take long, a JSON body may not.
     requestTimeout: 0,
     connectionsCheckingInterval: limits.timeoutCheckMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -125,9 +122,9 @@ export function createHttpServer(handler: RequestHandler, limits = LIMITS): Serv
     noDelay: true,
     shouldUpgradeCallback: wantsSwitch,
   });
-  // Node would drop further headers without a word: the server refuses such requests.
+  // Node would silently drop further headers. The server rejects such requests instead.
   server.maxHeadersCount = 0;
-  // Sockets with an answer under way, or one that said it is the last.
+  // Sockets with a response in progress, or with a final response.
   const taken = new WeakSet<Duplex>();
   const serve: RequestHandler = (request, response) => {
     const { socket } = request;

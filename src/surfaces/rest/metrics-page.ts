@@ -19,7 +19,7 @@ function sampleLine(name: string, { suffix, labels = {}, value }: Sample): strin
   return `${name}${suffix ?? ''}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${numberText(value)}\n`;
 }
 
-/** The text of metrics, those without samples left out. */
+/** Formats metrics. Metrics without samples are omitted. */
 export function metricsText(metrics: readonly Metric[]): string {
   return metrics
     .filter(({ samples }) => samples.length > 0)
@@ -31,7 +31,7 @@ export function metricsText(metrics: readonly Metric[]): string {
     .join('');
 }
 
-/** Serves what the sources give at the moment of the request. */
+/** Serves the current metrics of all sources. */
 export function metricsHandler(sources: readonly MetricSource[]): HttpStreamHandler {
   return ({ response }) => {
     response.writeHead(200, { 'content-type': TEXT_TYPE }).end(metricsText(sources.flatMap((source) => source())));

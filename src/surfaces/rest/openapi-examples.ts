@@ -1,15 +1,15 @@
-/** An example for every request and answer of the OpenAPI document, made from its schemas. */
+/** Generates examples for all requests and responses of the OpenAPI document from their schemas. */
 import { isObject } from '../../foundation/json.ts';
 import type { Document } from './openapi-schemas.ts';
 
 const AID = 'aid1fj66ha4d08alt2auet7vy6wctnfx28k5hzzmtp5lysdwmu99hg5spq62xc';
-/** That agent's did:key. */
+/** The did:key of that agent. */
 const DID = 'did:key:z6MkjchhfUsD6mmvni8mCdXHw216Xrm9bQe2mBH1P5RDjVJG';
 const HASH_DIGITS = 64;
-/** Deeper than any schema of ours: one that holds itself ends there. */
+/** Deeper than any schema, so that recursive schemas end. */
 const MAX_DEPTH = 12;
 
-/** What members of a name look like. */
+/** Example values by field name. */
 const BY_NAME: Readonly<Record<string, string>> = {
   listen: '127.0.0.1:40123',
   tunnel: '127.0.0.1:40123',
@@ -43,7 +43,10 @@ function number({ minimum, type }: Document): number {
   return type === 'integer' ? Math.max(least, 1) : Math.max(least, 1.5);
 }
 
-/** A value that fits a schema. @param shared the schemas that it may refer to */
+/**
+ * A value that matches a schema.
+ * @param shared the schemas that it may refer to
+ */
 export function schemaExample(schema: Document, shared: Document, key = '', depth = 0): unknown {
   const { $ref, anyOf, allOf, type, properties, items } = schema;
   if (typeof $ref === 'string') return schemaExample(named($ref, shared), shared, key, depth + 1);

@@ -1,6 +1,6 @@
 /**
- * Schemas as the OpenAPI document shows them: those that several operations share go by a name, and what the schemas leave
- * to the code that reads them (the forms of AIDs and of hex, the range of whole numbers) is said for generators and tests.
+ * Schemas for the OpenAPI document. Schemas that several operations share are named. Constraints that the code checks
+ * (formats of AIDs and hex, ranges of integers) are added for generators and tests.
  */
 import type { TSchema } from 'typebox';
 import { MAX_AID_CHARS } from '../../foundation/domain/agents.ts';
@@ -18,16 +18,16 @@ import { TunnelView } from '../../operations/tunnels.ts';
 /** A JSON document. */
 export type Document = Readonly<Record<string, unknown>>;
 
-/** Where a schema stands: text of a path or query is read as a number of at most 15 digits. */
+/** The position of a schema. Numbers in a path or query are parsed from text with at most 15 digits. */
 type Place = 'text' | 'json' | 'answer';
 
-/** Highest whole number in a path or query. */
+/** Highest integer in a path or query. */
 const MAX_TEXT_INTEGER = 999_999_999_999_999;
-/** Text of an AID, of every kind. */
+/** Pattern for the text of every kind of AID. */
 const AID_PATTERN = `^(?:aid1|AID1|0x|bc1|BC1|pr1|PR1|1|did:key:z)[0-9A-Za-z]{20,${MAX_AID_CHARS}}$`;
 const HEX_PATTERN = '^(?:0[xX])?(?:[0-9a-fA-F]{2})*$';
 
-/** Names of shared schemas. What holds others comes before them. */
+/** Names of shared schemas. Containing schemas precede the schemas that they contain. */
 const NAMED: Readonly<Record<string, TSchema>> = {
   NodeStatus,
   Agent,
@@ -44,7 +44,7 @@ const NAMED: Readonly<Record<string, TSchema>> = {
 
 const nameOf = lazy(() => new Map(Object.entries(NAMED).map(([name, schema]) => [JSON.stringify(schema), name])));
 
-/** What a schema leaves to the code that reads it. */
+/** Adds the constraints that code checks to a schema. */
 function tightened(schema: Document, place: Place, key: string): Document {
   const { type, format, pattern, maximum, minimum } = schema;
   if (format === 'aid') return { ...schema, pattern: AID_PATTERN };
@@ -77,13 +77,16 @@ function inside(schema: Document, place: Place, key: string): Document {
   return tightened(Object.fromEntries(members), place, key);
 }
 
-/** A schema as the document shows it. @param key the member that it belongs to */
+/**
+ * A schema for the document.
+ * @param key the field that uses it
+ */
 export function shown(schema: Document, place: Place = 'json', key = ''): Document {
   const name = place !== 'text' ? nameOf().get(JSON.stringify(schema)) : undefined;
   return name === undefined ? inside(schema, place, key) : { $ref: `#/components/schemas/${name}` };
 }
 
-/** The shared schemas, by name. */
+/** The shared schemas by name. */
 export function sharedSchemas(): Document {
   return Object.fromEntries(Object.entries(NAMED).map(([name, schema]) => [name, inside({ ...schema }, 'json', '')]));
 }

@@ -1,7 +1,7 @@
 /** Descriptions of the sections of the API. */
 export const TAG_DESCRIPTIONS: Readonly<Record<string, string>> = {
   'Access control': 'Access lists of agents.',
-  'Address book': 'Labels and favourites of this node.',
+  'Address book': 'Labels and favorites of this node.',
   Agents: 'Agents on this node and their services.',
   Calls: 'HTTP requests to remote agents.',
   Chat: 'Conversations between two agents.',

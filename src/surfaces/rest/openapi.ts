@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the whole API, from the operations table. */
+/** Creates the OpenAPI 3.1 document of the whole API from the operations table. */
 import type { TObject, TSchema } from 'typebox';
 import { ERRORS, type ErrorCode } from '../../foundation/errors.ts';
 import { lazy } from '../../foundation/lazy.ts';
@@ -16,7 +16,7 @@ interface Api {
   readonly streams: readonly StreamDeclaration[];
 }
 
-/** Errors that every operation may give, whatever it does. */
+/** Errors that every operation can return. */
 const ALWAYS: readonly ErrorCode[] = [
   'invalid_request',
   'unauthorized',
@@ -25,10 +25,10 @@ const ALWAYS: readonly ErrorCode[] = [
   'rate_limited',
   'internal',
 ];
-/** Errors of every operation that takes a JSON body. */
+/** Errors of every operation with a JSON body. */
 const WITH_BODY: readonly ErrorCode[] = ['invalid_json', 'too_large', 'unsupported_media_type'];
 
-/** Errors of the request that calls a tool, and not of the tool. */
+/** Errors of the request that calls a tool, not of the tool. */
 const OF_REQUESTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'forbidden_host',
   'forbidden_origin',
@@ -41,7 +41,7 @@ const ANY_METHOD = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] 
 
 type Kind = Pick<Declaration, 'params' | 'query' | 'permission' | 'errors'>;
 
-/** Codes that an operation or a stream may give whose kind and parts are these. */
+/** Error codes of an operation or a stream with this declaration. */
 function codesOf({ params, query, permission, errors }: Kind, body?: TObject): ReadonlySet<ErrorCode> {
   const aids = [params, query, ...(body === undefined ? [] : [body])].some(hasAid);
   return new Set<ErrorCode>([
@@ -53,19 +53,19 @@ function codesOf({ params, query, permission, errors }: Kind, body?: TObject): R
   ]);
 }
 
-/** Every code that an operation may give: its own and those of its kind. */
+/** All error codes of an operation, including common codes. */
 export function errorCodes(declaration: Declaration): readonly ErrorCode[] {
   return [...codesOf(declaration, declaration.method === 'GET' ? undefined : declaration.body)];
 }
 
-/** One way in which a request is refused. */
+/** One error response. */
 interface Refusal {
   readonly status: number;
   readonly code: ErrorCode;
   readonly message: string;
 }
 
-/** The refusals by a code: with a status of the wire only where the wire gives it. */
+/** The error responses with a code. A status from the HTTP parser is used only for errors of the parser. */
 function refusalsOf(code: ErrorCode): readonly Refusal[] {
   const { status: main, otherStatuses, message } = ERRORS[code];
   const others: readonly number[] = otherStatuses;
@@ -74,13 +74,13 @@ function refusalsOf(code: ErrorCode): readonly Refusal[] {
   );
 }
 
-/** Refusals by the tools that an operation calls: with its status, whatever their own is. */
+/** Error responses of the tools that an operation calls. They use its status. */
 function toolRefusals(status: number, operations: readonly Declaration[]): readonly Refusal[] {
   const codes = new Set(operations.flatMap((one) => (one.tool === undefined ? [] : toolErrors(one))));
   return [...codes].map((code) => ({ status, code, message: ERRORS[code].message }));
 }
 
-/** What the operation of a tool may give besides an answer, where nothing is known of a request. */
+/** Errors of a tool's operation that do not depend on the HTTP request. */
 function toolErrors(declaration: Declaration): readonly ErrorCode[] {
   const { params, query, body, permission, errors } = declaration;
   const codes = codesOf({ params, query, permission, errors }, body);
@@ -109,12 +109,12 @@ function errorResponses(codes: Iterable<ErrorCode>, more: readonly Refusal[] = [
   return Object.fromEntries(responses);
 }
 
-/** What stands in the place of each parameter of a path. */
+/** A parameter in a path. */
 const PARAMETER = /\{(\w+)\}/g;
 
 /**
- * The spelling of each path by its shape: OpenAPI takes paths that differ only in the names of their parameters for one
- * path, so they go by the names that most of their operations use.
+ * Maps path shapes to paths. OpenAPI treats paths that differ only in parameter names as equal, so the names that most
+ * operations use are chosen.
  */
 function spellings(paths: readonly string[]): (path: string) => string {
   const uses = new Map<string, number>();
@@ -127,12 +127,12 @@ function spellings(paths: readonly string[]): (path: string) => string {
   return (path) => byShape.get(path.replaceAll(PARAMETER, '{}')) ?? path;
 }
 
-/** Names of the parameters in a path, in order. */
+/** Parameter names of a path, in order. */
 function parameterNames(path: string): string[] {
   return [...path.matchAll(PARAMETER)].map(([, name = '']) => name);
 }
 
-/** Parameters of a path, under the names that they have in the document. */
+/** Path parameters with their names in the document. */
 function pathParameters(declared: string, spelt: string, schema: TObject): Document[] {
   const names = parameterNames(spelt);
   const renamed = new Map(parameterNames(declared).map((name, i) => [name, names[i] ?? name]));
@@ -140,7 +140,7 @@ function pathParameters(declared: string, spelt: string, schema: TObject): Docum
     const meant = Object.keys(schema.properties)[i];
     if (meant === parameter['name']) return parameter;
     const before = parameter['description'];
-    // The path has one spelling for all its methods, and here another meaning.
+    // All methods of a path share its parameter names. Here the parameter has another meaning.
     const text = `Here \`${meant}\`, not \`${String(parameter['name'])}\`. ${typeof before === 'string' ? before : ''}`;
     return { ...parameter, description: text.trim() };
   });
@@ -160,10 +160,10 @@ function parameters(place: 'path' | 'query', schema: TObject, nameOf = (name: st
   });
 }
 
-/** Made when the document is asked for first: no start waits for it. */
+/** Created on the first request for the document, not at start. */
 const shared = lazy(sharedSchemas);
 
-/** Required even where it may be empty: with no body a generated client sends no `Content-Type` either, which every write needs. */
+/** Required even if it may be empty. Generated clients omit `Content-Type` without a body, but every write needs it. */
 function requestBody(body: TObject): Document {
   return { requestBody: { required: true, content: jsonContent(body, 'json') } };
 }
@@ -182,8 +182,8 @@ function successes(statuses: readonly number[], type: string, schema?: TSchema):
 function description(permission: Declaration['permission'], heartbeat: Declaration['heartbeat']): Document {
   const notes = [
     ...(permission === 'local_only' ? ['Only for programs on the same machine.'] : []),
-    ...(permission === 'open' ? ['Takes no token.'] : []),
-    ...(permission === 'peer' ? ["Governed by the called agent's access list."] : []),
+    ...(permission === 'open' ? ['Requires no token.'] : []),
+    ...(permission === 'peer' ? ["Controlled by the called agent's access list."] : []),
     ...(heartbeat === true ? ['Counts as a heartbeat of the agent.'] : []),
     ...(heartbeat === 'local_aid' || heartbeat === 'tunnel' ? ['Counts as a heartbeat of the local agent.'] : []),
   ];
@@ -232,7 +232,7 @@ function streamItem(declaration: StreamDeclaration, method: string): Document {
   };
 }
 
-/** The document as a value that `JSON.stringify` writes. */
+/** The document as a value for `JSON.stringify`. */
 export function openApiDocument({ version, operations, streams }: Api): Document {
   const paths: Record<string, Record<string, unknown>> = {};
   const add = (path: string, method: string, item: Document): void => {
@@ -260,7 +260,7 @@ export function openApiDocument({ version, operations, streams }: Api): Document
       version,
       summary: 'The local API of an svcd daemon.',
       description:
-        'Every write carries `Content-Type: application/json`. Errors are `{error, message, details?}`; `error` is a stable code.',
+        'Every write needs `Content-Type: application/json`. Errors are `{error, message, details?}`; `error` is a stable code.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
@@ -269,7 +269,7 @@ export function openApiDocument({ version, operations, streams }: Api): Document
     paths,
     components: {
       schemas: shared(),
-      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'The API token, where one is set.' } },
+      securitySchemes: { token: { type: 'http', scheme: 'bearer', description: 'The API token, if one is set.' } },
     },
   };
 }

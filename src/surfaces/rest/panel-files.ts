@@ -1,10 +1,13 @@
-/** The files of the built panel, read once and kept: they are small, and a build while the daemon runs changes none of them. */
+/**
+ * The files of the built panel. They are small, so they are read once and cached. A build while the daemon runs has no
+ * effect.
+ */
 import { memberOf, readJson } from '../../foundation/json.ts';
 
-/** The page that loads the others. */
+/** The page that loads all other files. */
 export const PANEL_PAGE = 'index.html';
 const MANIFEST = 'manifest.json';
-/** Most files of a panel. */
+/** Maximum number of panel files. */
 const MAX_PANEL_FILES = 200;
 
 export interface PanelFile {
@@ -12,12 +15,12 @@ export interface PanelFile {
   readonly content: Buffer;
 }
 
-/** Reads a file of the build by its name; throws where it is not there. */
+/** Reads a file of the build by name. Throws if it does not exist. */
 type ReadFile = (name: string) => Buffer;
 
 type Files = ReadonlyMap<string, PanelFile>;
 
-/** Names and media types as the build wrote them down; none where there is no build. */
+/** Names and media types from the build manifest; none if there is no build. */
 function listed(read: ReadFile): readonly (readonly [string, string])[] {
   const manifest = readJson(read(MANIFEST).toString('utf8'));
   const files = memberOf(manifest, 'files');
@@ -32,7 +35,7 @@ function readAll(read: ReadFile): Files | null {
     const names = new Map([[PANEL_PAGE, 'text/html; charset=utf-8'], ...listed(read)]);
     return new Map([...names].map(([name, type]) => [name, { type, content: read(name) }]));
   } catch {
-    // Not built, or half: as if it were not there, until it is whole.
+    // The build is missing or incomplete. Try again on the next request.
     return null;
   }
 }
@@ -41,12 +44,12 @@ export class PanelFiles {
   readonly #read: ReadFile;
   #files: Files | null = null;
 
-  /** @param read gives what the build made; it need not be there yet */
+  /** @param read reads a file of the build, which may not exist yet */
   constructor(read: ReadFile) {
     this.#read = read;
   }
 
-  /** One of the files; undefined for a name that the build did not list, and where there is none. */
+  /** A file of the panel; undefined for an unlisted name, or if there is no build. */
   get(name: string): PanelFile | undefined {
     this.#files ??= readAll(this.#read);
     return this.#files?.get(name);

@@ -1,14 +1,17 @@
-/** `GET /` and `GET /panel/{file}`: the web panel. Page and files hold no data, so they take no token. */
+/**
+ * Serves the web panel at `GET /` and `GET /panel/{file}`. The page and its files contain no data, so they need no
+ * token.
+ */
 import type { ServerResponse } from 'node:http';
 import { SvcError } from '../../foundation/errors.ts';
 import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { panelStreams } from '../../operations/panel.ts';
 import { PANEL_PAGE, type PanelFile, type PanelFiles } from './panel-files.ts';
 
-/** Names carry a hash of the content. */
+/** File names contain a hash of the content. */
 const FILE_CACHE = 'private, max-age=31536000, immutable';
 
-/** What a panel never needs, so that nothing that got into it has it either. */
+/** Browser features that the panel never needs. Injected code must not have them either. */
 const FEATURES = [
   'accelerometer',
   'bluetooth',
@@ -28,13 +31,13 @@ const FEATURES = [
 const PERMISSIONS_POLICY = FEATURES.map((feature) => `${feature}=()`).join(', ');
 
 /**
- * Where scripts and styles may come from: not all of this origin, on which remote agents answer as well (`/aid/`).
- * A policy cannot name the folder of an IPv6 address; the gateway refuses to give scripts by itself.
+ * Allowed source of scripts and styles: only the panel's folder, because remote agents also respond in this origin
+ * (`/aid/`). A policy cannot name a folder at an IPv6 address. The gateway itself also refuses to serve scripts.
  */
 function sourceOf(host: string | undefined): string {
   if (host === undefined) return "'none'";
   if (host.startsWith('[')) return "'self'";
-  // The gate has checked whom it names; this is about what could end the directive.
+  // The gate has checked the host. This check prevents injection into the policy.
   if (!/^[\w.-]+(?::\d{1,5})?$/.test(host)) throw new SvcError('forbidden_host');
   return `http://${host}/panel/`;
 }
@@ -66,9 +69,9 @@ const NOT_BUILT: PanelFile = {
 <link rel="icon" href="data:,">
 </head>
 <body>
-<h1>svcd runs</h1>
-<p>The web panel is not built in this checkout: run <code>npm run build</code> there, then load this page again.</p>
-<p>This address is that of the API. What it offers is at <a href="/docs">/docs</a>; <code>svc status</code> says how this node is.</p>
+<h1>svcd is running</h1>
+<p>The web panel is not built in this checkout. Run <code>npm run build</code> there, then reload this page.</p>
+<p>The API uses the same address. Its documentation is at <a href="/docs">/docs</a>. <code>svc status</code> shows the state of this node.</p>
 </body>
 </html>
 `),

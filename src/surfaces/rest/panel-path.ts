@@ -3,7 +3,7 @@ export function isPanelPage(url: string | undefined): boolean {
   return url !== undefined && /^\/(?:\?|$)/.test(url);
 }
 
-/** True for what is served without a token where all else needs one: the route still has to say that it is open. */
+/** True for paths that never need a token. The route must also be declared open. */
 export function isOpenPath(url: string | undefined): boolean {
   return url !== undefined && (isPanelPage(url) || /^\/panel\/[\w.-]+(?:\?|$)/.test(url));
 }

@@ -1,4 +1,4 @@
-/** True for the gateway, where remote content appears. */
+/** True for gateway paths, which return remote content. */
 export function isPeerPath(url: string | undefined): boolean {
   return url !== undefined && /^\/aid(?:[/?]|$)/.test(url);
 }

@@ -1,9 +1,9 @@
-/** Figures of the process, under the names that Prometheus client libraries for Node give them. */
+/** Process metrics with the names of the Prometheus client libraries for Node. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Component } from '../../foundation/lifecycle.ts';
 import { type Metric, single } from '../../foundation/metrics.ts';
 
-/** How often the delay of the event loop is sampled. */
+/** Sampling interval of the event loop delay, in milliseconds. */
 const LAG_RESOLUTION_MS = 20;
 const NS_PER_S = 1e9;
 const US_PER_S = 1e6;
@@ -20,7 +20,7 @@ export class ProcessMetrics implements Component {
     this.#lag.disable();
   }
 
-  /** The figures of this moment; the delays of the event loop are those since the last call. */
+  /** The current metrics. The event loop delays cover the time since the last call. */
   collect(): readonly Metric[] {
     const memory = process.memoryUsage();
     const cpu = process.cpuUsage();
@@ -28,13 +28,13 @@ export class ProcessMetrics implements Component {
       single(
         `nodejs_eventloop_lag_${quantile}_seconds`,
         'gauge',
-        `Delay of the event loop since the last scrape: ${quantile}.`,
+        `Event loop delay since the last scrape: ${quantile}.`,
         Math.max(0, ns / NS_PER_S - LAG_RESOLUTION_MS / 1000),
       );
     const metrics = [
       single('process_cpu_user_seconds_total', 'counter', 'User CPU time.', cpu.user / US_PER_S),
       single('process_cpu_system_seconds_total', 'counter', 'System CPU time.', cpu.system / US_PER_S),
-      single('process_start_time_seconds', 'gauge', 'Start of the process, Unix seconds.', this.#startedAt),
+      single('process_start_time_seconds', 'gauge', 'Start time of the process in Unix seconds.', this.#startedAt),
       single('process_resident_memory_bytes', 'gauge', 'Resident memory.', memory.rss),
       single('nodejs_heap_size_used_bytes', 'gauge', 'Heap in use.', memory.heapUsed),
       single('nodejs_heap_size_total_bytes', 'gauge', 'Heap reserved.', memory.heapTotal),

@@ -1,4 +1,4 @@
-/** Hands a request of this API on to a remote node and its answer back, each as it streams. */
+/** Streams a request of this API to a remote node, and its response back. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { breakSink, feed } from '../../capabilities/calls/exchange.ts';
@@ -15,64 +15,64 @@ import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts
 
 export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
 
-/** What crosses between a client and the remote side, and how an answer begins. */
+/** Headers that cross between a client and the remote side, and how a response starts. */
 export interface RemoteRules {
   readonly sent: (raw: RawHeaders) => string[];
   readonly taken: (raw: RawHeaders, place: AnswerPlace) => string[];
-  /** Sets what an answer of the remote side carries beyond its own headers, which are set by then. */
+  /** Sets additional headers of a response, after the remote headers are set. */
   readonly begin: (response: ServerResponse) => void;
 }
 
-/** Below a path of this API: what the client holds for it stays here, and content is shut into its sandbox. */
+/** Rules for paths of this API: credentials of the client stay here, and remote content is sandboxed. */
 const BELOW_API: RemoteRules = { sent: sentHeaders, taken: takenHeaders, begin: setForeignPolicy };
 
-/** An answer in another form than the remote side sent it. */
+/** A modified response. */
 export interface Reshaped {
   readonly headers: RawHeaders;
   readonly body: Buffer;
 }
 
-/** A request that goes on to a remote node. */
+/** A request to a remote node. */
 export type RemoteExchange = Pick<StreamExchange, 'request' | 'response' | 'upgrade'> & {
   readonly context: Pick<StreamExchange['context'], 'signal'>;
 };
 
 export interface RemoteTarget {
   readonly caller: RemoteCaller;
-  /** The identity here that calls. */
+  /** The calling local identity. */
   readonly local: Aid;
   readonly remote: Aid;
-  /** Path of this API below which the remote one stands. */
+  /** Path prefix of this API that represents the remote service. */
   readonly prefix: string;
-  /** Path and query at the remote side. */
+  /** Path and query on the remote side. */
   readonly path: string;
   readonly accessToken?: string | undefined;
-  /** Those below a path of this API, where they are left out. */
+  /** Default: the rules for paths of this API. */
   readonly rules?: RemoteRules;
-  /** The body of the request, where it has been read already. */
+  /** The request body, if it was already read. */
   readonly body?: Uint8Array;
-  /** Another form of the answer; null: as it is. What it throws takes the place of the answer. */
+  /** Modifies the response; null keeps it unchanged. If it throws, its error replaces the response. */
   readonly reshape?: (answer: CallAnswer, place: AnswerPlace) => Promise<Reshaped | null>;
 }
 
-/** An answer and by what rules it is handed on. */
+/** The rules and the place of a response. */
 interface Way {
   readonly rules: RemoteRules;
   readonly place: AnswerPlace;
 }
 
-/** Path and query of a request below the first two segments, as they were written; `/` where nothing is left. */
+/** Path and query of a request below the first two segments, with unchanged encoding; `/` if there are no further segments. */
 export function pathBelow(url: string): string {
   const rest = /^\/[^/?]*\/[^/?]*(.*)$/s.exec(url)?.[1] ?? '';
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** Writes the head of a remote answer; the security headers of ours stay. */
+/** Writes the head of a remote response and keeps our security headers. */
 function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, { rules, place }: Way): void {
   const seen = new Set<string>();
   for (const [name, value] of pairs(withoutIdleTrailer(rules.taken(answer.headers, place), response, answer.status))) {
     const key = name.toLowerCase();
-    // The first one takes the place of ours of that name, further ones come beside it.
+    // The first header with a name replaces ours; further headers are appended.
     if (seen.has(key)) response.appendHeader(name, value);
     else response.setHeader(name, value);
     seen.add(key);
@@ -81,14 +81,14 @@ function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, 
   response.writeHead(answer.status, answer.statusText);
 }
 
-/** @throws SvcError `protocol_error` where the remote head cannot be passed on */
+/** @throws SvcError `protocol_error` if the remote head is invalid */
 function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, way: Way): void {
   try {
     writeHead(response, answer, way);
   } catch (cause) {
     ('socket' in answer ? answer.socket : answer.body).destroy();
     for (const name of response.getHeaderNames()) response.removeHeader(name);
-    throw new SvcError('protocol_error', { message: 'The head of the remote answer is malformed.', cause });
+    throw new SvcError('protocol_error', { message: 'The remote node sent an invalid response head.', cause });
   }
 }
 
@@ -104,19 +104,20 @@ function passOn(response: ServerResponse, answer: CallAnswer, { rules, place }: 
       body.destroy();
       return resolve();
     }
-    // The head goes out now: the body may take its time.
+    // Send the head now, because the body may be slow.
     flushHead(response);
     const atEnd = (): void => {
       const trailers = rules.taken(body.rawTrailers, place);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     };
-    // Without chunks or a length, the end of the connection is the end of the body: a reset says that there is more.
+    // Without chunked encoding or a length, the end of the connection ends the body. A reset signals that it is
+    // incomplete.
     const broken = (): void => breakSink(response.req.httpVersion === '1.1' ? response : response.req.socket);
     feed(body, response, atEnd, answer.release, broken);
   });
 }
 
-/** Joins the two connections after both sides have switched. */
+/** Connects the two sockets after both sides switched protocols. */
 function join({ request, response }: RemoteExchange, { socket, head }: Upgrade, answer: SwitchedCall): void {
   const remote = answer.socket;
   remote.on('error', () => remote.destroy());
@@ -135,7 +136,7 @@ function join({ request, response }: RemoteExchange, { socket, head }: Upgrade, 
   response.statusCode = answer.status;
 }
 
-/** The head of a switch, written past the response: nothing of HTTP follows it. */
+/** The head of a 101 response, written directly to the socket because no HTTP follows. */
 function switchHead(answer: SwitchedCall, { rules, place }: Way): string {
   const headers = [...pairs(rules.taken(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
   const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', `Upgrade: ${answer.protocol}`, ...headers];
@@ -150,8 +151,8 @@ function bodyOf(request: IncomingMessage): { body: IncomingMessage | null; bodyL
 }
 
 /**
- * Calls a remote node with the request of an exchange, and answers with what it answers.
- * @throws SvcError as `HttpCaller.request`, as long as no answer has begun
+ * Sends the request of an exchange to a remote node and returns the response.
+ * @throws SvcError as `HttpCaller.request`, if no response has begun
  */
 export async function callRemote(exchange: RemoteExchange, target: RemoteTarget): Promise<void> {
   const { request, response, context, upgrade } = exchange;

@@ -1,18 +1,17 @@
 /**
- * Which headers cross between a client of this API and a remote node that it calls through it: what
- * the client holds for this API stays here, and what the remote says of itself is not taken as said
- * by this API's own origin. See docs/gateway.md.
+ * Filters the headers between a client of this API and a remote node. The client's credentials for this API stay here,
+ * and remote headers must not affect this API's origin. See docs/gateway.md.
  */
 import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import { mayBeThisMachine } from '../../foundation/address.ts';
 
-/** Credentials for this API, and what tells of this machine and of the page that asks. */
+/** Credentials for this API, and headers that reveal this machine or the requesting page. */
 const NEVER_SENT =
   /^(?:authorization|cookie2?|forwarded|host|origin|referer|proxy|service-worker.*|via|(?:proxy|sec-ch|sec-fetch|svc|x-forwarded)-.*)$/;
 
 /**
- * Headers of an answer that speak of that answer alone, and those of protocols that only programs speak. No others
- * are taken: what rules an origin, or asks a browser to act beyond the answer at hand, is not known to the last one.
+ * Allowed response headers: headers about the response itself, and headers of protocols that only programs use. Others
+ * are dropped, because the full set of headers that affect an origin or trigger browser actions is unknown.
  */
 const TAKEN = new RegExp(
   `^(?:${[
@@ -45,7 +44,7 @@ const TAKEN = new RegExp(
     'trailer',
     'vary',
     'warning',
-    // MCP and others that assistants speak; gRPC, WebDAV, tus, registries of containers, OData.
+    // MCP and other assistant protocols; gRPC, WebDAV, tus, container registries, OData.
     '(?:a2a|anthropic|mcp|openai)-.*',
     '(?:docker|grpc|odata|tus|upload)-.*',
     'dav',
@@ -54,36 +53,41 @@ const TAKEN = new RegExp(
   ].join('|')})$`,
 );
 
-/** Of `X-…`, which is nobody's to standardise any more, what browsers, or proxies in front of this API, have acted on. */
+/** `X-…` headers that browsers or proxies act on. */
 const ACTED_ON =
   /^x-(?:(?:accel-(?!buffering$)|chrome|forwarded-|lighttpd-|reproxy-|sendfile|svc-|webkit-).*|auto-login|content-(?:security-policy.*|type-options)|dns-prefetch-control|download-options|frame-options|permitted-cross-domain-policies|sourcemap|ua-compatible|xss-protection)$/;
 
 const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
 
-/** Where a relative reference of the remote service starts from: a host that is nobody's. */
+/** Base for relative references of the remote service: a reserved host name. */
 const SERVICE_BASE = 'http://service.invalid';
 
-/** The headers of a client that a remote node receives; those of the connection go when the call is made. */
+/** The client headers that a remote node receives. Hop-by-hop headers are removed when the call is sent. */
 export function sentHeaders(raw: RawHeaders): string[] {
   return filterHeaders(raw, (name) => !NEVER_SENT.test(name));
 }
 
-/** Where an answer was asked for. */
+/** The URL parts of the request for a response. */
 export interface AnswerPlace {
-  /** Path of this API below which the remote service stands, such as `/aid/aid1…`. */
+  /** Path of this API that represents the remote service, such as `/aid/aid1…`. */
   readonly prefix: string;
-  /** Path and query that the remote service was asked for. */
+  /** Path and query of the remote request. */
   readonly path: string;
-  /** `Host` of the request, without which no absolute URL is taken for this API. */
+  /** `Host` of the request. If it is missing, no absolute URL is recognized as this API. */
   readonly host: string | undefined;
 }
 
-/** A header value with its bytes above 0x7F escaped: each character is one byte, and `URL` would encode it as two. */
+/**
+ * A header value with bytes above 0x7F percent-encoded. Each character is one byte, and `URL` would encode it as two.
+ */
 function escapedBytes(value: string): string {
   return value.replace(/[\x80-\xff]/g, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** A host without the brackets of IPv6 and the dots behind a name. A pattern would try each of ten thousand dots anew. */
+/**
+ * A host without IPv6 brackets and trailing dots. The loop is linear; a regular expression would backtrack over many
+ * dots.
+ */
 function bareHost(host: string): string {
   if (host.startsWith('[')) return host.slice(1, -1);
   let end = host.length;
@@ -92,10 +96,10 @@ function bareHost(host: string): string {
 }
 
 /**
- * A `Location` as the client has to see it. Whatever leads into the remote service leads below its
- * prefix, and nothing leads to another path of this API: a client that follows redirects never ends
- * up in the management API. An address of this machine means the machine of the service that says it.
- * @returns null where it must not be followed
+ * Rewrites a `Location` for the client. URLs inside the remote service are moved below its prefix. URLs to other paths
+ * of this API are rejected, so that no redirect leads into the management API. A loopback address means the machine of
+ * the remote service.
+ * @returns null if the client must not follow it
  */
 export function rewriteLocation(location: string, { prefix, path, host }: AnswerPlace): string | null {
   const target = URL.parse(escapedBytes(location), SERVICE_BASE + path);
@@ -104,12 +108,12 @@ export function rewriteLocation(location: string, { prefix, path, host }: Answer
   const name = bareHost(target.hostname);
   const within = target.origin === SERVICE_BASE || target.host === own?.host || mayBeThisMachine(name);
   if (within) return `${prefix}${target.pathname}${target.search}${target.hash}`;
-  // What parsers could read in two ways leads nowhere.
+  // Parsers read such URLs differently, so they are rejected.
   const plain = target.username === '' && target.password === '' && PLAIN_HOST.test(target.hostname);
   return plain ? target.href : null;
 }
 
-/** The headers of a remote answer, or its trailers, that the client receives. */
+/** The headers or trailers of a remote response that the client receives. */
 export function takenHeaders(raw: RawHeaders, place: AnswerPlace): string[] {
   return [...pairs(raw)].flatMap(([name, value]) => {
     const key = name.toLowerCase();

@@ -2,23 +2,23 @@ import type { IncomingMessage } from 'node:http';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
 import type { AdmittedRequest } from './gate.ts';
 
-/** What is known of a request beside its own text. */
+/** State of a request outside its HTTP message. */
 export interface RequestState {
   readonly admission: AdmittedRequest;
-  /** Where the client asks for a WebSocket. */
+  /** Set if the client requests a WebSocket. */
   readonly upgrade: Upgrade | undefined;
-  /** Hears of each tool that it calls, where that is written down. */
+  /** Called for each tool call, if an audit log is written. */
   readonly audit: ((tool: string) => void) | undefined;
-  /** Name of the declaration that serves it; empty until a route was found. */
+  /** Name of the operation; empty until a route matched. */
   operation: string;
 }
 
-/** The state of the requests under way, forgotten with them. */
+/** State of the requests in progress. Entries are garbage-collected with the request. */
 export class RequestStates extends WeakMap<IncomingMessage, RequestState> {
-  /** @throws Error for a request that did not pass the gate: none of those may be served */
+  /** @throws Error if the request did not pass the gate; such requests must not be served */
   of(request: IncomingMessage): RequestState {
     const state = this.get(request);
-    if (state === undefined) throw new Error('a request went past the gate');
+    if (state === undefined) throw new Error('a request was not checked by the gate');
     return state;
   }
 }

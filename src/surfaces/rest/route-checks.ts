@@ -1,4 +1,4 @@
-/** What a route checks of a request before it looks at the content. */
+/** Checks of a route before it reads the body. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -6,10 +6,10 @@ import type { Permission } from '../../operations/operation.ts';
 import { hasUnreadBody } from './answer.ts';
 import type { AdmittedRequest } from './gate.ts';
 
-/** A JSON body has to be here this long after its head. */
+/** Timeout for a JSON body after its head, in milliseconds. */
 export const BODY_TIMEOUT_MS = 30_000;
 
-/** True where a method carries a body, and with it the duty to name its media type. */
+/** True if a method has a body and must declare its media type. */
 export function isWrite(method: string | undefined): boolean {
   return method !== 'GET' && method !== 'HEAD';
 }
@@ -20,7 +20,7 @@ export function checkPermission(permission: Permission, admission: AdmittedReque
   if (permission === 'local_only' && admission.origin !== 'local') throw new SvcError('local_only');
 }
 
-/** @throws SvcError `unsupported_media_type` where a write does not say that it carries `accepts` */
+/** @throws SvcError `unsupported_media_type` if the `Content-Type` of a write is not `accepts` */
 export function checkMediaType(request: IncomingMessage, accepts: string): void {
   if (!isWrite(request.method)) return;
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
@@ -31,7 +31,7 @@ export function checkMediaType(request: IncomingMessage, accepts: string): void 
     throw new SvcError('unsupported_media_type', { message: 'Send the body without a Content-Encoding.' });
 }
 
-/** Cuts the connection of a body that is never finished: the time-outs of the HTTP server end with the head. */
+/** Destroys the connection of an incomplete body. The timeouts of the HTTP server cover only the head. */
 export function limitBodyTime(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
   if (!hasUnreadBody(request)) return;
   const timer = clock.after(BODY_TIMEOUT_MS, () => {

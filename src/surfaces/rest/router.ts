@@ -1,4 +1,4 @@
-/** The routes of the API on Fastify. The server in front of it and its gate are in server.ts. */
+/** The routes of the API on Fastify. server.ts runs the HTTP server and the gate in front of it. */
 import { METHODS } from 'node:http';
 import fastify, { type FastifyInstance } from 'fastify';
 import { SvcError } from '../../foundation/errors.ts';
@@ -9,7 +9,7 @@ import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
 import { addOperation, addRefusal, addStream, type ErrorOf, type RouteDependencies } from './routes.ts';
 import { type ServedPath, shadowed } from './unrouted.ts';
 
-/** Longest path parameter, in characters; the head of a request is limited as a whole. */
+/** Longest path parameter, in characters. The whole head of a request has its own limit. */
 const MAX_PARAM_LENGTH = 8 * 1024;
 
 export interface RouterTables {
@@ -17,17 +17,17 @@ export interface RouterTables {
   readonly streams: readonly BoundStream[];
 }
 
-/** What Fastify's own errors mean in the terms of the catalogue. */
+/** Fastify errors as SvcErrors. */
 const MEANINGS: Readonly<Record<string, (bodyLimit: number) => SvcError>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: (limit) =>
     new SvcError('too_large', {
-      message: `A JSON body is at most ${limit} bytes here.`,
+      message: `The JSON body can have at most ${limit} bytes here.`,
       details: { limit_bytes: limit },
     }),
   FST_ERR_CTP_INVALID_MEDIA_TYPE: () => new SvcError('unsupported_media_type'),
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: () =>
-    new SvcError('invalid_request', { message: 'The body is not as long as its Content-Length says.' }),
-  FST_ERR_BAD_URL: () => new SvcError('invalid_request', { message: 'The path is not valid percent-encoding.' }),
+    new SvcError('invalid_request', { message: 'The length of the body differs from its Content-Length.' }),
+  FST_ERR_BAD_URL: () => new SvcError('invalid_request', { message: 'The path has invalid percent-encoding.' }),
   FST_ERR_MAX_PARAM_LENGTH: () => new SvcError('not_found'),
   ECONNRESET: () => new SvcError('cancelled'),
 };
@@ -37,7 +37,7 @@ function fromFastify(error: unknown, bodyLimit: number = JSON_BODY_LIMIT_BYTES):
   return MEANINGS[code]?.(bodyLimit) ?? error;
 }
 
-/** Every path that a table serves, and how. */
+/** All served paths with their methods. */
 export function servedPaths({ operations, streams }: RouterTables): ServedPath[] {
   return [
     ...operations.flatMap(({ declaration: { path, method } }) =>
@@ -48,12 +48,12 @@ export function servedPaths({ operations, streams }: RouterTables): ServedPath[]
 }
 
 function noCompiler(): never {
-  throw new Error('a route has a schema of Fastify: operations check what comes in by themselves');
+  throw new Error('a route has a Fastify schema, but operations validate their own input');
 }
 
 /**
- * Builds the routes. Requests go in through `routing`, once `ready` has settled.
- * @param errorOf the error of a request that no route takes
+ * Builds the routes. After `ready` settles, requests enter through `routing`.
+ * @param errorOf creates the error of a request that no route matches
  */
 export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencies: RouteDependencies): FastifyInstance {
   const { states, shown } = dependencies;
@@ -61,10 +61,10 @@ export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencie
     logger: false,
     bodyLimit: JSON_BODY_LIMIT_BYTES,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
-    // No route has a schema of Fastify's: its compilers would take every start 30 ms to load.
+    // No route uses Fastify schemas. Loading the compilers would add 30 ms to every start.
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
     frameworkErrors: (error, _request, reply) => {
-      // Sent past the reply's own life cycle, which Fastify has not begun here.
+      // Fastify's reply life cycle has not started, so write directly to the response.
       const { status, headers, body } = errorAnswer(shown(fromFastify(error), ''));
       reply.raw.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
     },
@@ -80,7 +80,7 @@ export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencie
     return reply.code(status).headers(headers).send(body);
   });
   app.addHook('onRequest', (request, _reply, done) => {
-    // Here and not in a handler: the body of such a request is not even read.
+    // Throw here instead of in a handler, so that the body is not read.
     if (request.is404) throw errorOf(request.method, request.raw.url ?? '');
     done();
   });
@@ -91,7 +91,7 @@ export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencie
       if (method !== 'CONNECT' && !scope.supportedMethods.includes(method))
         scope.addHttpMethod(method, { hasBody: true });
     }
-    // The body is the handler's to read.
+    // The handler reads the body.
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     for (const stream of tables.streams) addStream(scope, stream, dependencies);

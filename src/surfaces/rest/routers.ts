@@ -1,6 +1,6 @@
 /**
- * The routers of the API: one for the paths that begin with the same word, made when the first request asks for one of
- * them. A start would spend a fifth of its time on routes of which a day needs a few.
+ * The routers of the API: one for each first path segment, created on its first request. Most runs need few routes, and
+ * creating all of them would take a fifth of the start time.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
@@ -9,7 +9,7 @@ import { createRouter, type RouterTables, servedPaths } from './router.ts';
 import type { RouteDependencies } from './routes.ts';
 import { type ServedPath, unrouted } from './unrouted.ts';
 
-/** What stands between the first and the second slash: `/agents/{aid}` → `agents`. */
+/** The first path segment: `/agents/{aid}` → `agents`. */
 function firstWord(path: string): string {
   return /^\/([^/?]*)/.exec(path)?.[1] ?? '';
 }
@@ -28,16 +28,17 @@ export class Routers {
     this.#dependencies = dependencies;
     this.#served = servedPaths(tables);
     this.#words = new Set(this.#served.map(({ path }) => firstWord(path)));
-    for (const word of this.#words) if (word.includes('{')) throw new Error(`the API has a path of ${word} alone`);
+    for (const word of this.#words)
+      if (word.includes('{')) throw new Error(`the API has a path that starts with the parameter ${word}`);
   }
 
   /**
-   * Serves a request by the route that takes it.
-   * @param failed told where the routes cannot be made, or Fastify throws
+   * Serves a request with the route that matches.
+   * @param failed called if the routes cannot be created, or if Fastify throws
    */
   route(request: IncomingMessage, response: ServerResponse, failed: (error: unknown) => void): void {
     const word = firstWord(request.url ?? '');
-    // Any other spelling is for a router that has every path: it knows what an encoded one means.
+    // Other spellings go to a router with all paths, which decodes them.
     const key = this.#words.has(word) ? word : null;
     const ready = this.#ready.get(key);
     if (ready !== undefined) return ready.routing(request, response);
@@ -50,13 +51,13 @@ export class Routers {
     for (const router of await Promise.all(this.#made.values())) await router.close();
   }
 
-  /** The error of a request that no route takes, among all paths of the API. */
+  /** The error of a request that no path of the API matches. */
   #errorOf(method: string, url: string): SvcError {
     this.#unrouted ??= unrouted(this.#served);
     return this.#unrouted(method, url);
   }
 
-  /** @param word what the paths begin with; null: all of them */
+  /** @param word first path segment; null for all paths */
   #make(word: string | null): Promise<FastifyInstance> {
     const isOf = ({ declaration: { path } }: { readonly declaration: { readonly path?: string } }): boolean =>
       word === null || (path !== undefined && firstWord(path) === word);

@@ -1,4 +1,4 @@
-/** Serves the operations table: one route for each declaration. */
+/** Creates one route for each declaration of the operations table. */
 import type { FastifyInstance } from 'fastify';
 import type { Clock } from '../../foundation/clock.ts';
 import { encodeLongText } from '../../foundation/collected-bytes.ts';
@@ -17,38 +17,41 @@ export interface RouteDependencies {
   readonly clock: Clock;
   readonly states: RequestStates;
   readonly parseAid: ParseAid;
-  /** The error to show for whatever was thrown; what nobody meant to throw is logged. */
+  /** Converts a thrown value to the error to show. Unexpected errors are logged. */
   readonly shown: (error: unknown, operation: string) => SvcError;
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The body is taken off the wire and thrown away. */
+    /** The body is read and discarded. */
     ignoresBody?: boolean;
   }
 }
 
-/** The error of a request that no route takes. */
+/** Creates the error of a request that no route matches. */
 export type ErrorOf = (method: string, url: string) => SvcError;
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** An answer from here on is written as bytes, not as text: characters. */
+/** Responses of at least this length are written as bytes instead of text, in characters. */
 const LONG_ANSWER_CHARS = 64 * 1024;
 
-/** A `{name*}` at the end of a path: the parameter that takes the rest of it. */
+/** A `{name*}` at the end of a path: a parameter that matches the rest of the path. */
 const REST = /\{(\w+)\*\}$/;
 
 function routerPath(path: string): string {
   return path.replace(REST, '*').replaceAll(/\{(\w+)\}/g, ':$1');
 }
 
-/** @throws SvcError `not_found` where a parameter is empty: the router takes `/agents/` for an agent without a name */
+/**
+ * @throws SvcError `not_found` if a parameter is empty, because the router matches `/agents/` as an agent without a
+ *   name
+ */
 function checkParams(params: Values): void {
   for (const name in params) if (params[name] === '' && name !== '*') throw unknownPath();
 }
 
-/** Adds a route that takes nothing, so that none of a wider path takes what is not for it. */
+/** Adds a route that rejects all requests, so that a more general path does not match them. */
 export function addRefusal(app: FastifyInstance, { path, methods }: ServedPath, errorOf: ErrorOf): void {
   app.route({
     method: [...methods],
@@ -58,12 +61,12 @@ export function addRefusal(app: FastifyInstance, { path, methods }: ServedPath, 
       throw errorOf(request.method, request.raw.url ?? '');
     },
     handler: () => {
-      throw new Error('a refused request was handled');
+      throw new Error('a rejected request reached its handler');
     },
   });
 }
 
-/** Adds the route of an operation that has a path. */
+/** Adds the route of an operation with a path. */
 export function addOperation(app: FastifyInstance, operation: BoundOperation, dependencies: RouteDependencies): void {
   const { declaration } = operation;
   if (declaration.path === undefined) return;
@@ -94,7 +97,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
       const text = JSON.stringify(output);
       const { inlined } = context;
       if (inlined === undefined && text.length < LONG_ANSWER_CHARS) return reply.send(text);
-      // Node sets three bytes aside for each character of a text that it writes, and leaves them to the garbage collector.
+      // For strings, Node allocates three bytes per character and leaves them to the garbage collector.
       const bytes = inlined?.into(text) ?? encodeLongText(text);
       reply.raw.once('finish', () => bytes.buffer.transfer(0));
       return reply.send(bytes);
@@ -103,8 +106,7 @@ export function addOperation(app: FastifyInstance, operation: BoundOperation, de
 }
 
 /**
- * Adds the route of a stream: its handler reads and writes the connection itself. To be called on
- * an instance that leaves bodies alone.
+ * Adds the route of a stream, whose handler reads and writes the connection itself. The instance must not parse bodies.
  */
 export function addStream(app: FastifyInstance, stream: BoundStream, dependencies: RouteDependencies): void {
   const { declaration } = stream;
@@ -126,7 +128,7 @@ export function addStream(app: FastifyInstance, stream: BoundStream, dependencie
       if (declaration.accepts !== undefined) checkMediaType(raw, declaration.accepts);
       done();
     },
-    // Here and not in the handler: what Fastify thinks of bodies and media types does not concern a stream.
+    // Runs here instead of in the handler, because Fastify's checks of bodies and media types do not apply to streams.
     preParsing: async ({ params, query, raw }, reply) => {
       const { '*': remainder, ...named } = params;
       const input = read({
@@ -147,7 +149,7 @@ export function addStream(app: FastifyInstance, stream: BoundStream, dependencie
       }
     },
     handler: () => {
-      throw new Error('a stream was not taken over');
+      throw new Error('a stream was not hijacked');
     },
   });
 }

@@ -1,4 +1,4 @@
-/** The REST surface: the operations table over HTTP, behind the gate. */
+/** The REST surface: serves the operations table over HTTP behind the gate. */
 
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -33,48 +33,50 @@ import { isWrite } from './route-checks.ts';
 import { Routers } from './routers.ts';
 import { NO_SESSIONS, type PanelSessions } from './token.ts';
 
-/** Connections that the system holds until they are taken: bursts of programs on this machine come at once. */
+/** Length of the accept queue. Local programs connect in bursts. */
 const BACKLOG = 4096;
-/** How long requests under way may take to end when the server stops. */
+/** Time for requests in progress to finish when the server stops, in milliseconds. */
 const STOP_GRACE_MS = 1_000;
 
 export interface RestServerOptions {
-  /** `host:port`; an empty host is every interface, port 0 lets the system choose. */
+  /** `host:port`. An empty host means all interfaces; port 0 lets the system choose. */
   readonly apiAddr: string;
-  /** Asks programs on this machine for the token too. */
+  /** Requires the token from local programs too. */
   readonly requireLocalToken: boolean;
-  /** Version of the daemon, for the OpenAPI document. */
+  /** Version of the daemon for the OpenAPI document. */
   readonly version: string;
 }
 
 export interface RestServerDependencies {
   readonly operations: readonly BoundOperation[];
-  /** Routes that are served by hand: event streams, uploads, the gateway, MCP. */
+  /** Routes outside the operations table: event streams, uploads, the gateway, MCP. */
   readonly streams: readonly BoundStream[];
-  /** True for a connection that this daemon made to the service of an agent: whoever speaks there is no program of this machine. */
+  /**
+   * True for a connection that this daemon opened to an agent's service. Its requests do not come from a local program.
+   */
   readonly isServiceConnection: (socket: Socket) => boolean;
-  /** The API token of this moment; empty for none. */
+  /** The current API token; empty if none is set. */
   readonly token: () => string;
-  /** Key by which the daemon proves itself to its clients. */
+  /** Key with which the daemon authenticates itself to its clients. */
   readonly proofKey: Uint8Array;
-  /** Sessions of the panel; left out for none. */
+  /** Panel sessions, if the panel is enabled. */
   readonly sessions?: PanelSessions;
-  /** What `/metrics` shows beside the figures of the API and of the process. */
+  /** Additional metrics for `/metrics`. */
   readonly metrics: readonly MetricSource[];
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Told of each request on a connection of remote administration before it runs, of the tools that it
- * calls, and of its status (null: it was never answered). What it throws refuses the request, or the tool.
+ * Observes remote administration: each request before it runs, its tool calls, and its status (null if no response was
+ * sent). If it throws, the request or tool call is rejected.
  */
 export type AdminObserver = (
   method: string,
   path: string,
 ) => { readonly tool: (name: string) => void; readonly answered: (status: number | null) => void };
 
-/** Remote administration proves and authorises its caller before a connection is handed over. */
+/** Remote administration authenticates and authorizes the caller before it passes on a connection. */
 const REMOTE_ADMIN: AdmittedRequest = {
   origin: 'remote_admin',
   authorised: true,
@@ -87,7 +89,7 @@ function bindError(error: unknown, apiAddr: string): SvcError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   if (code === 'EADDRINUSE')
     return new SvcError('address_in_use', {
-      message: `The API address ${apiAddr} is already in use: by another svcd, or by another program. Stop it, or run a second one beside it: ${SECOND_DAEMON_COMMAND}`,
+      message: `The API address ${apiAddr} is already in use by another svcd or another program. Stop it, or run a second daemon: ${SECOND_DAEMON_COMMAND}`,
       details: { address: apiAddr },
       cause: error,
     });
@@ -101,7 +103,7 @@ function bindError(error: unknown, apiAddr: string): SvcError {
 export class RestServer implements Component {
   readonly #options: RestServerOptions;
   readonly #listenOn: Address;
-  /** Where it listens: with the port that the system chose, while it does. Each link to a service here asks. */
+  /** The listen address, with the actual port while listening. Every link to a local service reads it. */
   #address: Address;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -120,7 +122,7 @@ export class RestServer implements Component {
   readonly #server: Server;
   #stopping = false;
 
-  /** @throws SvcError `config_invalid` where `apiAddr` is no address */
+  /** @throws SvcError `config_invalid` if `apiAddr` is not a valid address */
   constructor(options: RestServerOptions, dependencies: RestServerDependencies) {
     const { operations, token, sessions = NO_SESSIONS, clock, log, isServiceConnection } = dependencies;
     const listenOn = parseAddress(options.apiAddr);
@@ -176,7 +178,7 @@ export class RestServer implements Component {
   }
 
   /**
-   * Binds the address and serves.
+   * Listens and serves.
    * @throws SvcError `address_in_use`, `config_invalid`
    */
   async start(): Promise<void> {
@@ -198,7 +200,7 @@ export class RestServer implements Component {
     this.#log.info({ address: formatAddress(this.address) }, 'the API is listening');
   }
 
-  /** Refuses new connections, lets requests under way end, and cuts what takes too long. */
+  /** Stops accepting connections, waits for requests in progress, and destroys slow requests. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#address = this.#listenOn;
@@ -211,14 +213,14 @@ export class RestServer implements Component {
     await this.#routers.close();
   }
 
-  /** Where the API listens, with the port that the system chose. */
+  /** The listen address with the actual port. */
   get address(): Address {
     return this.#address;
   }
 
   /**
-   * Serves a connection that remote administration accepted: the same routes, never local. The caller
-   * has proven who speaks and that they may.
+   * Serves a connection of remote administration with the same routes, never as local. The caller is already
+   * authenticated and authorized.
    */
   serveRemoteAdmin(stream: Duplex, observer: AdminObserver): void {
     if (this.#stopping) return void stream.destroy();
@@ -226,7 +228,7 @@ export class RestServer implements Component {
     this.#server.emit('connection', stream);
   }
 
-  /** A request for a WebSocket takes the way of every other: it can be refused on the same response. */
+  /** A WebSocket request passes the same checks as other requests, so it can be rejected with a normal response. */
   #upgrade(request: IncomingMessage, upgrade: Upgrade): void {
     const { socket } = upgrade;
     this.#webSockets.add(socket);
@@ -265,7 +267,7 @@ export class RestServer implements Component {
       this.#states.set(request, state);
       const { session } = state.admission;
       if (session !== null) this.#followSession(session, response, upgrade);
-      // A body where none belongs is not read.
+      // The body of a request method without a body is not read.
       if (!isWrite(request.method) && hasUnreadBody(request)) response.shouldKeepAlive = false;
       if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
       this.#routers.route(request, response, (error) => sendError(response, this.#shown(error, '')));
@@ -274,7 +276,7 @@ export class RestServer implements Component {
     }
   }
 
-  /** Cuts an answer without end when the session ends that asked for it; short ones still arrive. */
+  /** Destroys a long-lived response when its session ends. Short responses still complete. */
   #followSession(session: string, response: ServerResponse, upgrade: Upgrade | undefined): void {
     const forget = this.#sessions.whenEnds(session, () => {
       if (response.headersSent) response.destroy();
@@ -284,17 +286,23 @@ export class RestServer implements Component {
   }
 
   #admit(request: IncomingMessage): AdmittedRequest {
-    // The router would take a whole URL and ignore whose it is.
+    // The router would accept an absolute URL and ignore its host.
     if (request.url?.startsWith('/') !== true)
-      throw new SvcError('invalid_request', { message: 'The target of a request is a path: this is no proxy.' });
+      throw new SvcError('invalid_request', {
+        message: 'The request target must be a path. svcd is not an HTTP proxy.',
+      });
     if (request.httpVersionMajor !== 1 || namesManyHosts(request))
-      throw new SvcError('invalid_request', { message: 'A request is of HTTP/1.1 and has one Host header.' });
+      throw new SvcError('invalid_request', {
+        message: 'A request must use HTTP/1.1 and have exactly one Host header.',
+      });
     if (request.rawHeaders.length / 2 > MAX_HEADER_COUNT) throw tooManyHeaders(MAX_HEADER_COUNT);
     if (this.#adminStreams.has(request.socket)) return REMOTE_ADMIN;
     if (this.#isServiceConnection(request.socket))
-      throw new SvcError('access_denied', { message: "The daemon's own API is no service of an agent." });
+      throw new SvcError('access_denied', {
+        message: "The daemon's own API cannot be used as the service of an agent.",
+      });
     const admission = this.#gate.admit(request);
-    // Unknown paths too: a stranger does not learn which ones there are.
+    // Unknown paths too, so that strangers cannot find out which paths exist.
     if (!admission.authorised && !isOpenPath(request.url)) throw new SvcError('unauthorized');
     return admission;
   }

@@ -1,4 +1,4 @@
-/** The management token of a request. */
+/** Checks the API token of a request. */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { isUnguessable } from '../../foundation/daemon-proof.ts';
 import { isPanelToken } from '../../foundation/panel-token.ts';
@@ -9,46 +9,46 @@ function bearerOf(header: string): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(header)?.[1];
 }
 
-/** The sessions of the panel, whose tokens are as good as the API token. */
+/** Panel sessions. Their tokens have the rights of the API token. */
 export interface PanelSessions {
-  /** The id of the session that a token is of; null where there is none. */
+  /** The session ID of a token, or null. */
   holder(token: string): string | null;
-  /** Has `cut` called when a session ends; what it returns takes that back. */
+  /** Calls `cut` when a session ends. The returned function removes the callback. */
   whenEnds(id: string, cut: () => void): () => void;
 }
 
-/** Where nobody can log in to a panel. */
+/** Used when the panel is disabled. */
 export const NO_SESSIONS: PanelSessions = { holder: () => null, whenEnds: () => () => {} };
 
-/** Who holds a token: a session of the panel, or null for whoever has the API token itself. */
+/** The holder of a token: a panel session, or null for the API token itself. */
 export interface TokenHolder {
   readonly session: string | null;
 }
 
-/** Compares tokens in a time that depends on neither of them. */
+/** Compares tokens in constant time. */
 export class TokenCheck {
   readonly #token: () => string;
   readonly #sessions: Pick<PanelSessions, 'holder'>;
-  /** Both sides are hashed under a key that nobody knows: equal lengths, nothing to learn from a time. */
+  /** Both sides are hashed with a random key, which gives equal lengths and reveals nothing through timing. */
   readonly #key = randomBytes(COMPARISON_KEY_BYTES);
 
-  /** @param token gives the token of this moment; empty means that there is none */
+  /** @param token returns the current token; empty if none is set */
   constructor(token: () => string, sessions: Pick<PanelSessions, 'holder'> = NO_SESSIONS) {
     this.#token = token;
     this.#sessions = sessions;
   }
 
-  /** True where there is a token at all. */
+  /** True if a token is set. */
   get set(): boolean {
     return this.#token() !== '';
   }
 
-  /** True if the API token is long enough that guesses need no limit. */
+  /** True if the API token is long enough to need no limit on guesses. */
   get isUnguessable(): boolean {
     return isUnguessable(this.#token());
   }
 
-  /** Who an `Authorization` header is of; null where it holds no token that is right. */
+  /** The holder of the token in an `Authorization` header; null if there is no valid token. */
   holderOf(header = ''): TokenHolder | null {
     const given = bearerOf(header);
     if (given === undefined) return null;
@@ -57,12 +57,14 @@ export class TokenCheck {
     return !isPanelToken(given) && this.isToken(given) ? { session: null } : null;
   }
 
-  /** True where a header says that it is of a session of the panel, which may have ended: nobody guesses those. */
+  /**
+   * True if the token has the form of a panel session token. The session may be closed already. Such tokens cannot be guessed.
+   */
   isOfSession(header: string): boolean {
     return isPanelToken(bearerOf(header) ?? '');
   }
 
-  /** True for the API token; without a token of ours nothing is. */
+  /** True for the API token; always false if none is set. */
   isToken(text: string): boolean {
     const token = this.#token();
     return token !== '' && timingSafeEqual(this.#hash(text), this.#hash(token));

@@ -1,8 +1,8 @@
-/** Requests that no route takes: an unknown path, or a known one with a wrong method. */
+/** Errors for requests that no route matches: an unknown path, or a wrong method. */
 import { SvcError } from '../../foundation/errors.ts';
 
 export interface ServedPath {
-  /** OpenAPI form. */
+  /** In OpenAPI notation. */
   readonly path: string;
   readonly methods: readonly string[];
 }
@@ -16,17 +16,17 @@ function patternOf(path: string): string {
   return `^${source.join('')}$`;
 }
 
-/** The error of a path that is not served. */
+/** The error for an unknown path. */
 export function unknownPath(): SvcError {
-  return new SvcError('not_found', { message: 'There is no such path. The whole API is at /openapi.json and /docs.' });
+  return new SvcError('not_found', { message: 'Not found. See /openapi.json and /docs for all paths.' });
 }
 
-/** True for a parameter that takes the rest of a path. */
+/** True for a parameter that matches the rest of a path. */
 function isRest(part: string): boolean {
   return part.endsWith('*}');
 }
 
-/** How precisely each part of a path says what it takes: a path that says it more precisely is meant before another one. */
+/** Sort key for the precision of each path segment. More precise paths match first. */
 function precision(path: string): string {
   return path
     .split('/')
@@ -35,8 +35,8 @@ function precision(path: string): string {
 }
 
 /**
- * Tells 404 and 405 apart: gives the error of a request that no route took, `method_not_allowed` with what is allowed, or
- * `not_found`. A path is matched as it stands: a slash more or less is another path.
+ * Distinguishes 404 from 405. The returned function creates the error of an unmatched request: `method_not_allowed`
+ * with the allowed methods, or `not_found`. An additional or missing slash makes a different path.
  */
 export function unrouted(served: readonly ServedPath[]): (method: string, url: string) => SvcError {
   const byPattern = Map.groupBy(served, ({ path }) => patternOf(path));
@@ -52,11 +52,11 @@ export function unrouted(served: readonly ServedPath[]): (method: string, url: s
     const allowed = patterns.find(({ regex }) => regex.test(path))?.methods;
     if (allowed === undefined || allowed.has(method)) return unknownPath();
     const allow = [...allowed].sort().join(', ');
-    return new SvcError('method_not_allowed', { message: `This path takes ${allow}.`, details: { allow } });
+    return new SvcError('method_not_allowed', { message: `Method not allowed. Use ${allow}.`, details: { allow } });
   };
 }
 
-/** True where every path of the second form is one of the first as well, and not the other way round. */
+/** True if the first path matches every request of the second, but not the other way round. */
 function covers(path: string, other: string): boolean {
   const [parts, others] = [path.split('/'), other.split('/')];
   return (
@@ -68,7 +68,10 @@ function covers(path: string, other: string): boolean {
   );
 }
 
-/** Methods that a path does not take, and that a route for it under another form would: `GET /agents/generate` for `GET /agents/{aid}`. */
+/**
+ * Methods that a path does not have but a more general route would match: `GET /agents/generate` for `GET
+ * /agents/{aid}`.
+ */
 export function shadowed(served: readonly ServedPath[]): readonly ServedPath[] {
   return [...Map.groupBy(served, ({ path }) => path)].flatMap(([path, own]) => {
     const taken = new Set(own.flatMap(({ methods }) => methods));

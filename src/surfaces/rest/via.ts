@@ -1,4 +1,4 @@
-/** `/via/{AID}/…` is the API of that node, as far as its remote administration lets us. */
+/** `/via/{AID}/…` is the API of a remote node, if its remote administration allows it. */
 import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
@@ -7,16 +7,16 @@ import { actingFor, type LocalIdentities } from './acting.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 
 export interface ViaDependencies extends LocalIdentities {
-  /** Calls over links of purpose `admin`. */
+  /** Sends calls over links with the purpose `admin`. */
   readonly caller: RemoteCaller;
 }
 
-/** What a refusal means here: the catalogue speaks of agents. */
+/** Adapts a rejection to remote administration. The error catalog refers to agents. */
 function asRefusal(error: unknown): unknown {
   if (!(error instanceof SvcError) || error.code !== 'access_denied') return error;
   return new SvcError('access_denied', {
     message:
-      'The remote node does not let this identity administer it. Its owner can switch remote administration on and allow the AID, or give you a password.',
+      'The remote node does not allow this identity to administer it. Its owner can enable remote administration and allow the AID, or give you a password.',
     cause: error,
   });
 }

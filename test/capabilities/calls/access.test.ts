@@ -10,7 +10,7 @@ import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { cheapDerivation } from '../../support/cheap-scrypt.ts';
 import { eventually } from '../../support/eventually.ts';
 
-test('calls under real access control: closed, opened by secret and by AID, closed again while an answer runs', async (t) => {
+test('calls under real access control: denied, allowed by access token and by AID, denied again during a response', async (t) => {
   const world = await callWorld(t);
   const { clock } = world;
   const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
@@ -40,10 +40,10 @@ test('calls under real access control: closed, opened by secret and by AID, clos
   const byAid = await world.call({ path: '/stream' });
   await once(byAid.body, 'data');
   lists.remove(world.remote, 'allow', id);
-  assert.equal(world.server.active, 2, 'allowed by AID, whatever became of the secret');
+  assert.equal(world.server.active, 2, 'allowed by AID, regardless of the access token');
   const broken = [bySecret, byAid].map((answer) => assert.rejects(textOf(answer)));
   lists.deny(world.remote, world.local);
   await Promise.all(broken);
-  await eventually('the places to be free', () => world.server.active === 0);
+  await eventually('all slots are free', () => world.server.active === 0);
   await assert.rejects(world.call(), { code: 'access_denied' });
 });

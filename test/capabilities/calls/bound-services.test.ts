@@ -1,4 +1,4 @@
-/** What a bound service learns of a call, and what one that misreads or misspells does no harm with. */
+/** The proof of the caller that a bound service receives, and protection from services that misread requests. */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { unixSeconds } from '../../../src/foundation/clock.ts';
 import { callWorld, PROOF_KEY, textOf, webService } from '../../support/call-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** A service that speaks for itself: it gets what came on a connection so far, and the socket to answer on. */
+/** A raw TCP service. `answer` receives the data of a connection so far and its socket. */
 async function rawService(t: TestContext, answer: (text: string, socket: Socket) => void) {
   const connections: { text: string }[] = [];
   const server = createServer((socket) => {
@@ -34,7 +34,7 @@ async function rawService(t: TestContext, answer: (text: string, socket: Socket)
   };
 }
 
-test('a call carries a proof of who calls what, which no caller can write', async (t) => {
+test('a call carries a proof of the caller and the request that no caller can forge', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const seen: IncomingHttpHeaders[] = [];
@@ -61,7 +61,7 @@ test('a call carries a proof of who calls what, which no caller can write', asyn
   assert.equal(seen.length, 2);
 });
 
-test('a status text that cannot be sent on is left out, and ends nothing', async (t) => {
+test('an invalid status text is removed, and the response arrives', async (t) => {
   const world = await callWorld(t);
   const service = await rawService(t, (_text, socket) =>
     socket.end('HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi', 'latin1'),
@@ -78,9 +78,9 @@ test('a status text that cannot be sent on is left out, and ends nothing', async
   assert.deepEqual([plain.status, plain.statusText], [200, 'OK']);
 });
 
-test('after a body that a service may leave unread its connection carries nothing more', async (t) => {
+test('a connection is closed after a body that the service may not have read', async (t) => {
   const world = await callWorld(t);
-  // Reads heads only, as many servers do with GET: what follows one is the next request to it.
+  // Reads heads only, as many servers do for GET. The body then looks like the next request.
   const service = await rawService(t, (text, socket) => {
     const heads = text.split('\r\n\r\n').slice(0, -1);
     if (heads.length === 0) return;
@@ -98,9 +98,9 @@ test('after a body that a service may leave unread its connection carries nothin
   for (const { text } of service.connections) assert.doesNotMatch(text, /\/with.*\/after/s);
 });
 
-test('a service that answers before it has read the body gets no further request on that connection', async (t) => {
+test('a service that responds before it has read the body gets no further request on that connection', async (t) => {
   const world = await callWorld(t);
-  // Its answer begins with the head of the request, and ends once the body is through: the connection could go on.
+  // The response starts after the request head and ends after the body, so the connection could be reused.
   const service = await rawService(t, (text, socket) => {
     if (text.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 1\r\n\r\n');
     if (text.includes('second') || text.includes('/after')) socket.write('x');
@@ -115,7 +115,7 @@ test('a service that answers before it has read the body gets no further request
   assert.ok(service.connections.every(({ text }) => !(text.includes('/early') && text.includes('/after'))));
 });
 
-test('callers share no connection to a service', async (t) => {
+test('callers never share a connection to a service', async (t) => {
   const world = await callWorld(t);
   const ports: (number | undefined)[] = [];
   const service = await webService(t, (request, response) => {

@@ -14,7 +14,7 @@ import { eventually } from '../../support/eventually.ts';
 import { settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** A bound service that answers with the path it was asked, and keeps count. */
+/** A bound service that responds with the requested path and counts requests. */
 async function bound(t: TestContext, clock?: TestClock) {
   const world = await callWorld(t, clock);
   const asked: string[] = [];
@@ -26,7 +26,7 @@ async function bound(t: TestContext, clock?: TestClock) {
   return { world, asked, service };
 }
 
-/** A link on which the test writes what it likes. */
+/** A link on which the test writes raw bytes. */
 async function rawLink(world: CallWorld): Promise<LinkStream & { text(): string }> {
   const link = await world.near.links.open(world.local, world.remote, 'http');
   let text = '';
@@ -42,9 +42,9 @@ async function closed(link: LinkStream): Promise<void> {
   if (!link.closed) await new Promise((resolve) => link.once('close', resolve));
 }
 
-/** Lets time pass until a link has been closed; its writer goes on meanwhile, as a hostile one would. */
+/** Advances the clock until a link is closed, while its writer keeps writing like a hostile caller. */
 async function closesWithin(link: LinkStream, clock: TestClock, ms: number): Promise<void> {
-  await eventually('the end of the link', () => {
+  await eventually('the link is closed', () => {
     clock.advance(ms);
     if (link.writable) link.write('x');
     return link.closed;
@@ -55,7 +55,7 @@ const refuse = () => {
   throw new SvcError('access_denied');
 };
 
-test('each call is noted: who was served, who was refused and why', async (t) => {
+test('each call is recorded: served callers, and rejected callers with the reason', async (t) => {
   const { world } = await bound(t);
   assert.equal(await textOf(await world.call({ path: '/a' })), '/a');
   assert.equal(await textOf(await world.call({ path: '/b' })), '/b');
@@ -71,7 +71,7 @@ test('each call is noted: who was served, who was refused and why', async (t) =>
   );
 });
 
-test('nothing bound, nothing that answers, and another daemon say so by name', async (t) => {
+test('distinct errors for no service, an unreachable service, and another daemon', async (t) => {
   const { world } = await bound(t);
   const service = world.bound.get(world.remote);
   assert.ok(service);
@@ -85,7 +85,7 @@ test('nothing bound, nothing that answers, and another daemon say so by name', a
   await assert.rejects(world.call({ method: 'POST', body: Buffer.from('x') }), { code: 'no_inbound' });
 });
 
-test('a service that takes tunnels only gets no call', async (t) => {
+test('a service for tunnels only receives no calls', async (t) => {
   const { world, asked } = await bound(t);
   const service = world.bound.get(world.remote);
   assert.ok(service);
@@ -94,7 +94,7 @@ test('a service that takes tunnels only gets no call', async (t) => {
   assert.deepEqual(asked, []);
 });
 
-test('an answer of the service is told apart from one of its daemon, whatever the service claims', async (t) => {
+test('a response of the service differs from a response of its daemon, whatever the service sends', async (t) => {
   const world = await callWorld(t);
   const service = await webService(t, (_request, response) => {
     response.writeHead(503, { 'Svc-Error': 'no_inbound', svc_error: 'no_inbound', 'X-Kept': '1' }).end('busy');
@@ -106,7 +106,7 @@ test('an answer of the service is told apart from one of its daemon, whatever th
   assert.equal(headerOf(answer.headers, 'x-kept'), '1');
 });
 
-test('access is asked at every request, with who calls and from where', async (t) => {
+test('every request is authorized with its caller and source', async (t) => {
   const { world, asked } = await bound(t);
   await textOf(await world.call({ accessToken: 'secret' }));
   const requests: object[] = [];
@@ -127,7 +127,7 @@ test('access is asked at every request, with who calls and from where', async (t
   assert.equal(asked.length, 2);
 });
 
-test('a limit says how long to wait', async (t) => {
+test('a rate limit reports how long to wait', async (t) => {
   const { world } = await bound(t);
   await textOf(await world.call());
   world.access = () => {
@@ -136,7 +136,7 @@ test('a limit says how long to wait', async (t) => {
   await assert.rejects(world.call(), { code: 'rate_limited', details: { retry_after_s: 30 } });
 });
 
-test('a change of the rules cuts off running calls: with the reason before the answer, in the middle of it after', async (t) => {
+test('a change of the access list cuts running calls: with an error before the response, by a reset during it', async (t) => {
   const world = await callWorld(t);
   const gone: Promise<unknown>[] = [];
   let arrived = (): void => {};
@@ -165,7 +165,7 @@ test('a change of the rules cuts off running calls: with the reason before the a
   assert.equal(world.server.active, 0);
 });
 
-test('calls to an agent that is deleted are cut off', async (t) => {
+test('calls to a deleted agent are cut', async (t) => {
   const world = await callWorld(t);
   const arrived = Promise.withResolvers<void>();
   const service = await webService(t, () => arrived.resolve());
@@ -178,7 +178,7 @@ test('calls to an agent that is deleted are cut off', async (t) => {
   await outcome;
 });
 
-test('an agent on the same daemon is called in the same way, with the same rules', async (t) => {
+test('a call to an agent on the same daemon works the same way, with the same rules', async (t) => {
   const { world, asked } = await bound(t);
   const neighbour = world.far.host().aid;
   const request = { method: 'GET', path: '/near', headers: ['Svc-Caller-Aid', 'evil'], body: null };
@@ -193,7 +193,7 @@ test('an agent on the same daemon is called in the same way, with the same rules
   await assert.rejects(caller.request(neighbour, world.remote, request), { code: 'access_denied' });
 });
 
-test('a caller has 64 calls at once; another is not held up by it', async (t) => {
+test('a caller has 64 concurrent calls, and does not delay other callers', async (t) => {
   const world = await callWorld(t);
   const release: (() => void)[] = [];
   const service = await webService(t, (request, response) => {
@@ -203,14 +203,14 @@ test('a caller has 64 calls at once; another is not held up by it', async (t) =>
   world.bound.set(world.remote, service.bound);
   const links = await Promise.all(Array.from({ length: MAX_CALLS_PER_CALLER + 1 }, () => rawLink(world)));
   for (const link of links) link.write('GET /held HTTP/1.1\r\nHost: x\r\n\r\n');
-  const refused = await eventually('the refusal', () => links.find((link) => link.text() !== ''));
+  const refused = await eventually('the rejection', () => links.find((link) => link.text() !== ''));
   assert.match(refused.text(), /^HTTP\/1\.1 429 .*\r\nsvc-error: rate_limited\r\n.*retry-after: 1\r\n/is);
   const other = world.near.host().aid;
   const call = { method: 'GET', path: '/', headers: [], body: null };
   assert.equal(await textOf(await world.caller.request(other, world.remote, call)), 'ok');
-  await eventually('all to be held', () => release.length === MAX_CALLS_PER_CALLER);
+  await eventually('all requests are pending', () => release.length === MAX_CALLS_PER_CALLER);
   for (const end of release) end();
-  await eventually('all to be served', () => world.server.active === 0);
+  await eventually('all requests are served', () => world.server.active === 0);
 });
 
 const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -242,12 +242,12 @@ const ATTACKS: Readonly<Record<string, string>> = {
 };
 
 for (const [name, bytes] of Object.entries(ATTACKS)) {
-  test(`what could be read in two ways never reaches the service: ${name}`, async (t) => {
+  test(`an ambiguous request never reaches the service: ${name}`, async (t) => {
     const clock = new TestClock();
     const { world, asked } = await bound(t, clock);
     const link = await rawLink(world);
     link.write(Buffer.from(bytes, 'latin1'));
-    await eventually('an answer or the end', () => link.text() !== '' || link.closed);
+    await eventually('a response or the end of the stream', () => link.text() !== '' || link.closed);
     assert.doesNotMatch(link.text(), /HTTP\/1\.1 2/);
     await closesWithin(link, clock, NEXT_REQUEST_MS);
     assert.deepEqual(asked, []);
@@ -255,18 +255,18 @@ for (const [name, bytes] of Object.entries(ATTACKS)) {
   });
 }
 
-test('requests behind each other on one stream are answered in order, each with its own rules', async (t) => {
+test('pipelined requests on one stream are served in order, each with its own access check', async (t) => {
   const { world, asked } = await bound(t);
   const link = await rawLink(world);
   link.write(['/1', '/2', '/3'].map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''));
   const bodies = () => link.text().match(/\/\d$|\/\d(?=HTTP)/g) ?? [];
-  await eventually('three answers', () => bodies().length === 3);
+  await eventually('three responses', () => bodies().length === 3);
   assert.deepEqual(bodies(), ['/1', '/2', '/3']);
   assert.equal(asked.length, 3);
   link.destroy();
 });
 
-test('half a head is given up after its time, on a fresh stream and on a used one', async (t) => {
+test('an incomplete head times out, on a new stream and on a reused one', async (t) => {
   const clock = new TestClock();
   const { world, asked } = await bound(t, clock);
   const fresh = await rawLink(world);
@@ -274,7 +274,7 @@ test('half a head is given up after its time, on a fresh stream and on a used on
   fresh.write('GET / HTTP/1.1\r\nHost:');
   const used = await rawLink(world);
   used.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\n');
-  await eventually('an answer', () => used.text().endsWith('/1'));
+  await eventually('a response', () => used.text().endsWith('/1'));
   used.write('GET /2 HTTP/1.1\r\n');
   clock.advance(FIRST_HEAD_MS);
   await Promise.all([closed(fresh), closed(silent)]);
@@ -284,7 +284,7 @@ test('half a head is given up after its time, on a fresh stream and on a used on
   assert.deepEqual(asked, ['GET /1']);
 });
 
-test('an answer that is late is waited for, one that never comes is given up', async (t) => {
+test('a late response is awaited, a missing one times out', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const arrived = Promise.withResolvers<void>();
@@ -299,7 +299,7 @@ test('an answer that is late is waited for, one that never comes is given up', a
   await outcome;
 });
 
-test('a stream of events may be silent for a day', async (t) => {
+test('an event stream may be silent for a day', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const service = await webService(t, (_request, response) => {
@@ -315,31 +315,31 @@ test('a stream of events may be silent for a day', async (t) => {
   await cut;
 });
 
-test('an answer before the end of an upload comes through, and the rest of the upload is not waited for', async (t) => {
+test('a response before the end of an upload arrives, and the rest of the upload is not awaited', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const service = await webService(t, (_request, response) => response.writeHead(413).end('too much'));
   world.bound.set(world.remote, service.bound);
   const link = await rawLink(world);
   link.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nsome');
-  await eventually('the answer', () => link.text().includes('too much'));
+  await eventually('the response', () => link.text().includes('too much'));
   assert.match(link.text(), /^HTTP\/1\.1 413 /);
   await closesWithin(link, clock, LINGER_MS);
 });
 
-test('a refused upload is not read', async (t) => {
+test('a rejected upload is not read', async (t) => {
   const clock = new TestClock();
   const { world, asked } = await bound(t, clock);
   const link = await rawLink(world);
   world.access = refuse;
   link.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nsome');
-  await eventually('the answer', () => link.text() !== '');
+  await eventually('the response', () => link.text() !== '');
   assert.match(link.text(), /^HTTP\/1\.1 403 .*connection: close\r\n/is);
   await closesWithin(link, clock, LINGER_MS);
   assert.deepEqual(asked, []);
 });
 
-test('a stopped server lets go of everything', async (t) => {
+test('a stopped server releases everything', async (t) => {
   const clock = new TestClock();
   const { world, service } = await bound(t, clock);
   await textOf(await world.call());
@@ -351,10 +351,10 @@ test('a stopped server lets go of everything', async (t) => {
   assert.equal(service.connections.size, 0);
   await closed(link);
   await Promise.all([world.near.stop(), world.far.stop()]);
-  await eventually('the last timer to go', () => clock.timers === 0);
+  await eventually('the last timer is gone', () => clock.timers === 0);
 });
 
-test('a link that asks on and on without waiting for answers is cut', async (t) => {
+test('a link that pipelines too many requests is cut', async (t) => {
   const world = await callWorld(t);
   let asked = 0;
   const service = await webService(t, () => void asked++);
@@ -362,6 +362,6 @@ test('a link that asks on and on without waiting for answers is cut', async (t) 
   const link = await rawLink(world);
   link.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1000));
   await closed(link);
-  await eventually('nothing is served any more', () => world.server.active === 0);
+  await eventually('no request is being served', () => world.server.active === 0);
   assert.ok(asked <= MAX_UNANSWERED_PER_LINK, `${asked} requests reached the service`);
 });

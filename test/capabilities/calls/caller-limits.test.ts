@@ -18,7 +18,7 @@ import { withCode } from '../../support/link-world.ts';
 
 const stranger = { named: false, onEvict: () => {} };
 
-/** A link of one of a node's callers, from an IP address. */
+/** A link from an IP address, by one of the agents of a node. */
 function linkFrom(host: string, node: number, caller: number): LinkStream {
   const nodeKey = new Uint8Array(32).fill(node);
   const names = {
@@ -31,7 +31,7 @@ function linkFrom(host: string, node: number, caller: number): LinkStream {
   return asLink(new PassThrough(), names, () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 }));
 }
 
-/** Takes all that one node may have; returns how to give it back. */
+/** Uses all slots of one node. Returns functions that release them. */
 function fill(limits: CallerLimits, host: string, node: number, onEvict: () => void = () => {}): (() => void)[] {
   const callers = MAX_CALLS_PER_NODE / MAX_CALLS_PER_CALLER;
   const links = Array.from({ length: callers }, (_, i) => linkFrom(host, node, 10 * node + i));
@@ -40,14 +40,14 @@ function fill(limits: CallerLimits, host: string, node: number, onEvict: () => v
   );
 }
 
-test('strangers on one address, in one network and all together have a share of the calls each', () => {
+test('strangers are limited per address, per network and in total', () => {
   const limits = new CallerLimits();
   const leave: (() => void)[] = [];
   const evicted: number[] = [];
   for (const node of [1, 2]) leave.push(...fill(limits, '192.0.2.1', node, () => evicted.push(node)));
   assert.equal(limits.active, MAX_CALLS_PER_SOURCE);
   limits.enter(linkFrom('192.0.2.1', 99, 2), stranger)();
-  assert.deepEqual(evicted, [1], 'a node with more makes room for its neighbour');
+  assert.deepEqual(evicted, [1], 'a node with more calls is evicted in favor of a LAN peer');
   assert.throws(() => limits.enter(linkFrom('192.0.2.1', 2, 500), stranger), withCode('rate_limited'));
   leave.push(...fill(limits, '192.0.2.2', 3));
   assert.equal(limits.active, MAX_CALLS_PER_NETWORK - 1);
@@ -62,7 +62,7 @@ test('strangers on one address, in one network and all together have a share of 
   assert.equal(limits.active, 0);
 });
 
-test('a caller let in by name is served though strangers hold all that they may', () => {
+test('a caller allowed by name is served while strangers use all their slots', () => {
   const limits = new CallerLimits();
   for (let node = 1; node <= 6; node++) fill(limits, `198.51.${100 + Math.ceil(node / 2)}.1`, node);
   assert.throws(() => limits.enter(linkFrom('198.51.101.1', 1, 500), stranger), withCode('rate_limited'));
@@ -73,7 +73,7 @@ test('a caller let in by name is served though strangers hold all that they may'
   for (const end of calls) end();
 });
 
-test('one caller has so many calls to one agent, and as many that are to switch, counted apart', () => {
+test('one caller has limits for calls to one agent and, separately, for protocol switches', () => {
   const limits = new CallerLimits();
   const link = linkFrom('192.0.2.1', 1, 2);
   for (const isSwitched of [false, true]) {

@@ -7,14 +7,14 @@ import { newIdentity } from '../../support/identities.ts';
 const [a, b] = [newIdentity().aid, newIdentity().aid];
 const CALL: ProvenCall = { caller: a, called: b, method: 'GET', target: '/', at: 1_700_000_000 };
 
-test('each agent has a key of its own, which stays and follows from the node', () => {
+test('each agent has its own key, derived from the node key', () => {
   const seed = new Uint8Array(32).fill(1);
   assert.equal(toHex(callerKey(seed, a)), toHex(callerKey(seed, a)));
   const keys = [callerKey(seed, a), callerKey(seed, b), callerKey(new Uint8Array(32).fill(2), a), seed];
   assert.equal(new Set(keys.map(toHex)).size, keys.length);
 });
 
-test('a proof holds for its call and for nothing else', () => {
+test('a proof is valid for its call only', () => {
   const key = callerKey(new Uint8Array(32).fill(1), b);
   const proof = callerProof(key, CALL);
   assert.match(proof, /^t=1700000000,v1=[0-9a-f]{64}$/);

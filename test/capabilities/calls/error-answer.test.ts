@@ -1,4 +1,4 @@
-/** How the called daemon says that it answers itself, and what the caller's daemon makes of that. */
+/** Error responses of the called daemon, and how the caller's daemon interprets them. */
 import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
@@ -12,7 +12,7 @@ function answer(headers: Record<string, string>): SvcError | null {
   return errorOfAnswer(message);
 }
 
-test('an error goes out with its status, its code and its length, and a wait only where there is one', () => {
+test('an error response has status, code and length, and Retry-After only if there is a wait', () => {
   const { status, headers, body } = daemonErrorAnswer(new SvcError('access_denied', { message: 'Nö.' }));
   assert.equal(status, 403);
   assert.deepEqual(JSON.parse(body), { error: 'access_denied', message: 'Nö.' });
@@ -22,7 +22,7 @@ test('an error goes out with its status, its code and its length, and a wait onl
   assert.deepEqual(limited.headers.slice(-2), ['Retry-After', '7']);
 });
 
-test('only what a called daemon may say is taken over, and a wait that makes sense', () => {
+test('only known codes and a valid Retry-After are accepted from a called daemon', () => {
   assert.equal(answer({ 'retry-after': '7' }), null);
   assert.equal(answer({ 'svc-error': 'internal' })?.code, 'protocol_error');
   assert.equal(answer({ 'svc-error': 'no_inbound' })?.code, 'no_inbound');

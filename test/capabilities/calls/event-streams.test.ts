@@ -1,4 +1,4 @@
-/** Streams of events, which do not count among the calls in work. */
+/** Event streams, which do not count as concurrent calls. */
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
@@ -10,7 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 
 interface EventWorld {
   readonly world: CallWorld;
-  /** Streams that the service has begun. */
+  /** Streams that the service has started. */
   readonly open: Set<ServerResponse>;
 }
 
@@ -31,13 +31,13 @@ async function eventWorld(t: TestContext): Promise<EventWorld> {
   return { world, open };
 }
 
-/** A byte of a stream. */
+/** Reads the next chunk of a stream. */
 async function heard({ body }: CallAnswer): Promise<string> {
   for await (const chunk of body) return String(chunk);
-  throw new Error('it ended without a word');
+  throw new Error('the stream ended without data');
 }
 
-test('streams of events hold up no calls of their caller, and are as many as no calls may be', async (t) => {
+test('event streams do not block calls of their caller, and have their own limit', async (t) => {
   const { world, open } = await eventWorld(t);
   const count = MAX_CALLS_PER_CALLER + MAX_CALLS_PER_TARGET;
   const streams = await Promise.all(Array.from({ length: count }, () => world.call({ path: '/events' })));
@@ -47,10 +47,10 @@ test('streams of events hold up no calls of their caller, and are as many as no 
   for (const call of calls) assert.equal(await textOf(await call), 'ok');
   for (const stream of open) stream.write('data: x\n\n');
   for (const stream of streams) assert.equal(await heard(stream), 'data: x\n\n');
-  await eventually('all of them ended', () => open.size === 0 && world.server.active === 0);
+  await eventually('all streams are closed', () => open.size === 0 && world.server.active === 0);
 });
 
-test('one more than a node may hold is refused, and the connection to the service with it', async (t) => {
+test('one more stream than a node may have is rejected and its service connection closed', async (t) => {
   const { world, open } = await eventWorld(t);
   const another = new HttpCaller({ links: world.near.links, clock: world.clock });
   t.after(() => another.stop());
@@ -59,14 +59,14 @@ test('one more than a node may hold is refused, and the connection to the servic
   const streams = await Promise.all(Array.from({ length: MAX_EVENT_STREAMS_PER_NODE }, () => call(world.caller)));
   for (const caller of [world.caller, another])
     await assert.rejects(call(caller), { code: 'rate_limited', details: { retry_after_s: 1 } });
-  await eventually('the service let it go', () => open.size === MAX_EVENT_STREAMS_PER_NODE);
+  await eventually('the service connection is closed', () => open.size === MAX_EVENT_STREAMS_PER_NODE);
   assert.equal(await textOf(await world.call()), 'ok');
   streams[0]?.body.destroy();
-  await eventually('one ended', () => open.size < MAX_EVENT_STREAMS_PER_NODE);
-  await eventually('the place is free', () => call(another).then(Boolean, () => false));
+  await eventually('one stream is closed', () => open.size < MAX_EVENT_STREAMS_PER_NODE);
+  await eventually('the slot is free', () => call(another).then(Boolean, () => false));
 });
 
-test('a stream of events that ends leaves its link to the next call', async (t) => {
+test('an event stream that ends leaves its link for the next call', async (t) => {
   const { world } = await eventWorld(t);
   const before = world.far.authorized.length;
   for (let i = 0; i < 20; i++) {

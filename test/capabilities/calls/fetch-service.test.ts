@@ -34,7 +34,7 @@ const echo: RequestListener = (request, response) => {
   });
 };
 
-test('a fetch sends what it was told and returns the whole answer', async (t) => {
+test('a fetch sends the request and returns the whole response', async (t) => {
   const { fetch } = await fetching(t, echo);
   const bytes = randomBytes(1000).toString('base64');
   const request = { method: 'patch', path: '/x?y=1', headers: { 'X-Many': ['1', '2'] }, bodyBase64: bytes };
@@ -47,7 +47,7 @@ test('a fetch sends what it was told and returns the whole answer', async (t) =>
   assert.deepEqual(answer, { method: 'PATCH', url: '/x?y=1', body: bytes, many: '1, 2' });
 });
 
-test('GET is the default, redirects and compressed bodies come back as they are', async (t) => {
+test('GET is the default; redirects and compressed bodies are returned unchanged', async (t) => {
   const { fetch } = await fetching(t, (request, response) => {
     response.writeHead(302, { location: '/elsewhere', 'content-encoding': 'gzip' }).end(`${request.method}`);
   });
@@ -57,7 +57,7 @@ test('GET is the default, redirects and compressed bodies come back as they are'
   assert.equal(Buffer.from(body, 'base64').toString(), 'GET');
 });
 
-test('a body of 4 MiB is whole, one byte more is cut off and not read on', async (t) => {
+test('a body of 4 MiB is complete; a longer body is cut and not read further', async (t) => {
   let stopped = false;
   const { world, fetch } = await fetching(t, (request, response) => {
     if (request.url === '/endless') {
@@ -77,11 +77,11 @@ test('a body of 4 MiB is whole, one byte more is cut off and not read on', async
     const cut = await fetch({ path });
     assert.deepEqual([Buffer.from(cut.body, 'base64').length, cut.truncated], [MAX_FETCHED_BYTES, true]);
   }
-  await eventually('the service to be told', () => stopped);
-  await eventually('the places to be free', () => world.server.active === 0);
+  await eventually('the service sees the abort', () => stopped);
+  await eventually('all slots are free', () => world.server.active === 0);
 });
 
-test('a call that takes too long is given up, while it waits and while it reads', async (t) => {
+test('a call times out before the response and during the body', async (t) => {
   const clock = new TestClock();
   const arrived: (() => void)[] = [];
   const { fetch } = await fetching(
@@ -107,7 +107,7 @@ test('a call that takes too long is given up, while it waits and while it reads'
   }
 });
 
-test('a client that goes away takes its call with it', async (t) => {
+test('a call is canceled when its client disconnects', async (t) => {
   let arrived = (): void => {};
   const { world, fetch } = await fetching(t, () => arrived());
   const asked = new Promise<void>((resolve) => {
@@ -118,17 +118,17 @@ test('a client that goes away takes its call with it', async (t) => {
   await asked;
   client.abort();
   await outcome;
-  await eventually('the place to be free', () => world.server.active === 0);
+  await eventually('the slot is free', () => world.server.active === 0);
 });
 
-test('an answer that breaks off is no answer', async (t) => {
+test('an incomplete response is an error', async (t) => {
   const { fetch } = await fetching(t, (_request, response) => {
     response.write('half', () => response.destroy());
   });
   await assert.rejects(fetch(), { code: 'connect_failed' });
 });
 
-test('an access token is presented, an empty one is none', async (t) => {
+test('an access token is sent, an empty one is not', async (t) => {
   const { world, fetch } = await fetching(t, echo);
   await fetch({ accessToken: 'secret' });
   await fetch({ accessToken: '' });
@@ -138,8 +138,8 @@ test('an access token is presented, an empty one is none', async (t) => {
   );
 });
 
-test('nothing breaks out of its place in the request', async (t) => {
-  const { fetch } = await fetching(t, () => assert.fail('it was sent'));
+test('no field can inject anything into the request', async (t) => {
+  const { fetch } = await fetching(t, () => assert.fail('the request was sent'));
   const evil: Partial<FetchRequest>[] = [
     { path: '' },
     { path: 'x' },
@@ -168,7 +168,7 @@ test('nothing breaks out of its place in the request', async (t) => {
   await assert.rejects(fetch({ headers: { X: 'x'.repeat(16_385) } }), { code: 'too_large' });
 });
 
-test('what a call may carry at most arrives', async (t) => {
+test('the largest allowed call arrives', async (t) => {
   const { fetch } = await fetching(t, (request, response) => {
     response.end(`${request.rawHeaders.length / 2} ${request.url?.length}`);
   });
@@ -178,7 +178,7 @@ test('what a call may carry at most arrives', async (t) => {
   assert.equal(Buffer.from(body, 'base64').toString(), `127 8192`);
 });
 
-test('headers that speak of the connection are left out, not sent', async (t) => {
+test('hop-by-hop headers are not sent', async (t) => {
   const { fetch } = await fetching(t, (request, response) => response.end(JSON.stringify(request.headers)));
   const headers = {
     Host: 'evil',
@@ -205,7 +205,7 @@ test('headers that speak of the connection are left out, not sent', async (t) =>
   ]);
 });
 
-test('errors of the other side keep their names', async (t) => {
+test('errors of the remote side keep their codes', async (t) => {
   const { world, fetch } = await fetching(t, echo);
   world.access = () => {
     throw new SvcError('access_denied');
@@ -217,7 +217,7 @@ test('errors of the other side keep their names', async (t) => {
 });
 
 describe('the time limit', () => {
-  /** A call whose response the test writes. */
+  /** A call with a response that the test writes. */
   function called(timeoutMs: number) {
     const clock = new TestClock();
     const body = new PassThrough();
@@ -234,7 +234,7 @@ describe('the time limit', () => {
     const outcome = fetchWhole({ caller, clock }, request, new AbortController().signal);
     outcome.catch(() => {});
     const say = async (text: string): Promise<void> => {
-      // The first time, it has not begun to read yet.
+      // Let the body reader start first.
       await new Promise((resolve) => setImmediate(resolve));
       const read = once(body, 'data');
       body.write(text);
@@ -243,7 +243,7 @@ describe('the time limit', () => {
     return { clock, body, outcome, say };
   }
 
-  test('is for the silence of the service, and not for its whole response', async () => {
+  test('applies to the silence of the service, not to its whole response', async () => {
     const { clock, body, outcome, say } = called(1000);
     for (const text of ['one ', 'two ', 'three']) {
       await say(text);
@@ -254,7 +254,7 @@ describe('the time limit', () => {
     assert.equal(clock.timers, 0);
   });
 
-  test('of 0 is none', async () => {
+  test('of 0 means no limit', async () => {
     const { clock, body, outcome, say } = called(0);
     await say('one');
     clock.advance(7 * 24 * 3600 * 1000);

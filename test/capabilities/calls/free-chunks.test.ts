@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { Duplex } from 'node:stream';
 import { test } from 'node:test';
 
-test('the HTTP parser of Node copies bodies: a chunk may be freed once it has seen it', async () => {
+test("Node's HTTP parser copies bodies, so a chunk may be freed after parsing", async () => {
   const link = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() });
   const manners = { ref() {}, unref() {}, setKeepAlive() {}, setNoDelay() {}, setTimeout() {} };
   const call = request({ createConnection: () => Object.assign(link, manners) });

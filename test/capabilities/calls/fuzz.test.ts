@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { callWorld, textOf, valuesOf, webService } from '../../support/call-world.ts';
 
-/** Pieces that parsers stumble over. */
+/** Fragments that are difficult for parsers. */
 const PIECES = [
   ...[
     'GET ',
@@ -41,7 +41,7 @@ const bytes = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 200 }),
 );
 
-test('whatever comes over a link, a service hears the truth about who calls, and the daemon lives', async (t) => {
+test('with random bytes on a link, a service always gets the true caller, and the daemon survives', async (t) => {
   const world = await callWorld(t);
   let heard = 0;
   let forged: readonly string[] | null = null;
@@ -63,13 +63,13 @@ test('whatever comes over a link, a service hears the truth about who calls, and
       link.on('error', () => {}).resume();
       for (const part of parts) link.write(Buffer.from(part, 'latin1'));
       link.end();
-      // A request without its end is cut off by us, as a caller that goes away would.
+      // Cut an incomplete request, like a caller that disconnects.
       setImmediate(() => setImmediate(() => link.destroy()));
       await closed;
       assert.equal(forged, null);
     }),
     { seed: 7, numRuns: 400 },
   );
-  assert.ok(heard > 20, `only ${heard} requests were good enough to be heard`);
+  assert.ok(heard > 20, `only ${heard} requests were valid enough to reach the service`);
   assert.equal(await textOf(await world.call()), 'ok');
 });

@@ -13,7 +13,7 @@ import { valuesOf } from '../../support/call-world.ts';
 
 const names = (raw: readonly string[]) => [...pairs(raw)].map(([name]) => name);
 
-test('headers of the connection stay behind, those that Connection names too', () => {
+test('hop-by-hop headers are removed, including those that Connection names', () => {
   const raw = ['Connection', 'close, X-Once', 'connection', 'x-twice', 'Keep-Alive', 'timeout=5', 'TE', 'trailers'];
   const more = ['Transfer-Encoding', 'chunked', 'Upgrade', 'h2c', 'Proxy-Authorization', 'Basic x', 'Trailer', 'X-Sum'];
   assert.deepEqual(endToEnd([...raw, ...more, 'X-Once', '1', 'x-twice', '2', 'X-Kept', '3']), [
@@ -24,7 +24,7 @@ test('headers of the connection stay behind, those that Connection names too', (
   ]);
 });
 
-test('Connection cannot name away what delimits a message', () => {
+test('Connection cannot remove headers that delimit a message', () => {
   const raw = ['Content-Length', '5', 'Host', 'x', 'Connection', 'content-length, host'];
   assert.deepEqual(endToEnd(raw), ['Host', 'x', 'Content-Length', '5']);
 });
@@ -35,7 +35,7 @@ test('repeated headers keep their order and spelling', () => {
   assert.deepEqual(valuesOf(raw, 'set-cookie'), ['a=1', 'c=3']);
 });
 
-test('no spelling of our own headers reaches a service from a caller', () => {
+test("callers cannot send svcd's own headers to a service in any spelling", () => {
   const separator = fc.constantFrom('-', '_', '.', '~', '!');
   const cased = (text: string) =>
     fc
@@ -63,7 +63,7 @@ test('no spelling of our own headers reaches a service from a caller', () => {
   );
 });
 
-test('a service cannot speak as its daemon', () => {
+test('a service cannot send headers of its daemon', () => {
   assert.deepEqual(
     names(withoutOurMarks(['Svc-Error', 'no_inbound', 'svc_error', 'x', 'SVC-Other', 'y', 'Age', '1'])),
     ['Age'],

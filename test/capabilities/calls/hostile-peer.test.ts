@@ -10,7 +10,7 @@ import { textOf } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 
-/** A caller, and a called node that does on each stream what the test says. */
+/** A caller, and a called node that runs `behave` on each stream. */
 async function hostile(t: TestContext, behave: (link: LinkStream, n: number) => void) {
   const world = new LinkWorld(systemClock);
   const near = await world.node();
@@ -46,23 +46,23 @@ const BROKEN: Readonly<Record<string, string>> = {
   'a line break in a value': 'HTTP/1.1 200 OK\r\nX: a\nY: b\r\n\r\n',
   'a head without end': `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(40_000)}`,
   'too many headers': `HTTP/1.1 200 OK\r\n${'X: 1\r\n'.repeat(200)}\r\n`,
-  'interim answers without end': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(50),
-  'a switch that nobody asked for': 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+  'too many interim responses': 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(50),
+  'an unrequested switch': 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
   'the status of a switch without one': 'HTTP/1.1 101 X\r\nContent-Length: 0\r\n\r\n',
   'no status': 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n',
   'an unknown error': 'HTTP/1.1 500 X\r\nSvc-Error: store_corrupt\r\nContent-Length: 0\r\n\r\n',
-  'an error that only we may have': 'HTTP/1.1 500 X\r\nSvc-Error: unauthorized\r\nContent-Length: 0\r\n\r\n',
+  'a local-only error': 'HTTP/1.1 500 X\r\nSvc-Error: unauthorized\r\nContent-Length: 0\r\n\r\n',
 };
 
 for (const [name, bytes] of Object.entries(BROKEN)) {
-  test(`a daemon that answers with ${name} breaks the protocol`, async (t) => {
+  test(`an invalid response of a daemon is a protocol error: ${name}`, async (t) => {
     const { call, streams } = await hostile(t, answering(bytes));
     await assert.rejects(call(), { code: 'protocol_error' });
     assert.equal(streams(), 1);
   });
 }
 
-test('an error of the called daemon is told in our words, with a wait that makes sense', async (t) => {
+test('an error of the called daemon gets our message and a valid Retry-After', async (t) => {
   const answer = (retry: string) =>
     `HTTP/1.1 429 X\r\nSvc-Error: rate_limited\r\nRetry-After: ${retry}\r\nContent-Length: 4\r\n\r\nevil`;
   const retries = ['7', '0', '-1', '1e9', 'soon', '2.5'];
@@ -76,13 +76,16 @@ test('an error of the called daemon is told in our words, with a wait that makes
   }
 });
 
-test('a status text of a remote node that cannot be sent on is left out', async (t) => {
+test('an invalid status text of a remote node is removed', async (t) => {
   const { call } = await hostile(t, answering('HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nhi'));
   const answer = await call();
   assert.deepEqual([answer.status, answer.statusText, await textOf(answer)], [200, '', 'hi']);
 });
 
-/** Answers the first request of each stream and resets it at the second; `fresh` streams answer always. */
+/**
+ * Responds to the first request of each stream and resets the stream at the second. Streams selected by `fresh` always
+ * respond.
+ */
 function dyingStreams(fresh: (n: number) => boolean) {
   const asked: string[] = [];
   const behave = (link: LinkStream, n: number): void => {
@@ -97,7 +100,7 @@ function dyingStreams(fresh: (n: number) => boolean) {
   return { asked, behave };
 }
 
-test('an idempotent call on a dead stream is repeated once, on a fresh stream', async (t) => {
+test('an idempotent call on a dead stream is repeated once, on a new stream', async (t) => {
   const { asked, behave } = dyingStreams((n) => n > 2);
   const { call, streams } = await hostile(t, behave);
   await Promise.all([call(), call()].map(async (answer) => textOf(await answer)));
@@ -108,7 +111,7 @@ test('an idempotent call on a dead stream is repeated once, on a fresh stream', 
   assert.equal(asked[1], 'PUT 3');
 });
 
-test('a POST, and a body that is a stream, are never sent twice', async (t) => {
+test('a POST and a call with a streamed body are never repeated', async (t) => {
   for (const [method, body] of [
     ['POST', Buffer.from('pay')],
     ['POST', null],
@@ -122,7 +125,7 @@ test('a POST, and a body that is a stream, are never sent twice', async (t) => {
   }
 });
 
-test('a stream that ends or is reset before an answer is a lost connection', async (t) => {
+test('a stream that ends or is reset before a response is a lost connection', async (t) => {
   const { call } = await hostile(t, (link, n) => {
     link.once('data', () => (n === 1 ? link.end() : link.destroy()));
   });
@@ -130,7 +133,7 @@ test('a stream that ends or is reset before an answer is a lost connection', asy
   await assert.rejects(call(), { code: 'connect_failed' });
 });
 
-test('bytes that nobody asked for spoil an idle stream: they are never taken for the next answer', async (t) => {
+test('unrequested bytes on an idle stream are never used as the next response', async (t) => {
   const spoilt = Promise.withResolvers<void>();
   const { call, streams } = await hostile(t, (link, n) => {
     link.on('data', () => {
@@ -146,7 +149,7 @@ test('bytes that nobody asked for spoil an idle stream: they are never taken for
   assert.equal(streams(), 2);
 });
 
-test('a stream that the other side ends while it idles is not used again, not even by a POST', async (t) => {
+test('a stream that the remote side ends while idle is not reused, even for a POST', async (t) => {
   const dropped = Promise.withResolvers<void>();
   const { call, streams } = await hostile(t, (link) => {
     link.once('close', () => dropped.resolve());
@@ -161,7 +164,7 @@ test('a stream that the other side ends while it idles is not used again, not ev
   assert.equal(streams(), 2);
 });
 
-test('an answer without end is left alone when its reader goes', async (t) => {
+test('an endless response is reset when its reader stops', async (t) => {
   const gone = Promise.withResolvers<void>();
   const { call } = await hostile(t, (link) => {
     link.once('close', () => gone.resolve());
@@ -180,7 +183,7 @@ test('an answer without end is left alone when its reader goes', async (t) => {
   await gone.promise;
 });
 
-test('a daemon that never answers is given up with its callers, those that wait for their turn too', async (t) => {
+test('if a daemon never responds, all its calls time out, including queued calls', async (t) => {
   let closed = 0;
   let asked = 0;
   const { call } = await hostile(t, (link) => {
@@ -188,18 +191,18 @@ test('a daemon that never answers is given up with its callers, those that wait 
   });
   const abort = new AbortController();
   const outcomes = Promise.allSettled(Array.from({ length: 100 }, () => call('GET', abort.signal)));
-  await eventually('all streams to be used', () => asked === 64);
+  await eventually('all streams are in use', () => asked === 64);
   abort.abort();
   for (const outcome of await outcomes) assert.ok(outcome.status === 'rejected' && outcome.reason.code === 'cancelled');
-  await eventually('all streams to be closed', () => closed === 64);
+  await eventually('all streams are closed', () => closed === 64);
 });
 
-test('a daemon that lets streams of events begin without end makes its caller hold so many of them', async (t) => {
+test('a caller limits the event streams that a daemon can start', async (t) => {
   const { call } = await hostile(t, answering('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n'));
   const streams = await Promise.all(Array.from({ length: MAX_EVENT_STREAMS_PER_TARGET }, () => call()));
   const refused = { code: 'rate_limited', details: { limit: MAX_EVENT_STREAMS_PER_TARGET } };
   await assert.rejects(call(), refused);
   streams[0]?.body.destroy();
-  await eventually('one ended', () => streams[0]?.body.closed === true);
+  await eventually('one stream is closed', () => streams[0]?.body.closed === true);
   (await call()).body.destroy();
 });

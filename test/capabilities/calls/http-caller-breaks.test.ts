@@ -10,7 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 import { settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Cuts all streams of a connection that idle, from the called side, without a word. */
+/** Resets all idle streams of a connection on the called side. */
 async function cutIdle(world: Awaited<ReturnType<typeof callWorld>>): Promise<void> {
   world.access = () => {
     throw new Error('gone');
@@ -19,7 +19,7 @@ async function cutIdle(world: Awaited<ReturnType<typeof callWorld>>): Promise<vo
   world.access = () => {};
 }
 
-test('a POST on a link that dies while the service works is not repeated, and says so', async (t) => {
+test('a POST on a link that breaks while the service works is not repeated, and fails with an error', async (t) => {
   const world = await callWorld(t);
   let asked = 0;
   const service = await webService(t, () => {
@@ -32,7 +32,7 @@ test('a POST on a link that dies while the service works is not repeated, and sa
   assert.equal(asked, 1);
 });
 
-test('a call that is given up ends at once, before and during the answer', async (t) => {
+test('a canceled call ends immediately, before and during the response', async (t) => {
   const world = await callWorld(t);
   const closed: Promise<unknown>[] = [];
   let arrived = (): void => {};
@@ -58,10 +58,10 @@ test('a call that is given up ends at once, before and during the answer', async
   await broken;
   await Promise.all(closed);
   await assert.rejects(world.call({ signal: AbortSignal.abort() }), { code: 'cancelled' });
-  await eventually('the places to be free', () => world.server.active === 0);
+  await eventually('all slots are free', () => world.server.active === 0);
 });
 
-test('an upload whose source breaks off reaches the service as broken, not as whole', async (t) => {
+test('an upload with a source that breaks off reaches the service as incomplete', async (t) => {
   const world = await callWorld(t);
   const outcome = Promise.withResolvers<string>();
   const service = await webService(t, (request) => {
@@ -76,7 +76,7 @@ test('an upload whose source breaks off reaches the service as broken, not as wh
   assert.equal(await outcome.promise, 'broken');
 });
 
-test('an answer that breaks off is an error, not a short answer', async (t) => {
+test('an incomplete response is an error, not a short response', async (t) => {
   const world = await callWorld(t);
   const service = await webService(t, (_request, response) => {
     response.write('half');
@@ -87,7 +87,7 @@ test('an answer that breaks off is an error, not a short answer', async (t) => {
   await assert.rejects(textOf(answer));
 });
 
-test('while this process stalled, a used stream was not silent', async (t) => {
+test('a reused stream does not count as silent while this process was stalled', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const waiting: ServerResponse[] = [];
@@ -103,14 +103,14 @@ test('while this process stalled, a used stream was not silent', async (t) => {
   clock.jump(20_000);
   clock.advance(USED_SILENCE_MS - 1);
   await settle();
-  assert.equal(world.far.authorized.length, 1, 'nobody was asked whether it lives');
+  assert.equal(world.far.authorized.length, 1, 'no liveness check yet');
   clock.advance(1);
-  await eventually('it is asked then', () => world.far.authorized.length === 2);
+  await eventually('the liveness check', () => world.far.authorized.length === 2);
   waiting[0]?.end('slow');
   assert.equal(await textOf(await slow), 'slow');
 });
 
-test('a fresh stream is not doubted, however long its answer takes', async (t) => {
+test('a new stream is not checked, however long its response takes', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const waiting: ServerResponse[] = [];
@@ -125,7 +125,7 @@ test('a fresh stream is not doubted, however long its answer takes', async (t) =
   assert.equal(await textOf(await slow), 'slow');
 });
 
-test('a used stream without an answer is given up where nobody is there any more, and kept where somebody is', async (t) => {
+test('a reused stream without a response is closed if the node is unreachable, and kept otherwise', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const asked: string[] = [];
@@ -146,12 +146,12 @@ test('a used stream without an answer is given up where nobody is there any more
   assert.equal(await textOf(await slow), 'slow');
   await used();
   const lost = assert.rejects(world.call({ method: 'POST', path: '/slow' }), { code: 'connect_failed' });
-  await eventually('the call that is lost', () => waiting.length === 2);
+  await eventually('the lost call', () => waiting.length === 2);
   world.near.pool.reset(world.far.key.publicKey);
   world.links.network.silence(world.far.endpoint.address);
   clock.advance(USED_SILENCE_MS);
   await settle();
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await lost;
-  assert.deepEqual(asked, ['/', '/slow', '/', '/slow'], 'nothing was sent twice');
+  assert.deepEqual(asked, ['/', '/slow', '/', '/slow'], 'no request was repeated');
 });

@@ -21,7 +21,7 @@ interface Seen {
   readonly trailers: readonly string[];
 }
 
-/** A service that keeps what it was asked and answers `ok`. */
+/** A service that records its requests and responds `ok`. */
 async function recorder(t: TestContext) {
   const seen: Seen[] = [];
   const service = await webService(t, (request, response) => {
@@ -45,7 +45,7 @@ async function recorded(t: TestContext) {
   return { world, ...service };
 }
 
-/** A service that speaks raw TCP: what it does with each connection is up to the test. */
+/** A raw TCP service that runs `handle` on each connection. */
 async function rawService(t: TestContext, handle: (socket: Socket, n: number) => void) {
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
@@ -73,7 +73,7 @@ async function rawService(t: TestContext, handle: (socket: Socket, n: number) =>
   };
 }
 
-test('method, path, query, body and end-to-end headers arrive; who calls is added', async (t) => {
+test("method, path, query, body and end-to-end headers arrive with the caller's identity", async (t) => {
   const { world, seen, bound } = await recorded(t);
   const answer = await world.call({
     method: 'PUT',
@@ -124,7 +124,7 @@ test('method, path, query, body and end-to-end headers arrive; who calls is adde
   ]);
 });
 
-test('a caller cannot pass for another, in headers or in trailers', async (t) => {
+test('a caller cannot impersonate another agent in headers or trailers', async (t) => {
   const { world, seen } = await recorded(t);
   const body = Object.assign(Readable.from(['data']), {
     rawTrailers: ['X-Sum', '1', 'svc_caller_aid', 'evil', 'Forwarded', 'for=evil'],
@@ -142,7 +142,7 @@ test('a caller cannot pass for another, in headers or in trailers', async (t) =>
   assert.deepEqual(request.trailers, ['X-Sum', '1']);
 });
 
-test('bodies of every kind are delimited so that the service reads exactly them', async (t) => {
+test('bodies of every kind are delimited so that the service reads them exactly', async (t) => {
   const { world, seen } = await recorded(t);
   const call = async (method: string, more: object) => textOf(await world.call({ method, ...more }));
   await call('GET', {});
@@ -171,7 +171,7 @@ test('bodies of every kind are delimited so that the service reads exactly them'
   );
 });
 
-test('answers come back as they were: status, text, repeated headers, trailers, no body where there is none', async (t) => {
+test('responses arrive unchanged: status, text, repeated headers, trailers, and missing bodies', async (t) => {
   const world = await callWorld(t);
   const service = await webService(t, (request, response) => {
     if (request.url === '/teapot') {
@@ -205,7 +205,7 @@ test('answers come back as they were: status, text, repeated headers, trailers, 
   assert.deepEqual([headerOf(head.headers, 'content-length'), await textOf(head)], ['1234', '']);
 });
 
-test('interim answers are passed over, too many of them are not', async (t) => {
+test('interim responses are skipped, but their number is limited', async (t) => {
   const world = await callWorld(t);
   const service = await rawService(t, (socket) => {
     socket.on('data', (data) => {
@@ -219,7 +219,7 @@ test('interim answers are passed over, too many of them are not', async (t) => {
   await assert.rejects(world.call({ path: '/30' }), { code: 'bad_response' });
 });
 
-test('requests share streams, one after the other; agents and tokens do not', async (t) => {
+test('requests reuse streams; different agents and access tokens never share one', async (t) => {
   const { world } = await recorded(t);
   const other = world.near.host().aid;
   const opened = () => world.far.authorized.length;
@@ -235,7 +235,7 @@ test('requests share streams, one after the other; agents and tokens do not', as
   );
 });
 
-test('calls side by side are all served, and no more than 64 reach the other side at once', async (t) => {
+test('concurrent calls are all served, and at most 64 reach the remote side at a time', async (t) => {
   const world = await callWorld(t);
   let now = 0;
   let most = 0;
@@ -252,7 +252,7 @@ test('calls side by side are all served, and no more than 64 reach the other sid
   assert.ok(most <= 64, `${most}`);
 });
 
-test('a stream that idles for 30 s is closed, and leaves no timer', async (t) => {
+test('a stream is closed after 30 s idle and leaves no timer', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const service = await recorder(t);
@@ -266,7 +266,7 @@ test('a stream that idles for 30 s is closed, and leaves no timer', async (t) =>
   assert.equal(world.far.authorized.length, 2);
 });
 
-test('a stream in steady use is opened anew after a minute: the agent may be elsewhere by then', async (t) => {
+test('a busy stream is replaced after a minute, because the agent may have moved', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const service = await recorder(t);
@@ -278,7 +278,7 @@ test('a stream in steady use is opened anew after a minute: the agent may be els
   }
 });
 
-test('a service that hangs up on a pooled connection is asked once more for a GET, not for a POST', async (t) => {
+test('if a service closes a pooled connection, a GET is repeated, a POST is not', async (t) => {
   const world = await callWorld(t);
   const asked: string[] = [];
   const service = await rawService(t, (socket) => {
@@ -304,7 +304,7 @@ test('a service that hangs up on a pooled connection is asked once more for a GE
   assert.deepEqual(asked, ['GET', 'PUT']);
 });
 
-test('a service that hangs up on a fresh connection is not asked again', async (t) => {
+test('if a service closes a new connection, the request is not repeated', async (t) => {
   const world = await callWorld(t);
   const service = await rawService(t, (socket) => socket.on('data', () => socket.destroy()));
   world.bound.set(world.remote, service.bound);
@@ -312,7 +312,7 @@ test('a service that hangs up on a fresh connection is not asked again', async (
   assert.equal(service.sockets.length, 1);
 });
 
-test('what fails on the way keeps its name', async (t) => {
+test('errors on the way keep their codes', async (t) => {
   const { world } = await recorded(t);
   const request = (remote: Aid) =>
     world.caller.request(world.local, remote, { method: 'GET', path: '/', headers: [], body: null });
@@ -325,7 +325,7 @@ test('what fails on the way keeps its name', async (t) => {
   await assert.rejects(request(unbound), { code: 'access_denied' });
 });
 
-test('a node that does not answer cannot be reached, which is not the time-out of the call', async (t) => {
+test('an unresponsive node is a connect error, not a call timeout', async (t) => {
   const { world } = await recorded(t);
   const open = () => Promise.reject(new SvcError('timeout'));
   const caller = new HttpCaller({ links: { open, accept: () => {}, reset: () => {} }, clock: world.clock });
@@ -333,7 +333,7 @@ test('a node that does not answer cannot be reached, which is not the time-out o
   await assert.rejects(caller.request(world.local, world.remote, request), { code: 'connect_failed' });
 });
 
-test('a call that fails lets one other in, while those under way still count', async (t) => {
+test('a failed call frees one slot, while running calls still count', async (t) => {
   const opens: PromiseWithResolvers<LinkStream>[] = [];
   const open = (): Promise<LinkStream> => {
     const opening = Promise.withResolvers<LinkStream>();

@@ -6,12 +6,12 @@ import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { settle } from '../../support/link-world.ts';
 
-test('a burst of calls uses the streams of the one before, within what all agents may keep together', async (t) => {
+test('a burst of calls reuses the streams of the previous burst, within the limit of all agents', async (t) => {
   const world = await callWorld(t);
   const waiting: ServerResponse[] = [];
   const service = await webService(t, (_request, response) => {
     waiting.push(response);
-    // Nobody is answered before all have asked, so that none can take the stream of another.
+    // Respond only after all requests have arrived, so that no request can reuse the stream of another.
     if (waiting.length === MAX_CALLS_PER_TARGET) for (const one of waiting.splice(0)) one.end('ok');
   });
   const agents = [world.remote, world.far.host().aid, world.far.host().aid, world.far.host().aid];

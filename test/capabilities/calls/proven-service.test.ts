@@ -1,4 +1,4 @@
-/** A program that took the port of another is told nothing of any call. */
+/** A program that took over the port of a service learns nothing about calls. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type RequestListener, request } from 'node:http';
@@ -12,7 +12,7 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const CHALLENGE = /^OPTIONS \* HTTP\/1\.1\r\nHost: localhost\r\nSvc-Service-Challenge: ([0-9a-f]{64})\r\n\r\n$/;
 
-/** A program with a key; what it was asked besides challenges. */
+/** A program with a key, and its requests other than challenges. */
 async function program(t: TestContext, key: Uint8Array, serve?: RequestListener) {
   const asked: string[] = [];
   const service = await webService(t, (incoming, outgoing) => {
@@ -24,7 +24,7 @@ async function program(t: TestContext, key: Uint8Array, serve?: RequestListener)
   return { ...service, asked, bound: { ...service.bound, provesItself: true } };
 }
 
-/** Something on a port that answers each connection in its own way; what came to it. */
+/** A raw service that runs `answer` on each connection, and the data that it received. */
 async function impostor(t: TestContext, answer: (socket: Socket, heard: string) => void) {
   const heard: string[] = [];
   const sockets = new Set<Socket>();
@@ -46,7 +46,7 @@ async function impostor(t: TestContext, answer: (socket: Socket, heard: string) 
   return { heard, bound: { ...bound, provesItself: true } };
 }
 
-test('a program that proves itself gets the calls, over one connection for as long as it lasts', async (t) => {
+test('a program that proves its identity gets the calls over one connection', async (t) => {
   const world = await callWorld(t);
   const { bound, asked, connections } = await program(t, PROOF_KEY);
   world.bound.set(world.remote, bound);
@@ -58,7 +58,7 @@ test('a program that proves itself gets the calls, over one connection for as lo
   assert.equal(connections.size, 1);
 });
 
-test('a program with another key, or none, hears a challenge and nothing else', async (t) => {
+test('a program with another key or none receives only a challenge', async (t) => {
   const world = await callWorld(t);
   const other = await program(t, new Uint8Array(32));
   world.bound.set(world.remote, other.bound);
@@ -68,15 +68,15 @@ test('a program with another key, or none, hears a challenge and nothing else', 
   const proofOf = (heard: string, port: number): string =>
     serviceProof(PROOF_KEY, CHALLENGE.exec(heard)?.[1] ?? '', port);
   const answers: Record<string, (socket: Socket, heard: string, port: number) => void> = {
-    'what any web server says': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'),
+    'a normal web server': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'),
     'a page': (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
     'its own challenge': (socket, heard) =>
       socket.write(`HTTP/1.1 204 No Content\r\nSvc-Service-Proof: v1=${CHALLENGE.exec(heard)?.[1]}\r\n\r\n`),
     'the proof of another port': (socket, heard, port) =>
       socket.write(`HTTP/1.1 204 No Content\r\nSvc-Service-Proof: ${proofOf(heard, port + 1)}\r\n\r\n`),
-    'more than it was asked': (socket, heard, port) =>
+    'data after the proof': (socket, heard, port) =>
       socket.write(`HTTP/1.1 204 No Content\r\nSvc-Service-Proof: ${proofOf(heard, port)}\r\n\r\nHTTP/1.1 200 OK\r\n`),
-    'no end of it': (socket) => socket.write(`HTTP/1.1 204 No Content\r\nA: ${'a'.repeat(5000)}`),
+    'an endless head': (socket) => socket.write(`HTTP/1.1 204 No Content\r\nA: ${'a'.repeat(5000)}`),
     'good bye': (socket) => socket.end(),
     'a reset': (socket) => socket.resetAndDestroy(),
   };
@@ -87,7 +87,7 @@ test('a program with another key, or none, hears a challenge and nothing else', 
     assert.equal(taken.heard.length, 1, what);
     assert.match(taken.heard[0] ?? '', CHALLENGE, what);
   }
-  // The right one, said by hand: it is the proof that counts.
+  // A correct proof, written by hand: the proof is sufficient.
   const right = await impostor(t, (socket, heard) =>
     CHALLENGE.test(heard)
       ? socket.write(`HTTP/1.1 204 No Content\r\nSvc-Service-Proof: ${proofOf(heard, right.bound.port)}\r\n\r\n`)
@@ -97,7 +97,7 @@ test('a program with another key, or none, hears a challenge and nothing else', 
   assert.equal(await textOf(await world.call()), 'ok');
 });
 
-test('one that says nothing is given up, and its connection closed', async (t) => {
+test('a silent program times out, and its connection is closed', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   let closed = false;
@@ -110,7 +110,7 @@ test('one that says nothing is given up, and its connection closed', async (t) =
   await eventually('the connection is closed', () => closed);
 });
 
-test('who asks a program without a challenge of the right form gets no proof', async (t) => {
+test('a program gives no proof for a malformed challenge', async (t) => {
   const { bound, asked } = await program(t, PROOF_KEY);
   const status = await new Promise((resolve, reject) => {
     const headers = { 'svc-service-challenge': '00' };

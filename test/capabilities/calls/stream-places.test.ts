@@ -37,7 +37,7 @@ function placesOf(): {
 
 const refused = withCode('rate_limited');
 
-test('a node holds so many streams, one address somewhat more, and all of them together twice as many', () => {
+test('the limits per node, per address and in total grow in this order', () => {
   const { places, cut, hold } = placesOf();
   const node = linkFrom('192.0.2.1', 1);
   const leaves = hold(node, MAX_EVENT_STREAMS_PER_NODE);
@@ -45,7 +45,7 @@ test('a node holds so many streams, one address somewhat more, and all of them t
   leaves.pop()?.();
   hold(node, 1);
   assert.throws(() => hold(node, 1), refused);
-  // Half as many as the first node has: none of its gives way.
+  // Half as many streams as the first node has: none of them is evicted.
   const neighbour = linkFrom('192.0.2.1', 2, NAMED);
   hold(neighbour, MAX_EVENT_STREAMS_PER_SOURCE - MAX_EVENT_STREAMS_PER_NODE);
   assert.deepEqual(cut, []);
@@ -56,7 +56,7 @@ test('a node holds so many streams, one address somewhat more, and all of them t
   assert.deepEqual(cut, []);
 });
 
-test('strangers with many streams make room for those with fewer, until all have the same', () => {
+test('strangers with more streams are evicted in favor of strangers with fewer, until all have equally many', () => {
   const { places, cut, hold } = placesOf();
   const [first, second] = [linkFrom('192.0.2.1', 1), linkFrom('192.0.2.2', 2)];
   hold(first, MAX_EVENT_STREAMS_PER_NODE);
@@ -67,27 +67,27 @@ test('strangers with many streams make room for those with fewer, until all have
   assert.equal(places.taken, MAX_EVENT_STREAMS);
   assert.equal(cut.length, fair - 1);
   const [ofFirst, ofSecond] = ['1', '2'].map((node) => cut.filter((one) => one === node).length);
-  assert.ok(Math.abs((ofFirst ?? 0) - (ofSecond ?? 0)) <= 1, `${ofFirst} and ${ofSecond} gave way`);
-  // Whoever lost one is not given that of the others who have as few.
+  assert.ok(Math.abs((ofFirst ?? 0) - (ofSecond ?? 0)) <= 1, `${ofFirst} and ${ofSecond} were evicted`);
+  // A node that lost a stream does not get one from nodes with equally few.
   const before = cut.length;
   for (const link of [first, second, late]) assert.throws(() => hold(link, 3), refused);
   assert.ok(cut.length - before <= 2);
 });
 
-test('many keys at one address share what the address has', () => {
+test('many keys at one address share the quota of the address', () => {
   const { cut, hold } = placesOf();
   hold(linkFrom('192.0.2.1', 1), MAX_EVENT_STREAMS_PER_NODE);
   hold(linkFrom('192.0.2.1', 2), MAX_EVENT_STREAMS_PER_SOURCE - MAX_EVENT_STREAMS_PER_NODE);
   hold(linkFrom('192.0.2.1', 3), 1);
   assert.deepEqual(cut, ['1']);
   hold(linkFrom('192.0.2.2', 4), MAX_EVENT_STREAMS - MAX_EVENT_STREAMS_PER_SOURCE);
-  // Where there is no place left at all, the address that has most of them gives one, not the key.
+  // If no slot is left at all, the address with the most streams loses one, regardless of keys.
   hold(linkFrom('192.0.2.3', 5), 1);
   assert.equal(cut.length, 2);
   assert.ok(cut[1] === '1' || cut[1] === '2');
 });
 
-test('strangers make room for who is let in by name, who makes room for nobody', () => {
+test('strangers are evicted for callers allowed by name, who are never evicted', () => {
   const { cut, hold } = placesOf();
   const nodes = [1, 2];
   for (const node of nodes) hold(linkFrom(THISMACHINE, node), MAX_EVENT_STREAMS_PER_NODE);
@@ -97,13 +97,13 @@ test('strangers make room for who is let in by name, who makes room for nobody',
   assert.throws(() => hold(friend, 1), refused);
   const another = linkFrom(THISMACHINE, 4, NAMED);
   hold(another, MAX_EVENT_STREAMS_PER_NODE);
-  // Nobody but named callers is left.
+  // Only named callers are left.
   assert.throws(() => hold(linkFrom(THISMACHINE, 5), 1), refused);
   assert.throws(() => hold(linkFrom(THISMACHINE, 6, NAMED), 1), refused);
   assert.ok(!cut.includes('3') && !cut.includes('4'));
 });
 
-test('a stream that made room gives nothing back a second time', () => {
+test('an evicted stream releases its slot only once', () => {
   const { places, hold } = placesOf();
   const leaves = [1, 2].flatMap((node) => hold(linkFrom(THISMACHINE, node), MAX_EVENT_STREAMS_PER_NODE));
   leaves.push(...hold(linkFrom(THISMACHINE, 3), 1));

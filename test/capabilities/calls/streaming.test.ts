@@ -11,11 +11,11 @@ import { TestClock } from '../../support/test-clock.ts';
 
 const MIB = 1024 * 1024;
 const BIG_BYTES = 200 * MIB;
-/** What two daemons may hold of a call at once: the windows of a link and some buffers in memory. */
+/** Limit on the bytes of a call that two daemons buffer: link windows and some buffers. */
 const MAX_HELD_BYTES = 8 * MIB;
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
 
-/** 200 MB that say how many of them were taken. */
+/** A source of 200 MB that reports how much was read. */
 function bigSource(): { readonly source: Readable; readonly taken: () => number } {
   let taken = 0;
   const source = new Readable({
@@ -30,7 +30,7 @@ function bigSource(): { readonly source: Readable; readonly taken: () => number 
   return { source, taken: () => taken };
 }
 
-/** The sockets to bound services from now on: what they hand to the system and take from it is no longer, or not yet, with us. */
+/** The sockets to bound services from now on. They show bytes in system buffers. */
 function upstreamSockets(t: TestContext): readonly Socket[] {
   const sockets: Socket[] = [];
   const onSocket = (message: unknown): void => {
@@ -46,10 +46,10 @@ function sum(sockets: readonly Socket[], bytes: (socket: Socket) => number): num
   return sockets.reduce((total, socket) => total + bytes(socket), 0);
 }
 
-/** Waits until a number has stopped to change. */
+/** Waits until a number stops changing. */
 async function settled(value: () => number): Promise<number> {
   let last = -1;
-  await eventually('a number to settle', () => {
+  await eventually('a number stops changing', () => {
     const same = value() === last;
     last = value();
     return same;
@@ -57,7 +57,7 @@ async function settled(value: () => number): Promise<number> {
   return last;
 }
 
-test('a reader that pauses holds back a download of 200 MB; all of it arrives', async (t) => {
+test('a paused reader throttles a download of 200 MB, which arrives completely', async (t) => {
   const world = await callWorld(t);
   const upstream = upstreamSockets(t);
   const big = bigSource();
@@ -76,10 +76,10 @@ test('a reader that pauses holds back a download of 200 MB; all of it arrives', 
     read += chunk.length;
   }
   assert.equal(read, BIG_BYTES);
-  assert.ok(most > 0 && most < MAX_HELD_BYTES, `${(most / MIB).toFixed(1)} MiB were held`);
+  assert.ok(most > 0 && most < MAX_HELD_BYTES, `${(most / MIB).toFixed(1)} MiB were buffered`);
 });
 
-test('a service that reads slowly holds back an upload of 200 MB; all of it arrives', async (t) => {
+test('a slow service throttles an upload of 200 MB, which arrives completely', async (t) => {
   const world = await callWorld(t);
   const upstream = upstreamSockets(t);
   const big = bigSource();
@@ -105,15 +105,15 @@ test('a service that reads slowly holds back an upload of 200 MB; all of it arri
   const { body } = await world.call({ method: 'POST', body: big.source });
   assert.equal((await body.setEncoding('utf8').toArray()).join(''), 'done');
   assert.equal(read, BIG_BYTES);
-  assert.ok(most > 0 && most < MAX_HELD_BYTES, `${(most / MIB).toFixed(1)} MiB were held`);
+  assert.ok(most > 0 && most < MAX_HELD_BYTES, `${(most / MIB).toFixed(1)} MiB were buffered`);
 });
 
-test('an upload that takes long is not taken for one on a dead path', async (t) => {
+test('a long upload does not count as a dead path', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   let read = 0;
   const service = await webService(t, (request, response) => {
-    // A look at the path after each part: nothing but receipts comes back in all that time.
+    // Check the path after each part. Only acknowledgements come back during this time.
     request.on('data', (chunk: Buffer) => {
       read += chunk.length;
       clock.advance(LOOK_MS);
@@ -126,7 +126,7 @@ test('an upload that takes long is not taken for one on a dead path', async (t) 
   assert.equal(read, 200 * CHUNK.length);
 });
 
-test('bytes pass as they come, both ways at once', async (t) => {
+test('bytes stream in both directions concurrently', async (t) => {
   const world = await callWorld(t);
   const service = await webService(t, (request, response) => {
     response.flushHeaders();
@@ -144,7 +144,7 @@ test('bytes pass as they come, both ways at once', async (t) => {
   await once(body, 'end');
 });
 
-test('a reader that goes away ends the work of the service', async (t) => {
+test('a reader that disconnects aborts the work of the service', async (t) => {
   const world = await callWorld(t);
   const big = bigSource();
   const gone = Promise.withResolvers<void>();
@@ -158,14 +158,14 @@ test('a reader that goes away ends the work of the service', async (t) => {
   body.destroy();
   await gone.promise;
   assert.ok(big.taken() < BIG_BYTES);
-  await eventually('the place to be free', () => world.server.active === 0);
+  await eventually('the slot is free', () => world.server.active === 0);
 });
 
-test('the head of an answer and what has come of its body are written together', async (t) => {
+test('the head of a response and the first bytes of its body are written together', async (t) => {
   const world = await callWorld(t);
   const service = await webService(t, (_request, response) => response.end('all there is'));
   world.bound.set(world.remote, service.bound);
-  // The engine joins what is written together; links in memory do not.
+  // The engine combines writes; links in memory do not.
   const link = await world.near.links.open(world.local, world.remote, 'http');
   const streams = Reflect.getPrototypeOf(link);
   assert.ok(streams);

@@ -39,7 +39,7 @@ function switched(answer: CallAnswer | SwitchedCall): SwitchedCall {
 
 const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
 
-test('a WebSocket passes: handshake, early bytes, both directions, the end of either', async (t) => {
+test('a WebSocket passes: handshake, early bytes, both directions, closing from both sides', async (t) => {
   const requests: IncomingMessage[] = [];
   const { world, upgrade } = await switchable(t, (request, socket) => {
     requests.push(request);
@@ -65,10 +65,10 @@ test('a WebSocket passes: handshake, early bytes, both directions, the end of ei
   assert.equal(request?.headers['svc-caller-aid'], world.local);
   assert.equal(request.headers.upgrade, 'websocket');
   assert.equal(request.headers['sec-websocket-version'], '13');
-  await eventually('the place to be free', () => world.server.active === 0);
+  await eventually('the slot is free', () => world.server.active === 0);
 });
 
-test('a service that does not switch answers plainly', async (t) => {
+test('a service that does not switch sends a normal response', async (t) => {
   const { upgrade } = await switchable(t, (_request, socket) =>
     socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nX-Why: no\r\n\r\nno'),
   );
@@ -78,7 +78,7 @@ test('a service that does not switch answers plainly', async (t) => {
   assert.equal(headerOf(answer.headers, 'x-why'), 'no');
 });
 
-test('errors of the called side keep their names', async (t) => {
+test('errors of the called side keep their codes', async (t) => {
   const { world, upgrade } = await switchable(t, (_request, socket) => socket.destroy());
   await assert.rejects(upgrade(), { code: 'inbound_unreachable' });
   const service = world.bound.get(world.remote);
@@ -91,7 +91,7 @@ test('errors of the called side keep their names', async (t) => {
   await assert.rejects(upgrade(), { code: 'access_denied' });
 });
 
-test('a change of the rules ends an open WebSocket at once', async (t) => {
+test('a change of the access list closes an open WebSocket immediately', async (t) => {
   const broken = Promise.withResolvers<void>();
   const { world, upgrade } = await switchable(t, (_request, socket) => {
     socket.once('error', () => broken.resolve()).resume();
@@ -108,7 +108,7 @@ test('a change of the rules ends an open WebSocket at once', async (t) => {
   await Promise.all([closed, broken.promise]);
 });
 
-test('a service that breaks off breaks the WebSocket, and the other way round', async (t) => {
+test('a service that breaks off resets the WebSocket, and the other way round', async (t) => {
   const sockets: Socket[] = [];
   const { upgrade } = await switchable(t, (_request, socket) => {
     assert.ok(socket instanceof Socket);
@@ -121,10 +121,10 @@ test('a service that breaks off breaks the WebSocket, and the other way round', 
   await firstClosed;
   const second = switched(await upgrade());
   second.socket.destroy();
-  await eventually('the end at the service', () => sockets[1]?.destroyed);
+  await eventually('the service sees the end', () => sockets[1]?.destroyed);
 });
 
-test('a service that switches without being asked is refused', async (t) => {
+test('a service that switches without a request is rejected', async (t) => {
   const { world } = await switchable(t, () => {});
   const service = await webService(t, (_request, response) => response.end());
   service.server.removeAllListeners('request');
@@ -133,7 +133,7 @@ test('a service that switches without being asked is refused', async (t) => {
   await assert.rejects(world.call(), { code: 'inbound_unreachable' });
 });
 
-test('open WebSockets take no place from calls, and have a limit of their own', async (t) => {
+test('open WebSockets use no call slots and have a separate limit', async (t) => {
   const sockets: Duplex[] = [];
   const { world, upgrade } = await switchable(t, (_request, socket) => {
     sockets.push(socket.on('error', () => {}));
@@ -145,12 +145,12 @@ test('open WebSockets take no place from calls, and have a limit of their own', 
   assert.equal((await world.call()).status, 426);
   await assert.rejects(upgrade(), { code: 'rate_limited' });
   open[0]?.socket.destroy();
-  await eventually('the place to be free', () => world.server.active === MAX_SWITCHED_PER_TARGET - 1);
+  await eventually('the slot is free', () => world.server.active === MAX_SWITCHED_PER_TARGET - 1);
   switched(await upgrade());
 });
 
-test('a link that goes while its permission for a WebSocket is looked up takes no place for ever', async (t) => {
-  const { world } = await switchable(t, () => assert.fail('nobody is left to switch for'));
+test('a link that closes while a WebSocket is being authorized does not leak a slot', async (t) => {
+  const { world } = await switchable(t, () => assert.fail('no caller is left to switch for'));
   const link = await world.near.links.open(world.local, world.remote, 'http');
   link.on('error', () => {});
   const asked = Promise.withResolvers<void>();

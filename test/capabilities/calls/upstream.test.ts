@@ -30,7 +30,7 @@ async function listening(t: TestContext, server: Server, scheme: 'http' | 'https
   };
 }
 
-test('the Host of a service leaves out the port of its scheme and puts brackets around IPv6', () => {
+test('the Host of a service omits the default port and puts brackets around IPv6', () => {
   const service = (scheme: 'http' | 'https', host: string, port: number) =>
     hostHeaderOf({ scheme, host, port, takesCalls: true, verifyCertificate: true });
   assert.equal(service('http', 'localhost', 80), 'localhost');
@@ -40,7 +40,7 @@ test('the Host of a service leaves out the port of its scheme and puts brackets 
   assert.equal(service('http', '::1', 8080), '[::1]:8080');
 });
 
-test('an https service needs a trusted certificate, unless its agent says otherwise', async (t) => {
+test('an https service needs a trusted certificate, unless its agent disables the check', async (t) => {
   const world = await callWorld(t);
   const server = createHttpsServer(SELF_SIGNED, (request, response) => response.end(`secure ${request.url}`));
   const service = await listening(t, server, 'https');
@@ -49,10 +49,10 @@ test('an https service needs a trusted certificate, unless its agent says otherw
   world.bound.set(world.remote, { ...service, verifyCertificate: false });
   assert.equal(await textOf(await world.call({ path: '/a' })), 'secure /a');
   world.bound.set(world.remote, service);
-  await assert.rejects(world.call(), { code: 'inbound_unreachable' }, 'no connection of the lax time is used again');
+  await assert.rejects(world.call(), { code: 'inbound_unreachable' }, 'no unverified connection is reused');
 });
 
-test('a service that takes the connection and never finishes its handshake is given up after 10 s', async (t) => {
+test('a service that never completes its TLS handshake times out after 10 s', async (t) => {
   const clock = new TestClock();
   const world = await callWorld(t, clock);
   const silent = createServer();
@@ -75,12 +75,12 @@ test('requests share connections to a service', async (t) => {
   assert.equal(connections, 1);
 });
 
-test('a request that is sent once more leaves no connection waiting for another', async (t) => {
+test('a repeated request leaves no extra connection open', async (t) => {
   const world = await callWorld(t);
   const said: (string | undefined)[] = [];
   const service = await webService(t, (request, response) => {
     said.push(request.headers.connection);
-    // The second one comes on the connection of the first, which is dead by then.
+    // The second request uses the connection of the first, which is dead by then.
     if (said.length === 2) request.socket.destroy();
     else response.end('ok');
   });
@@ -89,7 +89,7 @@ test('a request that is sent once more leaves no connection waiting for another'
   assert.deepEqual(said, ['keep-alive', 'keep-alive', 'close']);
 });
 
-test('a service bound anew is called at once', async (t) => {
+test('a newly bound service is called immediately', async (t) => {
   const world = await callWorld(t);
   for (const name of ['first', 'second']) {
     const service = await webService(t, (_request, response) => response.end(name));
@@ -98,7 +98,7 @@ test('a service bound anew is called at once', async (t) => {
   }
 });
 
-test('broken HTTP of a service is its fault, and told as such', async (t) => {
+test('an invalid HTTP response is reported as an error of the service', async (t) => {
   const world = await callWorld(t);
   const answers = [
     'nonsense\r\n\r\n',
@@ -115,10 +115,10 @@ test('broken HTTP of a service is its fault, and told as such', async (t) => {
   world.bound.set(world.remote, await listening(t, server, 'http'));
   for (const answer of answers)
     await assert.rejects(world.call(), { code: 'bad_response' }, JSON.stringify(answer.slice(0, 60)));
-  await eventually('the places to be free', () => world.server.active === 0);
+  await eventually('all slots are free', () => world.server.active === 0);
 });
 
-test('each connection is seen as it is made, and none that is ended then carries a request', async (t) => {
+test('each new connection is observed, and a destroyed one carries no request', async (t) => {
   const { aid: caller } = newIdentity();
   const callerKey = new Uint8Array(32);
   const request = { caller, called: caller, callerKey, method: 'GET', path: '/', headers: ['Host', 'x'], body: null };
@@ -145,12 +145,12 @@ test('each connection is seen as it is made, and none that is ended then carries
     const first = await upstreams.send(service, request);
     first.message.resume();
     ends = true;
-    await assert.rejects(upstreams.send(service, { ...request, caller: newIdentity().aid }), /no answer/);
+    await assert.rejects(upstreams.send(service, { ...request, caller: newIdentity().aid }), /no response/);
     assert.equal(asked, 1, scheme);
   }
 });
 
-test('an answer that is delimited by its end arrives whole', async (t) => {
+test('a response that is delimited by the end of its connection arrives completely', async (t) => {
   const world = await callWorld(t);
   const server = createServer((socket) => socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\n\r\nold school')));
   world.bound.set(world.remote, await listening(t, server, 'http'));

@@ -26,7 +26,7 @@ class Memory {
   }
 }
 
-/** A node, and what becomes of each attempt with the others. */
+/** A node, and the result of each attempt to reach others. */
 function setUp({ network = '', peers = 1, helpers = [] as PinnedContact[] } = {}) {
   const clock = new TestClock();
   const memory = new Memory();
@@ -69,7 +69,7 @@ function invitation(network: string, contacts: readonly PinnedContact[], from = 
   return formatInvitation({ from, network, contacts });
 }
 
-test('whoever answers first lets it in, and all nodes of the invitation are kept', async () => {
+test('the node joins through the first node that responds, and stores all nodes of the invitation', async () => {
   const { joining, answer, kept, listed } = setUp();
   answer(HELPER, 'silent', 'met');
   const { by, network } = await joining.join(invitation('', [THERE, HELPER]));
@@ -78,22 +78,22 @@ test('whoever answers first lets it in, and all nodes of the invitation are kept
   assert.equal(listed.size, 2);
 });
 
-test('where nobody answers nothing is kept, and the worst is said of all', async () => {
+test('if no node responds, nothing is stored, and the worst result is reported', async () => {
   const { joining, answer, kept, listed, tried } = setUp();
   answer(THERE, 'other_key');
   await assert.rejects(joining.join(invitation('', [THERE, HELPER])), {
     code: 'connect_failed',
-    message: /^None of the 2 nodes could be met\. Another node answers there/,
+    message: /^Cannot reach any of the 2 nodes\. Another node responds there/,
   });
   await assert.rejects(joining.join('node.example'), {
     code: 'connect_failed',
-    message: /^node\.example:4121 could not be met\. Nobody answers there/,
+    message: /^Cannot reach node\.example:4121\. It does not respond/,
   });
   assert.deepEqual([kept(), listed.size], [[], 0]);
   assert.equal(tried.filter((one) => one === 'node.example:4121').length, 3, 'a datagram may get lost');
 });
 
-test('an invitation into another network says how to come there', async () => {
+test('an invitation to another network explains how to join it', async () => {
   const { joining, tried } = setUp();
   await assert.rejects(joining.join(invitation('office', [THERE])), {
     code: 'wrong_state',
@@ -102,20 +102,20 @@ test('an invitation into another network says how to come there', async () => {
   assert.deepEqual(tried, []);
 });
 
-test('nobody joins himself', async () => {
+test('a node cannot join through itself', async () => {
   const { joining } = setUp();
   const own = { ...THERE, nodeKey: OWN_KEY };
   for (const text of [invitation('', [THERE], OWN_AID), invitation('', [own]), formatContact(own)])
     await assert.rejects(joining.join(text), { code: 'self' });
 });
 
-test('what is neither an invitation nor an address is refused with a word on what is', async () => {
+test('invalid input is rejected with an explanation', async () => {
   const { joining } = setUp();
   await assert.rejects(joining.join('hello there'), { code: 'invalid_request', message: /svc invite/ });
   await assert.rejects(joining.join('svc://aid1/join/x'), { code: 'invalid_request', message: /damaged/ });
 });
 
-test('a network that is not ready yet is waited for, but not for long', async () => {
+test('the network gets some time to become ready', async () => {
   const { joining, answer, clock } = setUp({ peers: 0 });
   answer(THERE, 'met');
   const done = joining.join(formatContact(THERE));
@@ -124,7 +124,7 @@ test('a network that is not ready yet is waited for, but not for long', async ()
   assert.equal((await done).ready, false);
 });
 
-test('an invitation names the helpers, or nodes of the table where there are none', async () => {
+test('an invitation names the helpers, or nodes of the routing table if there are none', async () => {
   const helped = await setUp({ helpers: [THERE] }).joining.invite();
   assert.deepEqual(helped.contacts.map(formatContact).slice(0, 1), [formatContact(THERE)]);
   assert.equal(helped.reach, 'helped');
@@ -132,7 +132,7 @@ test('an invitation names the helpers, or nodes of the table where there are non
   assert.deepEqual(alone.contacts.map(formatContact).slice(0, 1), [formatContact(HELPER)]);
 });
 
-test('a join is taken back; what the configuration names is not', async () => {
+test('a join can be undone; configured nodes stay', async () => {
   const { joining, answer, kept, listed } = setUp();
   const configured = { host: 'node.example', port: 4121 };
   listed.set(formatContact(configured), configured);
@@ -148,7 +148,7 @@ test('a join is taken back; what the configuration names is not', async () => {
   assert.throws(() => joining.forget('node.example'), { code: 'wrong_state' });
 });
 
-test('nodes of another network, and what an older svcd wrote, are kept out of sight', () => {
+test('nodes of another network and invalid stored entries are hidden', () => {
   const memory = new Memory();
   new JoinedContacts('office', memory).add([THERE]);
   const here = new JoinedContacts('', memory);

@@ -26,7 +26,7 @@ function given(facts: Partial<NodeFacts>) {
 
 const LAN = own('192.168.1.2', 'lan');
 
-test('a node that strangers reach names itself, at the port of its record network', () => {
+test('a reachable node names itself, with the port of its record network', () => {
   const known = [own('203.0.113.7', 'interface', 'peers'), LAN];
   assert.deepEqual(given({ known, isReached: true, others: [HELPER] }), {
     reach: 'anywhere',
@@ -34,7 +34,7 @@ test('a node that strangers reach names itself, at the port of its record networ
   });
 });
 
-test('behind a NAT it names those who help it, and itself for its own network', () => {
+test('behind a NAT the node names its helpers, and itself for its LAN', () => {
   const known = [own('203.0.113.7', 'observed'), own('203.0.113.7', 'mapped'), LAN];
   assert.deepEqual(given({ known, others: [HELPER] }), {
     reach: 'helped',
@@ -42,7 +42,7 @@ test('behind a NAT it names those who help it, and itself for its own network', 
   });
 });
 
-test('an address that nobody has reached yet is said to be one', () => {
+test('an address that is not confirmed yet is reported as such', () => {
   assert.equal(given({ known: [own('203.0.113.7', 'interface'), LAN] }).reach, 'unproven');
   assert.deepEqual(given({ known: [own('node.example', 'configured'), LAN] }), {
     reach: 'unproven',
@@ -54,7 +54,7 @@ test('an address that nobody has reached yet is said to be one', () => {
   });
 });
 
-test('where it knows no such address, only its own network or machine can use it', () => {
+test('without a public address, the invitation only works in the LAN or on the machine', () => {
   assert.deepEqual(given({ known: [LAN, own('10.0.0.1', 'lan'), own('10.1.0.1', 'lan')] }), {
     reach: 'lan',
     at: ['192.168.1.2:4121', '10.0.0.1:4121'],

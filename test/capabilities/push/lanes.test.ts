@@ -4,22 +4,22 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Lanes } from '../../../src/capabilities/push/lanes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
-/** Lets promises go on. */
+/** Lets promises settle. */
 async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await turn();
 }
 
-/** Lanes with things to do, which fail as often as the test says. */
+/** Queues with items that fail as often as the test says. */
 class World {
   readonly clock = new TestClock();
   readonly todo = new Map<string, string[]>();
   readonly done: string[] = [];
   readonly attempts: string[] = [];
-  /** Lanes that fail. */
+  /** Queues that fail. */
   readonly failing = new Set<string>();
   atOnce = 0;
   most = 0;
-  /** What an attempt waits for. */
+  /** Each attempt waits for it. */
   gate: Promise<void> = Promise.resolve();
   readonly lanes = new Lanes(
     { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, atOnce: { total: 2, perKey: 2 } },
@@ -45,7 +45,7 @@ class World {
   }
 }
 
-test('things of one lane are done in their order, some lanes side by side', async () => {
+test('items of one queue run in order, several queues run concurrently', async () => {
   const world = new World();
   world.add('a', 'a1', 'a2');
   world.add('b', 'b1');
@@ -60,7 +60,7 @@ test('things of one lane are done in their order, some lanes side by side', asyn
   assert.equal(world.clock.timers, 0);
 });
 
-test('a lane that fails waits longer each time, and holds up no other', async () => {
+test('a failing queue backs off and does not delay other queues', async () => {
   const world = new World();
   world.failing.add('a');
   world.add('a', 'a1');
@@ -72,7 +72,7 @@ test('a lane that fails waits longer each time, and holds up no other', async ()
     world.lanes.wake('a');
     world.clock.advance(ms - 1);
     await turns(50);
-    assert.equal(world.attempts.length, before, 'not before its time, however often something comes');
+    assert.equal(world.attempts.length, before, 'a new item does not shorten the backoff');
     world.clock.advance(1);
     await turns(50);
     assert.equal(world.attempts.length, before + 1);
@@ -83,7 +83,7 @@ test('a lane that fails waits longer each time, and holds up no other', async ()
   assert.deepEqual(world.done, ['b1', 'a1']);
 });
 
-test('who is hurried while it fails is tried again at once', async () => {
+test('a retry requested during a failing attempt runs immediately', async () => {
   const world = new World();
   const { promise, resolve } = Promise.withResolvers<void>();
   world.gate = promise;
@@ -99,10 +99,10 @@ test('who is hurried while it fails is tried again at once', async () => {
   assert.equal(world.clock.timers, 0);
   world.add('a', 'a2');
   await turns(50);
-  assert.equal(world.attempts.length, 2, 'nothing begins after a stop');
+  assert.equal(world.attempts.length, 2, 'nothing starts after a stop');
 });
 
-test('a group whose lanes all hang leaves room for others', async () => {
+test('a group with hanging queues leaves room for others', async () => {
   const done: string[] = [];
   const hanging = Promise.withResolvers<boolean>();
   const lanes = new Lanes(
@@ -123,11 +123,11 @@ test('a group whose lanes all hang leaves room for others', async () => {
   assert.deepEqual(done, ['hangs 1', 'hangs 2', 'works 1', 'works 2']);
   hanging.resolve(false);
   await turns(50);
-  assert.deepEqual(done.slice(4), ['hangs 3', 'hangs 4'], 'those that waited for their group have their turn');
+  assert.deepEqual(done.slice(4), ['hangs 3', 'hangs 4'], 'queues that waited for their group run next');
   await lanes.stop();
 });
 
-test('lanes of strangers that hang leave a part to named holders', async () => {
+test('hanging queues of strangers leave a share to named holders', async () => {
   const done: string[] = [];
   const lanes = new Lanes(
     { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 4, perKey: 2, reserved: 2 } },

@@ -1,4 +1,4 @@
-/** Mailboxes of strangers leave room for those of callers that the owner let in by name. */
+/** Webhook URLs of strangers leave room for callers allowed by name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Mailboxes } from '../../../src/capabilities/push/mailboxes.ts';
@@ -54,7 +54,7 @@ function setUp() {
     isServedHere: () => true,
   });
   assert.ok(mailboxes);
-  /** What an agent gets that asks for a mailbox from an address. */
+  /** The response to a request for a webhook URL from an address. */
   const ask = async (caller: number, host: string) => {
     const [near, far] = localPair();
     const nodeKey = new Uint8Array(32).fill(caller % 251);
@@ -64,7 +64,7 @@ function setUp() {
     return await askForBox(asLink(near, names, path), AbortSignal.timeout(60_000));
   };
   const countOf = (host: string): number => boxes.list().filter(({ box }) => box.source === host).length;
-  /** Leaves notifications for a caller until there is no room; returns their bytes. */
+  /** Queues notifications for a caller until the quota is full. Returns their bytes. */
   const fill = (caller: number): number => {
     const token = boxes.of(called, testAid(caller))?.token ?? '';
     const body = Buffer.alloc(MAX_NOTIFICATION_BYTES);
@@ -76,7 +76,7 @@ function setUp() {
 
 const isOpen = (answer: unknown): boolean => typeof answer === 'object' && answer !== null;
 
-test('the strangers of one source open a few mailboxes, and a caller let in by name and one elsewhere get theirs', async () => {
+test('strangers of one source get a few webhook URLs; callers allowed by name and other sources still get theirs', async () => {
   const { boxes, ask, countOf } = setUp();
   let caller = STRANGER;
   for (let i = 0; i < 2 * MAX_PUSH_BOXES_PER_SOURCE; i++) await ask(caller++, '192.0.2.1');
@@ -84,11 +84,11 @@ test('the strangers of one source open a few mailboxes, and a caller let in by n
   for (let i = 0; i < MAX_PUSH_BOXES_OF_STRANGERS; i++) await ask(caller++, `10.${i >> 4}.0.${i & 15}`);
   assert.equal(boxes.list().length, MAX_PUSH_BOXES_OF_STRANGERS);
   assert.equal(isOpen(await ask(2, '192.0.2.1')), true);
-  assert.equal(isOpen(await ask(caller, '198.51.100.1')), true, 'the largest source makes room');
+  assert.equal(isOpen(await ask(caller, '198.51.100.1')), true, 'a URL of the largest source is evicted');
   assert.ok(countOf('192.0.2.1') < MAX_PUSH_BOXES_PER_SOURCE);
 });
 
-test('what waits for strangers leaves room for what waits for a caller let in by name', async () => {
+test('queued notifications of strangers leave room for callers allowed by name', async () => {
   const { ask, fill } = setUp();
   await ask(2, '192.0.2.1');
   const sums: number[] = [];

@@ -11,7 +11,7 @@ import {
 
 const NONE = { webhook: { count: 0, bytes: 0 }, peer: { count: 0, bytes: 0 }, all: { count: 0, bytes: 0 } };
 
-test('one more waits as long as webhook, peer and node have room', () => {
+test('a notification is queued while webhook, peer and node have room', () => {
   assert.ok(mayWait(NONE, 1));
   const counts = { webhook: MAX_QUEUED_PER_WEBHOOK, peer: MAX_QUEUED_PER_PEER, all: MAX_QUEUED_NOTIFICATIONS };
   for (const [who, count] of Object.entries(counts)) {
@@ -24,7 +24,7 @@ test('one more waits as long as webhook, peer and node have room', () => {
   }
 });
 
-test('no peer takes all the room, however many webhooks it names', () => {
+test('a peer cannot use all the room with many webhooks', () => {
   assert.ok(MAX_QUEUED_PER_PEER * 8 <= MAX_QUEUED_NOTIFICATIONS);
   assert.ok(MAX_QUEUED_BYTES_PER_PEER * 8 <= MAX_QUEUED_NOTIFICATION_BYTES);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isOwnIp, ownWebhook } from '../../../src/capabilities/push/webhook-address.ts';
 
-test('svcd stands in for webhooks of this machine and its network', () => {
+test('svcd replaces webhooks on this machine and in its network', () => {
   const own = [
     ...[
       'http://127.0.0.1:3000/hook',
@@ -23,12 +23,12 @@ test('svcd stands in for webhooks of this machine and its network', () => {
   for (const text of own) assert.equal(ownWebhook(text)?.href, new URL(text).href, text);
 });
 
-test('what others can reach, and what is no address, goes on as it is', () => {
+test('public URLs and invalid URLs are unchanged', () => {
   for (const text of ['https://hooks.example.com/x', 'http://203.0.113.7/', 'ftp://127.0.0.1/', 'hook', '', '/hook'])
     assert.equal(ownWebhook(text), null, text);
 });
 
-test('what nobody may have called is refused', () => {
+test('forbidden addresses are rejected', () => {
   const refused = [
     ...['http://169.254.169.254/latest', 'http://[fe80::1]/', 'http://100.100.100.200/', 'http://[fd00:ec2::254]/'],
     ...['http://224.0.0.1/', 'http://255.255.255.255/', 'http://user@127.0.0.1/', 'http://:pass@localhost/'],
@@ -37,7 +37,7 @@ test('what nobody may have called is refused', () => {
   for (const text of refused) assert.throws(() => ownWebhook(text), { code: 'invalid_request' }, text);
 });
 
-test('a name may lead to this machine and its network alone', () => {
+test('a name may only resolve to this machine and its network', () => {
   for (const ip of ['127.0.0.1', '::1', '10.0.0.1', 'fd12::1', '::ffff:192.168.0.1']) assert.ok(isOwnIp(ip), ip);
   for (const ip of ['169.254.169.254', 'fe80::1', '8.8.8.8', '100.100.100.200', '0.0.0.0', ''])
     assert.ok(!isOwnIp(ip), ip);

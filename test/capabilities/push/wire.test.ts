@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeNotification, encodeNotification } from '../../../src/capabilities/push/wire.ts';
 
-/** A notification of another node with this header in it, as it is read here. */
+/** A notification from another node with this header, as it is read here. */
 function read(name: string, value = 'x') {
   const headers = ['Content-Type', 'application/json', name, value];
   const body = new Uint8Array(2);
@@ -10,12 +10,12 @@ function read(name: string, value = 'x') {
   return decodeNotification(encodeNotification({ ...names, headers, body }));
 }
 
-test('what a server says of its notification goes along', () => {
+test('descriptive headers of a notification are forwarded', () => {
   for (const name of ['Authorization', 'X-A2A-Notification-Token', 'A2A-Version', 'traceparent', 'Content-Encoding'])
     assert.deepEqual(read(name)?.headers, ['Content-Type', 'application/json', name, 'x']);
 });
 
-test('another node cannot have a second request read out of a notification, nor speak as this one or as a browser', () => {
+test('a notification cannot smuggle a second request or impersonate this node or a browser', () => {
   const framing = [
     'Content-Length',
     'transfer-encoding',

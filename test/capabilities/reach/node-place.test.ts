@@ -10,7 +10,7 @@ const NODE = testKeys(1).publicKey;
 const OTHER_NODE = testKeys(2).publicKey;
 const OWN_AID = nativeAid(NODE);
 
-/** Looks for the node by agents of whom it is known on which node each is; null for one that has published nothing. */
+/** Locates the node through agents with known nodes; null for an agent without a record. */
 async function find(agents: ReadonlyMap<Aid, Uint8Array | null>, own = false, signal = new AbortController().signal) {
   const asked: Aid[] = [];
   const resolver = {
@@ -25,17 +25,17 @@ async function find(agents: ReadonlyMap<Aid, Uint8Array | null>, own = false, si
   return { place: await placeOfNode(NODE, { resolver, agentsOn }, signal), asked };
 }
 
-test('a node says itself where it is, where it has published that', async () => {
+test("a node's own record gives its location", async () => {
   const { place, asked } = await find(new Map([[testAid(4), NODE]]), true);
   assert.equal(place?.nodeKey, NODE);
   assert.deepEqual(asked, [OWN_AID]);
 });
 
-test('a node of which no agent is known is not looked up', async () => {
+test('a node without known agents is not looked up', async () => {
   assert.deepEqual(await find(new Map(), true), { place: null, asked: [] });
 });
 
-test('the agent that spoke last and is still there says where its node is', async () => {
+test('the most recent agent that is still on the node gives its location', async () => {
   const [silent, here, moved] = [testAid(6), testAid(5), testAid(4)];
   const agents = new Map([
     [silent, null],
@@ -47,12 +47,12 @@ test('the agent that spoke last and is still there says where its node is', asyn
   assert.deepEqual(asked, [OWN_AID, silent, here]);
 });
 
-test('a node is not found by agents that have moved away, and few of them are looked up', async () => {
+test('agents that have moved away do not locate a node, and only a few are looked up', async () => {
   const away = Array.from({ length: 10 }, (_, i): [Aid, Uint8Array] => [testAid(10 + i), OTHER_NODE]);
   const { place, asked } = await find(new Map(away));
   assert.deepEqual([place, asked.length], [null, 5]);
 });
 
-test('who gives up is let go', async () => {
+test('a lookup can be canceled', async () => {
   await assert.rejects(find(new Map([[testAid(4), null]]), false, AbortSignal.abort()), { code: 'resolve_failed' });
 });

@@ -12,7 +12,7 @@ function judged(ours: NatMapping, theirs: number, helpers: number, haveIpv6 = fa
   return [may, reason];
 }
 
-test('what stands before both nodes says whether a way can be punched', () => {
+test('the NATs of both nodes decide whether punching can work', () => {
   assert.deepEqual(judged('cone', PORT_RESTRICTED, 1), [true, null]);
   assert.deepEqual(judged('cone', SYMMETRIC, 2), [true, null]);
   assert.deepEqual(judged('symmetric', PORT_RESTRICTED, 2), [true, null]);
@@ -27,7 +27,7 @@ test('what stands before both nodes says whether a way can be punched', () => {
   assert.deepEqual(judged('cone', UNKNOWN, 1), [null, null]);
 });
 
-test('a relayed connection is not direct for a reason, and no other needs one', () => {
+test('a relayed connection has a reason why it is not direct, other connections have none', () => {
   const sides = { ours: 'cone', theirs: PORT_RESTRICTED, helpers: 2, haveIpv6: false } as const;
   const link = { path: plainPath('relay', AT), openedAt: 1000 };
   assert.equal(whyNotDirect(link, sides, 1000), 'looking');

@@ -12,7 +12,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const KEY = testKeys(1).publicKey;
 const [ALICE, BOB, CAROL, NODE_HERE] = [testAid(2), testAid(3), testAid(4), testAid(5)];
 
-/** Events of paths to one node, with which Alice and the node itself speak. */
+/** Path events for one node that communicates with Alice and the local node. */
 function setUp() {
   const clock = new TestClock();
   const told: [Aid, EventPayloads['path.changed']][] = [];
@@ -40,17 +40,17 @@ function setUp() {
   return { clock, told, events, goes, words: () => told.map(([, { before, path }]) => `${before} to ${path}`) };
 }
 
-test('the agents that speak with a node are told once the way to it is of another kind', () => {
+test('agents that communicate with a node get one event when the kind of its path changes', () => {
   const { told, goes } = setUp();
   goes('relay');
   goes('relay');
-  assert.deepEqual(told, [], 'the first way is no change');
+  assert.deepEqual(told, [], 'the first path is not a change');
   goes('punched');
   const ways = { path: 'punched', before: 'relay', address: '192.0.2.1:4122', is_relayed: false };
   assert.deepEqual(told, [[ALICE, { node: nativeAid(KEY), agents: [BOB, CAROL], ...ways }]]);
 });
 
-test('another host at the other end is another way of the same kind, another port there is not', () => {
+test('a different remote host is a new path of the same kind, a different port is not', () => {
   const { clock, goes, told } = setUp();
   goes('direct');
   goes('direct', '192.0.2.1', 5000);
@@ -65,7 +65,7 @@ test('another host at the other end is another way of the same kind, another por
   );
 });
 
-test('a connection that is lost and comes back the same way is no news, and another way is', () => {
+test('a connection that returns on the same path causes no event, a different path does', () => {
   const { clock, goes, words, told } = setUp();
   goes('direct');
   goes(null);
@@ -78,7 +78,7 @@ test('a connection that is lost and comes back the same way is no news, and anot
   assert.equal(told[0]?.[1].is_relayed, true);
 });
 
-test('what changes to and fro is spoken of now and then, and in the end as it is', () => {
+test('a flapping path causes events at intervals, and the last event is correct', () => {
   const { clock, goes, words, events } = setUp();
   goes('relay');
   goes('punched');
@@ -93,13 +93,13 @@ test('what changes to and fro is spoken of now and then, and in the end as it is
   goes('punched');
   goes('relay');
   clock.advance(PATH_WORD_MS);
-  assert.equal(words().length, 2, 'back where it was');
+  assert.equal(words().length, 2, 'back at the first path');
   goes('punched');
   events.stop();
   assert.equal(clock.timers, 0);
 });
 
-test('one agent gets no flood of them', () => {
+test('the events of one agent are rate-limited', () => {
   const { clock, goes, words } = setUp();
   for (let i = 0; i < 3 * PATH_EVENTS_BURST; i++) {
     goes(i % 2 === 0 ? 'relay' : 'punched');
@@ -108,7 +108,7 @@ test('one agent gets no flood of them', () => {
   assert.ok(words().length >= PATH_EVENTS_BURST && words().length < 2 * PATH_EVENTS_BURST, String(words().length));
 });
 
-test('strangers whose paths change without end use up nothing of what an agent hears of a peer that it knows', () => {
+test('flapping paths of strangers do not use up the limit of a known peer', () => {
   const clock = new TestClock();
   const told: (EventCause | undefined)[] = [];
   const events = new PathEvents({

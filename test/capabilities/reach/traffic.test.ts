@@ -17,7 +17,7 @@ async function setUp() {
   return { clock, reading, traffic, minute };
 }
 
-test('each minute has its own bytes, and never less than none', async () => {
+test('each minute has its own bytes, which are never negative', async () => {
   const { reading, traffic, minute, clock } = await setUp();
   assert.deepEqual(traffic.samples(1), []);
   Object.assign(reading, { bytesUp: 10, bytesDown: 20 });
@@ -33,7 +33,7 @@ test('each minute has its own bytes, and never less than none', async () => {
   assert.equal(traffic.samples(1).length, 2);
 });
 
-test('a day is kept, and as much of it is given as was asked for', async () => {
+test('a day is stored, and the requested part of it is returned', async () => {
   const { traffic, minute } = await setUp();
   for (let i = 0; i < TRAFFIC_HOURS * 60 + 5; i++) await minute();
   assert.equal(traffic.samples(TRAFFIC_HOURS).length, TRAFFIC_HOURS * 60);

@@ -27,7 +27,7 @@ function seen(facts: WayFacts) {
   return waysTo(facts).map(({ path, afterMs, to, mayLead }) => [path, afterMs, to.map(({ host }) => host), mayLead]);
 }
 
-test('the ways stand in their order, addresses by kind and family, helpers where they are asked', () => {
+test('paths are in order: addresses by kind and family, then helpers', () => {
   assert.deepEqual(seen(FACTS), [
     ['direct', 0, [PUBLIC.host], null],
     ['direct', STAGGER_MS, [PUBLIC_V6.host], false],
@@ -39,7 +39,7 @@ test('the ways stand in their order, addresses by kind and family, helpers where
   assert.equal(seen({ ...FACTS, hasIpv6: true })[1]?.[3], null);
 });
 
-test('what cannot lead there says why', () => {
+test('an impossible path has a reason', () => {
   const facts: WayFacts = {
     ...FACTS,
     relaysAllowed: false,
@@ -50,6 +50,6 @@ test('what cannot lead there says why', () => {
     ways.map(({ mayLead }) => mayLead),
     [false, false],
   );
-  assert.match(ways[0]?.note ?? '', /only a relay/);
+  assert.match(ways[0]?.note ?? '', /Only a relay/);
   assert.match(ways[1]?.note ?? '', /disable_relay/);
 });

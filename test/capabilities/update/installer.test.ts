@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 const VERSION = '1.1.0';
 const PLATFORM = { os: 'linux', cpu: 'x64', libc: 'glibc' };
 
-/** Files of a release that says its version, with a lock. */
+/** Files of a release that reports its version, with a lock file. */
 function files(lock: object = {}): Record<string, string> {
   return {
     'package.json': JSON.stringify({ name: 'svcd', version: VERSION, type: 'module' }),
@@ -60,7 +60,7 @@ function setUp(t: TestContext) {
   return { releases, installed, pack, install, nothingLeft };
 }
 
-test('a release is unpacked beside the others, installed by its own lock, and started once', async (t) => {
+test('a release is unpacked next to the others, installed by its lock file, and started once', async (t) => {
   const { releases, installed, pack, install } = setUp(t);
   const content = files({ 'node_modules/a': { integrity: 'sha512-x' } });
   await install(pack(content));
@@ -68,24 +68,24 @@ test('a release is unpacked beside the others, installed by its own lock, and st
   assert.equal(releases.programOf(VERSION), join(releases.directory, VERSION, 'bin', 'svcd'));
   assert.equal(existsSync(join(releases.directory, '.staging')), false);
   await install(pack(content));
-  assert.equal(installed.length, 2, 'what an earlier attempt left is replaced');
+  assert.equal(installed.length, 2, 'the remains of an earlier attempt are replaced');
 });
 
-test('other bytes than those that were signed are not even unpacked', async (t) => {
+test('bytes that do not match the signature are not unpacked', async (t) => {
   const { installed, pack, install, nothingLeft } = setUp(t);
   const tarball = pack(files());
   const other = Buffer.concat([tarball, Buffer.alloc(1)]);
-  await assert.rejects(install(other, { integrity: sha512(tarball) }), { message: /not the one that was signed/ });
+  await assert.rejects(install(other, { integrity: sha512(tarball) }), { message: /does not match the signature/ });
   assert.deepEqual(installed, []);
   nothingLeft();
 });
 
-test('a release that names something else, or starts as something else, is refused', async (t) => {
+test('a release with another name or version is rejected', async (t) => {
   const { pack, install, nothingLeft } = setUp(t);
   const manifest = { 'package.json': JSON.stringify({ name: 'svcd', version: '9.9.9' }) };
-  await assert.rejects(install(pack({ ...files(), ...manifest })), { message: /its manifest names something else/ });
+  await assert.rejects(install(pack({ ...files(), ...manifest })), { message: /its manifest has another name/ });
   const program = { 'bin/svcd': "console.log('9.9.9')" };
-  await assert.rejects(install(pack({ ...files(), ...program })), { message: /says that it is another one/ });
+  await assert.rejects(install(pack({ ...files(), ...program })), { message: /reports a different version/ });
   const broken = { 'bin/svcd': 'throw new Error("broken")' };
   await assert.rejects(install(pack({ ...files(), ...broken })), {
     code: 'protocol_error',
@@ -94,11 +94,11 @@ test('a release that names something else, or starts as something else, is refus
   nothingLeft();
 });
 
-test('a lock that leaves bytes open is refused, for what this platform installs', async (t) => {
+test('a lock file without integrity hashes for this platform is rejected', async (t) => {
   const { installed, pack, install, nothingLeft } = setUp(t);
   for (const entry of [{}, { integrity: 'sha1-x' }, { os: ['linux'], cpu: ['x64'], libc: ['glibc'] }])
     await assert.rejects(install(pack(files({ 'node_modules/a': entry }))), {
-      message: /does not name the bytes of a/,
+      message: /no integrity hash for a/,
     });
   const { 'dist/package-lock.json': _, ...without } = files();
   await assert.rejects(install(pack(without)), { message: /it has no lock/ });
@@ -108,26 +108,26 @@ test('a lock that leaves bytes open is refused, for what this platform installs'
   assert.equal(installed.length, 1);
 });
 
-test('a release for another Node is refused before anything is fetched', async (t) => {
+test('a release for another Node is rejected before the download', async (t) => {
   const { pack, install, nothingLeft } = setUp(t);
   await assert.rejects(install(pack(files()), { node: '>=26' }), {
-    message: /needs Node >=26; this is Node 24\.11\.0/,
+    message: /needs Node >=26, but this is Node 24\.11\.0/,
   });
   nothingLeft();
 });
 
-test('links in a tarball lead nowhere, and what is no tarball is refused', async (t) => {
+test('links in a tarball lead nowhere, and an invalid tarball is rejected', async (t) => {
   const { releases, pack, install } = setUp(t);
   await install(pack(files(), (root) => symlinkSync('/etc', join(root, 'etc'))));
   assert.equal(existsSync(join(releases.directory, VERSION, 'etc')), false);
-  await assert.rejects(install(Buffer.from('nonsense')), { message: /cannot be unpacked/ });
-  // A tarball of a quarter of a megabyte that would be more than 256 MiB.
+  await assert.rejects(install(Buffer.from('nonsense')), { message: /Cannot unpack/ });
+  // A tarball of a quarter of a megabyte that unpacks to more than 256 MiB.
   const member = gzipSync(Buffer.alloc(16 * 1024 * 1024));
   const bomb = Buffer.concat(Array.from({ length: 17 }, () => member));
-  await assert.rejects(install(bomb), { message: /cannot be unpacked/ });
+  await assert.rejects(install(bomb), { message: /Cannot unpack/ });
 });
 
-test('what is no version never becomes a path', (t) => {
+test('an invalid version never becomes a path', (t) => {
   const { releases } = setUp(t);
   for (const version of ['../../etc', '1.0', '', '.staging', 'v1.0.0', '1.0.0/..'])
     assert.throws(() => releases.pathOf(version), RangeError);

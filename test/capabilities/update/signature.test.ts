@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { signatureProblem } from '../../../src/capabilities/update/signature.ts';
 import { SigningKey } from '../../support/npm-registry.ts';
 
-/** The public key of the public npm registry until 2025, and what it signed in earnest: venv 0.1.0. */
+/** The public key of the public npm registry until 2025, and a real signature: venv 0.1.0. */
 const KEY = {
   keyid: 'SHA256:jl3bwswu80PjjokCgh0o2w5c2U4LhQAE57gj9cz1kzA',
   keytype: 'ecdsa-sha2-nistp256',
@@ -23,11 +23,11 @@ const SIGNED = {
   publishedAt: Date.UTC(2023, 0, 1),
 };
 
-test('a signature that the public registry made in earnest holds', () => {
+test('a real signature of the public registry is valid', () => {
   assert.equal(signatureProblem(SIGNED, [KEY]), null);
 });
 
-test('it holds for these very words and in its time only', () => {
+test('a signature is valid for its message and its time only', () => {
   for (const change of [
     { name: 'venw' },
     { version: '0.1.1' },
@@ -35,21 +35,21 @@ test('it holds for these very words and in its time only', () => {
     { signatures: [{ keyid: KEY.keyid, sig: 'bogus' }] },
     { signatures: [{ keyid: KEY.keyid, sig: '' }] },
   ])
-    assert.match(signatureProblem({ ...SIGNED, ...change }, [KEY]) ?? '', /is wrong/, JSON.stringify(change));
+    assert.match(signatureProblem({ ...SIGNED, ...change }, [KEY]) ?? '', /is invalid/, JSON.stringify(change));
   assert.match(signatureProblem({ ...SIGNED, publishedAt: Date.UTC(2025, 1, 1) }, [KEY]) ?? '', /had expired/);
 });
 
-test('a registry that changes its key signs with both: one that is known is enough, a wrong one is too much', () => {
+test('while a registry changes its key, one valid signature suffices and an invalid one fails', () => {
   const next = new SigningKey();
   const text = `${SIGNED.name}@${SIGNED.version}:${SIGNED.integrity}`;
   const both = { ...SIGNED, signatures: [...SIGNED.signatures, next.sign(text)] };
   assert.equal(signatureProblem(both, [KEY]), null);
   assert.equal(signatureProblem(both, [KEY, next]), null);
   const wrong = { ...SIGNED, signatures: [...SIGNED.signatures, next.sign('something else')] };
-  assert.match(signatureProblem(wrong, [KEY, next]) ?? '', /is wrong/);
+  assert.match(signatureProblem(wrong, [KEY, next]) ?? '', /is invalid/);
 });
 
-test('a key that cannot be read is no key', () => {
+test('an unreadable key does not count', () => {
   for (const key of ['', 'bogus', KEY.key.slice(0, 40)])
     assert.match(signatureProblem(SIGNED, [{ ...KEY, key }]) ?? '', /does not list/);
 });

@@ -10,16 +10,16 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 interface Entry {
   readonly name: string;
   readonly content?: string;
-  /** The type flag of POSIX: a file if left out. */
+  /** The POSIX type flag. Default: a file. */
   readonly type?: string;
   readonly link?: string;
-  /** The size field instead of the content's size. */
+  /** Overrides the size field. */
   readonly size?: string;
-  /** The checksum field instead of the right one. */
+  /** Overrides the checksum field. */
   readonly checksum?: string;
 }
 
-/** An entry of a tarball as its bytes are, with whatever a hostile maker writes into them. */
+/** The bytes of a tarball entry, possibly with hostile content. */
 function entry({ name, content = '', type = '0', link = '', size, checksum }: Entry): Buffer {
   const header = Buffer.alloc(512);
   header.write(name, 0, 100, 'latin1');
@@ -49,7 +49,7 @@ function tarball(...entries: readonly Buffer[]): Buffer {
 
 const GOOD = entry({ name: 'package/good.txt', content: 'good' });
 
-/** Unpacks below a directory of its own; the paths that are there afterwards, without that of the target. */
+/** Unpacks into a separate directory. Returns the resulting paths except that of the target. */
 async function attempt(t: TestContext, content: Buffer): Promise<{ root: string; error: unknown }> {
   const root = temporaryDirectory(t);
   mkdirSync(join(root, 'a'));
@@ -76,13 +76,16 @@ function assertInside(root: string, what: string): void {
 
 test('a crafted tarball writes plain files into its directory, or nothing', async (t) => {
   const crafted: Record<string, readonly Buffer[]> = {
-    'a way up': [entry({ name: 'package/../../evil', content: 'x' })],
-    'a way up at the beginning': [entry({ name: '../../../evil', content: 'x' })],
+    'a parent path': [entry({ name: 'package/../../evil', content: 'x' })],
+    'a parent path at the start': [entry({ name: '../../../evil', content: 'x' })],
     'an absolute path': [entry({ name: '/package/evil', content: 'x' })],
-    'a path of Windows': [entry({ name: 'package\\..\\..\\evil', content: 'x' })],
+    'a Windows path': [entry({ name: 'package\\..\\..\\evil', content: 'x' })],
     'a drive': [entry({ name: 'c:/package/evil', content: 'x' })],
-    'a way up in an extended header': [pax('path', 'package/../../../evil'), GOOD],
-    'a way up in a long name': [entry({ name: '././@LongLink', type: 'L', content: 'package/../../evil\0' }), GOOD],
+    'a parent path in an extended header': [pax('path', 'package/../../../evil'), GOOD],
+    'a parent path in a long name': [
+      entry({ name: '././@LongLink', type: 'L', content: 'package/../../evil\0' }),
+      GOOD,
+    ],
     'a link out': [entry({ name: 'package/link', type: '2', link: '../../outside' })],
     'a file through a link': [
       entry({ name: 'package/link', type: '2', link: '../../outside' }),
@@ -100,10 +103,10 @@ test('a crafted tarball writes plain files into its directory, or nothing', asyn
       entry({ name: 'package/x', content: 'x' }),
     ],
     'a folder where a file is': [GOOD, entry({ name: 'package/good.txt/x', content: 'x' })],
-    'a size that is none': [entry({ name: 'package/x', content: 'x', size: 'nonsense\0' })],
+    'an invalid size': [entry({ name: 'package/x', content: 'x', size: 'nonsense\0' })],
     'a negative size': [entry({ name: 'package/x', content: 'x', size: '\u00ff'.repeat(12) })],
     'a huge size': [entry({ name: 'package/x', content: 'x', size: '77777777777\0' })],
-    'a checksum that is wrong': [entry({ name: 'package/x', content: 'x', checksum: '000000\0 ' })],
+    'a wrong checksum': [entry({ name: 'package/x', content: 'x', checksum: '000000\0 ' })],
     'a name with escapes': [entry({ name: 'package/\u001b[2J', content: 'x' })],
     nothing: [],
   };
@@ -114,7 +117,7 @@ test('a crafted tarball writes plain files into its directory, or nothing', asyn
   }
 });
 
-test('a tarball that is cut off anywhere is refused before anything is written', async (t) => {
+test('a truncated tarball is rejected before anything is written', async (t) => {
   const whole = tarball(GOOD, entry({ name: 'package/second', content: 'x'.repeat(2000) }));
   for (const length of [0, 1, 10, Math.floor(whole.length / 2), whole.length - 1]) {
     const { root, error } = await attempt(t, whole.subarray(0, length));
@@ -123,13 +126,13 @@ test('a tarball that is cut off anywhere is refused before anything is written',
   }
 });
 
-test('a tarball of more files than a release has is refused', async (t) => {
+test('a tarball with too many files is rejected', async (t) => {
   const many = Array.from({ length: 20_001 }, (_, i) => entry({ name: `package/${i}`, type: '6' }));
   const { error } = await attempt(t, tarball(...many));
   assert.ok(error instanceof SvcError && /more than 20000 files/.test(error.message), String(error));
 });
 
-test('a directory that is there already is not written into', async (t) => {
+test('an existing directory is not written to', async (t) => {
   const root = temporaryDirectory(t);
   mkdirSync(join(root, 'elsewhere'));
   symlinkSync(join(root, 'elsewhere'), join(root, 'target'));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { UpdateMemory } from '../../../src/capabilities/update/update-memory.ts';
 
-test('what is kept is changed piece by piece, and what makes no sense is as nothing', () => {
+test('stored fields change one by one, and invalid state counts as empty', () => {
   const rows = new Map<string, unknown>();
   const memory = new UpdateMemory({ get: (key) => rows.get(key), set: (key, value) => void rows.set(key, value) });
   const nothing = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };

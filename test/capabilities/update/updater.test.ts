@@ -55,14 +55,14 @@ function setUp(t: TestContext, options: { managed?: boolean; disabled?: string }
   return world;
 }
 
-/** What the supervisor writes once a switch has come to its end. */
+/** The supervisor's record after a switch. */
 function settle(world: ReturnType<typeof setUp>, outcome: 'ok' | 'rolled_back', error = ''): void {
   world.clock.advance(1);
   const last = { version: NEXT.version, outcome, error, at: world.clock.now() };
   world.releases.write({ current: null, previous: null, trial: null, last });
 }
 
-test('nothing is asked for until somebody does', async (t) => {
+test("nothing is requested without a user's request", async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   await updater.start();
@@ -72,7 +72,7 @@ test('nothing is asked for until somebody does', async (t) => {
   assert.equal(world.looks, 0);
 });
 
-test('a look finds a release, and many at once ask once', async (t) => {
+test('a check finds a release, and concurrent checks share one request', async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   const looks = [updater.check(), updater.check(), updater.check()];
@@ -81,24 +81,24 @@ test('a look finds a release, and many at once ask once', async (t) => {
   assert.equal(world.looks, 1);
   const status = updater.status();
   assert.deepEqual([status.state, status.latestVersion, status.updateAvailable], ['idle', '1.1.0', true]);
-  assert.deepEqual(world.switched, [], 'a look installs nothing');
+  assert.deepEqual(world.switched, [], 'a check installs nothing');
 });
 
-test('a look that fails says why, and the next one may succeed', async (t) => {
+test('a failed check reports the reason, and the next one may succeed', async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   const good = world.answer;
   world.answer = async () => Promise.reject(new SvcError('connect_failed', { message: 'No network.' }));
   await updater.check();
   assert.deepEqual([updater.status().state, updater.status().lastError], ['failed', 'No network.']);
-  assert.equal(updater.updateState, 'idle', 'no update was tried');
+  assert.equal(updater.updateState, 'idle', 'no update was attempted');
   assert.equal(updater.status().updateAvailable, false);
   world.answer = good;
   await updater.check();
   assert.deepEqual([updater.status().state, updater.status().lastError], ['idle', '']);
 });
 
-test('what is not a failure of ours is not told in its own words', async (t) => {
+test('unexpected errors are not shown in their own words', async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   world.answer = async () => Promise.reject(new Error('a path of this machine'));
@@ -106,7 +106,7 @@ test('what is not a failure of ours is not told in its own words', async (t) => 
   assert.doesNotMatch(updater.status().lastError, /path of this machine/);
 });
 
-test('a release is installed once, and given to the supervisor, whose word counts', async (t) => {
+test('a release is installed once and passed to the supervisor, which reports the result', async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   updater.apply();
@@ -116,7 +116,7 @@ test('a release is installed once, and given to the supervisor, whose word count
   assert.deepEqual([world.switched, world.looks], [['1.1.0'], 1]);
   assert.equal(updater.status().state, 'applying');
   await updater.stop();
-  // The new one starts while the supervisor watches it.
+  // The new release starts while the supervisor watches it.
   world.releases.write({ ...world.releases.read(), trial: { to: '1.1.0' } });
   const next = world.updater('1.1.0');
   await next.start();
@@ -126,20 +126,20 @@ test('a release is installed once, and given to the supervisor, whose word count
   assert.deepEqual([status.state, status.updateAvailable, status.managed], ['ok', false, true]);
 });
 
-test('a release that was taken back is told by the one before, also after a look', async (t) => {
+test('the previous release reports a rollback, even after a check', async (t) => {
   const world = setUp(t);
   const first = world.updater();
   first.apply();
   await eventually('the switch', () => world.switched.length > 0);
-  settle(world, 'rolled_back', 'It ended at its start.');
+  settle(world, 'rolled_back', 'It stopped during its start.');
   const again = world.updater();
   await again.start();
   await again.check();
   const { state, lastError, updateAvailable } = again.status();
-  assert.deepEqual([state, lastError, updateAvailable], ['rolled_back', 'It ended at its start.', true]);
+  assert.deepEqual([state, lastError, updateAvailable], ['rolled_back', 'It stopped during its start.', true]);
 });
 
-test('an installation that fails switches nothing, and can be tried again', async (t) => {
+test('a failed installation switches nothing, and can be retried', async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   world.install = async () => Promise.reject(new SvcError('protocol_error', { message: 'Wrong bytes.' }));
@@ -154,7 +154,7 @@ test('an installation that fails switches nothing, and can be tried again', asyn
   await eventually('the switch', () => world.switched.length > 0);
 });
 
-test('an end in the middle of an installation is a failure after the restart', async (t) => {
+test('a crash during an installation is a failure after the restart', async (t) => {
   const world = setUp(t);
   world.install = () => new Promise(() => {});
   const updater = world.updater();
@@ -163,14 +163,14 @@ test('an end in the middle of an installation is a failure after the restart', a
   const next = world.updater();
   await next.start();
   assert.equal(next.status().state, 'failed');
-  assert.match(next.status().lastError, /svcd ended/);
+  assert.match(next.status().lastError, /svcd stopped/);
 });
 
-test('outside of the service, and in a checkout, nothing is installed', async (t) => {
+test('outside the service and in a checkout, nothing is installed', async (t) => {
   const alone = setUp(t, { managed: false });
   const updater = alone.updater();
   updater.apply();
-  await eventually('the look', () => updater.status().latestVersion !== null);
+  await eventually('the check', () => updater.status().latestVersion !== null);
   assert.equal(updater.status().managed, false);
   assert.equal(updater.status().state, 'idle');
   const checkout = setUp(t, { disabled: 'This is a checkout.' });
@@ -180,7 +180,7 @@ test('outside of the service, and in a checkout, nothing is installed', async (t
   assert.deepEqual([checkout.looks, other.status().state, other.status().managed], [0, 'idle', false]);
 });
 
-test('the registry is not asked without end', async (t) => {
+test('requests to the registry are rate-limited', async (t) => {
   const world = setUp(t, { managed: false });
   const updater = world.updater();
   await assert.rejects(
@@ -194,7 +194,7 @@ test('the registry is not asked without end', async (t) => {
   await updater.check();
 });
 
-test('an update that fills the disk fails, and ends nothing else', async (t) => {
+test('an update that fills the disk fails without other damage', async (t) => {
   const world = setUp(t);
   const updater = world.updater();
   world.install = async () => {
@@ -203,7 +203,7 @@ test('an update that fills the disk fails, and ends nothing else', async (t) => 
   };
   updater.apply();
   await eventually('the attempt', () => world.full);
-  // A failure that nobody takes shows by then.
+  // An unhandled rejection would show by now.
   await idle();
   assert.deepEqual(world.switched, []);
 });

@@ -84,7 +84,7 @@ test('the plans for macOS and Windows', async (t) => {
   // Before the task runs: what everybody could read otherwise holds keys.
   assert.match(
     task,
-    /make the folder D:\\Data\\svcd\nrun icacls D:\\Data\\svcd \/inheritance:r .*\nrun schtasks \/Run/,
+    /create the directory D:\\Data\\svcd\nrun icacls D:\\Data\\svcd \/inheritance:r .*\nrun schtasks \/Run/,
   );
 });
 
@@ -92,14 +92,14 @@ test('a system that svcd does not know is told what to run', async (t) => {
   const { run } = setUp(t, { platform: 'freebsd' });
   await assert.rejects(run('install'), { message: /svcd --data-dir <dir> service run/ });
   const other = setUp(t, { hasSystemd: () => false });
-  await assert.rejects(other.run('install', '--user'), { code: 'not_found', message: /systemd does not run/ });
+  await assert.rejects(other.run('install', '--user'), { code: 'not_found', message: /systemd is not running/ });
   assert.equal(existsSync(join(other.home, '.config')), false);
 });
 
 test('the data of a system service belong to who runs it, never to root', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const { run } = setUp(t, {}, directory);
-  await assert.rejects(run('install', '--dry-run'), { code: 'config_invalid', message: /Make .* first/ });
+  await assert.rejects(run('install', '--dry-run'), { code: 'config_invalid', message: /Create .* first/ });
   mkdirSync(directory);
   if (process.getuid?.() === 0) await assert.rejects(run('install', '--dry-run'), { message: /not root/ });
   else assert.match(await run('install', '--dry-run'), new RegExp(`User=${process.getuid?.()}`));
@@ -128,7 +128,7 @@ test('installing writes the unit, and a service manager that is not there is nam
   const bin = join(home, 'bin');
   mkdirSync(bin);
   process.env['PATH'] = bin;
-  await assert.rejects(run('install', '--user'), { code: 'not_found', message: /systemctl cannot be run/ });
+  await assert.rejects(run('install', '--user'), { code: 'not_found', message: /Cannot run systemctl/ });
   const said = join(home, 'said');
   const script = (code: number): void =>
     writeFileSync(join(bin, 'systemctl'), `#!/bin/sh\necho "$@" >> '${said}'\nexit ${code}\n`, { mode: 0o755 });

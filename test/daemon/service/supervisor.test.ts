@@ -119,14 +119,14 @@ test('a daemon that asks for it is started anew, as it is', async (t) => {
 });
 
 const BAD: [Behaviour, RegExp][] = [
-  ['ends', /ended at its start/],
-  ['fails', /does not answer/],
+  ['ends', /stopped during its start/],
+  ['fails', /does not respond/],
   // Whether its end or its silence is noticed first is the machine's choice.
-  ['ends-later', /ended soon|does not answer/],
-  ['other-version', /another version/],
+  ['ends-later', /stopped during its trial|does not respond/],
+  ['other-version', /different version/],
 ];
 for (const [behaviour, reason] of BAD) {
-  test(`a release that ${behaviour} is taken back`, async (t) => {
+  test(`a release that ${behaviour} is rolled back`, async (t) => {
     const world = setUp(t);
     world.release('1.1.0', behaviour);
     world.start();
@@ -140,13 +140,13 @@ for (const [behaviour, reason] of BAD) {
   });
 }
 
-test('a release that never serves is taken back after its time', async (t) => {
+test('a release that never becomes ready is rolled back after its time limit', async (t) => {
   const world = setUp(t);
   world.release('1.1.0', 'hangs');
   world.start('1.0.0', 300);
   await world.serves('1.0.0');
   await world.ask('1.1.0');
-  assert.match((await world.outcome('1.1.0')).error, /did not serve in time/);
+  assert.match((await world.outcome('1.1.0')).error, /was not ready in time/);
   await world.serves('1.0.0');
 });
 

@@ -92,7 +92,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     assert.ok(box !== undefined, echoed);
     assert.equal((await fetch(box, { ...init, body: '{}' })).status, 202);
     const own = page.getByRole('row').filter({ hasText: hook });
-    await own.getByText('The webhook does not answer').waitFor();
+    await own.getByText('The webhook does not respond').waitFor();
     await own.getByRole('cell', { name: '1', exact: true }).waitFor();
     await panel.check('webhooks');
     await using other = await PanelPage.open(browser, far.api, `/#/agents/${ben}/tunnels`);

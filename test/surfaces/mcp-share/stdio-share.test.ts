@@ -146,7 +146,7 @@ describe('a shared server over stdio', () => {
   test('one that does not start is said to be tried by itself', async () => {
     const options = { environment: process.env, log: () => {}, lists: new Map(), clock: systemClock };
     const opening = open({ command: '/nonexistent/server', args: [] }, options);
-    await assert.rejects(opening, { code: 'connect_failed', message: /ENOENT.*by itself to see why/ });
+    await assert.rejects(opening, { code: 'connect_failed', message: /ENOENT.*alone to see the reason/ });
   });
 
   test('who names no session hears which header is missing', async (t) => {
@@ -192,10 +192,10 @@ describe('a shared server over stdio', () => {
     test(`${revision}: a server that dies is an error at once, and is there again for the next session`, async (t) => {
       const { client, log } = await share(t);
       const alice = await client(ALICE, revision);
-      const hanging = assert.rejects(alice.callTool({ name: 'hang' }), /has ended/);
+      const hanging = assert.rejects(alice.callTool({ name: 'hang' }), /has stopped/);
       // Each call comes over a connection of its own.
       await eventually('it hangs', () => log.join('').includes('hanging'));
-      await Promise.all([hanging, assert.rejects(alice.callTool({ name: 'die' }), /has ended/)]);
+      await Promise.all([hanging, assert.rejects(alice.callTool({ name: 'die' }), /has stopped/)]);
       const again = await client(ALICE, revision);
       assert.equal(textOf(await again.callTool({ name: 'echo', arguments: {} })), '{}');
     });
@@ -204,7 +204,7 @@ describe('a shared server over stdio', () => {
       const { client } = await share(t);
       const [alice, other] = [await client(ALICE, revision), await client(MALLORY, revision)];
       const hanging = other.callTool({ name: 'echo' });
-      await assert.rejects(alice.callTool({ name: 'die' }), /has ended/);
+      await assert.rejects(alice.callTool({ name: 'die' }), /has stopped/);
       await hanging;
       assert.equal(JSON.parse(textOf(await other.callTool({ name: 'who' }))).env, MALLORY);
     });

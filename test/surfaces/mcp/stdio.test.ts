@@ -123,7 +123,7 @@ test('stdout carries only JSON-RPC, and the process ends with its stdin', async 
     [1, 2],
   );
   assert.match(errors, /a library prints to stdout\nand writes to it\n/);
-  assert.match(errors, /stopped: the MCP client went away/);
+  assert.match(errors, /stopped: the MCP client disconnected/);
 });
 
 test('a proxy sends due responses at the end of input before it exits', async (t) => {

@@ -50,7 +50,7 @@ test('cookies that other ports of this machine set are cleared when they make a 
   const cookies = Array.from({ length: 180 }, (_, i) => `x.${i}=${'c'.repeat(4000)}`).join('; ');
   const head = 'Host: 127.0.0.1\r\nSec-Fetch-Dest: document\r\n';
   const refused = await speak('127.0.0.1', port, `GET / HTTP/1.1\r\n${head}Cookie: ${cookies}\r\n\r\n`);
-  assert.match(refused, /^HTTP\/1\.1 431 [\s\S]*\r\nClear-Site-Data: "cookies"\r\n[\s\S]*load the page again/);
+  assert.match(refused, /^HTTP\/1\.1 431 [\s\S]*\r\nClear-Site-Data: "cookies"\r\n[\s\S]*Reload the page/);
   // What a page of another site can make large on its own clears nothing.
   for (const other of [
     `GET /?${'x'.repeat(20_000)} HTTP/1.1\r\n${head}Cookie: a=b\r\n\r\n`,

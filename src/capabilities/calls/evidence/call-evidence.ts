@@ -1,6 +1,6 @@
 /**
- * The evidence that a call may carry: a signature by the caller's operational key over what is asked, of whom and when,
- * with the delegation that lets this key act. The service verifies it with nothing of ours. Format: docs/evidence.md.
+ * Evidence of a call: a signature by the caller's operational key over the request, the called agent and the time, with
+ * the delegation that authorizes the key. A service can verify it without svcd. Format: docs/evidence.md.
  */
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { didOf } from '../../../foundation/identity/did.ts';
@@ -8,20 +8,20 @@ import { encodeMultikey } from '../../../foundation/identity/multikey.ts';
 import { pairs, type RawHeaders } from '../headers.ts';
 import { type CoveredComponent, signatureParams } from './signature-base.ts';
 
-/** The delegation, in the base64 of its CBOR between colons. */
+/** Carries the delegation: base64 of its CBOR between colons. */
 export const DELEGATION_HEADER = 'Svc-Caller-Delegation';
-/** How long before the called side reads it a call may have been signed, seconds; its clock may run ahead or behind as well. */
+/** Maximum age of a signature when the called side reads it, in seconds. Clock skew is allowed on top. */
 export const MAX_EVIDENCE_AGE_S = 300;
 /** Random bytes in a nonce. */
 export const EVIDENCE_NONCE_BYTES = 16;
 
-/** Key of our signature in the dictionaries `Signature` and `Signature-Input`. */
+/** Label of our signature in the dictionaries `Signature` and `Signature-Input`. */
 const LABEL = 'svcd';
-/** What the signature is for: one that was made for something else is none of a call. */
+/** Purpose of the signature. A signature made for another purpose is not evidence of a call. */
 const TAG = 'svcd-call';
 const ALGORITHM = 'ed25519';
 
-/** What is signed of a call. */
+/** The signed fields of a call. */
 export interface SignedCall {
   readonly caller: Aid;
   readonly called: Aid;
@@ -29,13 +29,13 @@ export interface SignedCall {
   readonly method: string;
   /** Path and query, as the service receives them. */
   readonly target: string;
-  /** All values of `Content-Digest`; null where nobody knows the body yet. */
+  /** All values of `Content-Digest`, or null if the body is not known yet. */
   readonly digest: string | null;
   /** Value of `Svc-Caller-Delegation`. */
   readonly delegation: string;
 }
 
-/** When and by which key it was signed. */
+/** Time, nonce and key of a signature. */
 interface Signing {
   /** Unix seconds. */
   readonly created: number;
@@ -43,9 +43,9 @@ interface Signing {
   readonly keyId: string;
 }
 
-/** Our evidence as a request carries it. */
+/** Evidence as it appears in a request. */
 export interface Evidence extends Signing {
-  /** As `Signature-Input` says it, without the label. */
+  /** Value in `Signature-Input`, without the label. */
   readonly params: string;
   readonly isDigestCovered: boolean;
   readonly signature: Uint8Array;
@@ -53,7 +53,7 @@ export interface Evidence extends Signing {
   readonly delegation: string;
 }
 
-/** The components that evidence covers, in their order. */
+/** The components that evidence covers, in order. */
 export function componentsOf({ caller, called, method, target, digest, delegation }: SignedCall): CoveredComponent[] {
   return [
     ['@method', method],
@@ -65,7 +65,7 @@ export function componentsOf({ caller, called, method, target, digest, delegatio
   ];
 }
 
-/** The parameters of the signature, as `Signature-Input` says them without the label. */
+/** The parameters of the signature for `Signature-Input`, without the label. */
 export function paramsOf(components: readonly CoveredComponent[], { created, nonce, keyId }: Signing): string {
   return signatureParams(components, [
     ['created', created],
@@ -76,12 +76,15 @@ export function paramsOf(components: readonly CoveredComponent[], { created, non
   ]);
 }
 
-/** The key's name: the DID of the agent, or its AID where it has none, and the operational key as in its DID document. */
+/** The key ID: the agent's DID, or its AID if it has no DID, followed by the operational key as in its DID document. */
 export function keyIdOf(agent: Aid, operationalKey: Uint8Array): string {
   return `${didOf(agent) ?? agent}#${encodeMultikey('ed25519', operationalKey)}`;
 }
 
-/** The headers that hand over evidence. @param signature in a structured field's text */
+/**
+ * The headers that carry evidence.
+ * @param signature as the text of a structured field
+ */
 export function evidenceHeaders(params: string, signature: string, delegation: string): string[] {
   const lines = ['Signature-Input', `${LABEL}=${params}`, 'Signature', `${LABEL}=${signature}`];
   return [...lines, DELEGATION_HEADER, delegation];
@@ -91,9 +94,9 @@ const DELEGATION_NAME = DELEGATION_HEADER.toLowerCase();
 const INPUT_NAME = 'signature-input';
 const SIGNATURE_NAME = 'signature';
 
-/** True where CGI-like servers, which take `_` and `.` for `-`, see a name as this one. */
+/** True if a CGI-like server, which treats `_` and `.` as `-`, would read the name as `wanted`. */
 function isSpelled(name: string, wanted: string): boolean {
-  // Most names differ in their length already.
+  // The length check rules out most names.
   return name.length === wanted.length && name.toLowerCase().replace(/[^a-z0-9]/g, '-') === wanted;
 }
 
@@ -101,20 +104,23 @@ function isDelegation(name: string): boolean {
   return isSpelled(name, DELEGATION_NAME);
 }
 
-/** True for a line of `Signature` or `Signature-Input` that holds our label, however deep: no program has a use for it. */
+/**
+ * True for a line of `Signature` or `Signature-Input` that contains our label at any depth. No program has a legitimate
+ * use for it.
+ */
 function isOurs(name: string, value: string): boolean {
   const isSignature = isSpelled(name, SIGNATURE_NAME) || isSpelled(name, INPUT_NAME);
   return isSignature && /(?:^|[^a-z0-9_.*-])svcd\s*=/.test(value);
 }
 
-/** Headers without evidence, ours or forged: signatures that programs make themselves stay. */
+/** Removes evidence, real or forged, from headers. Signatures that programs make themselves stay. */
 export function withoutEvidence(raw: RawHeaders): string[] {
   const kept: string[] = [];
   for (const [name, value] of pairs(raw)) if (!isDelegation(name) && !isOurs(name, value)) kept.push(name, value);
   return kept;
 }
 
-/** All values of a header as one, as signatures see them (RFC 9421, section 2.1); null where there is none. */
+/** All values of a header joined as signatures require (RFC 9421, section 2.1), or null if it is missing. */
 export function fieldValue(raw: RawHeaders, wanted: string): string | null {
   const values = [...pairs(raw)].filter(([name]) => name.toLowerCase() === wanted).map(([, value]) => value.trim());
   return values.length === 0 ? null : values.join(', ');
@@ -122,12 +128,12 @@ export function fieldValue(raw: RawHeaders, wanted: string): string | null {
 
 const INPUT =
   /^svcd=(\("@method" "@request-target"( "content-digest")? "svc-caller-aid" "svc-local-aid" "svc-caller-delegation"\);created=([1-9]\d{0,11});nonce="([A-Za-z0-9_-]{22})";keyid="([A-Za-z0-9:#]{1,200})";alg="ed25519";tag="svcd-call")$/;
-/** 64 bytes, in the one spelling that base64 has for them. */
+/** 64 bytes in their only canonical base64 encoding. */
 const SIGNATURE = /^svcd=:([A-Za-z0-9+/]{85}[AQgw]==):$/;
 
 /**
- * Reads the evidence of a request. There is one way to write it.
- * @returns undefined where it carries none, null where what it carries is malformed
+ * Reads the evidence of a request. Only the canonical encoding is accepted.
+ * @returns undefined if there is no evidence, null if it is malformed
  */
 export function readEvidence(raw: RawHeaders): Evidence | null | undefined {
   const lines = [...pairs(raw)].filter(([name, value]) => isDelegation(name) || isOurs(name, value));
@@ -136,7 +142,7 @@ export function readEvidence(raw: RawHeaders): Evidence | null | undefined {
   const delegation = value(DELEGATION_NAME);
   const [, params, digest, created, nonce, keyId] = INPUT.exec(value(INPUT_NAME) ?? '') ?? [];
   const [, bytes] = SIGNATURE.exec(value(SIGNATURE_NAME) ?? '') ?? [];
-  // Each once: of three lines, three are of different names.
+  // Three lines with three different names, so each occurs once.
   if (lines.length !== 3 || delegation === undefined) return null;
   if (params === undefined || nonce === undefined || keyId === undefined || bytes === undefined) return null;
   return {

@@ -1,4 +1,4 @@
-/** Signs the calls of local agents that give evidence, on the caller's own node and with the caller's own key. */
+/** Signs the calls of local agents that give evidence, with the caller's own key on its own node. */
 import { type Clock, unixSeconds } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { encodeDelegation } from '../../../foundation/identity/delegation.ts';
@@ -15,26 +15,26 @@ import {
 } from './call-evidence.ts';
 import { byteSequence, contentDigest, signatureBase } from './signature-base.ts';
 
-/** A call that is to be signed. */
+/** A call to sign. */
 export interface CallToSign {
   readonly caller: Aid;
   readonly called: Aid;
   readonly method: string;
   readonly target: string;
-  /** What goes with it, without the headers of the connection. */
+  /** Headers of the call, without hop-by-hop headers. */
   readonly headers: RawHeaders;
-  /** Null where nobody knows it yet: it streams. Empty where there is none. */
+  /** Null if the body streams and is not known yet; empty if there is no body. */
   readonly body: Uint8Array | null;
 }
 
 export interface CallSignerDependencies {
   readonly clock: Clock;
-  /** Who an agent is; null where it gives no evidence. */
+  /** The identity of an agent, or null if it gives no evidence. */
   identity(caller: Aid): LocalIdentity | null;
   random(bytes: number): Uint8Array;
 }
 
-/** What stays the same of an agent from call to call. */
+/** The part of an agent's evidence that does not change between calls. */
 interface Credentials {
   readonly keyId: string;
   readonly delegation: string;
@@ -48,19 +48,19 @@ export class CallSigner {
     this.#deps = dependencies;
   }
 
-  /** True where the calls of an agent carry evidence. */
+  /** True if the calls of an agent carry evidence. */
   signs(caller: Aid): boolean {
     return this.#deps.identity(caller) !== null;
   }
 
   /**
-   * The headers of a call with its evidence, signed anew each time: a call that is sent twice carries two signatures.
-   * A `Content-Digest` of the program's own is left as it is, and signed; otherwise the body's is added.
+   * The headers of a call with fresh evidence. A repeated call carries a new signature. If the program sets
+   * `Content-Digest`, it is kept and signed; otherwise the digest of the body is added.
    */
   sign(call: CallToSign): string[] {
     const { caller, called, method, target, body } = call;
     const identity = this.#deps.identity(caller);
-    // Switched off meanwhile.
+    // Evidence was switched off after `signs`.
     if (identity === null) return [...call.headers];
     const { keyId, delegation } = this.#of(identity);
     const headers = withoutEvidence(call.headers);

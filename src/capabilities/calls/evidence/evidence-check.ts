@@ -1,4 +1,4 @@
-/** Verifies the evidence of calls that arrive here, so that a service gets none that its daemon would not believe. */
+/** Verifies the evidence of incoming calls, so that services only receive valid evidence. */
 import { type Clock, unixSeconds } from '../../../foundation/clock.ts';
 import { CLOCK_SKEW_S } from '../../../foundation/domain/time.ts';
 import { SvcError } from '../../../foundation/errors.ts';
@@ -25,16 +25,16 @@ import {
 } from './call-evidence.ts';
 import { byteSequence, signatureBase } from './signature-base.ts';
 
-/** Nonces that are remembered; one takes about 150 bytes. Where more come in five minutes, the oldest are forgotten sooner. */
+/** Cached nonces; each uses about 150 bytes. If more arrive within five minutes, the oldest expire early. */
 const MAX_NONCES = 65_536;
-/** Delegations that are at hand, read. */
+/** Parsed delegations in the cache. */
 const MAX_READ = 1024;
-/** Longest text of a delegation, characters: base64 between colons. */
+/** Longest text of a delegation, in characters: base64 between colons. */
 const MAX_DELEGATION_CHARS: number = Math.ceil(MAX_DELEGATION_BYTES / 3) * 4 + 2;
 
-/** A call as it arrived. */
+/** An incoming call. */
 export interface ArrivedCall {
-  /** Proven on the link. */
+  /** Authenticated by the link. */
   readonly caller: Aid;
   readonly called: Aid;
   readonly method: string;
@@ -45,15 +45,15 @@ export interface ArrivedCall {
 export interface EvidenceCheckDependencies {
   readonly clock: Clock;
   readonly delegations: Pick<DelegationVerifier, 'verifyAsync'>;
-  /** `issuedAt` of the newest delegation met of an agent, Unix seconds; 0 where none is known. */
+  /** `issuedAt` of the newest known delegation of an agent, in Unix seconds; 0 if none is known. */
   newest(aid: Aid): number;
 }
 
-/** What a delegation says, and the name of the key that it lets act. */
+/** A parsed delegation and the ID of the key that it authorizes. */
 interface ReadDelegation {
   readonly delegation: Delegation;
   readonly keyId: string;
-  /** The agent signed it; when it is in force is another matter. */
+  /** The agent's signature is valid. The validity period is checked separately. */
   isSigned: boolean;
 }
 
@@ -66,15 +66,15 @@ export class EvidenceCheck {
   constructor(dependencies: EvidenceCheckDependencies) {
     this.#deps = dependencies;
     const { clock } = dependencies;
-    // From the first moment at which a clock may take it to the last.
+    // Covers every moment at which some clock may accept the signature.
     const ttlMs = (MAX_EVIDENCE_AGE_S + 2 * CLOCK_SKEW_S) * 1000;
     this.#nonces = new LruCache({ maxEntries: MAX_NONCES, ttlMs }, { clock });
   }
 
   /**
-   * Verifies what a call carries.
-   * @returns the headers for the service, as they came; none where the call carries no evidence
-   * @throws SvcError `bad_evidence` where it carries any that does not hold for this call, or did already
+   * Verifies the evidence of a call.
+   * @returns the headers for the service, unchanged; none if the call carries no evidence
+   * @throws SvcError `bad_evidence` if the evidence is invalid for this call or was used before
    */
   async check(call: ArrivedCall): Promise<string[]> {
     const evidence = readEvidence(call.headers);
@@ -83,16 +83,16 @@ export class EvidenceCheck {
     this.#checkTime(evidence);
     const read = this.#delegationOf(evidence);
     const { delegation, keyId } = read;
-    if (delegation.agent !== call.caller) throw refused('it is of another agent than the caller');
-    if (keyId !== evidence.keyId) throw refused('it is signed by another key than the delegated one');
+    if (delegation.agent !== call.caller) throw refused('its delegation belongs to another agent');
+    if (keyId !== evidence.keyId) throw refused('it is not signed by the delegated key');
     const digest = fieldValue(call.headers, 'content-digest');
-    if ((digest !== null) !== evidence.isDigestCovered) throw refused('it does not cover the digest');
+    if ((digest !== null) !== evidence.isDigestCovered) throw refused('it does not cover the content digest');
     const signed = signatureBase(componentsOf({ ...call, digest, delegation: evidence.delegation }), evidence.params);
-    // A caller gets this far who was let in: his calls are limited, and each costs more than this.
+    // Only authorized callers reach this step. Their calls are limited, and a call costs more than this check.
     if (!this.#keys.verifySync(delegation.operationalKey, signed, evidence.signature))
-      throw refused('its signature does not verify');
+      throw refused('its signature is invalid');
     await this.#checkDelegation(read);
-    // Last: whoever may not sign cannot use up a nonce.
+    // Checked last, so that an invalid signature cannot use up a nonce.
     if (this.#nonces.has(evidence.nonce)) throw refused('it was used before');
     this.#nonces.set(evidence.nonce, true);
     return evidenceHeaders(evidence.params, byteSequence(evidence.signature), evidence.delegation);
@@ -100,7 +100,7 @@ export class EvidenceCheck {
 
   #checkTime({ created }: Evidence): void {
     const now = unixSeconds(this.#deps.clock);
-    if (created > now + CLOCK_SKEW_S) throw refused('it is of a time to come');
+    if (created > now + CLOCK_SKEW_S) throw refused('it is dated in the future');
     if (created < now - MAX_EVIDENCE_AGE_S - CLOCK_SKEW_S) throw refused('it is too old');
   }
 
@@ -115,14 +115,15 @@ export class EvidenceCheck {
 
   async #checkDelegation(read: ReadDelegation): Promise<void> {
     const { delegation, isSigned } = read;
-    if (delegation.issuedAt < this.#deps.newest(delegation.agent)) throw refused('a newer delegation replaced its own');
+    if (delegation.issuedAt < this.#deps.newest(delegation.agent))
+      throw refused('a newer delegation replaces its delegation');
     try {
       const now = unixSeconds(this.#deps.clock);
       if (isSigned) return checkWindow(delegation, now);
       await this.#deps.delegations.verifyAsync(delegation, now);
       read.isSigned = true;
     } catch (cause) {
-      throw refused('its delegation does not verify', cause);
+      throw refused('its delegation is invalid', cause);
     }
   }
 }
@@ -131,8 +132,8 @@ function readDelegation(text: string): Delegation {
   try {
     if (text.length > MAX_DELEGATION_CHARS) throw new RangeError('too long');
     const delegation = decodeDelegation(Buffer.from(text.slice(1, -1), 'base64'));
-    // One delegation has one text.
-    if (byteSequence(encodeDelegation(delegation)) !== text) throw new RangeError('another spelling');
+    // A delegation has one canonical encoding.
+    if (byteSequence(encodeDelegation(delegation)) !== text) throw new RangeError('not the canonical encoding');
     return delegation;
   } catch (cause) {
     throw refused('its delegation is malformed', cause);
@@ -141,7 +142,7 @@ function readDelegation(text: string): Delegation {
 
 function refused(reason: string, cause?: unknown): SvcError {
   return new SvcError('bad_evidence', {
-    message: `The evidence of this call is refused: ${reason}.`,
+    message: `The evidence of this call was rejected: ${reason}.`,
     details: { reason },
     ...(cause === undefined ? {} : { cause }),
   });

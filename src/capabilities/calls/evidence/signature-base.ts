@@ -1,13 +1,15 @@
-/** HTTP Message Signatures (RFC 9421) and digest fields (RFC 9530): the texts that are signed, and those that say so. */
+/** HTTP Message Signatures (RFC 9421) and digest fields (RFC 9530): the signature base and the header values. */
 import { createHash } from 'node:crypto';
 
-/** A component that a signature covers: its name, in lower case, and its value (RFC 9421, section 2). */
+/** A component that a signature covers: its lower-case name and its value (RFC 9421, section 2). */
 export type CoveredComponent = readonly [name: string, value: string];
 
-/** The parameters of a signature, in the order in which they are written (RFC 9421, section 2.3). */
+/** The parameters of a signature in serialization order (RFC 9421, section 2.3). */
 export type SignatureParameter = readonly [name: string, value: string | number];
 
-/** What a signature covers and how it was made, as `Signature-Input` says it. Values hold no `"` and no `\`. */
+/**
+ * The covered components and parameters of a signature, as in `Signature-Input`. Values must not contain `"` or `\`.
+ */
 export function signatureParams(
   components: readonly CoveredComponent[],
   parameters: readonly SignatureParameter[],
@@ -18,16 +20,16 @@ export function signatureParams(
 }
 
 /**
- * The bytes that are signed (RFC 9421, section 2.5).
- * @param params what `signatureParams` gives for these components
+ * The bytes to sign (RFC 9421, section 2.5).
+ * @param params the result of `signatureParams` for these components
  */
 export function signatureBase(components: readonly CoveredComponent[], params: string): Buffer {
   const lines = [...components, ['@signature-params', params]].map(([name, value]) => `"${name}": ${value}`);
-  // Header values are bytes that Node shows as Latin-1.
+  // Node decodes header values as Latin-1.
   return Buffer.from(lines.join('\n'), 'latin1');
 }
 
-/** Bytes as a structured field writes them (RFC 9651, section 3.3.5). */
+/** A byte sequence as in structured fields (RFC 9651, section 3.3.5). */
 export function byteSequence(bytes: Uint8Array): string {
   return `:${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')}:`;
 }

@@ -13,7 +13,7 @@ import { TestClock } from '../../../support/test-clock.ts';
 
 const provenCaller = await documentedVerifier();
 
-/** A world whose service keeps what it was asked. */
+/** A world with a service that records its requests. */
 async function served(t: TestContext, clock?: TestClock) {
   const world = await callWorld(t, clock);
   world.givesEvidence = true;
@@ -45,7 +45,7 @@ function evidenceOf({ rawHeaders }: ServedCall): string[] {
   return ['signature-input', 'signature', 'svc-caller-delegation'].flatMap((name) => valuesOf(rawHeaders, name));
 }
 
-test('a call carries who asked what of whom, and a service proves it with Node alone', async (t) => {
+test('a call carries evidence of caller, request and called agent, which a service verifies with Node alone', async (t) => {
   const { world, call } = await served(t);
   const get = await call({ path: '/translate?to=de&x=%20' });
   assert.equal(proven(world, get), world.local);
@@ -56,7 +56,7 @@ test('a call carries who asked what of whom, and a service proves it with Node a
   assert.notEqual(post.headers['signature'], (await call({ method: 'POST', body: post.body })).headers['signature']);
 });
 
-test('a service proves it with Python', { skip: needsPython() }, async (t) => {
+test('a service verifies evidence with Python', { skip: needsPython() }, async (t) => {
   const { world, call } = await served(t);
   const get = await call({ path: '/?q=1' });
   const post = await call({ method: 'POST', path: '/a', body: Buffer.from('hello') });
@@ -66,14 +66,14 @@ test('a service proves it with Python', { skip: needsPython() }, async (t) => {
   assert.deepEqual(documentedPython([get, post, forged, emptied], expected), [world.local, world.local, null, null]);
 });
 
-test('nobody but the caller decides: without his word a call carries no evidence', async (t) => {
+test('calls carry evidence only if the caller enables it', async (t) => {
   const { world, call } = await served(t);
   world.givesEvidence = false;
   const plain = await call({ method: 'POST', body: Buffer.from('x') });
   assert.deepEqual([...evidenceOf(plain), plain.headers['content-digest']], [undefined]);
 });
 
-test('a body of a short known length is covered, any other streams and the signature says so', async (t) => {
+test('a short body of known length is covered, any other body streams and the signature says so', async (t) => {
   const { world, call } = await served(t);
   const body = (size: number) => Readable.from([Buffer.alloc(size, 'a')]);
   const short = await call({ method: 'POST', body: body(MAX_SIGNED_BODY_BYTES), bodyLength: MAX_SIGNED_BODY_BYTES });
@@ -85,12 +85,12 @@ test('a body of a short known length is covered, any other streams and the signa
   ]) {
     assert.equal(streamed.headers['content-digest'], undefined);
     assert.match(String(streamed.headers['signature-input']), /^svcd=\("@method" "@request-target" "svc-caller-aid"/);
-    // A service that asks for the body to be covered does not take it.
+    // A service that requires a covered body rejects it.
     assert.equal(proven(world, streamed), null);
   }
 });
 
-test('a body that breaks off is no call', async (t) => {
+test('no call is sent if its body breaks off', async (t) => {
   const { world, asked } = await served(t);
   const broken = new Readable({ read() {} });
   broken.push('abc');
@@ -100,7 +100,7 @@ test('a body that breaks off is no call', async (t) => {
   assert.deepEqual(asked, []);
 });
 
-test('what a program signs or digests itself stays, what it writes under our names does not', async (t) => {
+test('signatures and digests of the program stay, its forged evidence is removed', async (t) => {
   const { world, call } = await served(t);
   const one = await call({
     method: 'POST',
@@ -127,11 +127,11 @@ test('what a program signs or digests itself stays, what it writes under our nam
   assert.deepEqual(evidenceOf(stranger), ['sig1=:AAAA:']);
 });
 
-test('evidence of another time, of another agent, of another key, and evidence that was used are refused', async (t) => {
+test('evidence that is expired, of another agent, of another key, or already used is rejected', async (t) => {
   const clock = new TestClock();
   const { world, call, asked } = await served(t, clock);
   const one = await call();
-  /** The same evidence, in the hands of a program. */
+  /** The same evidence, replayed by a program. */
   const replay = async (served: ServedCall, caller = world.local) => {
     const headers = evidenceHeaders(served);
     world.givesEvidence = false;

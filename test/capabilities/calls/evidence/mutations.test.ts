@@ -11,9 +11,9 @@ import { localIdentity, newIdentity } from '../../../support/identities.ts';
 import { Random } from '../../../support/random.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
-/** Mutated requests that are tried: 100,000 take more than a minute. */
+/** Number of mutated requests. 100,000 take more than a minute. */
 const TRIES = Number(process.env['SVC_MUTATED_CALLS'] ?? 5_000);
-/** Of them, those that are looked at side by side. */
+/** Mutated requests checked concurrently. */
 const BATCH = 250;
 const SEED = 20261123;
 
@@ -32,7 +32,7 @@ const signer = new CallSigner({
 
 type Signed = ArrivedCall & { readonly body: Uint8Array };
 
-/** Any call, signed. */
+/** A random signed call. */
 function signed(): Signed {
   const call: CallToSign = {
     caller: random.pick(callers).aid,
@@ -45,7 +45,7 @@ function signed(): Signed {
   return { ...call, headers: signer.sign(call), body: call.body ?? Buffer.alloc(0) };
 }
 
-/** A text with one character changed, added or taken out. */
+/** A text with one character changed, added or removed. */
 function changed(text: string): string {
   const at = random.below(text.length);
   const character = random.pick(CHARACTERS);
@@ -54,14 +54,14 @@ function changed(text: string): string {
     text.slice(0, at) + character + text.slice(at),
     text.slice(0, at) + text.slice(at + 1),
   ]);
-  // Blanks around a value are none of it.
+  // Whitespace around a value is not part of it.
   const trimmed = mutated.trim();
   return trimmed === text ? changed(text) : trimmed;
 }
 
 const COVERED = ['signature-input', 'signature', 'svc-caller-delegation', 'content-digest'];
 
-/** Headers with the lines of one of our names put in another way. */
+/** Headers with the lines of one evidence header changed. */
 function withHeader({ headers }: Signed, put: (name: string, value: string) => string[]): string[] {
   const wanted = random.pick(COVERED);
   return [...pairs(headers)].flatMap(([name, value]) =>
@@ -81,7 +81,7 @@ function otherThan(call: Signed): Signed {
   return head(other) === head(call) ? otherThan(call) : other;
 }
 
-/** One thing about a call that is not as it was signed. */
+/** A call with one mutation after signing. */
 function mutated(call: Signed): Signed {
   const other = otherThan(call);
   const bytes = Uint8Array.from(call.body.length === 0 ? [0] : call.body);
@@ -104,7 +104,7 @@ function mutated(call: Signed): Signed {
   return random.pick(ways)();
 }
 
-/** A call as a service would get it from a daemon that does not look. */
+/** The call as a service would receive it from a daemon that does not check evidence. */
 function atService({ method, target: url, caller, headers, called: local }: Signed) {
   const lines = [...pairs([...headers, 'Svc-Caller-Aid', caller, 'Svc-Local-Aid', local])];
   const groups = Map.groupBy(lines, ([name]) => name.toLowerCase());
@@ -112,7 +112,7 @@ function atService({ method, target: url, caller, headers, called: local }: Sign
   return { method, url, headers: Object.fromEntries(joined) };
 }
 
-/** Those of some calls of which a new check takes something for evidence. */
+/** The calls that a new check accepts as evidence. */
 async function takenOf(calls: readonly Signed[]): Promise<readonly Signed[]> {
   const check = new EvidenceCheck({ clock, delegations: new DelegationVerifier(), newest: () => 0 });
   const looked = calls.map(async (call) => {
@@ -127,24 +127,24 @@ async function takenOf(calls: readonly Signed[]): Promise<readonly Signed[]> {
   return calls.filter((_, i) => taken[i]);
 }
 
-/** True where two calls are one: a mutation may put in what was there. */
+/** True if two calls are equal: a mutation may restore the original. */
 function same(a: Signed, b: Signed): boolean {
   const text = ({ body, ...rest }: Signed) => JSON.stringify([rest, [...body]]);
   return text(a) === text(b);
 }
 
-/** True where a line stands twice: the daemon refuses that, to the service it says nothing else than once. */
+/** True if a header is repeated. The daemon rejects that; for the service it means the same. */
 function repeats({ headers }: Signed): boolean {
   const lines = [...pairs(headers)].map((line) => line.join());
   return new Set(lines).size < lines.length;
 }
 
-/** The daemon leaves bodies to the service. */
+/** The daemon leaves body verification to the service. */
 function differsInBodyOnly(a: Signed, b: Signed): boolean {
   return same({ ...a, body: b.body }, b);
 }
 
-test('what is signed is taken, and nothing that differs from it in anything', { timeout: 240_000 }, async () => {
+test('signed calls are accepted, and no mutation of them is', { timeout: 240_000 }, async () => {
   let tried = 0;
   while (tried < TRIES) {
     const originals = Array.from({ length: BATCH }, signed);

@@ -56,7 +56,7 @@ test('RFC 9530, appendix B: digests of a body and of none', () => {
   assert.equal(contentDigest(Buffer.alloc(0)), 'sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:');
 });
 
-test('header values are the bytes that Node shows as Latin-1', () => {
+test('header values are the bytes that Node decodes as Latin-1', () => {
   const base = signatureBase([['x-name', 'caf\u00e9']], '("x-name")');
   assert.deepEqual([...base.subarray(10, 14)], [0x63, 0x61, 0x66, 0xe9]);
 });
