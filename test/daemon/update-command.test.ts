@@ -68,7 +68,7 @@ async function run(dataDir: string, args: readonly string[] = [], environment: N
 test('a look goes through the running daemon, with the token of the environment', async (t) => {
   const { asked, tokens, dataDir } = await daemon(t, [IDLE]);
   const { printed, code } = await run(dataDir, ['--check'], { SVC_TOKEN: 'correct horse' });
-  assert.match(printed, /^svcd 1\.1\.0 is out; this is 1\.0\.0\./);
+  assert.match(printed, /^svcd 1\.1\.0 is available\. This is 1\.0\.0\./);
   assert.equal(code, 0, 'that there is one is no failure of a look');
   assert.deepEqual(asked, ['GET /update/status?check=true']);
   assert.deepEqual([...tokens], ['Bearer correct horse']);
@@ -78,14 +78,14 @@ test('an update is asked for, followed to its end, and a failure where it was no
   const done = { ...IDLE, current_version: '1.1.0', update_available: false };
   const good = await daemon(t, [IDLE, { ...IDLE, state: 'applying' }, done]);
   const updated = await run(good.dataDir);
-  assert.match(updated.printed, /^svcd 1\.1\.0 runs/);
+  assert.match(updated.printed, /^svcd 1\.1\.0 is the newest release/);
   assert.equal(updated.code, 0);
   assert.deepEqual(good.asked.slice(0, 2), ['GET /update/status?check=true', 'POST /update/apply']);
   assert.deepEqual([...good.tokens], [undefined]);
 
   const rolledBack = { ...IDLE, state: 'rolled_back', last_error: 'It did not start.' };
   const kept = await run((await daemon(t, [IDLE, rolledBack])).dataDir);
-  assert.match(kept.printed, /taken back: It did not start\./);
+  assert.match(kept.printed, /rolled back: It did not start\./);
   assert.equal(kept.code, 1);
 });
 

@@ -351,7 +351,7 @@ test('a stopped server releases everything', async (t) => {
   assert.equal(service.connections.size, 0);
   await closed(link);
   await Promise.all([world.near.stop(), world.far.stop()]);
-  await eventually('the last timer is gone', () => clock.timers === 0);
+  await eventually('no timer is left', () => clock.timers === 0);
 });
 
 test('a link that pipelines too many requests is cut', async (t) => {

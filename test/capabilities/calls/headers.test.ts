@@ -13,7 +13,7 @@ import { valuesOf } from '../../support/call-world.ts';
 
 const names = (raw: readonly string[]) => [...pairs(raw)].map(([name]) => name);
 
-test('hop-by-hop headers are removed, including those that Connection names', () => {
+test('hop-by-hop headers are removed, including headers that Connection names', () => {
   const raw = ['Connection', 'close, X-Once', 'connection', 'x-twice', 'Keep-Alive', 'timeout=5', 'TE', 'trailers'];
   const more = ['Transfer-Encoding', 'chunked', 'Upgrade', 'h2c', 'Proxy-Authorization', 'Basic x', 'Trailer', 'X-Sum'];
   assert.deepEqual(endToEnd([...raw, ...more, 'X-Once', '1', 'x-twice', '2', 'X-Kept', '3']), [

@@ -45,7 +45,7 @@ test('the limits per node, per address and in total grow in this order', () => {
   leaves.pop()?.();
   hold(node, 1);
   assert.throws(() => hold(node, 1), refused);
-  // Half as many streams as the first node has: none of them is evicted.
+  // Half as many streams as the first node has, so no stream is evicted.
   const neighbour = linkFrom('192.0.2.1', 2, NAMED);
   hold(neighbour, MAX_EVENT_STREAMS_PER_SOURCE - MAX_EVENT_STREAMS_PER_NODE);
   assert.deepEqual(cut, []);
@@ -87,7 +87,7 @@ test('many keys at one address share the quota of the address', () => {
   assert.ok(cut[1] === '1' || cut[1] === '2');
 });
 
-test('strangers are evicted for callers allowed by name, who are never evicted', () => {
+test('strangers are evicted for callers allowed by name; named callers are never evicted', () => {
   const { cut, hold } = placesOf();
   const nodes = [1, 2];
   for (const node of nodes) hold(linkFrom(THISMACHINE, node), MAX_EVENT_STREAMS_PER_NODE);

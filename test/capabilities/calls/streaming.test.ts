@@ -30,7 +30,7 @@ function bigSource(): { readonly source: Readable; readonly taken: () => number 
   return { source, taken: () => taken };
 }
 
-/** The sockets to bound services from now on. They show bytes in system buffers. */
+/** The sockets to bound services, which show bytes in system buffers. */
 function upstreamSockets(t: TestContext): readonly Socket[] {
   const sockets: Socket[] = [];
   const onSocket = (message: unknown): void => {

@@ -33,7 +33,7 @@ test('each minute has its own bytes, which are never negative', async () => {
   assert.equal(traffic.samples(1).length, 2);
 });
 
-test('a day is stored, and the requested part of it is returned', async () => {
+test('a day is stored, and the requested part is returned', async () => {
   const { traffic, minute } = await setUp();
   for (let i = 0; i < TRAFFIC_HOURS * 60 + 5; i++) await minute();
   assert.equal(traffic.samples(TRAFFIC_HOURS).length, TRAFFIC_HOURS * 60);

@@ -60,7 +60,7 @@ function setUp(t: TestContext) {
   return { releases, installed, pack, install, nothingLeft };
 }
 
-test('a release is unpacked next to the others, installed by its lock file, and started once', async (t) => {
+test('a release is unpacked next to other releases, installed by its lock file, and started once', async (t) => {
   const { releases, installed, pack, install } = setUp(t);
   const content = files({ 'node_modules/a': { integrity: 'sha512-x' } });
   await install(pack(content));

@@ -54,7 +54,7 @@ function changed(text: string): string {
     text.slice(0, at) + character + text.slice(at),
     text.slice(0, at) + text.slice(at + 1),
   ]);
-  // Whitespace around a value is not part of it.
+  // Whitespace around a value is ignored.
   const trimmed = mutated.trim();
   return trimmed === text ? changed(text) : trimmed;
 }
