@@ -53,3 +53,144 @@ test('fields of a group change separately', () => {
   assert.deepEqual(groups.byRid(rid), changed);
   groups.setJoinInfo(rid, { creator: C, hints: [] }, bytes(1, 32));
   assert.deepEqual(groups.byRid(rid), { ...changed, hints: [], secret: bytes(1, 32) });
+  groups.setJoinInfo(rid, { creator: C, hints: [] }, null);
+  assert.deepEqual(groups.byRid(rid)?.secret, bytes(1, 32), 'the secret remains');
+  groups.setSecret(rid, bytes(2, 32));
+  assert.deepEqual(groups.byRid(rid)?.secret, bytes(2, 32));
+  assert.deepEqual(groups.byRid(2), fresh(2, group(2)));
+});
+
+test('left groups do not count, are synchronized for a while, and only the newest are kept', () => {
+  const { groups } = world();
+  const states = ['member', 'joining', 'left', 'removed', 'left'] as const;
+  for (const [i, state] of states.entries()) groups.add(group(i + 1, { state, lastAt: 10 * (i + 1) }));
+  groups.add(group(9, { aid: B, state: 'left', lastAt: 1 }));
+  assert.deepEqual([groups.count(A), groups.count(B)], [2, 0]);
+  assert.deepEqual(groups.rids(30), [1, 2, 3, 5]);
+  assert.deepEqual(groups.rids(31), [1, 2, 5]);
+  assert.deepEqual(groups.forgetPast(A, 3), []);
+  assert.deepEqual(new Set(groups.forgetPast(A, 1)), new Set([3, 4]));
+  assert.deepEqual(
+    groups.list(A).map(({ rid }) => rid),
+    [1, 2, 5],
+  );
+  assert.equal(groups.list(B).length, 1);
+});
+
+test('the read cursor moves forward only and updates the unread count', () => {
+  const { store, groups } = world();
+  const rid = groups.add(group(1));
+  const other = groups.add(group(2));
+  const entries = new GroupEntryStore(store);
+  for (const n of [1, 2, 3, 4]) entries.add(rid, n, newEntry(n, { counts: true, mention: n % 2 === 0 }));
+  const counters = () => {
+    const row = groups.byRid(rid);
+    return [row?.readSeq, row?.unread, row?.mentions];
+  };
+  assert.deepEqual(counters(), [0, 4, 2]);
+  groups.markRead(rid, 2);
+  assert.deepEqual(counters(), [2, 2, 1]);
+  groups.markRead(rid, 1);
+  assert.deepEqual(counters(), [2, 2, 1]);
+  groups.markRead(rid, 99);
+  assert.deepEqual(counters(), [4, 0, 0]);
+  assert.equal(groups.byRid(other)?.readSeq, 0);
+});
+
+test('the position in a peer applies only to the replica that was read', () => {
+  const { groups } = world();
+  const rid = groups.add(group(1));
+  assert.equal(groups.cursor(rid, B, bytes(1)), 0);
+  groups.setCursor(rid, B, bytes(1), 5);
+  groups.setCursor(rid, C, bytes(1), 6);
+  assert.deepEqual([groups.cursor(rid, B, bytes(1)), groups.cursor(rid, B, bytes(2))], [5, 0]);
+  groups.setCursor(rid, B, bytes(2), 7);
+  assert.deepEqual([groups.cursor(rid, B, bytes(1)), groups.cursor(rid, B, bytes(2))], [0, 7]);
+  assert.equal(groups.cursor(rid, C, bytes(1)), 6);
+});
+
+test('sent invitations are due in the order of their times', () => {
+  const { groups } = world();
+  const rid = groups.add(group(1));
+  const invite = (target: Aid, nextAt: number, attempts = 0) => ({ rid, target, nextAt, until: 99, attempts });
+  groups.putInviteOut(invite(B, 20));
+  groups.putInviteOut(invite(C, 10));
+  assert.deepEqual(groups.dueInvites(20, 9), [invite(C, 10), invite(B, 20)]);
+  assert.deepEqual(groups.dueInvites(20, 1), [invite(C, 10)]);
+  assert.deepEqual(groups.dueInvites(19, 9), [invite(C, 10)]);
+  groups.putInviteOut({ ...invite(C, 30, 1), until: 100 });
+  assert.deepEqual(groups.dueInvites(30, 9), [invite(B, 20), { ...invite(C, 30, 1), until: 100 }]);
+  const targets = [
+    { target: B, until: 99 },
+    { target: C, until: 100 },
+  ];
+  assert.deepEqual(
+    groups.invitesOut(rid),
+    targets.sort((a, b) => (a.target < b.target ? -1 : 1)),
+  );
+  groups.dropInviteOut(rid, B);
+  assert.deepEqual(groups.invitesOut(rid), [{ target: C, until: 100 }]);
+});
+
+test('the newest received invitations are kept, one per group', () => {
+  const { groups } = world();
+  const invite = (n: number, more: Partial<InviteIn> = {}): InviteIn => {
+    const way = { inviter: B, creator: C, title: 'T', secret: null };
+    return { aid: A, groupId: idOf(n), at: n, ...way, ...more };
+  };
+  groups.putInviteIn(invite(2, { secret: bytes(1, 32) }), 2);
+  groups.putInviteIn(invite(1), 2);
+  assert.deepEqual(groups.invitesIn(A), [invite(1), invite(2, { secret: bytes(1, 32) })]);
+  groups.putInviteIn(invite(2, { at: 3 }), 2);
+  assert.deepEqual(groups.invitesIn(A), [invite(1), invite(2, { at: 3 })]);
+  groups.putInviteIn(invite(5, { aid: B }), 2);
+  groups.putInviteIn(invite(4), 2);
+  assert.deepEqual(groups.invitesIn(A), [invite(2, { at: 3 }), invite(4)]);
+  assert.deepEqual([groups.inviteIn(A, idOf(4)), groups.inviteIn(A, idOf(1))], [invite(4), null]);
+  groups.dropInviteIn(A, idOf(4));
+  assert.deepEqual([groups.invitesIn(A).length, groups.invitesIn(B).length], [1, 1]);
+});
+
+test('a deleted agent leaves nothing behind', () => {
+  const { groups } = world();
+  for (const aid of [A, B]) {
+    groups.add(group(1, { aid }));
+    groups.putInviteIn({ aid, groupId: idOf(2), inviter: C, creator: C, title: '', secret: null, at: 1 }, 9);
+  }
+  groups.removeAgent(A);
+  assert.deepEqual([groups.list(A), groups.invitesIn(A)], [[], []]);
+  assert.deepEqual([groups.list(B).length, groups.invitesIn(B).length], [1, 1]);
+});
+
+test('a transaction of groups is rolled back by an error and returns its result', () => {
+  const { groups } = world();
+  assert.throws(() =>
+    groups.transaction(() => {
+      groups.add(group(1));
+      throw new Error('no');
+    }),
+  );
+  assert.deepEqual(
+    groups.transaction(() => groups.list(A)),
+    [],
+  );
+});
+
+test('invitations of strangers are evicted first, starting with the inviter that sent the most', () => {
+  const { groups } = world();
+  const put = (n: number, inviter: Aid, isKnown: boolean): void =>
+    groups.putInviteIn(
+      { aid: A, groupId: idOf(n), inviter, creator: inviter, title: `${n}`, secret: null, at: n },
+      4,
+      isKnown,
+    );
+  put(1, C, true);
+  put(2, B, false);
+  for (let n = 3; n < 9; n++) put(n, D, false);
+  assert.deepEqual(
+    groups.invitesIn(A).map(({ title }) => title),
+    ['1', '2', '7', '8'],
+  );
+  groups.putInviteIn({ aid: A, groupId: idOf(1), inviter: D, creator: D, title: 'mine', secret: null, at: 9 }, 4);
+  assert.equal(groups.inviteIn(A, idOf(1))?.inviter, C, 'not replaced by a stranger');
+});
