@@ -7,7 +7,7 @@
  */
 import { relative } from 'node:path';
 import { parseArgs, styleText } from 'node:util';
-import { corpusOf, keep } from '../test/fuzz/engine/corpus.ts';
+import { corpusOf, storeInput } from '../test/fuzz/engine/corpus.ts';
 import { Fuzzer, type FuzzReport } from '../test/fuzz/engine/fuzzer.ts';
 import type { FuzzTarget } from '../test/fuzz/engine/target.ts';
 import { TARGETS } from '../test/fuzz/targets/index.ts';
@@ -35,7 +35,7 @@ function show(target: FuzzTarget, { inputs, outcomes, finding, slowest }: FuzzRe
   if (finding === null) return;
   const { error } = finding;
   console.log(styleText('red', `  ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`));
-  console.log(`  stored as ${relative(process.cwd(), keep(target.name, finding.input))}`);
+  console.log(`  stored as ${relative(process.cwd(), storeInput(target.name, finding.input))}`);
 }
 
 /** Length of a run: `inputs` if given, otherwise `seconds`. */

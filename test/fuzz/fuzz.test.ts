@@ -1,6 +1,6 @@
 /**
- * Feeds every target what once broke it, and so many made-up inputs, the same in every run. By hand,
- * for longer and with other seeds: `npm run fuzz`.
+ * Runs every target with its stored inputs and a fixed number of generated ones, the same in every run. To run longer
+ * and with other seeds: `npm run fuzz`.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,9 +9,9 @@ import { Fuzzer } from './engine/fuzzer.ts';
 import { TARGETS } from './targets/index.ts';
 
 const SEED = 8;
-/** Largest kept input, bytes, and kept inputs of one target: what is kept forever stays small. */
-const MAX_KEPT_BYTES = 4096;
-const MAX_KEPT = 20;
+/** Maximum size of a stored input in bytes, and maximum number of stored inputs of a target. */
+const MAX_STORED_BYTES = 4096;
+const MAX_STORED = 20;
 
 for (const target of TARGETS) {
   test(target.name, async () => {
@@ -19,22 +19,22 @@ for (const target of TARGETS) {
     try {
       const kept = corpusOf(target.name);
       assert.ok(
-        kept.length <= MAX_KEPT && kept.every(({ length }) => length <= MAX_KEPT_BYTES),
-        'kept inputs are few and small',
+        kept.length <= MAX_STORED && kept.every(({ length }) => length <= MAX_STORED_BYTES),
+        'stored inputs are few and small',
       );
       const { finding, outcomes } = await new Fuzzer(target, prepared, SEED).run(
         kept,
         (inputs) => inputs >= target.inputs,
       );
       if (finding !== null) assert.fail(`${Buffer.from(finding.input).toString('hex')}: ${String(finding.error)}`);
-      assert.ok(outcomes.size > 1, 'every input came to the same');
+      assert.ok(outcomes.size > 1, 'every input had the same outcome');
     } finally {
       await prepared.close?.();
     }
   });
 }
 
-test('targets have names of their own, and kept inputs belong to one', () => {
+test('target names are unique, and stored inputs belong to a target', () => {
   const names = TARGETS.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
   for (const name of corpusNames()) assert.ok(names.includes(name), `no target is called ${name}`);

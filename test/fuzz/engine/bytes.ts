@@ -1,16 +1,16 @@
-/** Edits of bytes that know nothing of what they mean. */
+/** Edits of bytes without knowledge of their format. */
 import type { Random } from '../../support/random.ts';
 
-/** Where numbers change their encoding, their sign, or what they fit into. */
+/** Numbers at which an encoding, a sign or a size changes. */
 export const EDGES: readonly bigint[] = [
   ...[0n, 1n, 2n, 23n, 24n, 127n, 128n, 255n, 256n, 1000n, 4095n, 4096n, 32_767n, 32_768n, 65_535n, 65_536n],
   ...[2n ** 24n - 1n, 2n ** 24n, 2n ** 31n - 1n, 2n ** 31n, 2n ** 32n - 1n, 2n ** 32n, 2n ** 48n - 1n],
   ...[2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 64n - 1n],
 ];
 
-/** Most copies of a piece that one edit makes. */
+/** Maximum copies of a piece in one edit. */
 const MAX_COPIES = 64;
-/** Longest piece that is put in out of nothing, bytes. */
+/** Maximum length of an inserted random piece, in bytes. */
 const MAX_NOISE_BYTES = 16;
 
 export type Edit = (input: Uint8Array, random: Random) => Uint8Array;
@@ -23,25 +23,25 @@ export function noise(random: Random, length: number): Uint8Array {
   return Uint8Array.from({ length }, () => random.below(256));
 }
 
-/** The bytes of a number, most significant first, or last. */
+/** The bytes of a number, big-endian or reversed. */
 function numberBytes(value: bigint, size: number, reversed: boolean): Uint8Array {
   const bytes = Uint8Array.from({ length: size }, (_, i) => Number((value >> BigInt(8 * (size - 1 - i))) & 0xffn));
   return reversed ? bytes.reverse() : bytes;
 }
 
-/** Two places, the first not behind the second. */
+/** Two offsets, the first not greater than the second. */
 function span(input: Uint8Array, random: Random): readonly [number, number] {
   const [a, b] = [random.below(input.length + 1), random.below(input.length + 1)];
   // Short pieces are fields, long ones are lists.
   return random.chance(0.7) ? [a, Math.min(input.length, a + 1 + random.below(8))] : [Math.min(a, b), Math.max(a, b)];
 }
 
-/** `input` with `bytes` in place of what stands from `from` to `to`. */
+/** `input` with the bytes from `from` to `to` replaced by `bytes`. */
 function replaced(input: Uint8Array, from: number, to: number, bytes: Uint8Array): Uint8Array {
   return join(input.subarray(0, from), bytes, input.subarray(to));
 }
 
-/** Bytes over what stands at a place, as far as the input reaches. */
+/** Overwrites the bytes at an offset, up to the end of the input. */
 function over(input: Uint8Array, at: number, bytes: Uint8Array): Uint8Array {
   return replaced(input, at, Math.min(input.length, at + bytes.length), bytes.subarray(0, input.length - at));
 }
@@ -94,16 +94,16 @@ const EDITS: readonly Edit[] = [
   },
 ];
 
-/** One of the edits that suit any bytes. */
+/** Applies a random edit that works for any bytes. */
 export const editBytes: Edit = (input, random) =>
   input.length === 0 ? noise(random, 1 + random.below(MAX_NOISE_BYTES)) : random.pick(EDITS)(input, random);
 
-/** The beginning of one input and the end of another. */
+/** Joins the start of one input and the end of another. */
 export function splice(a: Uint8Array, b: Uint8Array, random: Random): Uint8Array {
   return join(a.subarray(0, random.below(a.length + 1)), b.subarray(random.below(b.length + 1)));
 }
 
-/** A word put in, or in place of as many bytes. */
+/** Inserts a word, or overwrites as many bytes with it. */
 export function putWord(input: Uint8Array, word: string, random: Random): Uint8Array {
   const bytes = new TextEncoder().encode(word);
   const at = random.below(input.length + 1);

@@ -1,12 +1,12 @@
-/** Edits of CBOR that stays CBOR: a decoder looks into it instead of refusing it at the first byte. */
+/** Edits of CBOR whose result is valid CBOR, so that decoders do not reject it at the first byte. */
 import type { Random } from '../../support/random.ts';
 import { EDGES, type Edit, editBytes, join, noise } from './bytes.ts';
 
-/** An item; the children of a map are its keys and values in turn. */
+/** An item. The children of a map are its keys and values, alternating. */
 class Item {
   /** 0 unsigned, 1 negative, 2 bytes, 3 text, 4 array, 5 map, 6 tag, 7 simple and float. */
   major: number;
-  /** What the head says: the number itself for 0, 1, 6; the bits for 7. */
+  /** The argument of the head: the number itself for 0, 1 and 6, the bits for 7. */
   value: bigint;
   bytes: Uint8Array;
   children: Item[];
@@ -115,7 +115,7 @@ function scalar(random: Random): Item {
   }
 }
 
-/** Texts that turn into something else in careless hands. */
+/** Texts that careless code interprets. */
 const TEXTS = [
   ...['', '__proto__', 'constructor', 'toString', 'a', 'v', 'length', '../../x', 'http://127.0.0.1:1', '[::1]:1'],
   ...['\u0000', '\ufeff', '\u202e', 'e\u0301', '\u{1f600}', '1e999', '-0', 'null', 'x'.repeat(300)],
@@ -169,7 +169,7 @@ function editItem(item: Item, all: readonly Item[], random: Random): void {
   else item.children.push(...Array.from({ length: item.major === 5 ? 2 : 1 }, () => scalar(random)));
 }
 
-/** The input with something changed inside of it; null where it is no CBOR. */
+/** Edits a part of the input; null if the input is no CBOR. */
 export function editCbor(input: Uint8Array, random: Random): Uint8Array | null {
   const root = input.length < 2 ? null : new Parser(input).whole();
   if (root === null) return null;
@@ -178,7 +178,7 @@ export function editCbor(input: Uint8Array, random: Random): Uint8Array | null {
   return encode(root, random.chance(0.95));
 }
 
-/** Edits what has its length before it, in `lengthBytes` bytes, one such frame after the other. */
+/** Edits consecutive frames, each preceded by its length in `lengthBytes` bytes. */
 export function editFrames(
   lengthBytes: number,
   before: number,

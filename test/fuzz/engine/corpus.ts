@@ -1,11 +1,11 @@
-/** Inputs that once broke something: files that are fed again for ever. */
+/** The corpus: inputs that once broke a target. They are stored in files and tested in every run. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FOLDER = join(import.meta.dirname, '..', 'corpus');
 
-/** The kept inputs of a target. */
+/** The stored inputs of a target. */
 export function corpusOf(target: string): Uint8Array[] {
   const folder = join(FOLDER, target);
   if (!existsSync(folder)) return [];
@@ -14,13 +14,13 @@ export function corpusOf(target: string): Uint8Array[] {
     .map((name) => new Uint8Array(readFileSync(join(folder, name))));
 }
 
-/** Names of all targets that have kept inputs. */
+/** Names of all targets with stored inputs. */
 export function corpusNames(): string[] {
   return existsSync(FOLDER) ? readdirSync(FOLDER) : [];
 }
 
-/** Keeps an input; returns its file. */
-export function keep(target: string, input: Uint8Array): string {
+/** Stores an input and returns its file. */
+export function storeInput(target: string, input: Uint8Array): string {
   const file = join(FOLDER, target, `${createHash('sha256').update(input).digest('hex').slice(0, 16)}.bin`);
   mkdirSync(join(FOLDER, target), { recursive: true });
   writeFileSync(file, input);

@@ -1,17 +1,19 @@
-/** Makes inputs of seeds and of what did something new, feeds them to a target, and keeps what broke it. */
+/**
+ * Makes inputs from seeds and from inputs with new outcomes, runs a target with them, and stores inputs that break it.
+ */
 import { Random } from '../../support/random.ts';
 import { editBytes, putWord, splice } from './bytes.ts';
 import { editCbor } from './cbor.ts';
 import type { FuzzTarget, Prepared } from './target.ts';
 
-/** Longest input of targets that name no other, bytes. */
+/** Default maximum length of an input, in bytes. */
 const MAX_BYTES = 8 * 1024;
-/** Inputs that are kept because they did something new. */
+/** Maximum number of inputs in the pool of new outcomes. */
 const MAX_POOL = 1000;
-/** Edits of one input. */
+/** Maximum edits of one input. */
 const MAX_EDITS = 6;
 
-/** An input that broke a property, and how. */
+/** An input that broke a property, and the error. */
 export interface Finding {
   readonly input: Uint8Array;
   readonly error: unknown;
@@ -19,14 +21,14 @@ export interface Finding {
 
 export interface FuzzReport {
   readonly inputs: number;
-  /** Different things that became of inputs. */
+  /** Number of inputs by outcome. */
   readonly outcomes: ReadonlyMap<string, number>;
   readonly finding: Finding | null;
-  /** The input that took longest, and how long, milliseconds. */
+  /** The slowest input, and its time in milliseconds. */
   readonly slowest: { readonly input: Uint8Array; readonly ms: number };
 }
 
-/** What must stay as it is, whatever comes in. */
+/** Objects that no input may change. */
 const PROTOTYPES: readonly object[] = [Object.prototype, Array.prototype];
 
 function pollution(): number {
@@ -43,7 +45,7 @@ export class Fuzzer {
   #inputs = 0;
   #slowest: FuzzReport['slowest'] = { input: new Uint8Array(), ms: 0 };
 
-  /** The same seed feeds the same inputs, as long as the target answers them the same. */
+  /** The same seed produces the same inputs, as long as the target's outcomes are the same. */
   constructor(target: FuzzTarget, prepared: Prepared, seed: number) {
     this.#target = target;
     this.#prepared = prepared;
@@ -51,9 +53,9 @@ export class Fuzzer {
     this.#pool = [...prepared.seeds];
   }
 
-  /** Feeds the inputs, then others until `isEnough`, or until one breaks a property. */
+  /** Runs the given inputs, then generated ones until `isEnough`, or until one breaks a property. */
   async run(first: readonly Uint8Array[], isEnough: (inputs: number) => boolean): Promise<FuzzReport> {
-    // Most inputs end in an error: to note down where would take longer than all the rest.
+    // Most inputs end in an error, and capturing stacks would take most of the time.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = 0;
     try {
@@ -72,7 +74,7 @@ export class Fuzzer {
 
   #next(): Uint8Array {
     const random = this.#random;
-    // Half of them begin at a seed: what is far from every seed is mostly refused at once.
+    // Half of the inputs start from a seed, because inputs far from every seed are mostly rejected early.
     let input = random.pick(random.chance(0.5) ? this.#prepared.seeds : this.#pool);
     for (let edits = 1 + random.below(random.chance(0.5) ? 1 : MAX_EDITS); edits > 0; edits--)
       input = this.#edit(input);

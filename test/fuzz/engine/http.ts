@@ -1,4 +1,4 @@
-/** What HTTP parsers stumble over, for the targets that speak it on streams. */
+/** Words that HTTP parsers get wrong, for targets that speak HTTP on streams. */
 import type { Duplex } from 'node:stream';
 
 export const HTTP_WORDS: readonly string[] = [
@@ -53,13 +53,13 @@ export const HTTP_WORDS: readonly string[] = [
   ...['Location: http://127.0.0.1/\r\n', 'Retry-After: 99999999999\r\n', 'Content-Type: application/json\r\n'],
 ];
 
-/** Turns of the event loop that a talk over real sockets gets at most. */
+/** Maximum event loop turns of an exchange over real sockets. */
 const MAX_TURNS = 60;
-/** Turns without a word after which nothing more is awaited. */
+/** Turns without data after which the exchange counts as finished. */
 const QUIET_TURNS = 12;
 
-/** Waits until a stranger's end is gone, or nothing has happened on it for a while. */
-export async function spoken(stream: Duplex, heard: () => number): Promise<void> {
+/** Waits until the remote end is closed, or idle for a while. */
+export async function untilQuiet(stream: Duplex, heard: () => number): Promise<void> {
   let before = -1;
   for (let turn = 0, quiet = 0; turn < MAX_TURNS && quiet < QUIET_TURNS && !stream.destroyed; turn++) {
     await new Promise((resolve) => {

@@ -1,4 +1,4 @@
-/** Streams of a stranger's bytes, for protocols that are fed instead of called. */
+/** Streams with input bytes, for protocols that read from streams. */
 import type { Duplex } from 'node:stream';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -9,14 +9,14 @@ import { plainPath } from '../../../src/network/path.ts';
 import { idle } from '../../support/idle.ts';
 import { Random } from '../../support/random.ts';
 
-/** Signals that never come. */
+/** A signal that never aborts. */
 export const NEVER: AbortSignal = new AbortController().signal;
 
-/** Pieces that an input is cut into at most. */
+/** Maximum number of pieces of an input. */
 const MAX_PIECES = 6;
 
-/** The input in pieces of any size; the same input is cut at the same places. */
-export function cutUp(input: Uint8Array): Uint8Array[] {
+/** Splits the input into pieces of random sizes. The same input is split at the same offsets. */
+export function splitInput(input: Uint8Array): Uint8Array[] {
   const random = new Random(input.length + 256 * (input[0] ?? 0) + (input.at(-1) ?? 0));
   const cuts = Array.from({ length: random.below(MAX_PIECES) }, () => random.below(input.length + 1)).sort(
     (a, b) => a - b,
@@ -29,7 +29,7 @@ export interface Names {
   readonly called: Aid;
 }
 
-/** A stranger's end of a link, and the end that the code under test gets. */
+/** The remote end of a link, and the end for the code under test. */
 export function linkPair(names: Names, purpose: Purpose, nodeKey = new Uint8Array(32)): readonly [Duplex, LinkStream] {
   const [near, far] = localPair();
   near.on('error', () => {});
@@ -38,21 +38,21 @@ export function linkPair(names: Names, purpose: Purpose, nodeKey = new Uint8Arra
   return [near, asLink(far, { ...names, purpose, accessToken: undefined, nodeKey }, path)];
 }
 
-/** Writes an input in pieces and ends the stranger's half. */
-export function pour(input: Uint8Array, stream: Duplex): void {
-  for (const piece of cutUp(input)) if (!stream.destroyed) stream.write(piece);
+/** Writes an input in pieces and ends the writable half. */
+export function writeInput(input: Uint8Array, stream: Duplex): void {
+  for (const piece of splitInput(input)) if (!stream.destroyed) stream.write(piece);
   if (!stream.destroyed) stream.end();
 }
 
-/** What comes back on a stranger's end, as far as it says something about what became of the input. */
-export function listen(stream: Duplex): () => Buffer {
+/** Collects the response on a remote end, without parts that do not depend on the input. */
+export function collectResponse(stream: Duplex): () => Buffer {
   const chunks: Buffer[] = [];
   stream.on('data', (chunk: Buffer) => chunks.push(chunk));
   return () => Buffer.concat(chunks);
 }
 
-/** Links on which only strangers call: nobody is reached from here. */
-export class StrangersOnly implements Links {
+/** Links for incoming calls only: outgoing calls fail. */
+export class IncomingOnly implements Links {
   readonly #handlers = new Map<Purpose, (link: LinkStream) => void>();
 
   accept(purpose: Purpose, handler: (link: LinkStream) => void): void {
@@ -65,7 +65,7 @@ export class StrangersOnly implements Links {
 
   reset(): void {}
 
-  /** A stranger's end of a new link. */
+  /** Opens a new link and returns its remote end. */
   dial(purpose: Purpose, names: Names): Duplex {
     const [near, link] = linkPair(names, purpose);
     this.#handlers.get(purpose)?.(link);
@@ -73,13 +73,13 @@ export class StrangersOnly implements Links {
   }
 
   /**
-   * Calls with an input and lets it do what it does.
-   * @returns what was answered
+   * Calls with an input and waits for the effects.
+   * @returns the response
    */
   async call(purpose: Purpose, names: Names, input: Uint8Array): Promise<Buffer> {
     const near = this.dial(purpose, names);
-    const answer = listen(near);
-    pour(input, near);
+    const answer = collectResponse(near);
+    writeInput(input, near);
     await idle();
     near.destroy();
     await idle();

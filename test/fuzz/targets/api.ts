@@ -1,4 +1,4 @@
-/** The API: the gate before it, and requests of remote administrators. */
+/** The API: its access checks, and requests of remote administrators. */
 import { createServer } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { isLoopbackHost } from '../../../src/foundation/address.ts';
@@ -8,10 +8,10 @@ import { type AdmittedRequest, RequestGate } from '../../../src/surfaces/rest/ga
 import { hostOf } from '../../../src/surfaces/rest/host.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { startWorld } from '../../surfaces/rest/support.ts';
-import { HTTP_WORDS, spoken } from '../engine/http.ts';
-import { person } from '../engine/people.ts';
-import { broken, bytesOf, refusal } from '../engine/properties.ts';
-import { listen, pour } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { HTTP_WORDS, untilQuiet } from '../engine/http.ts';
+import { bytesOf, refusal, violation } from '../engine/properties.ts';
+import { collectResponse, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const TOKEN = 'secret-token';
@@ -42,7 +42,7 @@ const WORDS = [
   ...['/secret', '/ping?n=1', '/things/', '{"text":"x"}', '{', '}', '"__proto__":', '%2e%2e', '/openapi.json', '/docs'],
 ];
 
-/** Streams as they come from the listener: with the address that the socket shows. */
+/** Streams as the listener passes them, with the address of the socket. */
 function connection(address: string): readonly [Duplex, Duplex] {
   const [near, far] = localPair();
   near.on('error', () => {});
@@ -50,7 +50,7 @@ function connection(address: string): readonly [Duplex, Duplex] {
   return [near, Object.assign(far, { remoteAddress: address })];
 }
 
-/** The first byte says where the request comes from, and whether a token is set. */
+/** The first byte selects the origin of the request, and whether a token is set. */
 const gate: FuzzTarget = {
   name: 'api-gate',
   inputs: 800,
@@ -60,26 +60,28 @@ const gate: FuzzTarget = {
   prepare: () => {
     const clock = new TestClock();
     let token = '';
-    let said: string[] = [];
+    let outcomes: string[] = [];
     const guard = new RequestGate({ host: '127.0.0.1', requireLocalToken: false }, { token: () => token, clock });
     const server = createServer((request, response) => {
       const { headers } = request;
       let admitted: AdmittedRequest | null = null;
       try {
         admitted = guard.admit(request);
-        said.push(`${admitted.origin} ${admitted.authorised}`);
+        outcomes.push(`${admitted.origin} ${admitted.authorised}`);
       } catch (error) {
-        said.push(refusal(error, ['forbidden_host', 'forbidden_origin', 'unauthorized', 'rate_limited']));
+        outcomes.push(refusal(error, ['forbidden_host', 'forbidden_origin', 'unauthorized', 'rate_limited']));
       }
       response.destroy();
       if (admitted === null) return;
       const host = headers.host === undefined ? 'localhost' : hostOf(headers.host);
       const isLocal = host === '' || (host !== null && isLoopbackHost(host));
-      if (admitted.origin === 'local' && !isLocal && headers.host !== '') said.push('BROKEN: another host is local');
+      if (admitted.origin === 'local' && !isLocal && headers.host !== '')
+        outcomes.push('BROKEN: another host is local');
       const knows = /^Bearer +secret-token *$/i.test(headers.authorization ?? '');
       if (token !== '' && admitted.authorised && admitted.origin !== 'local' && !knows)
-        said.push('BROKEN: somebody without the token is authorised');
-      if (headers.origin !== undefined && !/^https?:\/\//i.test(headers.origin)) said.push('BROKEN: a page of no site');
+        outcomes.push('BROKEN: a caller without the token is authorized');
+      if (headers.origin !== undefined && !/^https?:\/\//i.test(headers.origin))
+        outcomes.push('BROKEN: an invalid origin');
     });
     server.on('clientError', (_error, socket) => socket.destroy());
     return {
@@ -91,24 +93,24 @@ const gate: FuzzTarget = {
       ).flatMap((request) => ADDRESSES.flatMap((_, i) => [i, i + 8].map((first) => Uint8Array.of(first, ...request)))),
       run: async (input) => {
         clock.advance(60_000);
-        said = [];
+        outcomes = [];
         const first = input[0] ?? 0;
         token = (first & 8) === 0 ? '' : TOKEN;
         const [near, far] = connection(ADDRESSES[(first & 7) % ADDRESSES.length] ?? '');
         server.emit('connection', far);
-        pour(input.subarray(1), near);
-        await spoken(near, () => said.length);
+        writeInput(input.subarray(1), near);
+        await untilQuiet(near, () => outcomes.length);
         near.destroy();
-        const wrong = said.find((text) => text.startsWith('BROKEN'));
-        if (wrong !== undefined) throw broken(wrong, input);
-        return said.join();
+        const wrong = outcomes.find((text) => text.startsWith('BROKEN'));
+        if (wrong !== undefined) throw violation(wrong, input);
+        return outcomes.join();
       },
       close: () => void server.close(),
     };
   },
 };
 
-/** A whole server with a small table of operations, as a remote administrator speaks to it. */
+/** A whole server with a small table of operations, as a remote administrator uses it. */
 const admin: FuzzTarget = {
   name: 'api-remote-admin',
   inputs: 250,
@@ -118,7 +120,7 @@ const admin: FuzzTarget = {
   prepare: async () => {
     const tasks: (() => Promise<void>)[] = [];
     const world = await startWorld({ after: (task) => void tasks.push(task) }, { clock: systemClock });
-    const { aid } = person(1);
+    const { aid } = testAgent(1);
     const body = '{"text":"x","meta":{"a":[1]},"to":[]}';
     return {
       seeds: bytesOf(
@@ -129,20 +131,20 @@ const admin: FuzzTarget = {
       ),
       run: async (input) => {
         const [near, far] = connection('192.0.2.7');
-        const answer = listen(near);
+        const answer = collectResponse(near);
         const statuses: (number | null)[] = [];
         world.server.serveRemoteAdmin(far, () => ({
           tool: () => {},
           answered: (status) => void statuses.push(status),
         }));
-        pour(input, near);
-        await spoken(near, () => answer().length);
+        writeInput(input, near);
+        await untilQuiet(near, () => answer().length);
         near.destroy();
         const text = answer().toString('latin1');
-        if (text.includes('"key":"value"')) throw broken('an operation for this machine ran from elsewhere', input);
-        if (text.includes('hunter2')) throw broken('an internal error was shown', input);
+        if (text.includes('"key":"value"')) throw violation('a local operation ran remotely', input);
+        if (text.includes('hunter2')) throw violation('an internal error was shown', input);
         const odd = world.logged.splice(0).find(({ fields }) => !/hunter2/.test(String(Reflect.get(fields, 'err'))));
-        if (odd !== undefined) throw broken(`the log has: ${odd.message}`, String(Reflect.get(odd.fields, 'err')));
+        if (odd !== undefined) throw violation(`the log has: ${odd.message}`, String(Reflect.get(odd.fields, 'err')));
         return statuses.join();
       },
       close: async () => {

@@ -1,4 +1,4 @@
-/** Files that a user was given: backups, exports, the document of an agent, and configuration. */
+/** Files that a user received: backups, exports, agent documents, and configuration. */
 import { isDeepStrictEqual } from 'node:util';
 import { importTunnels } from '../../../src/capabilities/tunnels/moving.ts';
 import { parseConfig } from '../../../src/foundation/config/file.ts';
@@ -6,12 +6,12 @@ import { setKeys } from '../../../src/foundation/config/toml-edit.ts';
 import { isArchived, readArchive, writeArchive } from '../../../src/foundation/moving/node-archive.ts';
 import { seal, unseal } from '../../../src/foundation/moving/sealed-file.ts';
 import { cheapPassphrase } from '../../support/cheap-scrypt.ts';
-import { person } from '../engine/people.ts';
-import { broken, bytesOf, decoder, refusal, shapeOf, textOf } from '../engine/properties.ts';
-import { cutUp } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { bytesOf, decoder, refusal, shapeOf, textOf, violation } from '../engine/properties.ts';
+import { splitInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const [ALICE, BOB, CAROL] = [person(1), person(2), person(3)];
+const [ALICE, BOB, CAROL] = [testAgent(1), testAgent(2), testAgent(3)];
 const PASSWORD = cheapPassphrase('correct horse');
 
 async function collect(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
@@ -32,8 +32,8 @@ const sealed: FuzzTarget = {
       seeds: [file],
       run: async (input) => {
         try {
-          const plain = await collect(unseal('agent', PASSWORD, cutUp(input)));
-          if (!Buffer.from(plain).equals(content)) throw broken('a sealed file was forged', input);
+          const plain = await collect(unseal('agent', PASSWORD, splitInput(input)));
+          if (!Buffer.from(plain).equals(content)) throw violation('a sealed file was forged', input);
           return 'opened';
         } catch (error) {
           return refusal(error, ['wrong_password', 'bad_file']);
@@ -74,11 +74,11 @@ const archive: FuzzTarget = {
       run: async (input) => {
         let written = 0;
         let open = 0;
-        let said: string;
+        let outcome: string;
         try {
-          const manifest = await readArchive(cutUp(input), ({ name }) => {
+          const manifest = await readArchive(splitInput(input), ({ name }) => {
             open++;
-            if (!isArchived(name) || name.includes('..')) throw broken('a file outside of the directory', name);
+            if (!isArchived(name) || name.includes('..')) throw violation('a file outside the directory', name);
             return {
               write: (piece) => {
                 written += piece.length;
@@ -88,13 +88,13 @@ const archive: FuzzTarget = {
               },
             };
           });
-          said = shapeOf(manifest);
+          outcome = shapeOf(manifest);
         } catch (error) {
-          said = `${Math.ceil(Math.log2(written + 1))} ${refusal(error, ['bad_file'])}`;
+          outcome = `${Math.ceil(Math.log2(written + 1))} ${refusal(error, ['bad_file'])}`;
         }
-        if (written > input.length) throw broken('more came out than went in', input);
-        if (open !== 0) throw broken('a file was left open', input);
-        return said;
+        if (written > input.length) throw violation('the output is longer than the input', input);
+        if (open !== 0) throw violation('a file was left open', input);
+        return outcome;
       },
     };
   },
@@ -133,17 +133,17 @@ const config = decoder({
   decode: (bytes) => {
     const text = textOf(bytes);
     const values = parseConfig(text, 'config.toml');
-    // What a real parser has taken, the editor changes without losing the rest.
+    // The editor changes any valid file without losing the other settings.
     const edited = parseConfig(setKeys(text, new Map([['log_level', 'debug']])), 'config.toml');
     if (!isDeepStrictEqual({ ...edited, log_level: 0 }, { ...values, log_level: 0 }))
-      throw broken('an edit of one key changed another', text);
-    if (edited.log_level !== 'debug') throw broken('an edit did not arrive', text);
+      throw violation('an edit of one key changed another', text);
+    if (edited.log_level !== 'debug') throw violation('an edit had no effect', text);
     return values;
   },
   refuses: ['config_invalid'],
 });
 
-/** One part of an agent's document, as far as its schema lets it pass. */
+/** One part of an agent document, if its schema accepts it. */
 const tunnels = decoder({
   name: 'document-tunnels',
   inputs: 1500,

@@ -1,4 +1,4 @@
-/** HTTP over links: requests of strangers to a bound service, and answers of strangers to a call. */
+/** HTTP over links: requests of strangers to a bound service, and responses of strangers to a call. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { CallServer } from '../../../src/capabilities/calls/call-server.ts';
@@ -12,15 +12,15 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
 import { takenHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
 import { valuesOf } from '../../support/call-world.ts';
-import { HTTP_WORDS, spoken } from '../engine/http.ts';
-import { person } from '../engine/people.ts';
-import { broken, bytesOf, refusal } from '../engine/properties.ts';
-import { cutUp, linkPair, listen, pour, StrangersOnly } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { HTTP_WORDS, untilQuiet } from '../engine/http.ts';
+import { bytesOf, refusal, violation } from '../engine/properties.ts';
+import { collectResponse, IncomingOnly, linkPair, splitInput, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const NAMES = { caller: person(1).aid, called: person(2).aid };
+const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
 
-/** A service on this machine that tells of whoever claims to be somebody else. */
+/** A local service that detects forged callers. */
 class Service {
   readonly #server: Server;
   forged: readonly string[] | null = null;
@@ -66,7 +66,7 @@ const requests: FuzzTarget = {
   prepare: async () => {
     const service = new Service();
     const port = await service.start();
-    const links = new StrangersOnly();
+    const links = new IncomingOnly();
     const failures: unknown[] = [];
     const keep = (fields: object): void => void failures.push(fields);
     const server = new CallServer({
@@ -91,13 +91,13 @@ const requests: FuzzTarget = {
       ),
       run: async (input) => {
         const near = links.dial('http', NAMES);
-        const answer = listen(near);
+        const answer = collectResponse(near);
         const before = service.heard;
-        pour(input, near);
-        await spoken(near, () => answer().length + service.heard);
+        writeInput(input, near);
+        await untilQuiet(near, () => answer().length + service.heard);
         near.destroy();
-        if (service.forged !== null) throw broken('a caller was forged', String(service.forged));
-        if (failures.length > 0) throw broken('the log has an error', String(failures[0]));
+        if (service.forged !== null) throw violation('a caller was forged', String(service.forged));
+        if (failures.length > 0) throw violation('the log has an error', String(failures[0]));
         return `${service.heard - before} ${answer().toString('latin1').split('\r\n', 1)[0]}`;
       },
       close: async () => {
@@ -108,7 +108,7 @@ const requests: FuzzTarget = {
   },
 };
 
-/** Links on which the called side answers every request with the same bytes. */
+/** Links on which the called side sends the same bytes for every request. */
 class HostileLinks implements Links {
   answer: Uint8Array = new Uint8Array();
 
@@ -119,14 +119,14 @@ class HostileLinks implements Links {
   async open(local: typeof NAMES.caller, remote: typeof NAMES.called, purpose: Purpose): Promise<LinkStream> {
     const [far, link] = linkPair({ caller: local, called: remote }, purpose);
     far.once('data', () => {
-      if (!far.destroyed) pour(this.answer, far);
+      if (!far.destroyed) writeInput(this.answer, far);
     });
     far.resume();
     return link;
   }
 }
 
-/** What a call may fail with. */
+/** Errors that a call may fail with. */
 const CALL_ERRORS: readonly ErrorCode[] = [
   ...(['connect_failed', 'protocol_error', 'access_denied', 'rate_limited'] as const),
   ...(['no_inbound', 'inbound_unreachable', 'timeout', 'too_large'] as const),
@@ -157,8 +157,8 @@ const answers: FuzzTarget = {
       seeds: HTTP_ANSWERS,
       run: async (input) => {
         links.answer = input;
-        // Pooled links carry on where the last input left off: each has one of its own.
-        const accessToken = String(cutUp(input).length) + String(Math.random());
+        // Pooled links would continue after the last input, so each input has its own link.
+        const accessToken = String(splitInput(input).length) + String(Math.random());
         const call = { method: 'GET', path: '/', headers: [], accessToken };
         try {
           const answer =
@@ -166,7 +166,7 @@ const answers: FuzzTarget = {
               ? await caller.request(NAMES.caller, NAMES.called, { ...call, body: null })
               : await caller.upgrade(NAMES.caller, NAMES.called, { ...call, body: null }, ['websocket']);
           for (const [name] of pairs(takenHeaders(answer.headers, PLACE)))
-            if (SECRET_HEADERS.test(name.toLowerCase())) throw broken('a header passed that must not', name);
+            if (SECRET_HEADERS.test(name.toLowerCase())) throw violation('a forbidden header passed', name);
           if ('socket' in answer) {
             answer.socket.destroy();
             return `switched ${answer.status}`;

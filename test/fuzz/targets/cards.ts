@@ -1,4 +1,4 @@
-/** Cards of A2A and MCP agents, as their services and their nodes send them. */
+/** Cards of A2A and MCP agents, as received from services and nodes. */
 import { isDeepStrictEqual } from 'node:util';
 import { hostOfUrl } from '../../../src/foundation/address.ts';
 import { rewriteAddresses } from '../../../src/foundation/cards/addresses.ts';
@@ -9,12 +9,12 @@ import { verifyDelegation } from '../../../src/foundation/identity/delegation-ve
 import { isObject } from '../../../src/foundation/json.ts';
 import { isPublicHost } from '../../../src/foundation/public-host.ts';
 import { localIdentity } from '../../support/identities.ts';
-import { person } from '../engine/people.ts';
-import { broken, bytesOf, decoder } from '../engine/properties.ts';
+import { testAgent } from '../engine/agents.ts';
+import { bytesOf, decoder, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const T0 = Date.UTC(2026, 0, 1) / 1000;
-const alice = person(1);
+const alice = testAgent(1);
 const HERE = 'http://127.0.0.1:40123';
 const SERVICE = { host: '127.0.0.1', port: 41241, tunnels: { host: '127.0.0.1', port: 50051 } };
 const PLACE = { aid: alice.aid, service: SERVICE, to: HERE };
@@ -65,7 +65,7 @@ function interfaces(card: Card): unknown[] {
   ];
 }
 
-/** Each text of a value with the member that it stands in. */
+/** Each text in a value, with its member name. */
 function* texts(value: unknown, key = ''): Generator<[key: string, text: string]> {
   if (typeof value === 'string') yield [key, value];
   else if (Array.isArray(value)) for (const item of value) yield* texts(item, key);
@@ -82,11 +82,11 @@ const addresses = decoder({
   decode: (bytes) => rewriteAddresses(readCard(bytes), PLACE).card,
   check: (card) => {
     for (const one of interfaces(card))
-      if (typeof one !== 'string' || !isHere(one)) throw broken('an interface leads elsewhere', one);
+      if (typeof one !== 'string' || !isHere(one)) throw violation('an interface points elsewhere', one);
     for (const [key, text] of texts(card)) {
       const url = /url$/i.test(key) ? URL.parse(text) : null;
       const leads = url !== null && /^(?:https?|wss?):$/.test(url.protocol) && hostOfUrl(url) !== '';
-      if (leads && !isHere(text) && !isPublicHost(url)) throw broken('an address leads to a special place', text);
+      if (leads && !isHere(text) && !isPublicHost(url)) throw violation('an address points to a special network', text);
     }
   },
 });
@@ -108,7 +108,7 @@ const signatures = decoder({
   },
   check: (card) => {
     canonicalJson(card);
-    if (!isDeepStrictEqual(unsigned(card), unsigned(signed))) throw broken('a card that nobody signed', card);
+    if (!isDeepStrictEqual(unsigned(card), unsigned(signed))) throw violation('an unsigned card', card);
   },
 });
 

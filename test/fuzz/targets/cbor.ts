@@ -1,8 +1,8 @@
-/** The CBOR that nearly all formats stand on, and JSON, which the others do. */
+/** CBOR, which nearly all formats use, and JSON for the remaining formats. */
 import { decodeCbor, encodeCbor, MAX_CBOR_DEPTH } from '../../../src/foundation/cbor.ts';
 import { parseJson } from '../../../src/foundation/json.ts';
 import { parseJsonBody } from '../../../src/surfaces/rest/json-body.ts';
-import { broken, bytesOf, decoder, reasonOf, shapeOf } from '../engine/properties.ts';
+import { bytesOf, decoder, reasonOf, shapeOf, violation } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
@@ -31,7 +31,7 @@ const cbor: FuzzTarget = {
         if (error instanceof RangeError) return reasonOf(error);
         throw error;
       }
-      if (depthOf(value) > MAX_CBOR_DEPTH) throw broken('deeper than the limit', input);
+      if (depthOf(value) > MAX_CBOR_DEPTH) throw violation('deeper than the limit', input);
       return shapeOf(value);
     },
   }),
@@ -61,9 +61,9 @@ const json = decoder({
   decode: (bytes) => ({ value: parseJsonBody(bytes) }),
   refuses: ['invalid_json'],
   check: ({ value }) => {
-    if (value !== undefined && depthOf(value) > 64) throw broken('deeper than the limit', value);
+    if (value !== undefined && depthOf(value) > 64) throw violation('deeper than the limit', value);
     if (Object.keys(Object.assign({}, value)).length !== Object.keys(Object(value)).length && typeof value !== 'string')
-      throw broken('a copy has other members', value);
+      throw violation('a copy has other members', value);
     if (value !== undefined) parseJson(JSON.stringify(value));
   },
 });

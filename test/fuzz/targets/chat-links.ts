@@ -1,4 +1,4 @@
-/** Links of chat, as a stranger, a friend and somebody blocked use them. */
+/** Chat links of a stranger, a friend and a blocked peer. */
 import { Chat } from '../../../src/capabilities/chat/chat.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
@@ -8,22 +8,22 @@ import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { localIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { person } from '../engine/people.ts';
-import { broken } from '../engine/properties.ts';
-import { StrangersOnly } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { violation } from '../engine/properties.ts';
+import { IncomingOnly } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 import { CHAT_SEEDS, editChat } from './chat.ts';
 
-const ALICE = person(1);
-const PEERS = [person(2), person(3), person(4)];
-/** Inputs after which everybody begins anew. */
-const LIFE = 200;
+const ALICE = testAgent(1);
+const PEERS = [testAgent(2), testAgent(3), testAgent(4)];
+/** Number of inputs until the host restarts. */
+const RESTART_AFTER = 200;
 /** Milliseconds between two links. */
 const PAUSE_MS = 30_000;
 
 class ChatHost {
   readonly clock = new TestClock();
-  readonly links = new StrangersOnly();
+  readonly links = new IncomingOnly();
   readonly store = Store.open(':memory:', MIGRATIONS);
   readonly pairs = new ChatStore(this.store);
   readonly failures: unknown[] = [];
@@ -53,7 +53,7 @@ class ChatHost {
     });
   }
 
-  /** The second peer is a friend, whose messages are taken; the third is blocked. */
+  /** The second peer is a friend, whose messages are accepted; the third is blocked. */
   static async start(): Promise<ChatHost> {
     const host = new ChatHost();
     const [request = new Uint8Array()] = CHAT_SEEDS;
@@ -72,19 +72,20 @@ class ChatHost {
     this.store.close();
   }
 
-  /** What there is of a conversation, after everything that it holds was read. */
-  look(caller: number): string {
+  /** Summary of a conversation after all its messages were read. */
+  summary(caller: number): string {
     const peer = PEERS[caller];
     if (peer === undefined) return '';
     const { entries, unread } = this.chat.read(ALICE.aid, peer.aid, 0, 200);
     const state = this.pairs.pair(ALICE.aid, peer.aid)?.state ?? 'none';
-    if (state === 'blocked' && entries.length > 0) throw broken('a blocked peer was heard', entries.length);
-    if (state !== 'friends' && unread > 0 && entries.length === 0) throw broken('something unread that is not there');
+    if (state === 'blocked' && entries.length > 0)
+      throw violation('a message of a blocked peer was accepted', entries.length);
+    if (state !== 'friends' && unread > 0 && entries.length === 0) throw violation('unread messages without entries');
     return `${state} ${Math.min(entries.length, 3)}`;
   }
 }
 
-/** The first byte says who calls. */
+/** The first byte selects the caller. */
 const chatLink: FuzzTarget = {
   name: 'chat-link',
   inputs: 300,
@@ -98,7 +99,7 @@ const chatLink: FuzzTarget = {
     return {
       seeds: CHAT_SEEDS.flatMap((seed) => PEERS.map((_, i) => Uint8Array.of(i, ...seed))),
       run: async (input) => {
-        if (++lived % LIFE === 0) {
+        if (++lived % RESTART_AFTER === 0) {
           await host.stop();
           host = await ChatHost.start();
         }
@@ -106,8 +107,8 @@ const chatLink: FuzzTarget = {
         const peer = PEERS[caller] ?? ALICE;
         host.clock.advance(PAUSE_MS);
         const answer = await host.links.call('chat', { caller: peer.aid, called: ALICE.aid }, input.subarray(1));
-        if (host.failures.length > 0) throw broken('the log has an error', JSON.stringify(host.failures));
-        return `${answer.length} ${host.look(caller)}`;
+        if (host.failures.length > 0) throw violation('the log has an error', JSON.stringify(host.failures));
+        return `${answer.length} ${host.summary(caller)}`;
       },
       close: () => host.stop(),
     };

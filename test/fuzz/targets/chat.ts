@@ -1,10 +1,10 @@
-/** What comes over links of chat. */
+/** Frames on chat links. */
 import { isDeepStrictEqual } from 'node:util';
 import { ChatFrameReader, encodeFrame, type Frame, isFileName } from '../../../src/capabilities/chat/wire.ts';
 import { editCbor, editFrames } from '../engine/cbor.ts';
-import { broken, reasonOf, shapeOf } from '../engine/properties.ts';
+import { reasonOf, shapeOf, violation } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
-import { cutUp } from '../engine/streams.ts';
+import { splitInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 export const CHAT_SEEDS: readonly Uint8Array[] = [
@@ -38,18 +38,18 @@ const frames: FuzzTarget = {
   prepare: () => ({
     seeds: CHAT_SEEDS,
     run: (input) => {
-      const inPieces = read(cutUp(input));
-      const whole = read([input]);
-      if (inPieces.error === null && whole.error === null && !isDeepStrictEqual(whole, inPieces))
-        throw broken('how the bytes are cut changes what they say', input);
-      if ((inPieces.error === null) !== (whole.error === null))
-        throw broken('how the bytes are cut decides whether they are taken', input);
+      const inPieces = read(splitInput(input));
+      const expected = read([input]);
+      if (inPieces.error === null && expected.error === null && !isDeepStrictEqual(expected, inPieces))
+        throw violation('the split of the bytes changes the decoded frames', input);
+      if ((inPieces.error === null) !== (expected.error === null))
+        throw violation('the split of the bytes changes whether they are accepted', input);
       const encoded = Buffer.concat([Uint8Array.of(1), ...inPieces.frames.map(encodeFrame)]);
       if (!isDeepStrictEqual(read([encoded]).frames, inPieces.frames))
-        throw broken('frames read back otherwise', input);
+        throw violation('frames decode to other values', input);
       for (const frame of inPieces.frames)
         if (frame.kind === 'message' && frame.content.file !== null && !isFileName(frame.content.file.name))
-          throw broken('a file has a path for a name', input);
+          throw violation('a file name is a path', input);
       return `${inPieces.error} ${shapeOf(inPieces.frames)}`;
     },
   }),

@@ -1,4 +1,4 @@
-/** Datagrams at the port of a live node of the record network. */
+/** Datagrams to the port of a running node of the record network. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
@@ -21,21 +21,21 @@ import { encodeSeveralRequest } from '../../../src/network/dht/several-messages.
 import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { broken } from '../engine/properties.ts';
+import { violation } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const TAG = networkTag('test');
 const TO = { host: '127.0.0.1', port: 4121 };
 const TARGET = new Uint8Array(32).fill(5);
-/** The first byte of the engine's answers, behind the tag. */
+/** First byte of the DHT library's responses, after the tag. */
 const ANSWER_BYTE = 0x13;
-/** Milliseconds between two inputs, of the node's time. */
+/** Milliseconds of the node's time between two inputs. */
 const PAUSE_MS = 100;
-/** Turns of the event loop that an answer may take; one that is lost is not waited for. */
+/** Maximum event loop turns until a response; a lost response is not awaited. */
 const MAX_TURNS = 2000;
 
-/** A node that answers, with nothing in its store. */
+/** A node that responds and stores nothing. */
 async function liveNode() {
   const failures: unknown[] = [];
   const clock = new TestClock();
@@ -60,10 +60,10 @@ async function liveNode() {
   return { clock, engine, failures, introduced };
 }
 
-/** Stands in an input for the routing id of whoever sends it, which nobody can choose. */
+/** Placeholder in an input for the sender's routing id, which depends on its address. */
 const OWN_ID = Buffer.alloc(32, 0xaa);
 
-/** A stranger's socket, and what comes back to it. */
+/** A remote socket, and the responses to it. */
 class Stranger {
   readonly #socket: Socket = createSocket('udp4');
   readonly heard: Buffer[] = [];
@@ -74,17 +74,17 @@ class Stranger {
     await once(this.#socket, 'listening');
   }
 
-  /** Sends a datagram and one behind it that is always answered; returns the answers to the first. */
+  /** Sends a datagram and then one that is always answered; returns the responses to the first. */
   async ask(datagram: Uint8Array, to: { readonly host: string; readonly port: number }): Promise<Buffer[]> {
     const last = rawRequest(TO, { command: 2, internal: true, target: TARGET });
-    // Its number, by which its answer is known.
+    // The transaction id of the second datagram.
     last[NETWORK_TAG_BYTES + 2] = 0xee;
     last[NETWORK_TAG_BYTES + 3] = 0xee;
     this.heard.length = 0;
-    const said = Buffer.from(datagram);
-    const at = said.indexOf(OWN_ID);
-    if (at >= 0) said.set(nodeId({ host: TO.host, port: this.#socket.address().port }), at);
-    this.#socket.send(said, to.port, to.host);
+    const bytes = Buffer.from(datagram);
+    const at = bytes.indexOf(OWN_ID);
+    if (at >= 0) bytes.set(nodeId({ host: TO.host, port: this.#socket.address().port }), at);
+    this.#socket.send(bytes, to.port, to.host);
     this.#socket.send(last, to.port, to.host);
     const isLast = (answer: Buffer) => answer.readUInt16LE(NETWORK_TAG_BYTES + 2) === 0xeeee;
     for (let turn = 0; turn < MAX_TURNS && !this.heard.some(isLast); turn++)
@@ -99,13 +99,13 @@ class Stranger {
   }
 }
 
-/** A request of somebody who says that he is a node. */
-function introduction(): Uint8Array {
+/** A request that claims to come from a node. */
+function nodeRequest(): Uint8Array {
   const plain = rawRequest(TO, { command: COMMAND.find });
   const idAt = NETWORK_TAG_BYTES + 10;
-  const said = Buffer.concat([plain.subarray(0, idAt), OWN_ID, plain.subarray(idAt)]);
-  said[NETWORK_TAG_BYTES + 1] = 1;
-  return said;
+  const request = Buffer.concat([plain.subarray(0, idAt), OWN_ID, plain.subarray(idAt)]);
+  request[NETWORK_TAG_BYTES + 1] = 1;
+  return request;
 }
 
 const datagrams: FuzzTarget = {
@@ -133,16 +133,16 @@ const datagrams: FuzzTarget = {
         rawRequest(TO, { command: COMMAND.remove, target: TARGET, value: removal }),
         rawRequest(TO, { command: COMMAND.probe, value: encodeProbeRequest({ port: 9, otherSocket: true }) }),
         ...[0, 1, 2, 3, 4].map((command) => rawRequest(TO, { command, internal: true, target: TARGET })),
-        introduction(),
+        nodeRequest(),
       ].map((seed) => new Uint8Array(seed)),
       run: async (input) => {
-        // An address gets only so many answers a second.
+        // Responses per address and second are limited.
         clock.advance(PAUSE_MS);
         const answers = await stranger.ask(input, engine.address);
         const bytes = answers.reduce((sum, { length }) => sum + length, 0);
-        if (bytes > MAX_REFLECTION_FACTOR * input.length) throw broken('an answer is too long', input, bytes);
-        if (introduced.length > 0) throw broken('a stranger was believed to be a node', input);
-        if (failures.length > 0) throw broken('the log has a warning', input, JSON.stringify(failures));
+        if (bytes > MAX_REFLECTION_FACTOR * input.length) throw violation('an answer is too long', input, bytes);
+        if (introduced.length > 0) throw violation('an unverified address was accepted as a node', input);
+        if (failures.length > 0) throw violation('the log has a warning', input, JSON.stringify(failures));
         return `${answers.length} ${answers.map((answer) => answer[NETWORK_TAG_BYTES + 1]).join()}`;
       },
       close: async () => {

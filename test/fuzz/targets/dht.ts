@@ -1,4 +1,4 @@
-/** What nodes of the record network say to each other. */
+/** Messages between nodes of the record network. */
 import {
   decodeFindReply,
   decodeFindRequest,
@@ -126,7 +126,7 @@ const removeReply = decoder({
   name: 'remove-reply',
   inputs: 3000,
   seeds: () => [encodeRemoveReply(3)],
-  // Zero is an answer too.
+  // Zero is a valid response.
   decode: (bytes) => {
     const count = decodeRemoveReply(bytes);
     return count === null ? null : { count };

@@ -1,21 +1,21 @@
-/** The document that brings an agent along: all of it is taken in, or nothing. */
+/** The document of an imported agent is stored completely or not at all. */
 import type { ErrorCode } from '../../../src/foundation/errors.ts';
 import type { AgentDocument } from '../../../src/foundation/moving/agent-document.ts';
 import { compileInput } from '../../../src/operations/input.ts';
 import { movingOperations } from '../../../src/operations/moving.ts';
 import { parseJsonBody } from '../../../src/surfaces/rest/json-body.ts';
 import { furnish, MoverNode } from '../../support/mover-world.ts';
-import { person } from '../engine/people.ts';
-import { broken, refusal } from '../engine/properties.ts';
+import { testAgent } from '../engine/agents.ts';
+import { refusal, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const ALICE = person(1);
+const ALICE = testAgent(1);
 const REFUSALS: readonly ErrorCode[] = [
   ...(['invalid_json', 'invalid_request', 'bad_aid', 'bad_file', 'bad_key', 'bad_delegation'] as const),
   ...(['bad_service_address', 'agent_exists', 'too_large', 'quota_exceeded'] as const),
 ];
 
-/** The schema has looked at all of it. */
+/** The schema has checked every member. */
 function isDocument(value: object): value is AgentDocument {
   return 'svcd_agent' in value && (value.svcd_agent === 1 || value.svcd_agent === 2);
 }
@@ -24,7 +24,7 @@ async function exported(): Promise<Uint8Array> {
   const node = new MoverNode();
   try {
     await node.registry.register({ ...ALICE.credentials, serviceTcp: '127.0.0.1:8080' });
-    await furnish(node, ALICE, [person(2), person(3), person(4)]);
+    await furnish(node, ALICE, [testAgent(2), testAgent(3), testAgent(4)]);
     return new TextEncoder().encode(JSON.stringify(node.mover.export(ALICE.aid)));
   } finally {
     node.close();
@@ -64,10 +64,10 @@ const document: FuzzTarget = {
         try {
           const body = parseJsonBody(input);
           const flat = read({ params: {}, query: {}, body });
-          if (!isDocument(flat)) throw broken('something else than a document passed its schema', input);
+          if (!isDocument(flat)) throw violation('an invalid document passed its schema', input);
           await node.mover.import(flat);
         } catch (error) {
-          if (node.dump() !== before) throw broken('something was kept of a document that was refused', input);
+          if (node.dump() !== before) throw violation('a refused document changed the database', input);
           return refusal(error, REFUSALS);
         }
         node.mover.export(ALICE.aid);

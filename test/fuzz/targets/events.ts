@@ -1,13 +1,13 @@
-/** Streams of events: what a client makes of them that follows a daemon, or somebody in its place. */
+/** Event streams, as a client decodes them from a daemon or from another program at its port. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { followEvents } from '../../../src/operations/event-client.ts';
 import { bytesOf, refusal, shapeOf } from '../engine/properties.ts';
-import { cutUp } from '../engine/streams.ts';
+import { splitInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-/** Events after which one stream is let go. */
-const ENOUGH = 50;
+/** Maximum number of events from one stream. */
+const MAX_EVENTS = 50;
 
 const stream: FuzzTarget = {
   name: 'event-stream',
@@ -33,7 +33,7 @@ const stream: FuzzTarget = {
     let answer: Uint8Array = new Uint8Array();
     const server = createServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
-      for (const piece of cutUp(answer)) response.write(piece);
+      for (const piece of splitInput(answer)) response.write(piece);
       response.end();
     });
     server.listen(0, '127.0.0.1');
@@ -53,7 +53,7 @@ const stream: FuzzTarget = {
         try {
           for await (const event of followEvents({ baseUrl: `http://127.0.0.1:${port}` }, options)) {
             received.push(event);
-            if (received.length >= ENOUGH) break;
+            if (received.length >= MAX_EVENTS) break;
           }
           return shapeOf(received);
         } catch (error) {

@@ -1,9 +1,9 @@
-/** What notes about files say, once they are opened. */
+/** The contents of notes about files. */
 import { decodeNews, decodeOffer, encodeNews, encodeOffer } from '../../../src/capabilities/file-offers/wire.ts';
 import { MAX_OFFER_MESSAGE_CHARS, MAX_OFFERED_BYTES } from '../../../src/foundation/domain/file-offers.ts';
 import { MAX_FILE_NAME_BYTES } from '../../../src/foundation/domain/objects.ts';
 import { editCbor } from '../engine/cbor.ts';
-import { broken, decoder } from '../engine/properties.ts';
+import { decoder, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const ID = '0123456789abcdef';
@@ -26,10 +26,10 @@ const offer = decoder({
   decode: decodeOffer,
   encode: encodeOffer,
   check: ({ id, objectId, size, name, message }, bytes) => {
-    if (!/^[0-9a-f]{16}$/.test(id) || !/^[0-9a-f]{64}$/.test(objectId)) throw broken('an id of another form', bytes);
-    if (!Number.isSafeInteger(size) || size < 0 || size > MAX_OFFERED_BYTES) throw broken('a size beyond all', bytes);
+    if (!/^[0-9a-f]{16}$/.test(id) || !/^[0-9a-f]{64}$/.test(objectId)) throw violation('an invalid id', bytes);
+    if (!Number.isSafeInteger(size) || size < 0 || size > MAX_OFFERED_BYTES) throw violation('an invalid size', bytes);
     if (Buffer.byteLength(name) > MAX_FILE_NAME_BYTES || message.length > MAX_OFFER_MESSAGE_CHARS)
-      throw broken('a text beyond its limit', bytes);
+      throw violation('a text over its limit', bytes);
   },
 });
 

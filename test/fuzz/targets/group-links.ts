@@ -1,4 +1,4 @@
-/** Links of groups, as members, invited ones and strangers use them, and invitations. */
+/** Group links of members, invited agents and strangers, and invitations. */
 import { decodeEntry } from '../../../src/capabilities/groups/entry.ts';
 import { Groups } from '../../../src/capabilities/groups/groups.ts';
 import { Replica } from '../../../src/capabilities/groups/replica.ts';
@@ -14,26 +14,26 @@ import { GroupStore } from '../../../src/foundation/store/groups.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { person } from '../engine/people.ts';
-import { broken } from '../engine/properties.ts';
+import { testAgent } from '../engine/agents.ts';
+import { violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
-import { StrangersOnly } from '../engine/streams.ts';
+import { IncomingOnly } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 import { editGroup, groupSeeds } from './groups.ts';
 
 const CREATOR = parseAid(vectorTexts('group', 'creator')[0] ?? '');
 const GROUP = vectorTexts('group', 'group_id')[0] ?? '';
 const MEMBERS = vectorTexts('group', 'members.*.aid').map(parseAid);
-const CALLERS: readonly Aid[] = [...MEMBERS.filter((aid) => aid !== CREATOR), person(3).aid];
+const CALLERS: readonly Aid[] = [...MEMBERS.filter((aid) => aid !== CREATOR), testAgent(3).aid];
 const NOW = 1_760_000_000_000 + 3_600_000;
-/** Inputs after which the group is the one of the vectors again. */
-const LIFE = 100;
+/** Number of inputs until the group of the vectors is restored. */
+const RESTORE_AFTER = 100;
 /** Milliseconds between two links. */
 const PAUSE_MS = 1000;
 
 class GroupHost {
   readonly clock = new TestClock(NOW);
-  readonly links = new StrangersOnly();
+  readonly links = new IncomingOnly();
   readonly store = Store.open(':memory:', MIGRATIONS);
   readonly table = new GroupStore(this.store);
   readonly groups: Groups;
@@ -87,8 +87,8 @@ class GroupHost {
     this.store.close();
   }
 
-  /** What there is of the group, after everything that it holds was read. */
-  look(): string {
+  /** Summary of the group after all its entries were read. */
+  summary(): string {
     const head = this.groups.head(CREATOR, GROUP);
     for (let afterSeq = 0; ; ) {
       const page = this.groups.read(CREATOR, GROUP, { afterSeq, limit: 50 });
@@ -96,12 +96,12 @@ class GroupHost {
       if (!page.hasMore) break;
     }
     const creator = head.members.find(({ aid }) => aid === CREATOR);
-    if (creator?.role !== 'creator') throw broken('the creator is no member of its group', head.members);
+    if (creator?.role !== 'creator') throw violation('the creator is no member of its group', head.members);
     return `${head.maxSeq} ${head.members.length}`;
   }
 }
 
-/** The first byte says who calls. */
+/** The first byte selects the caller. */
 const groupLink: FuzzTarget = {
   name: 'group-talk',
   inputs: 200,
@@ -114,21 +114,23 @@ const groupLink: FuzzTarget = {
     let host = new GroupHost();
     let lived = 0;
     if (
-      !host.look().startsWith(String(vectorTexts('group', 'entries.*.verdict').filter((v) => v !== 'refused').length))
+      !host
+        .summary()
+        .startsWith(String(vectorTexts('group', 'entries.*.verdict').filter((v) => v !== 'refused').length))
     )
-      throw broken('the group of the vectors is not whole', host.look());
+      throw violation('the group of the vectors is incomplete', host.summary());
     return {
       seeds: groupSeeds().flatMap((seed) => CALLERS.map((_, i) => Uint8Array.of(i, ...seed))),
       run: async (input) => {
-        if (++lived % LIFE === 0) {
+        if (++lived % RESTORE_AFTER === 0) {
           await host.stop();
           host = new GroupHost();
         }
         const caller = CALLERS[(input[0] ?? 0) % CALLERS.length] ?? CREATOR;
         host.clock.advance(PAUSE_MS);
         const answer = await host.links.call('room', { caller, called: CREATOR }, input.subarray(1));
-        if (host.failures.length > 0) throw broken('the log has an error', JSON.stringify(host.failures));
-        return `${answer.length} ${host.look()}`;
+        if (host.failures.length > 0) throw violation('the log has an error', JSON.stringify(host.failures));
+        return `${answer.length} ${host.summary()}`;
       },
       close: () => host.stop(),
     };
@@ -144,10 +146,11 @@ const invitation: FuzzTarget = {
       seeds: vectorBytes('group', 'invitation.body_hex'),
       run: (input) => {
         const before = host.table.invitesIn(CREATOR);
-        host.store.transaction(() => host.note(CREATOR, { sender: person(3).aid, body: input }));
+        host.store.transaction(() => host.note(CREATOR, { sender: testAgent(3).aid, body: input }));
         const after = host.table.invitesIn(CREATOR);
         for (const { groupId, title } of after)
-          if (!/^[0-9a-f]{64}$/.test(groupId) || title.length > 200) throw broken('an invitation out of bounds', input);
+          if (!/^[0-9a-f]{64}$/.test(groupId) || title.length > 200)
+            throw violation('an invitation over its limits', input);
         const fresh = after.find(({ groupId }) => !before.some((known) => known.groupId === groupId));
         for (const { groupId } of after.slice(0, -3)) host.table.dropInviteIn(CREATOR, groupId);
         return `${fresh === undefined} ${fresh?.secret?.length} ${toHex(input.subarray(0, 1))}`;

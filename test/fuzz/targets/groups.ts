@@ -1,19 +1,19 @@
-/** Entries of groups, what is said about them between members, and the ways into a group. */
+/** Group entries, messages between members, and invitations. */
 import { decodeEntry, verifyEntry } from '../../../src/capabilities/groups/entry.ts';
 import { groupLinkText, parseGroupLink } from '../../../src/capabilities/groups/group-link.ts';
 import { shapeProblem } from '../../../src/capabilities/groups/kinds.ts';
 import { type Message, receive, send } from '../../../src/capabilities/groups/wire.ts';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { testAgent } from '../engine/agents.ts';
 import { editCbor, editFrames } from '../engine/cbor.ts';
-import { person } from '../engine/people.ts';
-import { broken, bytesOf, decoder, refusal, shapeOf, textOf } from '../engine/properties.ts';
+import { bytesOf, decoder, refusal, shapeOf, textOf, violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
-import { linkPair, NEVER, pour } from '../engine/streams.ts';
+import { linkPair, NEVER, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const REFUSALS = ['bad_record', 'bad_delegation'] as const;
-const NAMES = { caller: person(1).aid, called: person(2).aid };
+const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
 
 const entry: FuzzTarget = {
   name: 'group-entry',
@@ -26,21 +26,21 @@ const entry: FuzzTarget = {
       run: async (input) => {
         try {
           const decoded = decodeEntry(input);
-          if (!equalBytes(decoded.encoded, input)) throw broken('it has other bytes', input);
+          if (!equalBytes(decoded.encoded, input)) throw violation('it has other bytes', input);
           const problem = shapeProblem(decoded);
-          if (problem !== null && typeof problem !== 'string') throw broken('a problem without words', input);
+          if (problem !== null && typeof problem !== 'string') throw violation('a problem without a message', input);
           await verifyEntry(decoded, delegations);
         } catch (error) {
           return refusal(error, REFUSALS);
         }
-        if (!seeds.some((seed) => equalBytes(seed, input))) throw broken('an entry was forged', input);
+        if (!seeds.some((seed) => equalBytes(seed, input))) throw violation('an entry was forged', input);
         return 'verified';
       },
     };
   },
 };
 
-/** The bytes of messages, as one side sends them. */
+/** The bytes of messages of one side. */
 function sent(...messages: readonly Message[]): Uint8Array {
   const [near, link] = linkPair(NAMES, 'room');
   const chunks: Uint8Array[] = [];
@@ -56,7 +56,7 @@ const [GROUP = ''] = vectorTexts('group', 'group_id');
 const HAVE = { heads: [GROUP], maxSeq: 20, epoch: new Uint8Array(8).fill(1) };
 const ENTRIES = vectorBytes('group', 'entries.*.entry_hex');
 
-/** What a caller and a called side say to each other, of each kind one. */
+/** One message of each kind, from caller and called side. */
 const GROUP_MESSAGES: readonly Message[] = [
   { type: 'hello', groupId: GROUP, have: HAVE },
   { type: 'hello', groupId: GROUP, have: HAVE, proof: vectorBytes('group', 'join.proof_hex')[0] ?? new Uint8Array() },
@@ -75,8 +75,8 @@ const GROUP_MESSAGES: readonly Message[] = [
 
 export const editGroup = editFrames(4, 0, editCbor);
 
-/** A whole talk: what the caller asks for, what it says that it has, and that it hands it over when it is asked. */
-const TALK: readonly Message[] = [
+/** A complete exchange: the caller requests entries, lists its own entries, and sends requested entries. */
+const EXCHANGE: readonly Message[] = [
   { type: 'hello', groupId: GROUP, have: HAVE },
   { type: 'list', after: 0 },
   { type: 'get', ids: vectorTexts('group', 'entries.*.entry_id').slice(0, 3) },
@@ -86,9 +86,9 @@ const TALK: readonly Message[] = [
   { type: 'entries', upTo: 30, entries: ENTRIES.slice(3, 5) },
 ];
 
-/** Each message on its own, all of them in a row, and a talk. */
+/** Each message alone, all messages together, and a complete exchange. */
 export function groupSeeds(): Uint8Array[] {
-  return [...GROUP_MESSAGES.map((message) => sent(message)), sent(...GROUP_MESSAGES), sent(...TALK)];
+  return [...GROUP_MESSAGES.map((message) => sent(message)), sent(...GROUP_MESSAGES), sent(...EXCHANGE)];
 }
 
 const messages: FuzzTarget = {
@@ -100,7 +100,7 @@ const messages: FuzzTarget = {
     seeds: groupSeeds(),
     run: async (input) => {
       const [near, link] = linkPair(NAMES, 'room');
-      pour(input, near);
+      writeInput(input, near);
       const heard: Message[] = [];
       try {
         for (;;) heard.push(await receive(link, NEVER));

@@ -1,4 +1,4 @@
-/** Agent ids, keys, delegation proofs and the texts of wallets. */
+/** AIDs, keys, delegation proofs and wallet texts. */
 import { readCredentials } from '../../../src/capabilities/agents/credentials.ts';
 import { equalBytes, toHex } from '../../../src/foundation/bytes.ts';
 import { aidFromBytes, aidToBytes, parseAid } from '../../../src/foundation/identity/aid.ts';
@@ -8,12 +8,12 @@ import { parsePrivateKey, parsePublicKey, parseSeed } from '../../../src/foundat
 import { walletDelegation } from '../../../src/foundation/identity/wallet.ts';
 import { parseWalletKey } from '../../../src/foundation/identity/wallet-keys.ts';
 import { parseWalletText, walletText } from '../../../src/foundation/identity/wallet-text.ts';
-import { broken, bytesOf, decoder, refusal, textOf } from '../engine/properties.ts';
+import { bytesOf, decoder, refusal, textOf, violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const NOW = 1_760_000_000;
-/** Valid at other times too: none of them was made by the fuzzer. */
+/** Valid proofs, also those for other times. The fuzzer must not produce a new one. */
 const PROOFS = [...vectorBytes('delegation', 'valid.*.proof_hex'), ...vectorBytes('delegation', 'windows.*.proof_hex')];
 
 const aidText = decoder({
@@ -25,7 +25,7 @@ const aidText = decoder({
   refuses: ['bad_aid'],
   encode: (aid) => new TextEncoder().encode(aid),
   check: (aid) => {
-    if (aidFromBytes(aidToBytes(aid)) !== aid) throw broken('its bytes say another agent', aid);
+    if (aidFromBytes(aidToBytes(aid)) !== aid) throw violation('its bytes decode to another agent', aid);
   },
 });
 
@@ -38,7 +38,7 @@ const aidBytes = decoder({
   encode: aidToBytes,
   canonical: true,
   check: (aid) => {
-    if (parseAid(aid) !== aid) throw broken('its text says another agent', aid);
+    if (parseAid(aid) !== aid) throw violation('its text decodes to another agent', aid);
   },
 });
 
@@ -56,7 +56,7 @@ const delegation = decoder({
     } catch (error) {
       return refusal(error, ['bad_delegation']);
     }
-    if (!PROOFS.some((known) => equalBytes(known, bytes))) throw broken('a proof was forged', bytes);
+    if (!PROOFS.some((known) => equalBytes(known, bytes))) throw violation('a proof was forged', bytes);
     return 'verified';
   },
 });
@@ -70,7 +70,7 @@ const walletTexts = decoder({
   encode: (grant) => new TextEncoder().encode(walletText(grant)),
 });
 
-/** A signature over the text of the first vector, which only the signature of that vector is. */
+/** A signature over the text of the first vector: only the signature of that vector is valid. */
 const walletSignature = decoder({
   name: 'wallet-signature',
   inputs: 500,
@@ -84,8 +84,8 @@ const walletSignature = decoder({
   refuses: ['bad_delegation'],
   check: (proof, bytes) => {
     const [known = new Uint8Array()] = vectorBytes('wallet', 'signatures.0.signature_hex');
-    // The last byte has four spellings of the same parity.
-    if (!equalBytes(known, proof.signature)) throw broken('a signature was forged', bytes);
+    // The last byte has four valid values with the same parity.
+    if (!equalBytes(known, proof.signature)) throw violation('a signature was forged', bytes);
   },
 });
 
@@ -103,7 +103,7 @@ const keyTexts = decoder({
       ...vectorTexts('keys', 'wallet_keys.valid.*.private_key_hex').map((text) => `3${text}`),
       ...vectorTexts('keys', 'ed25519_signatures.*.public_key_hex').map((text) => `2${text}`),
     ),
-  // The first character says who reads the rest.
+  // The first character selects the parser.
   decode: (bytes) => {
     const text = textOf(bytes);
     const read = KEY_READERS[Number(text[0])] ?? parseSeed;
@@ -111,14 +111,14 @@ const keyTexts = decoder({
       return read(text.slice(1));
     } catch (error) {
       if (error instanceof Error && text.length > 20 && JSON.stringify(error.message).includes(text.slice(1)))
-        throw broken('the error shows the key', text);
+        throw violation('the error shows the key', text);
       throw error;
     }
   },
   refuses: ['bad_key'],
 });
 
-/** A private key and a proof, with a blank between them. */
+/** A private key and a proof, separated by a space. */
 const credentials = decoder({
   name: 'credentials',
   inputs: 2000,

@@ -15,7 +15,6 @@ import { fileOfferTargets } from './file-offers.ts';
 import { groupLinkTargets } from './group-links.ts';
 import { groupTargets } from './groups.ts';
 import { identityTargets } from './identities.ts';
-import { knockTargets } from './knocks.ts';
 import { linkStreamTargets } from './link-streams.ts';
 import { linkTargets } from './links.ts';
 import { noteTargets } from './notes.ts';
@@ -28,6 +27,7 @@ import { textTargets } from './texts.ts';
 import { tunnelLinkTargets } from './tunnel-links.ts';
 import { tunnelTargets } from './tunnels.ts';
 import { turnTargets } from './turn.ts';
+import { turnRendezvousTargets } from './turn-rendezvous.ts';
 import { updateTargets } from './updates.ts';
 import { wideTargets } from './wide.ts';
 
@@ -60,6 +60,6 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...signalTargets,
   ...portMappingTargets,
   ...turnTargets,
-  ...knockTargets,
+  ...turnRendezvousTargets,
   ...cardTargets,
 ];

@@ -1,4 +1,4 @@
-/** Streams that other nodes open on a greeted connection: their kind, their header, their proof. */
+/** Streams that a peer opens on a connection after the handshake: kind, header, proof. */
 
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -18,14 +18,14 @@ import { localIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { person } from '../engine/people.ts';
-import { broken } from '../engine/properties.ts';
-import { listen, pour } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { violation } from '../engine/properties.ts';
+import { collectResponse, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const [ALICE, BOB, CAROL] = [person(1), person(2), person(3)];
+const [ALICE, BOB, CAROL] = [testAgent(1), testAgent(2), testAgent(3)];
 const NODE_KEY = BOB.master.publicKey;
-/** Milliseconds between two streams: what a node may do wrong has come back by then. */
+/** Milliseconds between two streams, so that the budget for errors of a node is full again. */
 const PAUSE_MS = 200_000;
 
 function seedsFor(clock: TestClock): Uint8Array[] {
@@ -78,17 +78,18 @@ const streams: FuzzTarget = {
         const { session, isClosed } = stubSession(NODE_KEY, false, clock);
         const [near, far] = localPair();
         for (const end of [near, far]) end.on('error', () => {});
-        const answer = listen(near);
+        const answer = collectResponse(near);
         gate.admit(Object.assign(far, { connection: session.connection, watchQueue: () => {} }), session);
-        pour(input, near);
+        writeInput(input, near);
         await idle();
-        const said = answer();
-        for (const link of opened) if (link.caller !== BOB.aid) throw broken('an agent was forged', input);
-        if (errors.length > 0) throw broken('the log has an error', input, JSON.stringify(errors));
-        if (opened.length > 0 && (opened.length > 1 || said[0] !== 0)) throw broken('a link without an answer', input);
+        const response = answer();
+        for (const link of opened) if (link.caller !== BOB.aid) throw violation('an agent was forged', input);
+        if (errors.length > 0) throw violation('the log has an error', input, JSON.stringify(errors));
+        if (opened.length > 0 && (opened.length > 1 || response[0] !== 0))
+          throw violation('a link without a response', input);
         near.destroy();
         far.destroy();
-        return `${opened.length} ${said[0]} ${said.length} ${isClosed()}`;
+        return `${opened.length} ${response[0]} ${response.length} ${isClosed()}`;
       },
     };
   },

@@ -5,12 +5,12 @@ import { networkId, receiveHello } from '../../../src/network/links/hello.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { decodeProof, encodeProof, type Proof } from '../../../src/network/links/proofs.ts';
 import { parsePeer } from '../../../src/network/quic/peer.ts';
-import { person } from '../engine/people.ts';
+import { testAgent } from '../engine/agents.ts';
 import { bytesOf, decoder, refusal, shapeOf, textOf } from '../engine/properties.ts';
-import { NEVER, pour } from '../engine/streams.ts';
+import { NEVER, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const [ALICE, BOB] = [person(1), person(2)];
+const [ALICE, BOB] = [testAgent(1), testAgent(2)];
 const PROOF: Proof = { delegation: encodeDelegation(ALICE.delegation), signature: new Uint8Array(64).fill(3) };
 
 const header = decoder({
@@ -51,7 +51,7 @@ const hello: FuzzTarget = {
     run: async (input) => {
       const [near, far] = localPair();
       for (const end of [near, far]) end.on('error', () => {});
-      pour(input, near);
+      writeInput(input, near);
       try {
         return shapeOf(await receiveHello(far, NETWORK, NEVER));
       } catch (error) {
@@ -64,7 +64,7 @@ const hello: FuzzTarget = {
   }),
 };
 
-/** Addresses of the transport's own kind: they come from the engine, which has them from strangers. */
+/** Addresses in the format of the transport, which receives them from strangers. */
 const peer = decoder({
   name: 'multiaddr',
   inputs: 3000,

@@ -1,4 +1,4 @@
-/** Notes: what is sealed, what is in it, and how it is handed over. */
+/** Notes: sealed payloads, their contents, and their delivery. */
 import { decodeLetter, LetterVerifier, messageId } from '../../../src/capabilities/notes/letter.ts';
 import { NoteOpener } from '../../../src/capabilities/notes/sealing.ts';
 import { readRequest } from '../../../src/capabilities/notes/wire.ts';
@@ -8,13 +8,13 @@ import { DelegationVerifier } from '../../../src/foundation/identity/delegation-
 import { sealingKeyOf } from '../../../src/foundation/keys/sealed-box.ts';
 import { encryptionKeyId } from '../../../src/foundation/records/encryption-keys.ts';
 import { decodeNotePayload } from '../../../src/foundation/records/notes.ts';
-import { person } from '../engine/people.ts';
-import { broken, refusal, shapeOf } from '../engine/properties.ts';
+import { testAgent } from '../engine/agents.ts';
+import { refusal, shapeOf, violation } from '../engine/properties.ts';
 import { vectorBytes, vectorTexts } from '../engine/seeds.ts';
-import { linkPair, NEVER, pour } from '../engine/streams.ts';
+import { linkPair, NEVER, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const NAMES = { caller: person(1).aid, called: person(2).aid };
+const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
 const REFUSALS = ['bad_record', 'bad_delegation'] as const;
 const RECIPIENT = parseAid(vectorTexts('notes', 'recipient.aid')[0] ?? '');
 const KEYS = vectorBytes('notes', 'keys.*.private_key_hex').map(sealingKeyOf);
@@ -30,19 +30,19 @@ const letter: FuzzTarget = {
       run: async (input) => {
         try {
           const read = decodeLetter(input, RECIPIENT);
-          if (messageId(read).length !== 32) throw broken('an id of another length', input);
+          if (messageId(read).length !== 32) throw violation('an id with a wrong length', input);
           await verifier.verify(read, KEYS[0]?.publicKey ?? new Uint8Array());
         } catch (error) {
           return refusal(error, REFUSALS);
         }
-        if (!seeds.some((seed) => equalBytes(seed, input))) throw broken('a letter was forged', input);
+        if (!seeds.some((seed) => equalBytes(seed, input))) throw violation('a note was forged', input);
         return 'verified';
       },
     };
   },
 };
 
-/** The payload of a note, opened by every key that its id could mean. */
+/** The payload of a note, opened with every key that its id could mean. */
 const sealed: FuzzTarget = {
   name: 'sealed-note',
   inputs: 300,
@@ -62,7 +62,7 @@ const sealed: FuzzTarget = {
         } catch (error) {
           return refusal(error, ['bad_record']);
         }
-        if (!seeds.some((seed) => equalBytes(seed, input))) throw broken('a note was forged', input);
+        if (!seeds.some((seed) => equalBytes(seed, input))) throw violation('a note was forged', input);
         return 'opened';
       },
     };
@@ -83,7 +83,7 @@ const request: FuzzTarget = {
     ],
     run: async (input) => {
       const [near, link] = linkPair(NAMES, 'note');
-      pour(input, near);
+      writeInput(input, near);
       try {
         return shapeOf(await readRequest(link, NEVER));
       } catch (error) {

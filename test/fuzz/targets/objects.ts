@@ -1,4 +1,4 @@
-/** Objects: requests of strangers for them, and what holders answer. */
+/** Objects: requests of strangers, and responses of holders. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -11,13 +11,13 @@ import { RemoteObjects, verified } from '../../../src/capabilities/objects/remot
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { HTTP_WORDS, spoken } from '../engine/http.ts';
-import { person } from '../engine/people.ts';
-import { broken, bytesOf, refusal } from '../engine/properties.ts';
-import { listen, pour, StrangersOnly } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { HTTP_WORDS, untilQuiet } from '../engine/http.ts';
+import { bytesOf, refusal, violation } from '../engine/properties.ts';
+import { collectResponse, IncomingOnly, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
-const NAMES = { caller: person(1).aid, called: person(2).aid };
+const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
 const CONTENT = Buffer.from('The bytes of an object, some of which are asked for.');
 const ID = createHash('sha256').update(CONTENT).digest('hex');
 
@@ -40,7 +40,7 @@ const requests: FuzzTarget = {
     const directory = mkdtempSync(join(tmpdir(), 'svcd-fuzz-'));
     const file = join(directory, 'object');
     writeFileSync(file, CONTENT);
-    const links = new StrangersOnly();
+    const links = new IncomingOnly();
     const failures: unknown[] = [];
     const keep = (fields: object): void => void failures.push(fields);
     const server = new ObjectServer({
@@ -68,11 +68,11 @@ const requests: FuzzTarget = {
       ),
       run: async (input) => {
         const near = links.dial('object', NAMES);
-        const answer = listen(near);
-        pour(input, near);
-        await spoken(near, () => answer().length);
+        const answer = collectResponse(near);
+        writeInput(input, near);
+        await untilQuiet(near, () => answer().length);
         near.destroy();
-        if (failures.length > 0) throw broken('the log has an error', String(failures[0]));
+        if (failures.length > 0) throw violation('the log has an error', String(failures[0]));
         return answer().toString('latin1').split('\r\n', 1)[0] ?? '';
       },
       close: async () => {
@@ -83,7 +83,7 @@ const requests: FuzzTarget = {
   },
 };
 
-/** Three lines: the status, the headers with blanks between them, the body. */
+/** Three lines: the status, the headers separated by spaces, the body. */
 const answers: FuzzTarget = {
   name: 'object-answers',
   inputs: 2000,
@@ -128,11 +128,11 @@ const answers: FuzzTarget = {
         });
         const { start, length, size } = answer;
         if (![start, length, size].every(Number.isSafeInteger) || start + length > Math.max(size, 0))
-          throw broken('a part beyond the object', start, length, size);
+          throw violation('a range outside the object', start, length, size);
         headersOf(answer, ID);
         const pieces: Uint8Array[] = [];
         for await (const piece of verified(answer.body, ID)) pieces.push(piece);
-        if (!Buffer.concat(pieces).equals(CONTENT)) throw broken('other bytes were taken for the object', input);
+        if (!Buffer.concat(pieces).equals(CONTENT)) throw violation('other bytes were accepted as the object', input);
         return `${answer.status} whole`;
       } catch (error) {
         return refusal(error, ['protocol_error', 'not_found', 'gone']);

@@ -1,4 +1,4 @@
-/** What routers answer, and whoever passes for one. */
+/** Responses of routers, and of hosts that claim to be a router. */
 import { defaultGatewayIn } from '../../../src/network/port-mapping/default-gateway.ts';
 import { decodeNatPmpAddress, decodeNatPmpMap } from '../../../src/network/port-mapping/nat-pmp-messages.ts';
 import { decodePcpMapReply } from '../../../src/network/port-mapping/pcp-messages.ts';
@@ -9,7 +9,7 @@ import {
   reservedPortIn,
   wanServiceIn,
 } from '../../../src/network/port-mapping/upnp-messages.ts';
-import { broken, decoder, textOf } from '../engine/properties.ts';
+import { decoder, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const INPUTS = 5000;
@@ -53,10 +53,11 @@ const WORDS = [
   ':2121',
 ];
 
-/** Nothing that a router says leads to another host than itself. */
-function leadsToRouter(text: string): string {
+/** A router's response must not point to another host. */
+function assertRouterUrl(text: string): string {
   const url = urlAt(text, ROUTER, DESCRIPTION_URL);
-  if (url !== null && (url.hostname !== ROUTER || url.protocol !== 'http:')) throw broken('it leads elsewhere', text);
+  if (url !== null && (url.hostname !== ROUTER || url.protocol !== 'http:'))
+    throw violation('it points elsewhere', text);
   return url === null ? 'nowhere' : 'there';
 }
 
@@ -70,7 +71,7 @@ const searchAnswer = decoder({
     ),
   ],
   decode: decodeSearchAnswer,
-  check: leadsToRouter,
+  check: assertRouterUrl,
 });
 
 const description = decoder({
@@ -96,7 +97,7 @@ const description = decoder({
     ),
   ],
   decode: (bytes) => wanServiceIn(textOf(bytes)),
-  check: ({ control }) => leadsToRouter(control),
+  check: ({ control }) => assertRouterUrl(control),
 });
 
 const soapAnswer = decoder({

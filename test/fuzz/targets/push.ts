@@ -1,8 +1,8 @@
-/** Notifications that other nodes hand over for webhooks of programs here. */
+/** Notifications from other nodes for webhooks of local programs. */
 import { decodeNotification, encodeNotification, isHeaderList } from '../../../src/capabilities/push/wire.ts';
 import { MAX_NOTIFICATION_BYTES } from '../../../src/foundation/domain/push.ts';
 import { editCbor } from '../engine/cbor.ts';
-import { broken, decoder } from '../engine/properties.ts';
+import { decoder, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const NAMES = { webhook: '0123456789abcdef', id: '00112233445566778899aabbccddeeff' };
@@ -23,9 +23,10 @@ const notification = decoder({
   encode: encodeNotification,
   canonical: true,
   check: ({ webhook, id, headers, body }, bytes) => {
-    if (!/^[0-9a-f]{16}$/.test(webhook) || !/^[0-9a-f]{32}$/.test(id)) throw broken('a name of another form', bytes);
-    if (body.length > MAX_NOTIFICATION_BYTES || !isHeaderList(headers)) throw broken('more than its limit', bytes);
-    if (headers.some((text) => /[\r\n\0]/.test(text))) throw broken('a header that ends its line', bytes);
+    if (!/^[0-9a-f]{16}$/.test(webhook) || !/^[0-9a-f]{32}$/.test(id)) throw violation('an invalid id', bytes);
+    if (body.length > MAX_NOTIFICATION_BYTES || !isHeaderList(headers))
+      throw violation('a value over its limit', bytes);
+    if (headers.some((text) => /[\r\n\0]/.test(text))) throw violation('a header with a line break', bytes);
   },
 });
 

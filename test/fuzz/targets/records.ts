@@ -1,4 +1,4 @@
-/** Signed records, and the payloads that they carry. */
+/** Signed records and their payloads. */
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import {
   decodeEncryptionKeysPayload,
@@ -15,25 +15,26 @@ import {
 import { decodeProfilePayload, encodeProfilePayload } from '../../../src/foundation/records/profile.ts';
 import { decodeRecord, type SignedRecord } from '../../../src/foundation/records/record.ts';
 import { verifyRecord } from '../../support/records.ts';
-import { broken, decoder, refusal } from '../engine/properties.ts';
+import { decoder, refusal, violation } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const NOW = 1_760_000_000;
 const REFUSALS = ['bad_record', 'bad_delegation'] as const;
 
-/** What was signed once: nobody but its signer makes another one. */
+/** Signed records: only the signer can produce another one. */
 const SIGNED = [...vectorBytes('record', 'valid.*.record_hex'), ...vectorBytes('record', 'oldest_to_newest.*')];
 
 function judge(record: SignedRecord): string {
-  // Whether it may be stored somewhere is asked before it is verified.
+  // Nodes check whether they may store a record before they verify it.
   belongsUnderKey(record, agentKey(record.aid));
   try {
     verifyRecord(record, NOW);
   } catch (error) {
     return refusal(error, REFUSALS);
   }
-  if (!SIGNED.some((signed) => equalBytes(signed, record.encoded))) throw broken('a record was forged', record.encoded);
+  if (!SIGNED.some((signed) => equalBytes(signed, record.encoded)))
+    throw violation('a record was forged', record.encoded);
   return 'verified';
 }
 

@@ -1,4 +1,4 @@
-/** What nodes and their helpers say to each other. */
+/** Messages between nodes and their helpers. */
 import {
   ATTEMPT_BYTES,
   decodeHelperReply,

@@ -1,4 +1,4 @@
-/** Addresses, headers and other texts that strangers write. */
+/** Addresses, headers and other texts from strangers. */
 
 import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-name.ts';
 import { namesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
@@ -16,7 +16,7 @@ import { hostOf, isSameSite } from '../../../src/surfaces/rest/host.ts';
 import { isPeerPath } from '../../../src/surfaces/rest/peer-path.ts';
 import { pathBelow } from '../../../src/surfaces/rest/remote-call.ts';
 import { rewriteLocation } from '../../../src/surfaces/rest/remote-headers.ts';
-import { broken, bytesOf, decoder, shapeOf, textOf } from '../engine/properties.ts';
+import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const ADDRESS_WORDS = [
@@ -56,19 +56,20 @@ const address = decoder({
     const text = textOf(bytes);
     for (const part of [text, text.replace(/:\d+$/, '')]) {
       const ip = canonicalIp(part);
-      if (ip !== null && canonicalIp(ip) !== ip) throw broken('an address has two spellings', part, ip);
-      if (ip !== null && ipScope(ip) !== ipScope(part)) throw broken('a spelling reaches further', part, ip);
+      if (ip !== null && canonicalIp(ip) !== ip) throw violation('an address has two spellings', part, ip);
+      if (ip !== null && ipScope(ip) !== ipScope(part)) throw violation('another spelling has a wider scope', part, ip);
       if (subscriberOf(subscriberOf(part)) !== subscriberOf(part) && ip !== null && !subscriberOf(part).includes('/'))
-        throw broken('a subscriber of another', part);
+        throw violation('a subscriber of another agent', part);
       inIpv4Network(part, '192.168.0.0/16');
-      // What is taken for a name must not be an address in disguise.
+      // A text that is accepted as a name must not be an address.
       const url = isHost(part) ? URL.parse(`http://${ip?.includes(':') === true ? `[${ip}]` : part}`) : null;
       if (ip === null && url !== null && canonicalIp(hostOfUrl(url)) !== null)
-        throw broken('a name that is an address', part, url.hostname);
+        throw violation('a name that is an address', part, url.hostname);
     }
     if ('none' in parsed) return;
     const again = parseAddress(formatAddress(parsed));
-    if (again === null || formatAddress(again) !== formatAddress(parsed)) throw broken('it reads back otherwise', text);
+    if (again === null || formatAddress(again) !== formatAddress(parsed))
+      throw violation('it parses to another value', text);
   },
 });
 
@@ -122,10 +123,10 @@ const objectHeaders = decoder({
     const text = Buffer.from(bytes).toString('latin1');
     const range = parseRange(text, 1000);
     if (typeof range === 'object' && (range.start < 0 || range.end >= 1000 || range.start > range.end))
-      throw broken('a range beyond the object', text, range);
+      throw violation('a range outside the object', text, range);
     const content = parseContentRange(text);
     if (content !== null && (content.start > content.end || content.end >= content.size))
-      throw broken('a range beyond the object', text, content);
+      throw violation('a range outside the object', text, content);
     const name = safeName(nameInDisposition(text) ?? text, 'file');
     if (
       /[/\\]/.test(name) ||
@@ -133,21 +134,20 @@ const objectHeaders = decoder({
       ['', '.', '..'].includes(name) ||
       Buffer.byteLength(name) > 255
     )
-      throw broken('a name that leads elsewhere', text, name);
-    if (nameInDisposition(disposition(name)) !== name && name.length < 100)
-      throw broken('a name came back as another', name);
+      throw violation('a name that is a path', text, name);
+    if (nameInDisposition(disposition(name)) !== name && name.length < 100) throw violation('a name changed', name);
     const received = numberedName(receivedName(text), 999);
     if (
       /^[.\s]|[/\\<>:"|?*]|[.\s]$/.test(received) ||
       received.search(UNSAFE) >= 0 ||
       Buffer.byteLength(received) > 255
     )
-      throw broken('a name that a stranger must not give', text, received);
+      throw violation('a name that strangers must not use', text, received);
     return { range, content, tag: namesTag(text, '"abc"'), name, received };
   },
 });
 
-/** The `Host` and the `Origin` of a request, with a blank between them. */
+/** The `Host` and the `Origin` of a request, separated by a space. */
 const origin = decoder({
   name: 'host-and-origin',
   inputs: 5000,
@@ -159,7 +159,7 @@ const origin = decoder({
     const [host = '', from = ''] = text.split(' ', 2);
     const name = hostOf(host);
     const same = isSameSite(from, host);
-    // A browser writes where a page is from as scheme, host and port, and nothing more.
+    // A browser writes the origin of a page as scheme, host and port only.
     const url = URL.parse(from);
     if (
       same &&
@@ -169,12 +169,13 @@ const origin = decoder({
       hostOfUrl(url) !== name &&
       canonicalIp(name) === null
     )
-      if (URL.parse(`http://${host}`)?.hostname !== url.hostname) throw broken('another site is the same', text);
+      if (URL.parse(`http://${host}`)?.hostname !== url.hostname)
+        throw violation('another site has the same origin', text);
     return { name: name === null ? null : name.length, same };
   },
 });
 
-/** A `Location` of a remote service: nothing leads to another path of the API. */
+/** A `Location` of a remote service: it must not lead to another path of the API. */
 const location = decoder({
   name: 'location',
   inputs: 5000,
@@ -194,12 +195,12 @@ const location = decoder({
     const place = { prefix: '/aid/aid1x', path: '/a/b?c', host: '127.0.0.1:2121' };
     const result = rewriteLocation(text, place);
     if (result === null) return { none: true };
-    // As a browser resolves it that asked for a page below the prefix.
+    // Resolved as a browser does that requested a page below the prefix.
     const followed = URL.parse(result, 'http://127.0.0.1:2121/aid/aid1x/a/b?c');
-    if (followed === null) throw broken('a place that is none', text, result);
+    if (followed === null) throw violation('an invalid location', text, result);
     const here = ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0'].includes(followed.hostname);
-    if (here && !followed.pathname.startsWith('/aid/aid1x/')) throw broken('it leads to the API', text, result);
-    if (here && followed.host !== '127.0.0.1:2121') throw broken('it leads to another port', text, result);
+    if (here && !followed.pathname.startsWith('/aid/aid1x/')) throw violation('it points to the API', text, result);
+    if (here && followed.host !== '127.0.0.1:2121') throw violation('it points to another port', text, result);
     return { result: shapeOf(result), here };
   },
 });
@@ -213,12 +214,12 @@ const peerPath = decoder({
   decode: (bytes) => {
     const url = Buffer.from(bytes).toString('latin1');
     const below = pathBelow(url);
-    if (!below.startsWith('/')) throw broken('a path without a slash', url, below);
+    if (!below.startsWith('/')) throw violation('a path without a slash', url, below);
     return { is: isPeerPath(url), below: shapeOf(below) };
   },
 });
 
-/** Text of other agents on its way to a model stays between its marks. */
+/** Text of other agents for a model stays between its marks. */
 const foreignText = decoder({
   name: 'foreign-text',
   inputs: 3000,
@@ -243,9 +244,9 @@ const foreignText = decoder({
     const [, ...lines] = fenced.split('\n');
     const [mark = '', , end = ''] = lines;
     if (lines.length !== 3 || !/^<untrusted-[0-9a-f]{16}>$/.test(mark) || end !== mark.replace('<', '</'))
-      throw broken('the fence has another form', fenced);
-    if (/<\s*\/?\s*untrusted/iu.test(lines[1] ?? '')) throw broken('a mark within the fence', fenced);
-    if (escapeUnsafe(text).search(UNSAFE) >= 0) throw broken('something unseen is left', text);
+      throw violation('the marks have another form', fenced);
+    if (/<\s*\/?\s*untrusted/iu.test(lines[1] ?? '')) throw violation('a mark inside the text', fenced);
+    if (escapeUnsafe(text).search(UNSAFE) >= 0) throw violation('an invisible character is left', text);
     return {
       escaped: escapeUnsafe(text) !== text,
       marked: fenced.includes('\\u003c'),
@@ -282,9 +283,10 @@ const invitation = decoder({
   refuses: ['invalid_request'],
   encode: (parsed) => new TextEncoder().encode(formatInvitation(parsed)),
   check: ({ contacts }) => {
-    if (contacts.length === 0 || contacts.length > MAX_INVITATION_CONTACTS) throw broken('so many nodes', contacts);
+    if (contacts.length === 0 || contacts.length > MAX_INVITATION_CONTACTS)
+      throw violation('too many contacts', contacts);
     for (const one of contacts)
-      if (parseContact(formatContact(one)) === null) throw broken('no contact', formatContact(one));
+      if (parseContact(formatContact(one)) === null) throw violation('an invalid contact', formatContact(one));
   },
 });
 

@@ -7,17 +7,17 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { NO_LANES } from '../../support/bulk.ts';
-import { spoken } from '../engine/http.ts';
-import { person } from '../engine/people.ts';
-import { broken } from '../engine/properties.ts';
-import { linkPair, listen, pour } from '../engine/streams.ts';
+import { testAgent } from '../engine/agents.ts';
+import { untilQuiet } from '../engine/http.ts';
+import { violation } from '../engine/properties.ts';
+import { collectResponse, linkPair, writeInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 import { LANE_SEEDS, LASTING_SEEDS } from './tunnels.ts';
 
-const NAMES = { caller: person(1).aid, called: person(2).aid };
+const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
 const TICKET = new Uint8Array(16).fill(7);
 
-/** The first byte says what the link is for. */
+/** The first byte selects the purpose of the link. */
 const inbound: FuzzTarget = {
   name: 'tunnel-links',
   inputs: 200,
@@ -49,15 +49,21 @@ const inbound: FuzzTarget = {
         const first = input[0] ?? 0;
         open = (first & 16) === 0;
         const [near, link] = linkPair(NAMES, TUNNEL_PURPOSES[(first & 7) % TUNNEL_PURPOSES.length] ?? 'tcp');
-        const answer = listen(near);
+        const answer = collectResponse(near);
         tunnels.accept(link);
-        pour(input.subarray(1), near);
-        await spoken(near, () => answer().length);
-        const said = answer();
-        if (!open && said.length > 0 && said[0] === 0 && link.purpose !== 'tcp-wide' && link.purpose !== 'tcp-resume')
-          throw broken('a service that is not there', input);
+        writeInput(input.subarray(1), near);
+        await untilQuiet(near, () => answer().length);
+        const response = answer();
+        if (
+          !open &&
+          response.length > 0 &&
+          response[0] === 0 &&
+          link.purpose !== 'tcp-wide' &&
+          link.purpose !== 'tcp-resume'
+        )
+          throw violation('a service that is not bound', input);
         near.destroy();
-        return `${link.purpose} ${said[0]} ${Math.ceil(Math.log2(said.length + 1))}`;
+        return `${link.purpose} ${response[0]} ${Math.ceil(Math.log2(response.length + 1))}`;
       },
       close: () => {
         tunnels.stop();

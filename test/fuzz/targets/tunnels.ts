@@ -11,8 +11,8 @@ import {
   widerFrame,
 } from '../../../src/capabilities/tunnels/wide/frames.ts';
 import { MAX_FRAMES_AHEAD, Reassembly } from '../../../src/capabilities/tunnels/wide/reassembly.ts';
-import { broken, refusal, shapeOf } from '../engine/properties.ts';
-import { cutUp } from '../engine/streams.ts';
+import { refusal, shapeOf, violation } from '../engine/properties.ts';
+import { splitInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const HELLO = Buffer.from('hello');
@@ -28,7 +28,7 @@ export const LASTING_SEEDS: readonly Uint8Array[] = [
   Buffer.concat([receivedFrame(0), Buffer.of(1, 0, 0, 10), HELLO, HELLO, lastFrame(), receivedFrame(2)]),
 ].map((bytes) => new Uint8Array(bytes));
 
-/** What a lasting connection reads: its bytes, and the other frames with the place where each stood. */
+/** The result of a lasting connection: its bytes, and the other frames with their offsets. */
 function lastingIn(pieces: readonly Uint8Array[]): string {
   const bytes: Buffer[] = [];
   const others: string[] = [];
@@ -54,9 +54,10 @@ const lasting: FuzzTarget = {
   prepare: () => ({
     seeds: LASTING_SEEDS,
     run: (input) => {
-      const whole = lastingIn([input]);
-      if (lastingIn(cutUp(input)) !== whole) throw broken('how the bytes are cut matters', input);
-      const [refused = '', bytes = '', others = ''] = whole.split(' ');
+      const expected = lastingIn([input]);
+      if (lastingIn(splitInput(input)) !== expected)
+        throw violation('the split of the bytes changes the result', input);
+      const [refused = '', bytes = '', others = ''] = expected.split(' ');
       return `${refused} ${Math.ceil(Math.log2(bytes.length + 1))} ${others.split(',').length}`;
     },
   }),
@@ -73,7 +74,7 @@ function framesIn(pieces: readonly Uint8Array[]): { readonly frames: LaneFrame[]
   }
 }
 
-/** Takes frames into order, as the reader of a window of 256 bytes that it opens further as it reads. */
+/** Puts frames in order, as a reader with a window of 256 bytes that grows as it reads. */
 function reassemble(frames: readonly LaneFrame[]): string {
   const order = new Reassembly();
   let text = '';
@@ -82,7 +83,7 @@ function reassemble(frames: readonly LaneFrame[]): string {
       if (frame.kind === 'data') order.take(frame.offset, frame.payload, order.handed + 256);
       else if (frame.kind === 'end') order.finish(frame.offset);
       for (let next = order.next(); next !== null; next = order.next()) text += next.toString('latin1');
-      if (text.length !== order.handed) throw broken('bytes were lost, or came twice', text, order.handed);
+      if (text.length !== order.handed) throw violation('bytes were lost or repeated', text, order.handed);
     }
   } catch (error) {
     return refusal(error, ['protocol_error']);
@@ -97,12 +98,13 @@ const lanes: FuzzTarget = {
   prepare: () => ({
     seeds: LANE_SEEDS,
     run: (input) => {
-      const whole = framesIn([input]);
-      if (!isDeepStrictEqual(framesIn(cutUp(input)), whole)) throw broken('how the bytes are cut matters', input);
-      for (const frame of whole.frames)
+      const expected = framesIn([input]);
+      if (!isDeepStrictEqual(framesIn(splitInput(input)), expected))
+        throw violation('the split of the bytes changes the result', input);
+      for (const frame of expected.frames)
         if (frame.kind === 'data' && (frame.payload.length === 0 || frame.payload.length > MAX_PAYLOAD_BYTES))
-          throw broken('a payload is out of bounds', input);
-      return `${whole.refused} ${shapeOf(whole.frames)} ${reassemble(whole.frames)}`;
+          throw violation('a payload is too long', input);
+      return `${expected.refused} ${shapeOf(expected.frames)} ${reassemble(expected.frames)}`;
     },
   }),
 };

@@ -1,4 +1,4 @@
-/** What TURN servers, and whoever writes to our port in their name, say. */
+/** Messages of TURN servers, and of others that write to our port in their name. */
 import {
   ATTRIBUTE,
   decodeErrorCode,
@@ -11,7 +11,7 @@ import {
   STUN,
   uint32,
 } from '../../../src/network/turn/stun.ts';
-import { broken, decoder } from '../engine/properties.ts';
+import { decoder, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const KEY = new Uint8Array(16).fill(3);
@@ -41,12 +41,12 @@ const message = decoder({
   decode: decodeStun,
   encode: encodeStun,
   check: ({ attributes }, bytes) => {
-    if (isProven(bytes, Uint8Array.of(9))) throw broken('proven by a key that it was not made with', bytes);
+    if (isProven(bytes, Uint8Array.of(9))) throw violation('verified with a wrong key', bytes);
     for (const [, value] of attributes) {
       decodeErrorCode(value);
       const address = decodeXorAddress(value);
       if (address !== null && decodeXorAddress(encodeXorAddress(address))?.port !== address.port)
-        throw broken('an address reads back otherwise', value);
+        throw violation('an address decodes to another value', value);
     }
   },
 });

@@ -1,4 +1,4 @@
-/** What a package registry says of releases, and what announces a node on its LAN. */
+/** Release data from a package registry, and announcements of nodes on the LAN. */
 import { Compile } from 'typebox/compile';
 import { RegistryKeys, signatureProblem } from '../../../src/capabilities/update/signature.ts';
 import { readJson } from '../../../src/foundation/json.ts';
@@ -10,12 +10,12 @@ import {
 } from '../../../src/network/reach/lan-announcement.ts';
 import { decodePacket } from '../../../src/network/reach/mdns-messages.ts';
 import { SigningKey } from '../../support/npm-registry.ts';
-import { broken, bytesOf, decoder, shapeOf, textOf } from '../engine/properties.ts';
+import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 
 const RELEASE = { name: 'svcd', version: '1.1.0', integrity: 'sha512-x', publishedAt: 0 };
 
-/** The list of keys, and behind a line break the signatures of a release. */
+/** The list of keys, a line break, and the signatures of a release. */
 const keys: FuzzTarget = {
   name: 'release-signatures',
   inputs: 800,
@@ -46,8 +46,8 @@ const keys: FuzzTarget = {
         if (!check.Check(value)) return 'no list of keys';
         const signatures = [{ keyid: key.keyid, sig }];
         const problem = signatureProblem({ ...RELEASE, signatures }, value.keys);
-        // The signature is of another version.
-        if (problem === null) throw broken('a release was forged', input);
+        // The signature is for another version.
+        if (problem === null) throw violation('a release was forged', input);
         return `${problem} ${shapeOf(value)}`;
       },
     };
@@ -68,11 +68,11 @@ const lan = decoder({
   decode: decodePacket,
   check: (packet) => {
     const { questions, records } = packet;
-    if (questions.length + records.length > 32) throw broken('more records than allowed');
-    if ([...questions, ...records].some(({ name }) => name.length > 255)) throw broken('a name without end');
+    if (questions.length + records.length > 32) throw violation('more records than allowed');
+    if ([...questions, ...records].some(({ name }) => name.length > 255)) throw violation('a name without an end');
     const found = decodeAnnouncement(packet);
     if (found !== null && (found.port < 1 || found.port > 0xffff || found.nodeKey.length !== KEY.length))
-      throw broken('an announcement out of bounds', found);
+      throw violation('an announcement over its limits', found);
     return `${found === null ? 'none' : 'found'} ${asksForService(packet)}`;
   },
 });

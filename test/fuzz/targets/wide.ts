@@ -1,4 +1,4 @@
-/** A wide tunnel connection whose other side sends frames as it likes, on as many lanes as it likes; and the records of a lane. */
+/** A wide tunnel connection whose remote side sends any frames on any number of lanes; and the records of a lane. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
 import { PacketWindow } from '../../../src/network/bulk/packet-window.ts';
@@ -6,16 +6,16 @@ import { decodeUdxPacket } from '../../../src/network/bulk/packets.ts';
 import { BULK_SECRET_BYTES, laneKeys, RecordOpener, RecordSealer } from '../../../src/network/bulk/records.ts';
 import { linkEnds } from '../../support/lanes.ts';
 import { TestClock } from '../../support/test-clock.ts';
-import { broken, refusal } from '../engine/properties.ts';
-import { cutUp } from '../engine/streams.ts';
+import { refusal, violation } from '../engine/properties.ts';
+import { splitInput } from '../engine/streams.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 import { LANE_SEEDS } from './tunnels.ts';
 
-/** Turns of the event loop that everything gets to come to rest. */
+/** Event loop turns until all effects are done. */
 const TURNS = 12;
 const MAX_LANES_HERE = 3;
 
-/** The first byte: how many lanes, whether the reader stands still, whether our side writes. */
+/** The first byte: the number of lanes, whether the reader pauses, whether the local side writes. */
 const wide: FuzzTarget = {
   name: 'wide-stream',
   inputs: 800,
@@ -38,9 +38,9 @@ const wide: FuzzTarget = {
         if ((first & 4) !== 0) stream.pause();
       });
       if ((first & 8) !== 0) stream.end('what we say');
-      let said = 0;
-      const near: Duplex[] = lanes.map(([end]) => end.on('data', (chunk: Buffer) => (said += chunk.length)));
-      for (const [i, piece] of cutUp(input.subarray(1)).entries()) near[i % near.length]?.write(piece);
+      let received = 0;
+      const near: Duplex[] = lanes.map(([end]) => end.on('data', (chunk: Buffer) => (received += chunk.length)));
+      for (const [i, piece] of splitInput(input.subarray(1)).entries()) near[i % near.length]?.write(piece);
       near.at(-1)?.end();
       for (let turn = 0; turn < TURNS; turn++) {
         clock.advance(10);
@@ -48,8 +48,8 @@ const wide: FuzzTarget = {
           setImmediate(resolve);
         });
       }
-      if (read > input.length) throw broken('more was read than came', input);
-      const outcome = `${stream.destroyed} ${Math.ceil(Math.log2(read + 1))} ${Math.ceil(Math.log2(said + 1))}`;
+      if (read > input.length) throw violation('more bytes were read than received', input);
+      const outcome = `${stream.destroyed} ${Math.ceil(Math.log2(read + 1))} ${Math.ceil(Math.log2(received + 1))}`;
       stream.destroy();
       for (const end of lanes.flat()) end.destroy();
       return outcome;
@@ -57,7 +57,7 @@ const wide: FuzzTarget = {
   }),
 };
 
-/** Packets of a lane, one after the other: each is its header and as many bytes of payload as its first byte says. */
+/** Packets of a lane, consecutively: each is a header and as many bytes of payload as its first byte states. */
 const packets: FuzzTarget = {
   name: 'lane-packets',
   inputs: 3000,
@@ -77,26 +77,26 @@ const packets: FuzzTarget = {
         if (packet !== null && window.admit(packet)) admitted++;
       }
       if (window.waitingBytes < 0 || window.waitingBytes > admitted * (24 + 64))
-        throw broken('bytes are miscounted', input);
+        throw violation('bytes are miscounted', input);
       return `${admitted} ${Math.ceil(Math.log2(window.waitingBytes + 1))}`;
     },
   }),
 };
 
 const SECRET = new Uint8Array(BULK_SECRET_BYTES).fill(3);
-/** What one side of a lane sends, in pieces. */
-const SAID = ['', 'a', 'some more', 'x'.repeat(300)];
+/** Data of one side of a lane, in pieces. */
+const DATA = ['', 'a', 'some more', 'x'.repeat(300)];
 
 function sealedRecords(): Buffer {
   const sealer = new RecordSealer(laneKeys(SECRET, true).seal);
   return Buffer.concat([
     sealer.seal('hello'),
-    ...SAID.map((text) => sealer.seal('data', Buffer.from(text))),
+    ...DATA.map((text) => sealer.seal('data', Buffer.from(text))),
     sealer.seal('end'),
   ]);
 }
 
-/** Whatever is done to the records of a lane, what opens is a beginning of what was sealed. */
+/** Opened records are a prefix of the sealed ones, whatever the input changes. */
 const records: FuzzTarget = {
   name: 'bulk-records',
   inputs: 5000,
@@ -108,14 +108,14 @@ const records: FuzzTarget = {
       const opened: string[] = [];
       let outcome = 'whole';
       try {
-        for (const piece of cutUp(input)) {
+        for (const piece of splitInput(input)) {
           for (const { kind, payload } of opener.feed(piece)) opened.push(`${kind} ${payload.toString('latin1')}`);
         }
       } catch (error) {
         outcome = refusal(error, ['protocol_error']);
       }
-      const said = ['hello ', ...SAID.map((text) => `data ${text}`), 'end '];
-      if (opened.some((one, i) => one !== said[i])) throw broken('something opened that was not sealed', input);
+      const sent = ['hello ', ...DATA.map((text) => `data ${text}`), 'end '];
+      if (opened.some((one, i) => one !== sent[i])) throw violation('a record opened that was not sealed', input);
       return `${opened.length} ${outcome}`;
     },
   }),

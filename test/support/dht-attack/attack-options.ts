@@ -1,66 +1,73 @@
-/** What an attack on the places of keys is like, and what came of it. */
-import type { Manner } from './hostile-answers.ts';
+/** Options and results of an eclipse attack on keys of the record network. */
+import type { Behavior } from './hostile-node.ts';
 
 export interface AttackOptions {
-  /** Decides where everybody stands. */
+  /** Seed of all node positions. */
   readonly seed: number;
   readonly honest: number;
-  /** How many of the honest nodes share one address. */
-  readonly behindOne: number;
-  /** Part of the others that stands in networks of the attacker, from 0 to 1. */
-  readonly amongHostile: number;
-  /** The attacker's addresses, and the networks of 2^16 that they are in. */
+  /** Number of honest nodes that share one address. */
+  readonly atSharedAddress: number;
+  /** Fraction of the other honest nodes in networks of the attacker, 0 to 1. */
+  readonly inHostileNetworks: number;
+  /** Number of the attacker's addresses, and of their /16 networks. */
   readonly addresses: number;
   readonly networks: number;
-  /** Addresses and ports that he tries altogether; nodes at one address near one key, and near one key in all. */
+  /**
+   * Total number of addresses and ports that the attacker tries; nodes per address near one key; nodes near one key.
+   */
   readonly tries: number;
   readonly perAddress: number;
   readonly perKey: number;
-  /** Nodes near each key that make themselves known to everybody, and how many each of the others does to. */
-  readonly callers: number;
-  readonly contacts: number;
+  /** Nodes near each key that ping every honest node, and how many honest nodes each other hostile node pings. */
+  readonly pingers: number;
+  readonly pingsEach: number;
   /**
-   * Where they stand, for who does not want to be seen: at so many times the distance of the eighth honest node, one of
-   * each network and nobody else. 0 for as near as they can.
+   * Distance of hostile nodes from the key for a stealthy attack, as a multiple of the distance of the eighth honest
+   * node. Then there is one hostile node per network, and no other. 0: as near as possible.
    */
-  readonly shy: number;
-  /** Whether they tell joining nodes a wrong address as theirs. */
-  readonly misplaces: boolean;
-  /** When they come: before most honest nodes, when all are there, or when first records are stored. */
-  readonly begins: 'first' | 'joined' | 'stored';
-  /** How they behave, one after the other: each time a record is written under each key, and read so often. */
-  readonly manners: readonly Partial<Manner>[];
+  readonly standoff: number;
+  /** Whether hostile nodes report a wrong external address to joining nodes. */
+  readonly reportsWrongAddress: boolean;
+  /**
+   * Start of the attack: before most honest nodes start, when all have joined, or when the first records are stored.
+   */
+  readonly startsAt: 'first' | 'joined' | 'stored';
+  /** Behaviors to test in sequence. For each one, a record is written under each key and read `reads` times. */
+  readonly behaviors: readonly Partial<Behavior>[];
   readonly reads: number;
 }
 
-export const USUAL_ATTACK: AttackOptions = {
+export const DEFAULT_ATTACK: AttackOptions = {
   seed: 1,
   honest: 200,
-  behindOne: 20,
-  amongHostile: 0,
+  atSharedAddress: 20,
+  inHostileNetworks: 0,
   addresses: 4096,
   networks: 16,
   tries: 131_072,
   perAddress: 1,
   perKey: 160,
-  callers: 48,
-  contacts: 2,
-  shy: 0,
-  misplaces: false,
-  begins: 'joined',
-  manners: [{}],
+  pingers: 48,
+  pingsEach: 2,
+  standoff: 0,
+  reportsWrongAddress: false,
+  startsAt: 'joined',
+  behaviors: [{}],
   reads: 60,
 };
 
 export interface AttackFigures {
-  /** How many of the 16 closest nodes of the mailbox, the service name and the agent are hostile. */
-  readonly taken: readonly number[];
-  /** Part of the reads among and from those behind one address that succeeded before the attack; null where it came first. */
-  readonly behindOne: number | null;
-  /** Part of the reads that found what was written, by behaviour. */
-  readonly reads: (Manner & { readonly mailbox: number; readonly service: number; readonly endpoints: number })[];
-  /** Part of the nodes in honest tables that is hostile. */
+  /** How many of the 16 nodes closest to the mailbox, the service name and the agent are hostile. */
+  readonly hostileClosest: readonly number[];
+  /**
+   * Fraction of reads that succeeded among the nodes at the shared address, before the attack; null if the attack came
+   * first.
+   */
+  readonly atSharedAddress: number | null;
+  /** Fraction of reads that found the record, by behavior. */
+  readonly reads: (Behavior & { readonly mailbox: number; readonly service: number; readonly endpoints: number })[];
+  /** Fraction of hostile nodes in the routing tables of honest nodes. */
   readonly hostileInTables: number;
-  /** Honest nodes that stand in the tables of others. */
+  /** Honest nodes in the routing tables of others. */
   readonly inTables: number;
 }

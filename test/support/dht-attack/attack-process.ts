@@ -1,34 +1,34 @@
-/** The process of the attackers, from outside. */
+/** Controls the process of the attackers. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import type { Address } from '../../../src/foundation/address.ts';
-import type { AttackOrder, ToAttackers } from './attackers.ts';
-import type { Manner } from './hostile-answers.ts';
-import { attackPlaces, type Place } from './places.ts';
+import type { AttackSetup, ToAttackers } from './attackers.ts';
+import type { Behavior } from './hostile-node.ts';
+import { attackPositions, type Position } from './positions.ts';
 
 export class AttackProcess {
   readonly #child: ChildProcess = fork(new URL('./attackers.ts', import.meta.url), { serialization: 'advanced' });
-  readonly #order: AttackOrder;
-  /** Where the attackers stand. */
-  readonly places: readonly Place[];
+  readonly #setup: AttackSetup;
+  /** Positions of the hostile nodes. */
+  readonly positions: readonly Position[];
 
-  constructor(order: AttackOrder) {
-    this.#order = order;
-    this.places = attackPlaces(order.plan, order.keys);
+  constructor(setup: AttackSetup) {
+    this.#setup = setup;
+    this.positions = attackPositions(setup.plan, setup.keys);
   }
 
-  /** Opens all of their sockets. */
+  /** Opens their sockets. */
   async start(): Promise<void> {
-    await this.#tell({ kind: 'start', order: this.#order, places: this.places });
+    await this.#tell({ kind: 'start', setup: this.#setup, positions: this.positions });
   }
 
-  /** Has them make themselves known. */
-  async call(victims: readonly Address[]): Promise<void> {
-    await this.#tell({ kind: 'call', victims });
+  /** Makes them ping the victims. */
+  async ping(victims: readonly Address[]): Promise<void> {
+    await this.#tell({ kind: 'ping', victims });
   }
 
-  async behave(manner: Manner): Promise<void> {
-    await this.#tell({ kind: 'behave', manner });
+  async behave(behavior: Behavior): Promise<void> {
+    await this.#tell({ kind: 'behave', behavior });
   }
 
   [Symbol.dispose](): void {

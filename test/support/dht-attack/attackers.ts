@@ -1,109 +1,109 @@
-/** A process of its own that holds the sockets of all hostile nodes. */
+/** A separate process that holds the sockets of all hostile nodes. */
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Address } from '../../../src/foundation/address.ts';
 import { Random } from '../random.ts';
-import { greeting, HostileAnswers, type Manner, readRequest } from './hostile-answers.ts';
-import { type AttackPlan, closestPlaces, type Place } from './places.ts';
+import { type Behavior, encodePing, HostileNodes, readRequest } from './hostile-node.ts';
+import { type AttackPlan, closestPositions, type Position } from './positions.ts';
 
-export interface AttackOrder {
+export interface AttackSetup {
   readonly plan: AttackPlan;
   readonly keys: readonly Uint8Array[];
-  readonly neighbours: readonly (readonly string[])[];
-  readonly misplaces: boolean;
+  readonly nearNetworks: readonly (readonly string[])[];
+  readonly reportsWrongAddress: boolean;
   readonly network: string;
   readonly own: ReadonlyMap<string, Uint8Array>;
-  /** Nodes near each key that make themselves known to everybody. */
-  readonly callers: number;
-  /** Nodes to which each of the others makes itself known. */
-  readonly contacts: number;
+  /** Nodes near each key that ping every victim. */
+  readonly pingers: number;
+  /** Number of victims that each other hostile node pings. */
+  readonly pingsEach: number;
 }
 
 export type ToAttackers =
-  | { readonly kind: 'start'; readonly order: AttackOrder; readonly places: readonly Place[] }
-  | { readonly kind: 'call'; readonly victims: readonly Address[] }
-  | { readonly kind: 'behave'; readonly manner: Manner };
+  | { readonly kind: 'start'; readonly setup: AttackSetup; readonly positions: readonly Position[] }
+  | { readonly kind: 'ping'; readonly victims: readonly Address[] }
+  | { readonly kind: 'behave'; readonly behavior: Behavior };
 
 const OPENED_AT_ONCE = 200;
-/** Datagrams that are sent before the victims get time to answer. */
+/** Datagrams to send before a pause in which the victims can answer. */
 const BURST = 400;
 const BURST_PAUSE_MS = 15;
 
 interface Attacker {
-  readonly place: Place;
+  readonly position: Position;
   readonly socket: Socket;
 }
 
 class Attack {
-  readonly #order: AttackOrder;
-  readonly #answers: HostileAnswers;
-  readonly #places: readonly Place[];
+  readonly #setup: AttackSetup;
+  readonly #answers: HostileNodes;
+  readonly #positions: readonly Position[];
   readonly #attackers: Attacker[] = [];
   #sent = 0;
 
-  constructor(order: AttackOrder, places: readonly Place[]) {
-    this.#order = order;
-    this.#places = places;
-    this.#answers = new HostileAnswers({ ...order, places });
+  constructor(setup: AttackSetup, positions: readonly Position[]) {
+    this.#setup = setup;
+    this.#positions = positions;
+    this.#answers = new HostileNodes({ ...setup, positions });
   }
 
   async start(): Promise<void> {
-    for (let at = 0; at < this.#places.length; at += OPENED_AT_ONCE) {
-      const opened = this.#places.slice(at, at + OPENED_AT_ONCE).map((place) => this.#open(place));
+    for (let at = 0; at < this.#positions.length; at += OPENED_AT_ONCE) {
+      const opened = this.#positions.slice(at, at + OPENED_AT_ONCE).map((position) => this.#open(position));
       this.#attackers.push(...(await Promise.all(opened)));
     }
   }
 
-  async #open(place: Place): Promise<Attacker> {
+  async #open(position: Position): Promise<Attacker> {
     const socket = createSocket('udp4');
     socket.on('message', (datagram, { address: host, port }) => {
       const request = readRequest(datagram);
       if (request === null) return;
-      const answer = this.#answers.answer(place, request, { host, port });
+      const answer = this.#answers.answer(position, request, { host, port });
       if (answer === null) return;
-      const { delayMs } = this.#answers.manner;
+      const { delayMs } = this.#answers.behavior;
       if (delayMs === 0 || request.internal) socket.send(answer, port, host);
       else setTimeout(() => socket.send(answer, port, host), delayMs);
     });
-    socket.bind(place.port, place.host);
+    socket.bind(position.port, position.host);
     await once(socket, 'listening');
-    return { place, socket };
+    return { position, socket };
   }
 
-  /** Those near the keys greet everybody, the others a few each. */
-  async call(victims: readonly Address[]): Promise<void> {
-    const { keys, callers, contacts, plan } = this.#order;
-    const near = new Set(keys.flatMap((key) => closestPlaces(key, this.#places, callers)));
+  /** Hostile nodes near the keys ping every victim, other hostile nodes ping a few. */
+  async ping(victims: readonly Address[]): Promise<void> {
+    const { keys, pingers, pingsEach, plan } = this.#setup;
+    const near = new Set(keys.flatMap((key) => closestPositions(key, this.#positions, pingers)));
     const random = new Random(plan.seed + 2);
-    for (const { place, socket } of this.#attackers) {
-      const called = near.has(place) ? victims : Array.from({ length: contacts }, () => random.pick(victims));
-      for (const victim of called) {
-        socket.send(greeting(place, victim, this.#answers.tag), victim.port, victim.host);
+    for (const { position, socket } of this.#attackers) {
+      const targets = near.has(position) ? victims : Array.from({ length: pingsEach }, () => random.pick(victims));
+      for (const victim of targets) {
+        socket.send(encodePing(position, victim, this.#answers.tag), victim.port, victim.host);
         if (++this.#sent % BURST === 0) await delay(BURST_PAUSE_MS);
       }
     }
   }
 
-  behave(manner: Manner): void {
-    this.#answers.manner = manner;
+  behave(behavior: Behavior): void {
+    this.#answers.behavior = behavior;
   }
 }
 
 let attack: Attack | null = null;
 
-async function obey(message: ToAttackers): Promise<void> {
+async function handle(message: ToAttackers): Promise<void> {
   if (message.kind === 'start') {
-    attack = new Attack(message.order, message.places);
+    attack = new Attack(message.setup, message.positions);
     await attack.start();
-  } else if (message.kind === 'call') await attack?.call(message.victims);
-  else attack?.behave(message.manner);
+  } else if (message.kind === 'ping') await attack?.ping(message.victims);
+  else attack?.behave(message.behavior);
 }
 
-// Whoever started it has come to an end.
+// The parent process has exited.
 process.on('disconnect', () => process.exit());
 process.on('message', (message: ToAttackers) => {
-  obey(message).then(
+  handle(message).then(
     () => process.connected && process.send?.('done'),
     (error: unknown) => {
       console.error(error);

@@ -1,4 +1,4 @@
-/** What callers, and whoever else writes to the place of meeting, say to a node without helpers. */
+/** Messages of callers and others to the TURN rendezvous of a node without helpers. */
 import {
   decodeKnock,
   decodeKnockAnswer,
@@ -38,4 +38,4 @@ const answer = decoder({
   canonical: true,
 });
 
-export const knockTargets: readonly FuzzTarget[] = [knock, answer];
+export const turnRendezvousTargets: readonly FuzzTarget[] = [knock, answer];

@@ -1,4 +1,4 @@
-/** What hostile nodes say: that they are alive, that only their like are near, and about records what suits them. */
+/** Responses of hostile nodes: they answer pings, name only hostile nodes as closest, and send false records. */
 import { randomBytes } from 'node:crypto';
 import { equalBytes, toHex } from '../../../src/foundation/bytes.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
@@ -6,20 +6,20 @@ import { RECORD_DIGEST_BYTES } from '../../../src/foundation/records/types.ts';
 import { COMMAND, encodeFindReply, encodeRemoveReply, encodeStoreReply } from '../../../src/network/dht/messages.ts';
 import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
 import { Random } from '../random.ts';
-import { closestPlaces, distance, type Place, phantomsNear } from './places.ts';
+import { closestPositions, distance, type Position, phantomsNear } from './positions.ts';
 
-/** The engine's own commands, its first bytes, its flags, and where what stands in its datagrams. */
+/** Commands, first bytes, flags and offsets of the DHT library's datagrams. */
 const FIND_NODE = 2;
 const REQUEST_BYTE = 0x03;
 const ANSWER_BYTE = 0x13;
 const FLAG = { id: 1, token: 2, internal: 4, target: 8, value: 16, closer: 4 } as const;
 const ID_BYTES = 32;
-/** Nodes that an answer names. */
+/** Nodes in a response. */
 const NAMED = 17;
 
 /**
- * What they say when they are asked for records: that there are none, that there is what they made up, what was
- * published first instead of what is newest, so many that nobody gets through them; or nothing at all.
+ * Responses to requests for records: none, made-up records, the first record instead of the newest, more records than a
+ * reader can fetch, or no response.
  */
 export type Lie = 'nothing' | 'other' | 'stale' | 'many' | 'silent';
 
@@ -31,11 +31,11 @@ export interface HostileRequest {
   readonly value: Uint8Array | null;
 }
 
-function packed(host: string, port: number): Uint8Array {
+function packAddress(host: string, port: number): Uint8Array {
   return Uint8Array.from([...host.split('.').map(Number), port & 0xff, port >> 8]);
 }
 
-/** A request of the engine's protocol; null for an answer, and for what is none. */
+/** Decodes a request of the DHT library's protocol; null for a response, and for other datagrams. */
 export function readRequest(datagram: Buffer): HostileRequest | null {
   let at = NETWORK_TAG_BYTES;
   if (datagram[at] !== REQUEST_BYTE) return null;
@@ -55,63 +55,67 @@ export function readRequest(datagram: Buffer): HostileRequest | null {
   return { tid, internal: (flags & FLAG.internal) !== 0, command, target, value };
 }
 
-/** A ping that says: this is a node. */
-export function greeting(from: Place, to: { readonly host: string; readonly port: number }, tag: Uint8Array): Buffer {
+/** A ping from a node. */
+export function encodePing(
+  from: Position,
+  to: { readonly host: string; readonly port: number },
+  tag: Uint8Array,
+): Buffer {
   const head = Buffer.from([REQUEST_BYTE, FLAG.id | FLAG.internal, 1, 1]);
-  return Buffer.concat([tag, head, packed(to.host, to.port), from.id, Buffer.from([0])]);
+  return Buffer.concat([tag, head, packAddress(to.host, to.port), from.id, Buffer.from([0])]);
 }
 
 /**
- * Whom they name as nearer: their like, or addresses at which nobody is, which cost nothing: in networks of anybody, or
- * in those of the honest nodes that are nearest.
+ * Nodes that they name as closer: hostile nodes, or unused addresses, which cost nothing: phantoms in any network, or
+ * in the networks of the nearest honest nodes.
  */
-export type Naming = 'own' | 'phantoms' | 'neighbours';
+export type ClosestNames = 'own' | 'phantoms' | 'near-networks';
 
-/** How they behave, which can change. */
-export interface Manner {
+/** Behavior of all hostile nodes; it can change. */
+export interface Behavior {
   readonly lie: Lie;
-  readonly names: Naming;
-  /** How long an answer about records takes, milliseconds. */
+  readonly names: ClosestNames;
+  /** Delay of responses about records, in milliseconds. */
   readonly delayMs: number;
 }
 
-export interface Crowd {
+export interface HostileSetup {
   readonly keys: readonly Uint8Array[];
-  /** The wide networks of the honest nodes nearest to each key. */
-  readonly neighbours: readonly (readonly string[])[];
-  /** Tell joining nodes a wrong address as theirs. */
-  readonly misplaces: boolean;
-  readonly places: readonly Place[];
+  /** The /16 networks of the honest nodes nearest to each key. */
+  readonly nearNetworks: readonly (readonly string[])[];
+  /** Report a wrong external address to joining nodes. */
+  readonly reportsWrongAddress: boolean;
+  readonly positions: readonly Position[];
   readonly network: string;
-  /** Records of the attacker's own, by the key that they belong under, in hex. */
+  /** The attacker's records, by key in hex. */
   readonly own: ReadonlyMap<string, Uint8Array>;
 }
 
-export class HostileAnswers {
+export class HostileNodes {
   readonly tag: Uint8Array;
-  manner: Manner = { lie: 'nothing', names: 'own', delayMs: 0 };
-  readonly #crowd: Crowd;
+  behavior: Behavior = { lie: 'nothing', names: 'own', delayMs: 0 };
+  readonly #setup: HostileSetup;
   readonly #attacked: ReadonlySet<string>;
-  readonly #sorted: readonly Place[];
-  readonly #named = new Map<string, readonly Place[]>();
-  /** The first record that was given to any of them, by key. */
+  readonly #sorted: readonly Position[];
+  readonly #named = new Map<string, readonly Position[]>();
+  /** The first record that any hostile node received, by key. */
   readonly #first = new Map<string, Uint8Array>();
-  readonly #phantoms = new Map<string, readonly Place[]>();
+  readonly #phantoms = new Map<string, readonly Position[]>();
   readonly #random = new Random(7);
-  readonly #nodeKeys = new Map<Place, Uint8Array>();
-  /** Records that they were given to keep, by key. */
-  readonly taken = new Map<string, number>();
+  readonly #nodeKeys = new Map<Position, Uint8Array>();
+  /** Number of store requests, by key. */
+  readonly storeRequests = new Map<string, number>();
 
-  constructor(crowd: Crowd) {
-    this.#crowd = crowd;
-    this.tag = networkTag(crowd.network);
-    this.#attacked = new Set(crowd.keys.map(toHex));
+  constructor(setup: HostileSetup) {
+    this.#setup = setup;
+    this.tag = networkTag(setup.network);
+    this.#attacked = new Set(setup.keys.map(toHex));
     const zero = new Uint8Array(ID_BYTES);
-    this.#sorted = crowd.places.toSorted((a, b) => distance(zero, a.id) - distance(zero, b.id));
+    this.#sorted = setup.positions.toSorted((a, b) => distance(zero, a.id) - distance(zero, b.id));
   }
 
-  /** The datagram with which one of them answers; null where it keeps silent. */
-  answer(as: Place, request: HostileRequest, to: { readonly host: string; readonly port: number }): Buffer | null {
+  /** The response of a hostile node; null for no response. */
+  answer(as: Position, request: HostileRequest, to: { readonly host: string; readonly port: number }): Buffer | null {
     const { internal, command, target } = request;
     if (internal)
       return this.#datagram(as, request, to, null, command === FIND_NODE && target ? this.#near(target) : []);
@@ -123,41 +127,41 @@ export class HostileAnswers {
     }
     if (command === COMMAND.store) {
       const key = toHex(target);
-      this.taken.set(key, (this.taken.get(key) ?? 0) + 1);
+      this.storeRequests.set(key, (this.storeRequests.get(key) ?? 0) + 1);
       if (request.value !== null && !this.#first.has(key)) this.#first.set(key, Uint8Array.from(request.value));
       return this.#datagram(as, request, to, encodeStoreReply({ code: 'kept' }), []);
     }
     return this.#datagram(as, request, to, encodeRemoveReply(0), []);
   }
 
-  /** The likes of them that are near a key. */
-  #near(target: Uint8Array): readonly Place[] {
+  /** The hostile nodes near a key. */
+  #near(target: Uint8Array): readonly Position[] {
     const name = toHex(target);
     const phantoms = this.#phantomsNear(target);
     if (phantoms !== null) return Array.from({ length: NAMED }, () => this.#random.pick(phantoms));
     const known = this.#named.get(name);
     if (known !== undefined) return known;
-    const near = closestPlaces(target, this.#neighbours(target), NAMED);
+    const near = closestPositions(target, this.#idNeighbors(target), NAMED);
     this.#named.set(name, near);
     return near;
   }
 
-  #phantomsNear(target: Uint8Array): readonly Place[] | null {
-    const { names } = this.manner;
-    const { keys, neighbours } = this.#crowd;
+  #phantomsNear(target: Uint8Array): readonly Position[] | null {
+    const { names } = this.behavior;
+    const { keys, nearNetworks } = this.#setup;
     const nth = keys.findIndex((key) => equalBytes(key, target));
     if (names === 'own' || nth < 0) return null;
     const name = `${names}.${nth}`;
     let phantoms = this.#phantoms.get(name);
     if (phantoms === undefined) {
-      phantoms = phantomsNear(target, names === 'neighbours' ? neighbours[nth] : []);
+      phantoms = phantomsNear(target, names === 'near-networks' ? nearNetworks[nth] : []);
       this.#phantoms.set(name, phantoms);
     }
     return phantoms;
   }
 
-  /** Those among which the closest ones are: what stands around a target in the order of ids. */
-  #neighbours(target: Uint8Array): readonly Place[] {
+  /** Candidates for the closest nodes: neighbors of the target in the order of ids. */
+  #idNeighbors(target: Uint8Array): readonly Position[] {
     const zero = new Uint8Array(ID_BYTES);
     const at = distance(zero, target);
     const next = this.#sorted.findIndex(({ id }) => distance(zero, id) >= at);
@@ -165,9 +169,9 @@ export class HostileAnswers {
     return this.#sorted.slice(Math.max(0, middle - 4 * NAMED), middle + 4 * NAMED);
   }
 
-  #find(as: Place, target: Uint8Array): Uint8Array | null {
-    const { own } = this.#crowd;
-    const { lie } = this.manner;
+  #find(as: Position, target: Uint8Array): Uint8Array | null {
+    const { own } = this.#setup;
+    const { lie } = this.behavior;
     const key = toHex(target);
     const isAttacked = this.#attacked.has(key);
     if (lie === 'silent' && isAttacked) return null;
@@ -189,18 +193,18 @@ export class HostileAnswers {
     });
   }
 
-  #nodeKey(place: Place): Uint8Array {
-    let key = this.#nodeKeys.get(place);
-    if (key === undefined) this.#nodeKeys.set(place, (key = randomBytes(32)));
+  #nodeKey(position: Position): Uint8Array {
+    let key = this.#nodeKeys.get(position);
+    if (key === undefined) this.#nodeKeys.set(position, (key = randomBytes(32)));
     return key;
   }
 
   #datagram(
-    as: Place,
+    as: Position,
     { tid }: HostileRequest,
     to: { readonly host: string; readonly port: number },
     value: Uint8Array | null,
-    closer: readonly Place[],
+    closer: readonly Position[],
   ): Buffer {
     const flags = FLAG.id | FLAG.token | (closer.length > 0 ? FLAG.closer : 0) | (value === null ? 0 : FLAG.value);
     const length =
@@ -209,11 +213,11 @@ export class HostileAnswers {
       this.tag,
       Uint8Array.of(ANSWER_BYTE, flags),
       tid,
-      this.#crowd.misplaces ? packed('45.45.45.45', to.port) : packed(to.host, to.port),
+      this.#setup.reportsWrongAddress ? packAddress('45.45.45.45', to.port) : packAddress(to.host, to.port),
       as.id,
       new Uint8Array(ID_BYTES),
       ...(closer.length > 0
-        ? [Uint8Array.of(closer.length), ...closer.map(({ host, port }) => packed(host, port))]
+        ? [Uint8Array.of(closer.length), ...closer.map(({ host, port }) => packAddress(host, port))]
         : []),
       Uint8Array.from(length),
       value ?? new Uint8Array(),

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { AttackFigures, AttackOptions } from '../../support/dht-attack/attack-options.ts';
-import { PUBLIC_MACHINE } from '../../support/dht-attack/places.ts';
+import { PUBLIC_MACHINE } from '../../support/dht-attack/positions.ts';
 import { run } from '../../support/programs.ts';
 
-const ATTACK = fileURLToPath(new URL('../../support/dht-attack/bought-places.ts', import.meta.url));
-/** The part of reads that has to find what was written. */
+const ATTACK = fileURLToPath(new URL('../../support/dht-attack/eclipse-attack.ts', import.meta.url));
+/** Fraction of reads that must find the record. */
 const ENOUGH = 0.99;
 
 async function attack(changed: Partial<AttackOptions>): Promise<AttackFigures> {
@@ -16,17 +16,21 @@ async function attack(changed: Partial<AttackOptions>): Promise<AttackFigures> {
   return JSON.parse(stdout);
 }
 
-test('4,096 addresses in 16 networks do not buy the places of a mailbox, a service name or an agent', async (t) => {
+test('4,096 addresses in 16 networks do not hide the records of a mailbox, a service name or an agent', async (t) => {
   const allowed = await run('unshare', ['-rn', 'sh', '-c', PUBLIC_MACHINE]);
   if (allowed.code !== 0) return t.skip('needs network namespaces (unshare) and iproute2');
-  const { taken, behindOne, reads } = await attack({
+  const {
+    hostileClosest: taken,
+    atSharedAddress,
+    reads,
+  } = await attack({
     reads: 40,
-    manners: [{}, { lie: 'stale', names: 'phantoms' }],
+    behaviors: [{}, { lie: 'stale', names: 'phantoms' }],
   });
-  // They stand there: what holds is not that they were kept away.
+  // The attacker does get all closest positions; its nodes must not be able to hide records.
   assert.deepEqual(taken, [16, 16, 16]);
-  assert.equal(behindOne, 1, 'nodes behind one address write and read');
-  for (const { mailbox, service, endpoints, ...manner } of reads)
+  assert.equal(atSharedAddress, 1, 'nodes at one address write and read');
+  for (const { mailbox, service, endpoints, ...behavior } of reads)
     for (const [what, part] of Object.entries({ mailbox, service, endpoints }))
-      assert.ok(part >= ENOUGH, `${part} of the reads of the ${what} while they are ${JSON.stringify(manner)}`);
+      assert.ok(part >= ENOUGH, `${part} of the reads of the ${what} while they are ${JSON.stringify(behavior)}`);
 });
