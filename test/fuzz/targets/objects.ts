@@ -18,7 +18,7 @@ import { collectResponse, IncomingOnly, writeInput } from '../engine/streams.ts'
 import type { FuzzTarget } from '../engine/target.ts';
 
 const NAMES = { caller: testAgent(1).aid, called: testAgent(2).aid };
-const CONTENT = Buffer.from('The bytes of an object, some of which are asked for.');
+const CONTENT = Buffer.from('The bytes of an object that peers request in parts.');
 const ID = createHash('sha256').update(CONTENT).digest('hex');
 
 const requests: FuzzTarget = {
