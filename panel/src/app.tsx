@@ -7,7 +7,7 @@ import { heedConcerns } from './lib/concerns.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
 import { useHeldKey } from './lib/held-key.ts';
-import { isLanguage, type Key, LANGUAGES, language, speak, speakNode, t } from './lib/i18n.ts';
+import { isLanguage, type Key, LANGUAGES, language, loadTexts, setLanguage, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
 import { go, href, isChosen, lookAt, type Place, pageOf, usePlace } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
@@ -41,7 +41,7 @@ const SCREENS: Readonly<Record<Exclude<Area, 'home'> | 'new', () => Promise<Scre
   messages: async () => (await import('./screens/messages.tsx')).Messages,
   files: async () => (await import('./screens/files.tsx')).Files,
   node: async () => {
-    const [{ NodeScreen }] = await Promise.all([import('./screens/node.tsx'), speakNode()]);
+    const [{ NodeScreen }] = await Promise.all([import('./screens/node.tsx'), loadTexts('node')]);
     return NodeScreen;
   },
   new: async () => (await import('./screens/new-agent.tsx')).NewAgent,
@@ -118,7 +118,7 @@ function Foot({ status, changed }: { readonly status: Output<'status'> | undefin
         onChange={({ currentTarget: { value } }) => {
           if (!isLanguage(value)) return;
           saveLanguage(value);
-          speak(value).then(changed, () => {});
+          setLanguage(value).then(changed, () => {});
         }}
       >
         {Object.entries(LANGUAGES).map(([code, name]) => (

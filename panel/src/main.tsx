@@ -2,13 +2,13 @@
 import { render } from 'preact';
 import { App } from './app.tsx';
 import { enter } from './lib/enter.ts';
-import { speak } from './lib/i18n.ts';
+import { setLanguage } from './lib/i18n.ts';
 import { followEvents } from './lib/live.ts';
 import { savedLanguage, savedTheme, setTheme } from './lib/prefs.ts';
 import { heedVisibility } from './lib/query.ts';
 
 setTheme(savedTheme());
-await Promise.all([enter(), speak(savedLanguage())]);
+await Promise.all([enter(), setLanguage(savedLanguage())]);
 heedVisibility();
 followEvents();
 const root = document.getElementById('app');

@@ -1,6 +1,6 @@
 /** The operation that diagnoses the node. */
 import { Type } from 'typebox';
-import { CHECKS, FINDING_LEVELS } from '../foundation/domain/findings.ts';
+import { CHECKS, FINDING_CODES, FINDING_LEVELS } from '../foundation/domain/findings.ts';
 import { declare } from './declare.ts';
 import { oneOf } from './schemas.ts';
 
@@ -19,6 +19,12 @@ export const doctorOperations = declare(
             level: oneOf(FINDING_LEVELS),
             what: Type.String(),
             hint: Type.Optional(Type.String({ description: 'How to fix it. Failures and warnings always have one.' })),
+            code: Type.Optional(oneOf(FINDING_CODES, { description: 'The name of the sentence, for translations.' })),
+            values: Type.Optional(
+              Type.Record(Type.String(), Type.Union([Type.String(), Type.Number()]), {
+                description: 'The values in the sentence. Names that end in `_at` are times.',
+              }),
+            ),
           }),
         ),
       }),

@@ -24,7 +24,81 @@ export const CHECKS = [
 ] as const;
 export type Check = (typeof CHECKS)[number];
 
-export interface Finding {
+/** Names of the sentences that a daemon says about itself. Translations use them. */
+export const FINDING_CODES = [
+  'svcd_version',
+  'database_rolled_back',
+  'api_is_remote',
+  'settings_pending',
+  'settings_overridden',
+  'check_failed',
+  'network_ready',
+  'network_used',
+  'no_node_known',
+  'network_joining',
+  'few_nodes',
+  'contact_unresolved',
+  'contact_ipv6',
+  'contact_silent',
+  'contact_other_key',
+  'quic_works',
+  'quic_blocked',
+  'no_address',
+  'loopback_addresses',
+  'local_addresses',
+  'reached_by_helpers',
+  'reachability_unknown',
+  'reachable',
+  'double_nat',
+  'no_helper',
+  'clock_unknown',
+  'clock_behind',
+  'clock_ahead',
+  'clock_correct',
+  'delegation_expired',
+  'delegation_expires',
+  'cannot_publish_yet',
+  'never_published',
+  'record_expired',
+  'runs_elsewhere',
+  'not_found',
+  'few_replicas',
+  'published',
+  'auto_publish_off',
+  'no_heartbeat',
+  'no_agents',
+  'agents_not_checked',
+  'no_service',
+  'service_answers',
+  'service_silent',
+  'mcp_works',
+  'mcp_no_greeting',
+  'mcp_silent',
+  'data_writable',
+  'data_not_writable',
+  'data_missing',
+  'data_unreadable',
+  'disk_free',
+  'disk_low',
+  'disk_full',
+  'keys_private',
+  'key_exposed',
+  'keys_exposed',
+  'system_service',
+  'started_by_hand',
+  'update_rolled_back',
+  'update_check_failed',
+  'update_available',
+] as const;
+export type FindingCode = (typeof FINDING_CODES)[number];
+
+/** The name of a sentence and the values in it. A value whose name ends in `_at` is a time (RFC 3339). */
+export interface FindingName {
+  readonly code?: FindingCode | undefined;
+  readonly values?: Readonly<Record<string, string | number>> | undefined;
+}
+
+export interface Finding extends FindingName {
   readonly check: Check;
   readonly level: Level;
   readonly what: string;
@@ -35,10 +109,10 @@ export interface Finding {
 /** Creates the findings of one check. Failures and warnings always have a hint. */
 export function findingsOf(check: Check) {
   return {
-    pass: (what: string): Finding => ({ check, level: 'PASS', what }),
-    info: (what: string, hint?: string): Finding => ({ check, level: 'INFO', what, hint }),
-    warn: (what: string, hint: string): Finding => ({ check, level: 'WARN', what, hint }),
-    fail: (what: string, hint: string): Finding => ({ check, level: 'FAIL', what, hint }),
+    pass: (what: string, name?: FindingName): Finding => ({ check, level: 'PASS', what, ...name }),
+    info: (what: string, hint?: string, name?: FindingName): Finding => ({ check, level: 'INFO', what, hint, ...name }),
+    warn: (what: string, hint: string, name?: FindingName): Finding => ({ check, level: 'WARN', what, hint, ...name }),
+    fail: (what: string, hint: string, name?: FindingName): Finding => ({ check, level: 'FAIL', what, hint, ...name }),
   };
 }
 

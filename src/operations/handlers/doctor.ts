@@ -25,7 +25,11 @@ export interface DoctorHandlerDependencies {
 }
 
 function examineVersion({ version }: OwnAnswer<'status'>, host: unknown): Finding {
-  return findingsOf('version').info(`svcd ${version} runs on Node ${textMember(host, 'node')}`);
+  const node = textMember(host, 'node');
+  return findingsOf('version').info(`svcd ${version} runs on Node ${node}`, undefined, {
+    code: 'svcd_version',
+    values: { version, node },
+  });
 }
 
 function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Generator<Finding> {
@@ -33,21 +37,34 @@ function* examineDatabase({ database_rolled_back }: OwnAnswer<'status'>): Genera
   yield findingsOf('data').fail(
     'the database lost its latest changes, after a crash or because an old copy was restored; all agents are closed to other nodes',
     'Check the access lists, restore a backup if something is missing, then run "svc access confirm".',
+    { code: 'database_rolled_back' },
   );
 }
 
 function* examineToken(configuration: unknown): Generator<Finding> {
   const address = parseAddress(textMember(configuration, 'api_addr'));
   if (address !== null && !isLoopbackHost(address.host))
-    yield findingsOf('token').info('the API accepts connections from other machines; anyone with the token can use it');
+    yield findingsOf('token').info(
+      'the API accepts connections from other machines; anyone with the token can use it',
+      undefined,
+      { code: 'api_is_remote' },
+    );
 }
 
 function* examineConfiguration(configuration: unknown): Generator<Finding> {
   const config = findingsOf('config');
   const waiting = listMember(configuration, 'restart_required').join(', ');
   const overridden = Object.keys(Object(memberOf(configuration, 'overridden'))).join(', ');
-  if (waiting !== '') yield config.warn(`changed, but not applied yet: ${waiting}`, 'Restart svcd to apply them.');
-  if (overridden !== '') yield config.info(`set by a flag or the environment, not by config.toml: ${overridden}`);
+  if (waiting !== '')
+    yield config.warn(`changed, but not applied yet: ${waiting}`, 'Restart svcd to apply them.', {
+      code: 'settings_pending',
+      values: { keys: waiting },
+    });
+  if (overridden !== '')
+    yield config.info(`set by a flag or the environment, not by config.toml: ${overridden}`, undefined, {
+      code: 'settings_overridden',
+      values: { keys: overridden },
+    });
 }
 
 /** A failed check is a finding too, and the other checks continue. */
@@ -56,7 +73,8 @@ async function attempt(check: Finding['check'], work: Promise<readonly Finding[]
     return await work;
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    return [findingsOf(check).fail(`the check failed: ${error.message}`, 'See the log of svcd for the cause.')];
+    const name = { code: 'check_failed', values: { error: error.message } } as const;
+    return [findingsOf(check).fail(`the check failed: ${error.message}`, 'See the log of svcd for the cause.', name)];
   }
 }
 

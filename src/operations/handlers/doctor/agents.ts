@@ -20,9 +20,12 @@ const publication = findingsOf('publication');
 function examineDelegation(name: string, { delegation }: Agent, now: number): Finding[] {
   const { expires_at } = delegation;
   if (expires_at === null || Date.parse(expires_at) > now + DELEGATION_WARN_MS) return [];
-  const [say, word] = Date.parse(expires_at) < now ? [publication.fail, 'expired'] : [publication.warn, 'expires'];
   const hint = 'Issue a new delegation with the master key, and register the agent with it.';
-  return [say(`the delegation of ${name} ${word} ${relativeTime(expires_at, now)}`, hint)];
+  const values = { name, expires_at };
+  const when = relativeTime(expires_at, now);
+  return Date.parse(expires_at) < now
+    ? [publication.fail(`the delegation of ${name} expired ${when}`, hint, { code: 'delegation_expired', values })]
+    : [publication.warn(`the delegation of ${name} expires ${when}`, hint, { code: 'delegation_expires', values })];
 }
 
 /** Is the record published, and is it current? */
@@ -34,29 +37,36 @@ function examinePublication(name: string, agent: Agent, probe: Probe, status: St
     return publication.warn(
       `${name} is not published: this node cannot reach any other node`,
       'svcd publishes it as soon as another node is reachable.',
+      { code: 'cannot_publish_yet', values: { name } },
     );
   if (last_publish_at === null)
     return publication.warn(
       `${name} was never published`,
-      status.auto_publish ? `Publish it: ${publish}` : `auto_publish is off. Publish it: ${publish}`,
+      status.auto_publish ? again : `auto_publish is off. ${again}`,
+      { code: 'never_published', values: { name, publish } },
     );
   const age = `published ${relativeTime(last_publish_at, now)}`;
+  const values = { name, publish, published_at: last_publish_at, n: Math.max(1, replicas) };
   if (!published)
-    return publication.fail(
-      `${name} cannot be found: it was ${age}, and the record has expired`,
-      `Publish it: ${publish}`,
-    );
+    return publication.fail(`${name} cannot be found: it was ${age}, and the record has expired`, again, {
+      code: 'record_expired',
+      values,
+    });
   if (probe.published_seq !== null && probe.published_seq > agent.seq)
     return publication.fail(
       `${name} also runs on another node: the network has seq ${probe.published_seq}, this node published ${agent.seq}`,
       `Delete the agent on the other node, or take it over here: ${publish}`,
+      { code: 'runs_elsewhere', values: { ...values, network: probe.published_seq, own: agent.seq } },
     );
   if (!probe.dht_ok)
-    return publication.fail(`${name} was ${age}, but the network does not find it at this node`, again);
+    return publication.fail(`${name} was ${age}, but the network does not find it at this node`, again, {
+      code: 'not_found',
+      values,
+    });
   const keepers = replicas > 0 ? pluralize(replicas, 'node') : 'this node';
   return replicas < FEW_REPLICAS && status.dht_peers >= FEW_REPLICAS
-    ? publication.warn(`${name} was ${age}, but only ${keepers} stored it`, again)
-    : publication.pass(`${name} was ${age} and is stored by ${keepers}`);
+    ? publication.warn(`${name} was ${age}, but only ${keepers} stored it`, again, { code: 'few_replicas', values })
+    : publication.pass(`${name} was ${age} and is stored by ${keepers}`, { code: 'published', values });
 }
 
 /** Will the record be renewed? */
@@ -65,13 +75,19 @@ function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status
   if (!published) return [];
   if (!status.auto_publish)
     return [
-      publication.info(`${name} is not renewed, because auto_publish is off`, 'svc config set auto_publish true'),
+      publication.info(`${name} is not renewed, because auto_publish is off`, 'svc config set auto_publish true', {
+        code: 'auto_publish_off',
+        values: { name },
+      }),
     ];
   if (silence < HEARTBEAT_LIFE_S || probe.service_tcp_ok === true) return [];
+  const minutes = Math.round(silence / 60);
+  const heartbeat = `svc agents heartbeat ${aid}`;
   return [
     publication.warn(
-      `${name} is not renewed: no heartbeat for ${Math.round(silence / 60)} min, and no service that answers`,
-      `Send a heartbeat (svc agents heartbeat ${aid}), or bind a service that runs.`,
+      `${name} is not renewed: no heartbeat for ${minutes} min, and no service that answers`,
+      `Send a heartbeat (${heartbeat}), or bind a service that runs.`,
+      { code: 'no_heartbeat', values: { name, minutes, heartbeat } },
     ),
   ];
 }
@@ -79,11 +95,20 @@ function examineRenewal(name: string, agent: Agent, probe: Probe, status: Status
 function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe): Finding {
   const service = findingsOf('service');
   if (service_tcp === '')
-    return service.info(`${name} has no service bound: it can call, but other agents cannot call it`);
-  if (probe.service_tcp_ok === true) return service.pass(`the service of ${name} answers at ${service_tcp}`);
+    return service.info(`${name} has no service bound: it can call, but other agents cannot call it`, undefined, {
+      code: 'no_service',
+      values: { name },
+    });
+  const values = { name, address: service_tcp };
+  if (probe.service_tcp_ok === true)
+    return service.pass(`the service of ${name} answers at ${service_tcp}`, { code: 'service_answers', values });
   const why = probe.tcp_error === undefined ? '' : `: ${probe.tcp_error}`;
-  const hint = `Start the service, or bind another one: svc inbound bind --addr host:port --aid ${aid}`;
-  return service.fail(`the service of ${name} does not answer at ${service_tcp}${why}`, hint);
+  const bind = `svc inbound bind --addr host:port --aid ${aid}`;
+  return service.fail(
+    `the service of ${name} does not answer at ${service_tcp}${why}`,
+    `Start the service, or bind another one: ${bind}`,
+    { code: 'service_silent', values: { ...values, reason: why, bind } },
+  );
 }
 
 async function examineAgent({ ask, context, now }: Examination, aid: Aid, status: Status): Promise<Finding[]> {
@@ -99,8 +124,17 @@ async function examineAgent({ ask, context, now }: Examination, aid: Aid, status
 
 export async function examineAgents(examination: Examination, status: Status): Promise<readonly Finding[]> {
   const { agents, next_cursor } = await examination.ask.agentsList({ limit: MAX_AGENTS }, examination.context);
-  if (agents.length === 0) return [publication.info('no agent is registered', 'Create one with "svc register".')];
+  if (agents.length === 0)
+    return [publication.info('no agent is registered', 'Create one with "svc register".', { code: 'no_agents' })];
   const findings = await Promise.all(agents.map(({ aid }) => examineAgent(examination, aid, status)));
-  const more = next_cursor === undefined ? [] : [publication.info(`only the first ${MAX_AGENTS} agents were checked`)];
+  const more =
+    next_cursor === undefined
+      ? []
+      : [
+          publication.info(`only the first ${MAX_AGENTS} agents were checked`, undefined, {
+            code: 'agents_not_checked',
+            values: { n: MAX_AGENTS },
+          }),
+        ];
   return [...findings.flat(), ...more];
 }

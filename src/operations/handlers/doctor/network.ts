@@ -16,18 +16,22 @@ const CLOCK_WARN_S = 10;
 
 const TROUBLE = {
   unresolved: {
+    code: 'contact_unresolved',
     what: 'has no address: its name does not resolve',
     hint: 'Check the name and the DNS of this machine, or remove it from bootstrap.',
   },
   ipv6: {
+    code: 'contact_ipv6',
     what: 'has no IPv4 address, which the record network requires',
     hint: 'Use a host with an IPv4 address, or add an A record to its name.',
   },
   silent: {
+    code: 'contact_silent',
     what: 'does not answer',
     hint: 'Check that svcd runs there, that its UDP port is open, and that the network name is the same.',
   },
   other_key: {
+    code: 'contact_other_key',
     what: 'is a different node: it does not prove the key before the @',
     hint: 'Ask its owner for a new invitation. Remove this contact with "svc contacts forget <contact>", or from bootstrap.',
   },
@@ -35,13 +39,23 @@ const TROUBLE = {
 
 function examinePeers({ dht_peers: peers, dht_clients: clients, network_ready: ready }: Checked): Finding {
   const network = findingsOf('network');
-  if (clients > 0) return network.pass(`the network is ready: ${networkText(peers, clients)}`);
-  if (peers === 0) return network.fail('no other node is known', NO_NODE_KNOWN);
-  if (!ready) return network.warn('still joining the network', 'Wait a few seconds and try again.');
-  if (peers >= FEW_PEERS) return network.pass(`the network is ready, ${peers} nodes are known`);
+  if (clients > 0)
+    return network.pass(`the network is ready: ${networkText(peers, clients)}`, {
+      code: 'network_used',
+      values: { peers, clients },
+    });
+  if (peers === 0) return network.fail('no other node is known', NO_NODE_KNOWN, { code: 'no_node_known' });
+  if (!ready)
+    return network.warn('still joining the network', 'Wait a few seconds and try again.', { code: 'network_joining' });
+  if (peers >= FEW_PEERS)
+    return network.pass(`the network is ready, ${peers} nodes are known`, {
+      code: 'network_ready',
+      values: { n: peers },
+    });
   return network.warn(
     `only ${peers} ${peers === 1 ? 'node is' : 'nodes are'} known`,
     'With few nodes, records are stored only a few times. Add bootstrap nodes if you can.',
+    { code: 'few_nodes', values: { n: peers } },
   );
 }
 
@@ -49,52 +63,71 @@ function examinePeers({ dht_peers: peers, dht_clients: clients, network_ready: r
 function examineEndpoints({ addresses, helpers }: Checked): Finding | null {
   const reachability = findingsOf('reachability');
   const told = addresses.filter(({ published }) => published).map(({ address }) => address);
+  const published = told.join(', ');
   const urls = told.flatMap((address) => URL.parse(`http://${address}`) ?? []);
   if (urls.length === 0)
     return reachability.warn(
       'this node has no address to publish',
       'Set fallback_host to the name or address of this node, or find out why no interface has an address.',
+      { code: 'no_address' },
     );
   if (urls.every((url) => isLoopbackHost(hostOfUrl(url))))
     return reachability.warn(
-      `this node publishes ${told.join(', ')}: only this machine can use that`,
+      `this node publishes ${published}: only this machine can use that`,
       'It also finds only nodes on this machine. Set listen_addr to an address that is not loopback, or set fallback_host.',
+      { code: 'loopback_addresses', values: { addresses: published } },
     );
   if (urls.some(isPublicHost) || helpers.length > 0) return null;
-  return reachability.info(`this node publishes only local addresses: ${told.join(', ')}`);
+  return reachability.info(`this node publishes only local addresses: ${published}`, undefined, {
+    code: 'local_addresses',
+    values: { addresses: published },
+  });
 }
 
 function examineNat({ dht_peers, dht_clients, nat_type, nat_type_label, port_mapping, helpers }: Checked): Finding {
   const reachability = findingsOf('reachability');
-  if (helpers.length > 0)
-    return reachability.pass(
-      `others reach this node through ${helpers.map(({ address }) => address).join(', ')} (NAT: ${nat_type_label})`,
-    );
+  const nat = nat_type_label;
+  if (helpers.length > 0) {
+    const through = helpers.map(({ address }) => address).join(', ');
+    return reachability.pass(`others reach this node through ${through} (NAT: ${nat})`, {
+      code: 'reached_by_helpers',
+      values: { helpers: through, nat },
+    });
+  }
   if (nat_type === 0 || dht_peers + dht_clients === 0)
-    return reachability.info('not known yet whether strangers can reach this node');
-  if (nat_type === 1) return reachability.pass('strangers can reach this node');
+    return reachability.info('not known yet whether strangers can reach this node', undefined, {
+      code: 'reachability_unknown',
+    });
+  if (nat_type === 1) return reachability.pass('strangers can reach this node', { code: 'reachable' });
   if (port_mapping === 'double_nat')
     return reachability.warn(
       'the router forwards ports to this node, but is behind another router',
       'Forward the UDP ports of listen_addr and quic_listen_addr on the outer router to the inner one, or run one of them as a bridge.',
+      { code: 'double_nat' },
     );
   return reachability.warn(
-    `this node is behind a NAT (${nat_type_label}), and no helper is connected`,
+    `this node is behind a NAT (${nat}), and no helper is connected`,
     'Add reachable nodes to bootstrap. Or open the UDP ports of listen_addr and quic_listen_addr on your router, or set fallback_host to the address that leads here.',
+    { code: 'no_helper', values: { nat } },
   );
 }
 
 function examineClock({ clock: { offset_s: offset, peers } }: Checked): Finding {
   const clock = findingsOf('clock');
-  if (offset === null) return clock.info('no other node has reported its clock yet');
+  if (offset === null)
+    return clock.info('no other node has reported its clock yet', undefined, { code: 'clock_unknown' });
   const seconds = Math.round(Math.abs(offset));
   const who =
     peers === 1 ? 'the only node that reported its clock' : `half of the ${peers} nodes that reported their clocks`;
   const what = `the clock of this machine is ${seconds} s ${offset > 0 ? 'behind' : 'ahead of'} ${who}`;
   const hint = 'Set the clock and turn NTP on. Other nodes reject records with a wrong time.';
-  if (seconds > CLOCK_SKEW_S && peers >= FEW_PEERS) return clock.fail(what, hint);
-  if (seconds > CLOCK_WARN_S) return clock.warn(what, hint);
-  return clock.pass(`the clock agrees with other nodes (${peers} asked)`);
+  const name = { code: offset > 0 ? 'clock_behind' : 'clock_ahead', values: { seconds, n: peers } } as const;
+  if (seconds > CLOCK_SKEW_S && peers >= FEW_PEERS) return clock.fail(what, hint, name);
+  if (seconds > CLOCK_WARN_S) return clock.warn(what, hint, name);
+  return clock.pass(`the clock agrees with other nodes (${peers} asked)`, {
+    code: 'clock_correct',
+    values: { n: peers },
+  });
 }
 
 /** The node key of a contact, or null. */
@@ -113,7 +146,9 @@ export function examineContacts(contacts: OwnAnswer<'contacts'>['contacts']): Fi
     const node = pinnedNode(contact);
     const isReachedElsewhere = state === 'silent' && node !== null && met.has(node);
     const trouble = state === 'untried' || state === 'met' || isReachedElsewhere ? undefined : TROUBLE[state];
-    return trouble === undefined ? [] : [network.warn(`${contact} ${trouble.what}`, trouble.hint)];
+    return trouble === undefined
+      ? []
+      : [network.warn(`${contact} ${trouble.what}`, trouble.hint, { code: trouble.code, values: { contact } })];
   });
 }
 
@@ -122,11 +157,18 @@ async function examineQuic(dialSome: Examination['dialSome']): Promise<Finding[]
   const { dialled, reached } = await dialSome();
   const network = findingsOf('network');
   if (dialled === 0) return [];
-  if (reached > 0) return [network.pass(`nodes answer over QUIC (${reached} of ${dialled} dialed)`)];
+  if (reached > 0)
+    return [
+      network.pass(`nodes answer over QUIC (${reached} of ${dialled} dialed)`, {
+        code: 'quic_works',
+        values: { reached, dialed: dialled },
+      }),
+    ];
   return [
     network.fail(
       `${pluralize(dialled, 'node')} ${dialled === 1 ? 'answers' : 'answer'} in the record network, but none over QUIC: calls and tunnels do not work`,
       'A firewall blocks QUIC. Allow UDP on the port of quic_listen_addr. If it is empty, that is the port after listen_addr.',
+      { code: 'quic_blocked', values: { n: dialled } },
     ),
   ];
 }

@@ -7,8 +7,10 @@ import type { Examination } from './examination.ts';
 export function examineStart(host: unknown): Finding {
   const start = findingsOf('start');
   return memberOf(host, 'service') === true
-    ? start.pass('svcd runs as a system service: it starts with the machine')
-    : start.info('svcd was started by hand: it does not start with the machine', 'svcd service install');
+    ? start.pass('svcd runs as a system service: it starts with the machine', { code: 'system_service' })
+    : start.info('svcd was started by hand: it does not start with the machine', 'svcd service install', {
+        code: 'started_by_hand',
+      });
 }
 
 /** Uses the cached release information, without network access. */
@@ -22,9 +24,21 @@ export async function examineRelease({ ask, context }: Examination): Promise<rea
       update.warn(
         `the last update was rolled back${why}`,
         'The previous release is running. Try again with the next release.',
+        { code: 'update_rolled_back', values: { reason: why } },
       ),
     ];
-  if (state === 'failed') return [update.info(`the last check for updates failed${why}`)];
+  if (state === 'failed')
+    return [
+      update.info(`the last check for updates failed${why}`, undefined, {
+        code: 'update_check_failed',
+        values: { reason: why },
+      }),
+    ];
   if (!update_available) return [];
-  return [update.info(`svcd ${latest_version} is available, this is ${current_version}`, 'svc update --confirm')];
+  return [
+    update.info(`svcd ${latest_version} is available, this is ${current_version}`, 'svc update --confirm', {
+      code: 'update_available',
+      values: { latest: latest_version ?? '', current: current_version },
+    }),
+  ];
 }

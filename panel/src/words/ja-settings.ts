@@ -1,0 +1,29 @@
+/** Japanese: the descriptions of the settings, which the daemon has in English. */
+import type { SettingWords } from './daemon-words.ts';
+
+export const jaSettings = {
+  'setting.api_addr': 'API の TCP アドレス。ループバック以外のアドレスには `api_token` が必要です。',
+  'setting.api_token': 'API トークン。`Authorization: Bearer` で送信します。空欄：なし。',
+  'setting.auto_publish': '登録後にエージェントを公開し、公開したレコードを更新します。',
+  'setting.bootstrap': 'ネットワークへの参加に使うノード：`host:port`、ポート 4121 なら `host` のみ。先頭に `<node aid>@` を付けると、ノードはその鍵を証明する必要があります。',
+  'setting.disable_relay': 'リレーを使いません。リレーが必要な接続は失敗します。',
+  'setting.disable_upnp': 'ルーターにポートマッピングを要求しません（UPnP、NAT-PMP、PCP）。',
+  'setting.fallback_host': '公開するホスト名または IP アドレス。別のアドレスで到達されるまで使います。',
+  'setting.files_root': 'オブジェクト用フォルダーの絶対パス。空欄：データディレクトリの `files`。`none`：オブジェクトは無効。',
+  'setting.help_others': '未知のノードから到達可能な場合に、他のノードを助けます（紹介とリレー）。',
+  'setting.key_dir': '鍵ファイルの絶対パス。空欄：データディレクトリの `keys`。',
+  'setting.lan_tcp': 'このマシンやプライベートネットワークのノードには、より速い TCP も使います。',
+  'setting.listen_addr': 'DHT の UDP アドレス。`host:port` または `:port`。',
+  'setting.log_format': 'stderr に出すログの形式。',
+  'setting.log_level': 'ログに出す最低のレベル。',
+  'setting.mdns': 'マルチキャスト DNS でこの LAN の他のノードを探します。',
+  'setting.min_observed_peers': 'このノードのアドレスを使うまでに、同じアドレスを報告する必要があるピアの数。',
+  'setting.network': 'プライベートネットワークの名前。他のネットワークのノードは無視します。空欄：公開ネットワーク。',
+  'setting.open_browser': 'デスクトップでデーモンが起動したとき、パネルをブラウザーで開きます。',
+  'setting.quic_listen_addr': 'QUIC の UDP アドレス。空欄：`listen_addr` の次のポート。',
+  'setting.relay_bytes_per_day': '他のノードのために 1 日（UTC）にリレーするバイト数。',
+  'setting.relay_bytes_per_second': '他のノードのために 1 秒間にリレーするバイト数。',
+  'setting.relay_sessions': '同時にリレーするノードの組の数。0：なし。',
+  'setting.require_local_token': 'このマシンのプログラムにもトークンを要求します。',
+  'setting.turn_servers': '他の経路が使えない場合に使う TURN サーバー。',
+} satisfies SettingWords;
