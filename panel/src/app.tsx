@@ -7,7 +7,7 @@ import { heedConcerns } from './lib/concerns.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
 import { useHeldKey } from './lib/held-key.ts';
-import { isLanguage, type Key, LANGUAGES, language, loadTexts, setLanguage, t } from './lib/i18n.ts';
+import { isLanguage, type Key, LANGUAGES, language, loadNode, loadTexts, setLanguage, t } from './lib/i18n.ts';
 import { heedKeys } from './lib/keyboard.ts';
 import { go, href, isChosen, lookAt, type Place, pageOf, usePlace } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
@@ -41,7 +41,7 @@ const SCREENS: Readonly<Record<Exclude<Area, 'home'> | 'new', () => Promise<Scre
   messages: async () => (await import('./screens/messages.tsx')).Messages,
   files: async () => (await import('./screens/files.tsx')).Files,
   node: async () => {
-    const [{ NodeScreen }] = await Promise.all([import('./screens/node.tsx'), loadTexts('node')]);
+    const [{ NodeScreen }] = await Promise.all([import('./screens/node.tsx'), loadTexts(loadNode)]);
     return NodeScreen;
   },
   new: async () => (await import('./screens/new-agent.tsx')).NewAgent,

@@ -5,6 +5,8 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fill, PLACE, type Text } from '../../panel/src/lib/text.ts';
+import { deDoctor } from '../../panel/src/words/de-doctor.ts';
 import { readDaemonInfo } from '../../src/foundation/data-dir/daemon-info.ts';
 import type { Finding } from '../../src/foundation/domain/findings.ts';
 import { VERSION } from '../../src/foundation/version.ts';
@@ -34,8 +36,16 @@ async function doctor(
   const { ok, findings } = JSON.parse(stdout) as Omit<Report, 'code'>;
   assert.equal(code, ok ? 0 : 1);
   assert.equal(ok, !findings.some(({ level }) => level === 'FAIL'));
-  for (const { level, hint, what } of findings)
+  for (const finding of findings) {
+    const { level, hint, what, code, values = {} } = finding;
     if (level === 'FAIL' || level === 'WARN') assert.ok(hint, `a hint for: ${what}`);
+    if (code === undefined) continue;
+    // The values fill the places of the translations.
+    const own: Readonly<Record<string, Text>> = deDoctor;
+    for (const text of [own[`finding.${code}`], own[`hint.${code}`]])
+      assert.doesNotMatch(fill(text ?? '', 'de', values), PLACE, what);
+    assert.equal(hint === undefined, own[`hint.${code}`] === undefined, what);
+  }
   return { code, ok, findings };
 }
 

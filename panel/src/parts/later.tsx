@@ -1,7 +1,7 @@
 /** A component that is loaded when it is shown, with the words that it says. */
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { loadTexts, t } from '../lib/i18n.ts';
+import { loadLater, loadTexts, t } from '../lib/i18n.ts';
 
 interface LaterProps<P> {
   readonly load: () => Promise<ComponentType<P>>;
@@ -16,7 +16,7 @@ interface Loaded<P> {
 export function Later<P extends object>({ load, props }: LaterProps<P>) {
   const [loaded, setLoaded] = useState<Loaded<P>>();
   useEffect(() => {
-    Promise.all([load(), loadTexts('later')]).then(
+    Promise.all([load(), loadTexts(loadLater)]).then(
       ([shown]) => setLoaded({ load, shown }),
       () => {},
     );

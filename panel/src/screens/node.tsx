@@ -1,6 +1,8 @@
 /** The node itself. */
-import { t } from '../lib/i18n.ts';
+import { loadFindingTexts, loadSettingTexts } from '../lib/daemon-texts.ts';
+import { loadTexts, t } from '../lib/i18n.ts';
 import { here, href } from '../lib/place.ts';
+import { Later } from '../parts/later.tsx';
 import { Admin } from './node/admin.tsx';
 import { Book } from './node/book.tsx';
 import { Doctor } from './node/doctor.tsx';
@@ -28,15 +30,24 @@ const TABS = [
 type Tab = (typeof TABS)[number];
 type Query = Readonly<Record<string, string>>;
 
-/** Pages that a node shows to nobody but programs on its own machine. */
+/** Pages that only programs on the machine of the node may see. */
 const AT_HOME: ReadonlySet<Tab> = new Set(['log', 'sessions']);
+
+const loadDoctor = async () => {
+  await loadTexts(loadFindingTexts);
+  return Doctor;
+};
+const loadSettings = async () => {
+  await loadTexts(loadSettingTexts);
+  return Settings;
+};
 
 function Page({ tab, query }: { readonly tab: Tab; readonly query: Query }) {
   switch (tab) {
     case 'state':
       return <StateOfNode />;
     case 'doctor':
-      return <Doctor />;
+      return <Later load={loadDoctor} props={{}} />;
     case 'links':
       return <Links />;
     case 'peers':
@@ -46,7 +57,7 @@ function Page({ tab, query }: { readonly tab: Tab; readonly query: Query }) {
     case 'log':
       return <Log q={query['q']} level={query['level']} />;
     case 'settings':
-      return <Settings />;
+      return <Later load={loadSettings} props={{}} />;
     case 'update':
       return <Update />;
     case 'admin':

@@ -1,10 +1,9 @@
 /** Texts of the daemon that the panel translates by key. */
-import type { ConfigKey } from '../../../src/foundation/config/schema.ts';
 import type { FindingCode } from '../../../src/foundation/domain/findings.ts';
 import type { Text } from '../lib/text.ts';
 
 /** The descriptions of the settings. */
-export type SettingWords = Readonly<Record<`setting.${ConfigKey}`, string>>;
+export type SettingWords = Readonly<Record<`setting.${string}`, string>>;
 
 /** The findings of the doctor: what it found, and how to fix it. */
 export type FindingWords = Readonly<

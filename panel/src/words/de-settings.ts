@@ -5,19 +5,24 @@ export const deSettings = {
   'setting.api_addr': 'TCP-Adresse der API. Eine Adresse, die nicht loopback ist, braucht ein `api_token`.',
   'setting.api_token': 'API-Token, gesendet als `Authorization: Bearer`. Leer: keines.',
   'setting.auto_publish': 'Agenten nach der Registrierung veröffentlichen und veröffentlichte Datensätze erneuern.',
-  'setting.bootstrap': 'Knoten, über die dieser Knoten dem Netz beitritt: `host:port`, oder `host` für Port 4121. Mit `<node aid>@` davor muss der Knoten diesen Schlüssel nachweisen.',
+  'setting.bootstrap':
+    'Knoten, über die dieser Knoten dem Netz beitritt: `host:port`, oder `host` für Port 4121. Mit `<node aid>@` davor muss der Knoten diesen Schlüssel nachweisen.',
   'setting.disable_relay': 'Nie ein Relay verwenden. Verbindungen, die eines brauchen, schlagen fehl.',
   'setting.disable_upnp': 'Den Router nicht um ein Port-Mapping bitten (UPnP, NAT-PMP, PCP).',
-  'setting.fallback_host': 'Öffentlicher Hostname oder öffentliche IP-Adresse. Gilt, bis ein Knoten diesen unter einer anderen Adresse erreicht hat.',
-  'setting.files_root': 'Absoluter Pfad des Ordners für Objekte. Leer: `files` im Datenverzeichnis. `none`: Objekte sind aus.',
-  'setting.help_others': 'Wenn Fremde diesen Knoten erreichen, anderen Knoten helfen: sie einander vorstellen und für sie weiterleiten.',
+  'setting.fallback_host':
+    'Öffentlicher Hostname oder öffentliche IP-Adresse. Gilt, bis ein Knoten diesen unter einer anderen Adresse erreicht hat.',
+  'setting.files_root':
+    'Absoluter Pfad des Ordners für Objekte. Leer: `files` im Datenverzeichnis. `none`: Objekte sind aus.',
+  'setting.help_others':
+    'Wenn Fremde diesen Knoten erreichen, anderen Knoten helfen: sie einander vorstellen und für sie weiterleiten.',
   'setting.key_dir': 'Absoluter Pfad der Schlüsseldateien. Leer: `keys` im Datenverzeichnis.',
   'setting.lan_tcp': 'Zu Knoten auf diesem Rechner und in privaten Netzen auch TCP verwenden, das schneller ist.',
   'setting.listen_addr': 'UDP-Adresse der DHT, `host:port` oder `:port`.',
   'setting.log_format': 'Format des Logs auf stderr.',
   'setting.log_level': 'Niedrigste Stufe, die ins Log geschrieben wird.',
   'setting.mdns': 'Andere Knoten in diesem LAN über Multicast-DNS finden.',
-  'setting.min_observed_peers': 'Anzahl verschiedener Peers, die dieselbe Adresse dieses Knotens melden müssen, bevor er sie verwendet.',
+  'setting.min_observed_peers':
+    'Anzahl verschiedener Peers, die dieselbe Adresse dieses Knotens melden müssen, bevor er sie verwendet.',
   'setting.network': 'Name eines privaten Netzes. Knoten anderer Netze werden ignoriert. Leer: das öffentliche Netz.',
   'setting.open_browser': 'Das Panel in einem Browser öffnen, wenn der Daemon auf einem Desktop startet.',
   'setting.quic_listen_addr': 'UDP-Adresse von QUIC. Leer: der Port nach `listen_addr`.',

@@ -5,19 +5,24 @@ export const esSettings = {
   'setting.api_addr': 'Dirección TCP de la API. Una dirección que no sea de loopback necesita un `api_token`.',
   'setting.api_token': 'Token de la API, enviado como `Authorization: Bearer`. Vacío: ninguno.',
   'setting.auto_publish': 'Publicar los agentes después de registrarlos y renovar los registros publicados.',
-  'setting.bootstrap': 'Nodos por los que este nodo se une a la red: `host:port`, o `host` para el puerto 4121. Con `<node aid>@` delante, el nodo debe demostrar que tiene esa clave.',
+  'setting.bootstrap':
+    'Nodos por los que este nodo se une a la red: `host:port`, o `host` para el puerto 4121. Con `<node aid>@` delante, el nodo debe demostrar que tiene esa clave.',
   'setting.disable_relay': 'No usar nunca un relay. Las conexiones que lo necesitan fallan.',
   'setting.disable_upnp': 'No pedir al router una asignación de puertos (UPnP, NAT-PMP, PCP).',
-  'setting.fallback_host': 'Nombre de host o dirección IP públicos que se publican hasta que un nodo llegue a este por otra dirección.',
-  'setting.files_root': 'Ruta absoluta de la carpeta de objetos. Vacío: `files` en el directorio de datos. `none`: objetos desactivados.',
-  'setting.help_others': 'Si los desconocidos pueden llegar a este nodo, ayudar a otros nodos: presentarlos entre sí y hacer de relay para ellos.',
+  'setting.fallback_host':
+    'Nombre de host o dirección IP públicos que se publican hasta que un nodo llegue a este por otra dirección.',
+  'setting.files_root':
+    'Ruta absoluta de la carpeta de objetos. Vacío: `files` en el directorio de datos. `none`: objetos desactivados.',
+  'setting.help_others':
+    'Si los desconocidos pueden llegar a este nodo, ayudar a otros nodos: presentarlos entre sí y hacer de relay para ellos.',
   'setting.key_dir': 'Ruta absoluta de los archivos de claves. Vacío: `keys` en el directorio de datos.',
   'setting.lan_tcp': 'Usar también TCP, que es más rápido, con nodos de esta máquina y de redes privadas.',
   'setting.listen_addr': 'Dirección UDP de la DHT, `host:port` o `:port`.',
   'setting.log_format': 'Formato del log en stderr.',
   'setting.log_level': 'Nivel mínimo que se escribe en el log.',
   'setting.mdns': 'Buscar otros nodos de esta LAN por DNS multicast.',
-  'setting.min_observed_peers': 'Número de pares distintos que deben informar de la misma dirección de este nodo antes de usarla.',
+  'setting.min_observed_peers':
+    'Número de pares distintos que deben informar de la misma dirección de este nodo antes de usarla.',
   'setting.network': 'Nombre de una red privada. Se ignoran los nodos de otras redes. Vacío: la red pública.',
   'setting.open_browser': 'Abrir el panel en un navegador cuando el daemon se inicia en un escritorio.',
   'setting.quic_listen_addr': 'Dirección UDP de QUIC. Vacío: el puerto siguiente a `listen_addr`.',

@@ -5,11 +5,13 @@ export const jaSettings = {
   'setting.api_addr': 'API の TCP アドレス。ループバック以外のアドレスには `api_token` が必要です。',
   'setting.api_token': 'API トークン。`Authorization: Bearer` で送信します。空欄：なし。',
   'setting.auto_publish': '登録後にエージェントを公開し、公開したレコードを更新します。',
-  'setting.bootstrap': 'ネットワークへの参加に使うノード：`host:port`、ポート 4121 なら `host` のみ。先頭に `<node aid>@` を付けると、ノードはその鍵を証明する必要があります。',
+  'setting.bootstrap':
+    'ネットワークへの参加に使うノード：`host:port`、ポート 4121 なら `host` のみ。先頭に `<node aid>@` を付けると、ノードはその鍵を証明する必要があります。',
   'setting.disable_relay': 'リレーを使いません。リレーが必要な接続は失敗します。',
   'setting.disable_upnp': 'ルーターにポートマッピングを要求しません（UPnP、NAT-PMP、PCP）。',
   'setting.fallback_host': '公開するホスト名または IP アドレス。別のアドレスで到達されるまで使います。',
-  'setting.files_root': 'オブジェクト用フォルダーの絶対パス。空欄：データディレクトリの `files`。`none`：オブジェクトは無効。',
+  'setting.files_root':
+    'オブジェクト用フォルダーの絶対パス。空欄：データディレクトリの `files`。`none`：オブジェクトは無効。',
   'setting.help_others': '未知のノードから到達可能な場合に、他のノードを助けます（紹介とリレー）。',
   'setting.key_dir': '鍵ファイルの絶対パス。空欄：データディレクトリの `keys`。',
   'setting.lan_tcp': 'このマシンやプライベートネットワークのノードには、より速い TCP も使います。',

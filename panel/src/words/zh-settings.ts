@@ -5,7 +5,8 @@ export const zhSettings = {
   'setting.api_addr': 'API 的 TCP 地址。非环回地址需要 `api_token`。',
   'setting.api_token': 'API 令牌，以 `Authorization: Bearer` 发送。留空：无。',
   'setting.auto_publish': '注册后发布智能体，并续期已发布的记录。',
-  'setting.bootstrap': '用于加入网络的节点：`host:port`，或 `host`（端口 4121）。前面加 `<node aid>@` 时，节点必须证明持有该密钥。',
+  'setting.bootstrap':
+    '用于加入网络的节点：`host:port`，或 `host`（端口 4121）。前面加 `<node aid>@` 时，节点必须证明持有该密钥。',
   'setting.disable_relay': '从不使用中继。需要中继的连接会失败。',
   'setting.disable_upnp': '不向路由器请求端口映射（UPnP、NAT-PMP、PCP）。',
   'setting.fallback_host': '要发布的公网主机名或 IP 地址，直到有节点通过其他地址访问到本节点。',

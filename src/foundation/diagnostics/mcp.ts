@@ -50,9 +50,12 @@ export async function checkMcp({ baseUrl, headers, token, streamFetch = fetch }:
     });
     const name = memberOf(jsonOf(await response.text()), 'result', 'serverInfo', 'name');
     return name === 'svcd'
-      ? mcp.pass(`MCP clients can connect to ${url}`)
-      : mcp.fail(`the MCP server at ${url} answers with status ${response.status}, but not with a valid result`, hint);
+      ? mcp.pass(`MCP clients can connect to ${url}`, { code: 'mcp_works', values: { url } })
+      : mcp.fail(`the MCP server at ${url} answers with status ${response.status}, but not with a valid result`, hint, {
+          code: 'mcp_invalid',
+          values: { url, status: response.status },
+        });
   } catch {
-    return mcp.fail(`the MCP server at ${url} does not answer`, hint);
+    return mcp.fail(`the MCP server at ${url} does not answer`, hint, { code: 'mcp_silent', values: { url } });
   }
 }

@@ -72,7 +72,7 @@ export const FINDING_CODES = [
   'service_answers',
   'service_silent',
   'mcp_works',
-  'mcp_no_greeting',
+  'mcp_invalid',
   'mcp_silent',
   'data_writable',
   'data_not_writable',

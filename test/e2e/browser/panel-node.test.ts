@@ -44,6 +44,11 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByText(/other users of this machine can read/).waitFor();
     chmodSync(join(daemon.dataDir, 'keys'), 0o700);
     await panel.check('the doctor');
+    await page.getByLabel('Language').selectOption('de');
+    await page.getByText('Das Datenverzeichnis').first().waitFor();
+    await panel.check('the doctor in German');
+    await page.getByLabel('Sprache').selectOption('en');
+    await page.getByText('the data directory').first().waitFor();
   });
 
   await t.test('the log is filtered, by level too, and held', async () => {
@@ -83,6 +88,11 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByText(/Restart the daemon to apply these settings: .*min_observed_peers/).waitFor();
     await page.getByText(/started by hand/).waitFor();
     await panel.check('settings');
+    await page.getByLabel('Language').selectOption('ja');
+    await page.getByText('stderr に出すログの形式。').waitFor();
+    await panel.check('settings in Japanese');
+    await page.getByLabel('言語').selectOption('en');
+    await page.getByText('Format of the log on stderr.').waitFor();
   });
 
   await t.test('an API that others can reach has to be typed', async () => {

@@ -1,4 +1,4 @@
-/** A made-up language: English with accents, and two fifths longer. What is cut off in it is cut off in some real one. */
+/** A test language: English with accents, 40 % longer. A text that is cut off in it may be cut off in a real language. */
 import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -19,12 +19,12 @@ const ACCENTS: Readonly<Record<string, string>> = {
   n: 'ñ',
   y: 'ÿ',
 };
-/** The language whose place it takes. */
+/** The language that it replaces. */
 const PLACE_OF = 'de';
-/** The scripts of that language; the bundler gives each a hash. */
-const SCRIPT = new RegExp(`^${PLACE_OF}(?:-later|-node)?-[\\w-]{8}\\.js$`);
+/** The scripts of that language, whose names contain a hash. */
+const SCRIPT = new RegExp(`^${PLACE_OF}(?:-later|-node|-settings|-doctor)?-[\\w-]{8}\\.js$`);
 
-/** A text with its places as they were. */
+/** A text with accents. The places for values do not change. */
 function stretchedText(text: string): string {
   const draw = (part: string): string => part.replaceAll(/[aeioucny]/g, (letter) => ACCENTS[letter] ?? letter);
   return text
@@ -39,18 +39,19 @@ function stretchedForms(text: Text): Text {
   return { other: '', ...Object.fromEntries(forms) };
 }
 
-/** The script of a language with its exports, whose words are stretched. */
+/** The script of a language with stretched texts. */
 async function stretchedScript(file: string): Promise<string> {
-  const module: Readonly<Record<string, object>> = await import(pathToFileURL(file).href);
+  const module: Readonly<Record<string, Readonly<Record<string, Text>>>> = await import(pathToFileURL(file).href);
   return Object.entries(module)
     .map(([name, words]) => {
-      const made = Object.keys(words).map((key) => [key, stretchedForms(ENGLISH[key] ?? '')]);
+      // The panel has no English for the texts of the daemon.
+      const made = Object.entries(words).map(([key, own]) => [key, stretchedForms(ENGLISH[key] ?? own)]);
       return `const ${name}_ = ${JSON.stringify(Object.fromEntries(made))};\nexport { ${name}_ as ${name} };`;
     })
     .join('\n');
 }
 
-/** From now on the pages of a context speak the made-up language. */
+/** Switches the pages of a browser context to the test language. */
 export async function stretch(context: BrowserContext): Promise<void> {
   const panel = join(import.meta.dirname, '../../../dist/panel');
   const scripts = readdirSync(panel).filter((file) => SCRIPT.test(file));

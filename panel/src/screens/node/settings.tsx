@@ -1,6 +1,6 @@
-/** The configuration, as a form made from its schema. */
+/** The settings, as a form made from the schema of the configuration. */
 import { useState } from 'preact/hooks';
-import { t } from '../../lib/i18n.ts';
+import { optionalText, t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import {
   fieldText,
@@ -69,6 +69,7 @@ const LOOPBACK = /^(127\.|localhost|\[::1\])/;
 function Row({ setting, value, overridden }: RowProps) {
   const { key, description, isReadOnly, needsRestart, standard } = setting;
   const known = fieldText(value);
+  const own = optionalText(`setting.${key}`);
   const [typed, setTyped] = useState(known);
   const meant = valueOf(setting, typed);
   const save = async (): Promise<void> => {
@@ -91,8 +92,8 @@ function Row({ setting, value, overridden }: RowProps) {
         <label for={`set-${key}`}>
           <code>{key}</code>
         </label>
-        <p id={`about-${key}`} class="soft" lang="en">
-          {description}
+        <p id={`about-${key}`} class="soft" {...(own === undefined ? { lang: 'en' } : {})}>
+          {own ?? description}
         </p>
         <small>
           {t('settings.default', { value: fieldText(standard) === '' ? '–' : fieldText(standard) })}
