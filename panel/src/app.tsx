@@ -1,4 +1,4 @@
-/** The frame: areas at the side, state at the top, the screen of the hash. */
+/** The frame of the page: the navigation, the status bar and the screen that the hash selects. */
 import type { ComponentType } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Output } from './lib/api.ts';
@@ -25,7 +25,7 @@ import { Login } from './screens/login.tsx';
 const AREAS = ['home', 'agents', 'discover', 'messages', 'files', 'node'] as const;
 type Area = (typeof AREAS)[number];
 
-// Together with what a screen asks: at most one question in five seconds.
+// Below the limit: with the requests of a screen, at most one request in five seconds.
 const STATUS_MS = 15_000;
 const AGENTS_MS = 30_000;
 
@@ -168,7 +168,7 @@ interface FrameProps {
   readonly redraw: () => void;
 }
 
-/** What stands around every screen. */
+/** The parts around every screen. */
 function Frame({ place, redraw }: FrameProps) {
   const status = useQuery('status', {}, STATUS_MS);
   const agents = useQuery('agentsList', {}, AGENTS_MS);

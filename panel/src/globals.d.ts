@@ -1,2 +1,2 @@
-/** Method and path of each operation that REST serves, by its name: tools/build-panel.ts takes them from the operations table. */
+/** Method and path of each REST operation, by its name. tools/build-panel.ts fills it from the operations table. */
 declare const ROUTES: Readonly<Record<string, string>>;

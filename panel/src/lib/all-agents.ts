@@ -3,11 +3,12 @@ import type { Output } from './api.ts';
 import { here } from './place.ts';
 import { perform } from './query.ts';
 
-/** Agents of a page. */
+/** Agents per page. */
 const PAGE = 1000;
 
 /**
- * All agents behind a cursor.
+ * All agents after a cursor.
+ *
  * @throws Failure
  */
 export async function everyAgent(cursor: string): Promise<Output<'agentsList'>['agents']> {

@@ -11,17 +11,18 @@ export type Name = keyof Operations;
 export type Input<K extends Name> = CallInput<Operations[K]>;
 export type Output<K extends Name> = OutputOf<Operations[K]>;
 
-/** How long an answer is waited for, milliseconds: above every time-out of the daemon itself. */
+/** Timeout of a request, milliseconds. It is longer than every timeout of the daemon. */
 const TIMEOUT_MS = 120_000;
 
-/** The path below which the looked-at node answers: of this node, or of another one by `/via`. */
+/** The base path of the viewed node: empty for this node, `/via/…` for another one. */
 export function baseOf(node: string | null): string {
   return node === null ? '' : `/via/${encodeURIComponent(node)}`;
 }
 
 /**
- * A request below the origin, with the token where there is one.
- * @throws Failure where nobody answers, or with an error
+ * Sends a request to the daemon, with the token if there is one.
+ *
+ * @throws Failure if the daemon does not respond or returns an error
  */
 export async function request(path: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers);
@@ -29,7 +30,7 @@ export async function request(path: string, init: RequestInit): Promise<Response
   let response: Response;
   try {
     const signal = init.signal ?? AbortSignal.timeout(TIMEOUT_MS);
-    // The token goes to the daemon and to nobody else.
+    // Redirects are errors: the token must not reach another server.
     response = await fetch(path, {
       ...init,
       signal,
@@ -45,7 +46,8 @@ export async function request(path: string, init: RequestInit): Promise<Response
 }
 
 /**
- * Asks for an operation.
+ * Calls an operation.
+ *
  * @param base see `baseOf`
  * @throws Failure
  */

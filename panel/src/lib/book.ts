@@ -1,4 +1,7 @@
-/** Changes of the address book: it is read at once before, and where somebody else wrote meanwhile, read and changed again. */
+/**
+ * Changes to the address book. Each change reads the book first. If another writer changed it meanwhile, the change
+ * starts again.
+ */
 import { type Output, request } from './api.ts';
 import { asFailure } from './failure.ts';
 import { here } from './place.ts';
@@ -6,9 +9,9 @@ import { here } from './place.ts';
 export type Book = Output<'addressBookGet'>;
 
 const PATH = '/node/address-book';
-/** Another writer came between so often: it is said. */
+/** Tries before the conflict is reported. */
 const MAX_TRIES = 4;
-/** HTTP: the book is no longer the one that was read. */
+/** HTTP status: the book has changed since it was read. */
 const CHANGED = 412;
 
 interface Changed {
@@ -42,7 +45,8 @@ function aliasesWithout(aliases: Book['aliases'], gone: string): Book['aliases']
 }
 
 /**
- * Calls an agent so from now on; an empty name takes its name away.
+ * Sets the label of an agent. An empty label removes it.
+ *
  * @throws Failure
  */
 export function named(aid: string, alias: string): Promise<void> {
@@ -53,7 +57,8 @@ export function named(aid: string, alias: string): Promise<void> {
 }
 
 /**
- * Stars an agent, or takes its star away.
+ * Adds or removes the star of an agent.
+ *
  * @throws Failure
  */
 export function starred(aid: string, isStar: boolean): Promise<void> {
@@ -64,8 +69,9 @@ export function starred(aid: string, isStar: boolean): Promise<void> {
 }
 
 /**
- * Takes an agent out of the book.
- * @param base of the node whose book it is
+ * Removes an agent from the book.
+ *
+ * @param base the base path of the node that has the book
  * @throws Failure
  */
 export function without(gone: string, base: string): Promise<void> {

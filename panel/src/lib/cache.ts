@@ -1,24 +1,24 @@
 /**
- * What the daemon answered last, by question. A question is asked as long as somebody watches it and the page is seen;
- * after a failure it is asked again soon, and what was known stays.
+ * The latest response to each query. A query repeats while a component watches it and the page is visible. After a
+ * failure it is retried soon, and the last value stays.
  */
 import { asFailure, type Failure } from './failure.ts';
 
-/** Waits after a failure, milliseconds: the last one goes on. */
+/** Delays after failures, milliseconds. The last one repeats. */
 export const RETRY_MS: readonly number[] = [1_000, 2_000, 5_000, 10_000];
-/** Answers that are kept while nobody watches them. */
+/** Unwatched responses to keep. */
 const MAX_UNWATCHED = 200;
 
 export interface Known<T> {
   readonly value: T | undefined;
   readonly failure: Failure | undefined;
-  /** When the value came, milliseconds since 1970; 0 where none did. */
+  /** Time of the response, milliseconds since 1970. 0 if there is none. */
   readonly at: number;
 }
 
 export interface Timers {
   now(): number;
-  /** Calls back after some milliseconds; what it gives takes that back. */
+  /** Calls back after some milliseconds. The returned function cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 
@@ -27,7 +27,7 @@ interface Entry {
   ask: () => Promise<unknown>;
   readonly watchers: Map<object, { readonly everyMs: number; readonly changed: () => void }>;
   asking: boolean;
-  /** Something changed while it was being asked. */
+  /** The data changed during the request. */
   stale: boolean;
   failed: number;
   takeBack: () => void;
@@ -44,12 +44,12 @@ export class QueryCache {
     this.#timers = timers;
   }
 
-  /** What is known of a question. */
+  /** The state of a query. */
   get(key: string): Known<unknown> {
     return this.#entries.get(key)?.known ?? NOTHING;
   }
 
-  /** Asks a question now and every so many milliseconds, 0: once; what it gives ends that. */
+  /** Sends a query now, and again every `everyMs` milliseconds (0: once). The returned function stops it. */
   watch(key: string, ask: () => Promise<unknown>, everyMs: number, changed: () => void): () => void {
     const entry = this.#entries.get(key) ?? this.#open(key, ask);
     entry.ask = ask;
@@ -66,7 +66,7 @@ export class QueryCache {
     };
   }
 
-  /** Asks anew all questions that are meant, by their key. */
+  /** Repeats the queries whose keys match. */
   refresh(isMeant: (key: string) => boolean): void {
     for (const [key, entry] of this.#entries) {
       if (!isMeant(key)) continue;
@@ -75,7 +75,7 @@ export class QueryCache {
     }
   }
 
-  /** A page that is not seen asks nothing. */
+  /** A hidden page sends no queries. */
   see(seen: boolean): void {
     if (this.#seen === seen) return;
     this.#seen = seen;

@@ -1,7 +1,7 @@
-/** Lines of what went through the node, minute by minute, as SVG paths. */
+/** SVG paths of the traffic of the node, minute by minute. */
 
 export interface Minute {
-  /** Bytes of this minute. */
+  /** Bytes in this minute. */
   readonly up: number;
   readonly down: number;
   readonly isReady: boolean;
@@ -9,12 +9,12 @@ export interface Minute {
 
 type Counter = 'up' | 'down';
 
-/** Both lines share one scale. */
+/** Both lines use the same scale. */
 function highest(minutes: readonly Minute[]): number {
   return minutes.reduce((top, { up, down }) => Math.max(top, up, down), 1);
 }
 
-/** A line from the left edge to the right one; empty where there is nothing to join. */
+/** A line from the left edge to the right edge. Empty with fewer than two points. */
 export function lineOf(minutes: readonly Minute[], counter: Counter, width: number, height: number): string {
   if (minutes.length < 2) return '';
   const top = highest(minutes);
@@ -25,16 +25,17 @@ export function lineOf(minutes: readonly Minute[], counter: Counter, width: numb
   return `M${points.join('L')}`;
 }
 
-/** The area below such a line. */
+/** The area below a line. */
 export function areaOf(minutes: readonly Minute[], counter: Counter, width: number, height: number): string {
   const line = lineOf(minutes, counter, width, height);
   return line === '' ? '' : `${line}L${width} ${height}L0 ${height}Z`;
 }
 
 /**
- * Minutes put together to few cells, the oldest first.
- * @param cells at most so many
- * @returns `good` where the node was on the network in all of a cell's minutes, `bad` in none, `warn` in some
+ * Combines minutes into a few cells, oldest first.
+ *
+ * @param cells most cells
+ * @returns `good` if the node was on the network in all minutes of a cell, `bad` if in none, `warn` if in some
  */
 export function availability(minutes: readonly Minute[], cells: number): ('good' | 'warn' | 'bad')[] {
   const size = Math.max(1, Math.ceil(minutes.length / cells));

@@ -1,11 +1,11 @@
-/** Which of the answers of this node an event of one of its agents makes old. */
+/** The queries that an event of an agent invalidates. */
 import { LOG_TRUNCATED } from '../../../src/foundation/domain/events.ts';
 import type { EventType } from '../../../src/foundation/events.ts';
 import type { Name } from './api.ts';
 import { type LiveEvent, onEvent, onTurn } from './live.ts';
 import { refresh, refreshOf } from './query.ts';
 
-/** The counters of what waits. */
+/** The counters of pending items. */
 const PENDING = ['status', 'agentsList', 'agentGet'] as const satisfies readonly Name[];
 const ROOM = ['groupList', 'groupHead', 'groupMembers', 'groupEntries', 'groupRead'] as const satisfies readonly Name[];
 const CHAT = [...PENDING, 'chatContacts', 'chatRead'] as const satisfies readonly Name[];
@@ -25,19 +25,19 @@ const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
   'file.answered': ['fileOfferList'],
   'path.changed': ['nodeLinks', 'tunnelList'],
 };
-/** Events that come together are heeded together, milliseconds. */
+/** Events within this time are handled together, milliseconds. */
 const TOGETHER_MS = 250;
 
 function isKind(type: string): type is EventType {
   return Object.hasOwn(CONCERNS, type);
 }
 
-/** The operations whose answers an event makes old; none for a kind that is not known. */
+/** The operations whose responses an event invalidates. None for an unknown event type. */
 export function concernsOf(type: string): readonly Name[] {
   return isKind(type) ? CONCERNS[type] : [];
 }
 
-/** Asks anew what events make old; what it gives ends that. */
+/** Repeats the queries that events invalidate. The returned function stops it. */
 export function heedConcerns(): () => void {
   let heard: LiveEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -48,7 +48,7 @@ export function heedConcerns(): () => void {
         new Set(heard.filter((event) => event.aid === aid).flatMap(({ type }): readonly Name[] => concernsOf(type))),
         aid,
       );
-    // What was missed is not known.
+    // The missed events are unknown, so all queries repeat.
     if (heard.some(({ type }) => type === LOG_TRUNCATED)) refresh();
     heard = [];
   };
@@ -56,7 +56,7 @@ export function heedConcerns(): () => void {
     heard.push(event);
     timer ??= setTimeout(heed, TOGETHER_MS);
   });
-  // A stream that broke says at once that the daemon may be gone, and one that is back, that all may be another.
+  // A broken stream means that the daemon may be down. A restored one means that anything may have changed.
   const endTurns = onTurn((isThere) => {
     if (isThere) refresh();
     else refreshOf(new Set<Name>(['status']), '');

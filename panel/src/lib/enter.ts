@@ -1,10 +1,10 @@
-/** How a page gets its token: by a code that the address carries once. */
+/** How a page gets its token: from a one-time code in the address. */
 import { request } from './api.ts';
 import { keepToken } from './session.ts';
 
-/** Exchanges a code, or the API token itself, for the token of a session. */
+/** Exchanges a code or the API token for a session token. */
 export async function openSession(by: { readonly code: string } | { readonly api_token: string }): Promise<void> {
-  // A token that has ended would be refused before the new one is asked for.
+  // An expired token would make the daemon reject the request for a new one.
   keepToken('');
   const response = await request('/panel/session', {
     method: 'POST',
@@ -15,7 +15,7 @@ export async function openSession(by: { readonly code: string } | { readonly api
   keepToken(answer.token);
 }
 
-/** Uses the code in the address where there is one, of which no trace stays. */
+/** Uses the code in the address, if any, and removes it from the address. */
 export async function enter(): Promise<void> {
   const code = /^#login=([\w-]+)$/.exec(location.hash)?.[1];
   if (code === undefined) return;

@@ -1,8 +1,8 @@
-/** Failures in the words of the user. */
+/** Texts of failures in the language of the user. */
 import type { Failure } from './failure.ts';
 import { isKey, t } from './i18n.ts';
 
-/** A sentence for a failure: that of its code where there is one, else the daemon's own. */
+/** The text for the error code, or the message of the daemon if there is none. */
 export function failureText({ code, message }: Failure): string {
   const key = `error.${code}`;
   return isKey(key) ? t(key) : message === '' ? code : message;

@@ -1,6 +1,6 @@
-/** What a request came back with instead of an answer. */
+/** Failed requests. */
 
-/** The daemon's error, or that nobody answers: then the code is `daemon_unreachable`. */
+/** An error of the daemon, or `daemon_unreachable` if it does not respond. */
 export class Failure extends Error {
   readonly code: string;
   readonly status: number;
@@ -14,7 +14,7 @@ export class Failure extends Error {
   }
 }
 
-/** The failure that an error answer carries. */
+/** The failure in an error response. */
 export function failureOf(status: number, body: unknown): Failure {
   if (typeof body !== 'object' || body === null || !('error' in body) || typeof body.error !== 'string')
     return new Failure('daemon_unreachable', status, `What answers is not svcd (HTTP ${status}).`);

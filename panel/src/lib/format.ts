@@ -1,4 +1,4 @@
-/** Numbers, sizes and times as a language writes them. */
+/** Numbers, sizes and times in the format of a language. */
 
 const UNITS = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'] as const;
 const STEP = 1000;
@@ -43,7 +43,7 @@ export function span(seconds: number, language: string): string {
   return new Intl.NumberFormat(language, { style: 'unit', unit, unitDisplay: 'short' }).format(Math.floor(value));
 }
 
-/** How long ago, or in how long: `4 min. ago`. */
+/** A relative time: `4 min. ago`, or in the future. */
 export function relative(at: number, now: number, language: string): string {
   const seconds = (at - now) / 1000;
   const [unit, value] = unitOf(Math.abs(seconds));
@@ -51,7 +51,7 @@ export function relative(at: number, now: number, language: string): string {
   return new Intl.RelativeTimeFormat(language, style).format(Math.sign(seconds) * Math.floor(value), unit);
 }
 
-/** A time of today as `14:02:11`, another day with its date. */
+/** A time: `14:02:11` today, with the date on other days. */
 export function time(at: number, now: number, language: string): string {
   const today = new Date(at).toDateString() === new Date(now).toDateString();
   return new Intl.DateTimeFormat(
@@ -60,12 +60,12 @@ export function time(at: number, now: number, language: string): string {
   ).format(at);
 }
 
-/** The time of a day: `14:02`. */
+/** A time without a date: `14:02`. */
 export function clock(at: number, language: string): string {
   return new Intl.DateTimeFormat(language, { timeStyle: 'short' }).format(at);
 }
 
-/** A day: `today`, or `Saturday, 21 November`, with its year where that is another one. */
+/** A day: `today`, or `Saturday, 21 November`. Other years include the year. */
 export function day(at: number, now: number, language: string): string {
   const [then, today] = [new Date(at), new Date(now)];
   if (then.toDateString() === today.toDateString())

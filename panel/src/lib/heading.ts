@@ -1,8 +1,9 @@
-/** What a new place says first: its heading, in the title of the page and to who hears it. */
+/** Announces the heading of a new screen in the page title and to screen readers. */
 
 /**
- * Calls back with the heading as soon as there is one, as screens are loaded when they are opened.
- * @returns ends that
+ * Calls back when the heading exists, because screens load when they open.
+ *
+ * @returns stops it
  */
 export function whenHeaded(within: HTMLElement, headed: (heading: HTMLElement) => void): () => void {
   const look = (): boolean => {

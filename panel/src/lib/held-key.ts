@@ -1,18 +1,18 @@
 /**
- * The master key that the page holds: one at most, from when it is made or read until its agent is registered. It is held
- * outside of the screens, so that it outlives a look at another page, another tab and a new login.
+ * The master key in the page: at most one, from its creation or import until its agent is registered. It lives outside
+ * the screens, so that it survives another screen, another tab and a new login.
  */
 import { useEffect } from 'preact/hooks';
 import { holdPage } from './hold-page.ts';
 import { useRedraw } from './redraw.ts';
 
-/** How long a master key is held that its owner has already, milliseconds. */
+/** How long the page keeps an imported master key, milliseconds. */
 const RESTORED_MS = 5 * 60 * 1000;
 
 export interface HeldKey {
   readonly aid: string;
   readonly seed: Uint8Array<ArrayBuffer>;
-  /** Its owner brought it; one that was made here exists nowhere else before it is saved. */
+  /** The owner imported it. A key that was created here exists nowhere else until it is saved. */
   readonly isRestored: boolean;
 }
 
@@ -28,12 +28,12 @@ export function wipeKey(): void {
   for (const follower of followers) follower();
 }
 
-/** Wipes a key that its owner has already. */
+/** Wipes the key if the owner imported it. */
 export function wipeRestoredKey(): void {
   if (held?.isRestored === true) wipeKey();
 }
 
-/** Holds a key in place of the one before. One that was made here is held until it is wiped, the other for a while. */
+/** Keeps a key in place of the previous one: an imported key for a limited time, a created one until it is wiped. */
 export function holdKey(key: HeldKey): void {
   wipeKey();
   held = key;
@@ -52,7 +52,7 @@ function lateWipe(): () => void {
   return () => clearTimeout(timer);
 }
 
-/** The key that is held now, again whenever that changes. */
+/** The current key. The component renders again when it changes. */
 export function useHeldKey(): HeldKey | undefined {
   const redraw = useRedraw();
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Calls by hand that were made in this tab: kept in memory, and gone with the tab. */
+/** The calls made by hand in this tab. They stay in memory until the tab closes. */
 
 export interface Call {
   readonly method: string;
@@ -7,7 +7,7 @@ export interface Call {
   readonly body: string;
 }
 
-/** Calls that are kept for one agent; the oldest go. */
+/** Most calls per agent. The oldest are removed. */
 export const MAX_CALLS = 10;
 
 const calls = new Map<string, readonly Call[]>();
@@ -23,7 +23,7 @@ function isSame(one: Call, other: Call): boolean {
   );
 }
 
-/** Keeps a call; one that was made before moves to the front. */
+/** Adds a call. A repeated call moves to the front. */
 export function keepCall(aid: string, call: Call): void {
   const others = callsOf(aid).filter((one) => !isSame(one, call));
   calls.set(aid, [call, ...others].slice(0, MAX_CALLS));

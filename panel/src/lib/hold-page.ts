@@ -1,4 +1,4 @@
-/** Makes the browser ask before the page is closed or reloaded, as long as something in it would be lost. */
+/** Makes the browser ask before the page closes or reloads, while it contains unsaved data. */
 
 const held = new Set<object>();
 

@@ -1,6 +1,6 @@
 /**
- * Small texts that the browser keeps for the panel. A browser that blocks storage throws at every access; the texts then
- * live in the page and are gone when it is closed.
+ * Small texts in the storage of the browser. A browser that blocks storage throws on every access. The texts then stay
+ * in memory until the page closes.
  */
 class Kept {
   readonly #storage: () => Storage;
@@ -10,7 +10,7 @@ class Kept {
     this.#storage = storage;
   }
 
-  /** The text of a key; empty if there is none. */
+  /** The text of a key. Empty if there is none. */
   get(key: string): string {
     try {
       return this.#here.get(key) ?? this.#storage().getItem(key) ?? '';
@@ -19,7 +19,7 @@ class Kept {
     }
   }
 
-  /** Keeps a text; an empty one removes it. */
+  /** Stores a text. An empty text removes it. */
   set(key: string, text: string): void {
     try {
       if (text === '') this.#storage().removeItem(key);
@@ -31,7 +31,7 @@ class Kept {
   }
 }
 
-/** Shared by all tabs, until the user clears it. */
+/** Shared by all tabs until the user clears it. */
 export const keptForAll = new Kept(() => localStorage);
-/** Of this tab alone. */
+/** For this tab only. */
 export const keptForTab = new Kept(() => sessionStorage);

@@ -1,6 +1,6 @@
 /**
- * The keyboard: `g` and a letter for an area, `/` for the filter, `n` for a new agent, `?` for the list of keys, `j` and
- * `k` (or arrows, within a list) from row to row, Escape to what is above.
+ * Keyboard shortcuts: `g` and a letter open an area, `/` the filter, `n` a new agent, `?` the list of shortcuts. `j`
+ * and `k` (or the arrow keys in a list) move between rows. Escape goes up one level.
  */
 import { here } from './place.ts';
 import { lettersAct } from './prefs.ts';
@@ -19,7 +19,7 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   f: ['files'],
   n: ['node'],
 };
-/** How long after `g` the letter of an area may come, milliseconds. */
+/** Time limit for the letter after `g`, milliseconds. */
 const PAIR_MS = 1_500;
 const ROWS = 'main tbody tr:not(.spacer), main .rows > li, main .split > nav a';
 const STEPS: Readonly<Record<string, number>> = { j: 1, k: -1, ArrowDown: 1, ArrowUp: -1 };
@@ -31,12 +31,12 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-/** What of a row takes the focus. */
+/** The element of a row that gets the focus. */
 function handleOf(row: Element): HTMLElement | null {
   return row instanceof HTMLAnchorElement ? row : row.querySelector<HTMLElement>('a[href], button');
 }
 
-/** Moves the focus by rows; false where there is none there. */
+/** Moves the focus by rows. False if there is no such row. */
 function step(by: number, onlyWithin: boolean): boolean {
   const rows = [...document.querySelectorAll(ROWS)].filter((row) => handleOf(row) !== null);
   const at = rows.findIndex((row) => row.contains(document.activeElement));
@@ -48,7 +48,7 @@ function step(by: number, onlyWithin: boolean): boolean {
   return handle !== null;
 }
 
-/** The path above one: an agent above its pages, its area above the agent. */
+/** The parent of a path: the agent of its pages, the area of an agent. */
 function above(path: readonly string[]): readonly string[] {
   return path.length > 2 ? path.slice(0, 2) : path.slice(0, 1);
 }
@@ -58,7 +58,7 @@ function pressEscape(go: KeyActions['go']): void {
   if (document.querySelector('dialog[open]') === null && path.length > 1) go(above(path));
 }
 
-/** Heeds the keys; what it gives ends that. */
+/** Listens for shortcuts. The returned function stops it. */
 export function heedKeys({ go, find, help }: KeyActions): () => void {
   let pairUntil = 0;
   const pressLetter = (event: KeyboardEvent): void => {

@@ -1,6 +1,6 @@
-/** Lists as people type them. */
+/** Lists that people type. */
 
-/** The items of a text, between commas and blanks. */
+/** The items of a text, separated by commas. */
 export function listOf(text: string): string[] {
   return text.split(/[\s,，、]+/).filter((item) => item !== '');
 }

@@ -8,14 +8,15 @@ export interface WireRequest {
   readonly body: string | null;
 }
 
-/** Prefix of a body member in the flat input where the path has a parameter of the same name. */
+/** Prefix of a body member in the flat input if the path has a parameter with the same name. */
 const BODY_PREFIX = 'body_';
 
 /**
- * Splits the flat input of an operation into path, query and body: what a `GET` does not have in its path is query.
+ * Splits the flat input of an operation into path, query and body. For `GET`, everything outside the path is the query.
+ *
  * @param route method and path, such as `GET /agents/{aid}`
  * @param input an object
- * @throws TypeError where a part of the path is missing, or one that a URL parser would take away
+ * @throws TypeError if a path parameter is missing, or if a URL parser would remove it
  */
 export function wireRequest(route: string, input: unknown): WireRequest {
   const members = typeof input === 'object' && input !== null ? Object.entries<unknown>({ ...input }) : [];

@@ -1,9 +1,9 @@
-/** Where the user is: kept in the hash, as `/agents` is a path of the API. */
+/** The current place in the panel. It is in the hash, because `/agents` is a path of the API. */
 
 export interface Route {
-  /** Parts of the path: `['agents', 'aid1…', 'access']`. */
+  /** Segments of the path: `['agents', 'aid1…', 'access']`. */
   readonly path: readonly string[];
-  /** What a screen keeps: its filter, its order, what is chosen. */
+  /** The state of a screen: filter, order, selection. */
   readonly query: Readonly<Record<string, string>>;
 }
 
@@ -15,7 +15,7 @@ function decoded(text: string): string {
   }
 }
 
-/** The route that a hash is, such as `#/agents?q=a`. */
+/** Parses a hash such as `#/agents?q=a`. */
 export function parseHash(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2);
   return {
@@ -27,7 +27,7 @@ export function parseHash(hash: string): Route {
   };
 }
 
-/** The hash of a route; empty values are left out. */
+/** The hash of a route. Empty values are omitted. */
 export function hashOf(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
   const kept = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
   return `#/${path.map(encodeURIComponent).join('/')}${kept.size === 0 ? '' : `?${kept.toString()}`}`;

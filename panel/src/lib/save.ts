@@ -1,6 +1,6 @@
-/** Saves bytes as a file: they are never shown as a page. */
+/** Saves bytes as a file. They are never opened as a page. */
 
-/** @param type what the browser is told they are */
+/** @param type the MIME type */
 export function saveFile(name: string, content: BlobPart, type = 'application/octet-stream'): void {
   const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement('a');

@@ -1,12 +1,12 @@
 /**
- * The token of this tab, where the daemon asks for one. It is kept for the tab only, as an origin with its port is what
- * `sessionStorage` belongs to, and given to new tabs over a channel of the same origin when they ask.
+ * The session token of this tab. It is in `sessionStorage`, which belongs to one origin and one tab. Other tabs of the
+ * same origin can ask for it over a channel.
  */
 import { keptForTab } from './kept.ts';
 import { tabChannel } from './tab-channel.ts';
 
 const KEY = 'svcd-session';
-/** How long a new tab waits for a token of another one, milliseconds. */
+/** How long a new tab waits for the token of another tab, milliseconds. */
 const ASK_MS = 150;
 
 let token = keptForTab.get(KEY);
@@ -17,13 +17,13 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== '') tell({ token });
 });
 
-/** Keeps a token; an empty one forgets it. */
+/** Stores a token. An empty one deletes it. */
 export function keepToken(given: string): void {
   token = given;
   keptForTab.set(KEY, given);
 }
 
-/** The header that carries the token. */
+/** The header with the token. */
 export function tokenHeaders(): Record<string, string> {
   return token === '' ? {} : { authorization: `Bearer ${token}` };
 }

@@ -1,4 +1,4 @@
-/** The schema of the configuration, as a form wants it. */
+/** The configuration schema, in the form that the settings page needs. */
 
 export interface Setting {
   readonly key: string;
@@ -34,7 +34,7 @@ function kindOf(schema: Readonly<Record<string, unknown>>): Setting['kind'] {
   }
 }
 
-/** The settings of `GET /config/schema`, in its order. */
+/** The settings of `GET /config/schema`, in the same order. */
 export function settingsOf(schema: unknown): readonly Setting[] {
   const properties = isObject(schema) && isObject(schema['properties']) ? schema['properties'] : {};
   return Object.entries(properties).flatMap(([key, property]) => {
@@ -57,14 +57,14 @@ export function settingsOf(schema: unknown): readonly Setting[] {
   });
 }
 
-/** A value as it stands in a field: lists have a line each. */
+/** A value as text in a field. Lists have one line per item. */
 export function fieldText(value: unknown): string {
   if (Array.isArray(value)) return value.map(String).join('\n');
   if (value === undefined || value === null) return '';
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The value that a field means; undefined where it is none. */
+/** The value of the text in a field. Undefined if it is invalid. */
 export function valueOf({ kind }: Setting, typed: string): unknown {
   switch (kind) {
     case 'number': {
@@ -89,13 +89,13 @@ export function tomlLine(key: string, value: unknown): string {
   return `${key} = ${JSON.stringify(value)}`;
 }
 
-/** The keys that wait for a restart. */
+/** The keys that need a restart to apply. */
 export function restartKeys(config: Readonly<Record<string, unknown>> | undefined): readonly string[] {
   const keys = config?.['restart_required'];
   return Array.isArray(keys) ? keys.map(String) : [];
 }
 
-/** Whether a flag or the environment decides a key; empty where the file does. */
+/** The flag or the environment variable that overrides a key. Empty if there is none. */
 export function overriddenBy(config: Readonly<Record<string, unknown>>, key: string): string {
   const overridden = config['overridden'];
   return isObject(overridden) ? text(overridden[key]) : '';

@@ -6,7 +6,9 @@ interface TabChannel {
   removeEventListener(type: 'message', listener: (event: MessageEvent<unknown>) => void): void;
 }
 
-/** Opens a channel to the other tabs. A browser that blocks storage may refuse it: the channel then leads nowhere. */
+/**
+ * Opens a channel to the other tabs. If the browser blocks storage, it may refuse, and the channel then does nothing.
+ */
 export function tabChannel(name: string): TabChannel {
   try {
     return new BroadcastChannel(name);

@@ -1,6 +1,6 @@
-/** Texts of the panel in one language. */
+/** Texts with values and plural forms. */
 
-/** A text that depends on a number: one form for each class of `Intl.PluralRules` that the language has. */
+/** A text that depends on a number, with one form for each category of `Intl.PluralRules` in the language. */
 export type Plural = Readonly<Partial<Record<Intl.LDMLPluralRule, string>>> & { readonly other: string };
 export type Text = string | Plural;
 export type Values = Readonly<Record<string, string | number>>;
@@ -8,17 +8,17 @@ export type Values = Readonly<Record<string, string | number>>;
 /** Places for values in a text: `{name}`. */
 export const PLACE = /\{(\w+)\}/g;
 
-/** The form of a text for its number `n`. */
+/** The form of a text for the number `n`. */
 export function formOf(text: Text, language: string, n: number): string {
   return typeof text === 'string' ? text : (text[new Intl.PluralRules(language).select(n)] ?? text.other);
 }
 
-/** A text cut at its places: texts at even indices, names of values at odd ones. */
+/** Splits a text at its places: texts at even indices, names of values at odd indices. */
 export function partsOf(form: string): readonly string[] {
   return form.split(PLACE);
 }
 
-/** A text with its values; numbers as the language writes them. */
+/** A text with its values. Numbers have the format of the language. */
 export function fill(text: Text, language: string, values: Values): string {
   const { n } = values;
   return formOf(text, language, typeof n === 'number' ? n : 0).replaceAll(PLACE, (place, name: string) => {

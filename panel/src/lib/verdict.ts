@@ -1,4 +1,4 @@
-/** The worst true thing about a node, and what waits for its owner. */
+/** The most serious problem of a node, and the pending items of its owner. */
 import { DELEGATION_WARN_MS } from '../../../src/foundation/domain/agents.ts';
 
 export interface AgentState {
@@ -15,7 +15,7 @@ export interface Counters {
   readonly chat_unread?: number | undefined;
 }
 
-/** How many things wait. */
+/** Number of pending items. */
 export function countOf(counters: Counters | undefined): number {
   return (counters?.mailbox ?? 0) + (counters?.chat_invites ?? 0) + (counters?.chat_unread ?? 0);
 }
@@ -24,7 +24,7 @@ export type Problem = 'closed' | 'expired' | 'offline' | 'service' | 'unpublishe
 
 export interface Verdict {
   readonly problem: Problem;
-  /** The agents that have it. */
+  /** The affected agents. */
   readonly aids: readonly string[];
 }
 
@@ -34,7 +34,7 @@ function endsIn({ delegation }: AgentState, now: number): number {
 
 /**
  * @param now milliseconds since 1970
- * @param isClosed the database lost changes, and no other node is let in
+ * @param isClosed the database lost changes, so the agents are closed to other nodes
  */
 export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: number, isClosed = false): Verdict {
   if (isClosed) return { problem: 'closed', aids: [] };
@@ -53,7 +53,7 @@ export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: 
   return { problem: 'none', aids: [] };
 }
 
-/** The address at which other machines see this node; undefined if none has said one. */
+/** The address at which other machines see this node. Undefined if no node has reported one. */
 export function seenFromAfar(observed: readonly string[]): string | undefined {
   return observed.find((address) => !/^(127\.|\[::1\])/.test(address));
 }
@@ -63,11 +63,11 @@ export type WaitingKind = 'invites' | 'unread' | 'notes' | 'ending' | 'expired';
 export interface Waiting {
   readonly kind: WaitingKind;
   readonly aid: string;
-  /** How many, or milliseconds that are left. */
+  /** A count, or the remaining milliseconds. */
   readonly n: number;
 }
 
-/** What waits, agent by agent: requests first. */
+/** Pending items by agent, requests first. */
 export function waitingOf(
   agents: readonly AgentState[],
   pending: Readonly<Record<string, Counters>>,

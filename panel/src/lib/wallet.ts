@@ -1,4 +1,4 @@
-/** The wallet of the browser (EIP-1193): it shows what it signs in its own window, and its key stays there. */
+/** The wallet of the browser (EIP-1193). It shows the text in its own window, and its key never leaves it. */
 import { toHex } from '../../../src/foundation/bytes.ts';
 
 export interface BrowserWallet {
@@ -9,15 +9,16 @@ function isWallet(value: unknown): value is BrowserWallet {
   return typeof value === 'object' && value !== null && 'request' in value && typeof value.request === 'function';
 }
 
-/** The wallet that an extension put into the page; null where there is none. */
+/** The wallet that an extension provides. Null if there is none. */
 export function browserWallet(): BrowserWallet | null {
   const wallet: unknown = Reflect.get(globalThis, 'ethereum');
   return isWallet(wallet) ? wallet : null;
 }
 
 /**
- * The address that the user chooses.
- * @throws Error where the user refuses
+ * The address that the user selects.
+ *
+ * @throws Error if the user refuses
  */
 export async function addressOf(wallet: BrowserWallet): Promise<string> {
   const accounts = await wallet.request({ method: 'eth_requestAccounts' });
@@ -26,8 +27,9 @@ export async function addressOf(wallet: BrowserWallet): Promise<string> {
 }
 
 /**
- * The signature of a text (EIP-191) in hex.
- * @throws Error where the user refuses
+ * The signature of a text (EIP-191), in hex.
+ *
+ * @throws Error if the user refuses
  */
 export async function signedBy(wallet: BrowserWallet, address: string, text: string): Promise<string> {
   const bytes = `0x${toHex(new TextEncoder().encode(text))}`;

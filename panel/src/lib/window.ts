@@ -1,13 +1,14 @@
-/** Which rows of a long table are in the page. */
+/** Selects the rows of a long table that are in the page. */
 
-/** Rows above and below what is seen. */
+/** Extra rows above and below the visible ones. */
 const SPARE = 8;
-/** Shorter tables are whole. */
+/** Shorter tables are rendered completely. */
 export const WHOLE_ROWS = 60;
 
 /**
- * The first row and the one behind the last.
- * @param offset how far the beginning of the table is above the beginning of what is seen, pixels
+ * The first row, and the row after the last one.
+ *
+ * @param offset distance from the start of the table to the start of the visible area, pixels
  */
 export function rowsInView(
   count: number,

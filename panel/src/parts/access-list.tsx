@@ -1,4 +1,4 @@
-/** Who is let in and who is not: of an agent, or of the administration of the node. */
+/** The access list of an agent or of the remote administration. */
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { Who } from './agent.tsx';
@@ -21,7 +21,7 @@ interface AllowRow {
 }
 
 interface ListsProps {
-  /** The agent whose lists these are, or the node. */
+  /** The agent of the lists, or the node. */
   readonly of: string;
   readonly allow: readonly AllowRow[];
   readonly deny: readonly { readonly id: string; readonly aid: string; readonly created_at: string }[];

@@ -1,4 +1,4 @@
-/** Agents as they are shown everywhere: their mark, what they are called, the end of their AID. */
+/** How agents look everywhere: icon, name, end of the AID. */
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { barsOf, shortAid } from '../lib/mark.ts';
@@ -7,9 +7,9 @@ import { Foreign } from './basics.tsx';
 
 export interface Naming {
   readonly text: string;
-  /** What I call it; else what it calls itself. */
+  /** True for a label of the user, false for the name in the agent's profile. */
   readonly isMine: boolean;
-  /** It is an agent of the looked-at node. */
+  /** It is an agent of the viewed node. */
   readonly isHere: boolean;
 }
 
@@ -26,7 +26,7 @@ export function Mark({ aid, size = 22 }: { readonly aid: string; readonly size?:
   );
 }
 
-/** What an agent is called, in a sentence. */
+/** The name of an agent, in a sentence. */
 export function Called({ aid }: { readonly aid: string }) {
   const name = useContext(Names).get(aid);
   if (name === undefined) return <code>{shortAid(aid)}</code>;
@@ -43,7 +43,7 @@ export function Called({ aid }: { readonly aid: string }) {
   );
 }
 
-/** An agent in a sentence, with what tells it from another one of its name. */
+/** An agent in a sentence, with the end of its AID. */
 export function Inline({ aid }: { readonly aid: string }) {
   const name = useContext(Names).get(aid);
   return (
@@ -57,11 +57,11 @@ interface WhoProps {
   readonly aid: string;
   /** Without the link. */
   readonly plain?: boolean;
-  /** Below the name: what it does. */
+  /** What the agent does, below its name. */
   readonly children?: ComponentChildren;
 }
 
-/** An agent with mark, name and the end of its AID, as a link to its page. */
+/** An agent with icon, name and the end of its AID, as a link to its page. */
 export function Who({ aid, plain = false, children }: WhoProps) {
   const name = useContext(Names).get(aid);
   const content = (

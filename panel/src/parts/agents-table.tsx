@@ -1,4 +1,4 @@
-/** The agents of a node, as home and the list of agents show them. */
+/** The table of agents on the home screen and the agents screen. */
 import { useContext } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
@@ -43,10 +43,10 @@ export function ServiceState({ agent }: { readonly agent: Agent }) {
   );
 }
 
-/** Names of the columns that can be left out. */
+/** Names of the optional columns. */
 export const CHOICE = ['network', 'service', 'offers', 'callers', 'waiting'] as const;
 
-/** Worst first. */
+/** The agents with the most serious problems come first. */
 function rankOf({ published, service_tcp, service_tcp_ok }: Agent): number {
   return (published ? 2 : 0) + (service_tcp === '' || service_tcp_ok ? 1 : 0);
 }
@@ -112,7 +112,7 @@ function columns(
 interface TableProps {
   readonly agents: readonly Agent[];
   readonly pending: Agents['pending'];
-  /** Columns that are left out. */
+  /** Hidden columns. */
   readonly without?: readonly string[];
 }
 

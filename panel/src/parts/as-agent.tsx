@@ -1,4 +1,4 @@
-/** A screen that shows one agent at a time: its heading, with the choice of the agent that acts. */
+/** A screen for one agent at a time: its heading and the selection of the agent. */
 import type { ComponentChildren } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
@@ -10,7 +10,7 @@ import { Answer, Empty } from './basics.tsx';
 
 type Agents = Output<'agentsList'>;
 
-/** Whom another screen showed last. */
+/** The agent that a screen showed last. */
 let last = '';
 
 interface ChoiceProps {
@@ -35,14 +35,14 @@ function Choice({ agents, value, choose }: ChoiceProps) {
 
 interface Props {
   readonly area: 'files' | 'messages';
-  /** The agent that the address names. */
+  /** The agent in the address. */
   readonly aid: string | undefined;
-  /** Beside the choice. */
+  /** Buttons beside the selection. */
   readonly acts?: (aid: string) => ComponentChildren;
   readonly children: (aid: string, agents: Agents) => ComponentChildren;
 }
 
-/** The agent of the address, else the one shown last, else the first; a sentence where there is none. */
+/** Shows the agent in the address, or the last one, or the first one. Without agents it shows a message. */
 export function AsAgent({ area, aid, acts, children }: Props) {
   const agents = useQuery('agentsList', {});
   const title = t(`area.${area}` satisfies Key);

@@ -1,4 +1,4 @@
-/** Small pieces that all screens are made of. */
+/** Small components for all screens. */
 import type { ComponentChildren, TargetedInputEvent, VNode } from 'preact';
 import { escapeUnsafe } from '../../../src/foundation/log-text.ts';
 import type { Known } from '../lib/cache.ts';
@@ -28,22 +28,22 @@ export function Section({ title, note, children }: SectionProps) {
 
 type Tone = 'good' | 'warn' | 'bad' | 'off';
 
-/** A state by shape and colour. */
+/** A state, shown by shape and color. */
 export function State({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`state ${tone}`}>{children}</span>;
 }
 
-/** Text of a stranger: never markup, its direction kept inside, what is not seen made visible. */
+/** Text from others. It is never markup, its direction is isolated, and invisible characters are escaped. */
 export function Foreign({ text }: { readonly text: string }) {
   return <bdi>{escapeUnsafe(text)}</bdi>;
 }
 
-/** Lines of a stranger. */
+/** Several lines of text from others. */
 export function ForeignLines({ text }: { readonly text: string }) {
   return <bdi>{text.split(/\r?\n/).map(escapeUnsafe).join('\n')}</bdi>;
 }
 
-/** A text with elements at its places; `n` chooses its plural form. */
+/** A text with elements in its places. `n` selects its plural form. */
 export function T({ k, n = 0, ...at }: { readonly k: Key; readonly n?: number } & Readonly<Record<string, unknown>>) {
   const parts = partsOf(formOf(raw(k), language, n));
   return (
@@ -61,7 +61,7 @@ function isChild(value: unknown): value is string | number | VNode {
   return typeof value === 'string' || typeof value === 'number' || (typeof value === 'object' && value !== null);
 }
 
-/** A time, with the moment itself as its title. */
+/** A time, with the exact time as its title. */
 export function When({ at, ago = false }: { readonly at: string; readonly ago?: boolean }) {
   const ms = Date.parse(at);
   const text = ago ? format.relative(ms, Date.now(), language) : format.time(ms, Date.now(), language);
@@ -76,7 +76,7 @@ export function Bytes({ count }: { readonly count: number }) {
   return <>{format.bytes(count, language)}</>;
 }
 
-/** Copies a text. */
+/** A button that copies a text. */
 export function Copy({ text, label }: { readonly text: string; readonly label?: string }) {
   return (
     <button type="button" onClick={() => act(() => navigator.clipboard.writeText(text), t('copied'))}>
@@ -90,7 +90,7 @@ interface AnswerProps<T> {
   readonly children: (value: T) => ComponentChildren;
 }
 
-/** What a question brought: the last known answer, or why there is none. */
+/** The result of a query: the last known value, or the error. */
 export function Answer<T>({ of: { value, failure }, children }: AnswerProps<T>) {
   if (value === undefined && failure === undefined) return <p class="empty">{t('loading')}</p>;
   if (value === undefined)
@@ -138,7 +138,7 @@ export function Field({ label, value, onInput, type = 'text', placeholder = '' }
   );
 }
 
-/** What went wrong with what was entered; nothing where nothing did. */
+/** The error of an input. Renders nothing for an empty text. */
 export function Trouble({ text }: { readonly text: string }) {
   if (text === '') return null;
   return (

@@ -1,16 +1,16 @@
-/** Which agent here calls, where there are several. */
+/** Selects the calling agent, if this node has several. */
 import { useContext, useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { useQuery } from '../lib/query.ts';
 import { Names } from './agent.tsx';
 
 interface Caller {
-  /** What a call takes: nothing where there is no choice. */
+  /** The caller for a request. Empty if there is no choice. */
   readonly local: { readonly local_aid?: string };
   readonly choice: preact.ComponentChildren;
 }
 
-/** The agent that calls another one, and the field that chooses it. */
+/** The calling agent, and the field that selects it. */
 export function useCaller(): Caller {
   const { value } = useQuery('agentsList', {});
   const names = useContext(Names);

@@ -1,4 +1,4 @@
-/** The list of keys. */
+/** The list of keyboard shortcuts. */
 import { t } from '../lib/i18n.ts';
 import { Letters } from './letters.tsx';
 import { Dialog } from './overlay.tsx';

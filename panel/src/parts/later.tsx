@@ -1,4 +1,4 @@
-/** A component that is loaded when it is shown, with the words that it says. */
+/** A component that loads when it is shown, together with its texts. */
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { loadLater, loadTexts, t } from '../lib/i18n.ts';

@@ -1,4 +1,4 @@
-/** Switches off that single letters act as keys (WCAG 2.1.4). */
+/** Turns single-letter shortcuts off (WCAG 2.1.4). */
 import { t } from '../lib/i18n.ts';
 import { lettersAct, saveLettersAct } from '../lib/prefs.ts';
 

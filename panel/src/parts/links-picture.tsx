@@ -1,4 +1,4 @@
-/** Who talks to whom, by which path. */
+/** A picture of the connections and their paths. */
 import type { Output } from '../lib/api.ts';
 import * as format from '../lib/format.ts';
 import { language, t } from '../lib/i18n.ts';
@@ -9,7 +9,7 @@ type Link = Output<'nodeLinks'>['links'][number];
 
 const ROW_PX = 44;
 const WIDTH = 300;
-/** Links that are drawn. */
+/** Most connections in the picture. */
 const MAX_DRAWN = 12;
 
 interface Line {

@@ -1,4 +1,4 @@
-/** Dialogs and short notices above the page. */
+/** Dialogs and short notifications above the page. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { asFailure } from '../lib/failure.ts';
@@ -13,7 +13,9 @@ type Shown = (close: () => void) => ComponentChildren;
 interface Opened {
   readonly id: number;
   readonly shown: Shown;
-  /** Where it was opened: it closes when the user leaves this page. Empty: it stays until the user closes it. */
+  /**
+   * The page that opened it. The dialog closes when the user leaves the page. Empty: it stays until the user closes it.
+   */
   readonly page: string;
 }
 interface Notice {
@@ -23,7 +25,7 @@ interface Notice {
   readonly undo?: () => void;
 }
 
-/** How long a notice stays, and what can be taken back is held back, milliseconds. */
+/** How long a notification stays, and how long an undoable action is delayed, milliseconds. */
 const NOTICE_MS = 6_000;
 
 let dialogs: readonly Opened[] = [];
@@ -36,12 +38,12 @@ function open(shown: Shown, page: string): void {
   changed();
 }
 
-/** Opens a dialog of the page that is shown: it closes with it. */
+/** Opens a dialog of the current page. It closes with the page. */
 export function openDialog(shown: Shown): void {
   open(shown, pageOf(here()));
 }
 
-/** Opens a dialog with something that cannot be shown again: it stays until the user closes it, on every page. */
+/** Opens a dialog with something that cannot be shown again. It stays on every page until the user closes it. */
 export function openOnce(shown: Shown): void {
   const release = holdPage();
   open(
@@ -79,7 +81,7 @@ function dismiss(id: number): void {
   changed();
 }
 
-/** Does something, says how it ended, and shows what is known anew. */
+/** Runs an action, reports the result and repeats the queries. */
 export function act<A>(run: () => Promise<A>, done: string | ((answer: A) => string) = ''): void {
   run().then(
     (answer) => {
@@ -94,7 +96,7 @@ export function act<A>(run: () => Promise<A>, done: string | ((answer: A) => str
   );
 }
 
-/** Does something in a few seconds, unless it is taken back before. */
+/** Runs an action after a few seconds, unless the user undoes it. */
 export function actLater(run: () => Promise<unknown>, what: string): void {
   const release = holdPage();
   const timer = setTimeout(() => {
@@ -115,7 +117,7 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** A dialog: the rest of the page waits, Escape closes it. */
+/** A modal dialog. Escape closes it. */
 export function Dialog({ title, close, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -136,9 +138,9 @@ export function Dialog({ title, close, children }: DialogProps) {
 interface Confirmation {
   readonly title: string;
   readonly text: string;
-  /** What the button says: the verb and the object. */
+  /** The text of the button: a verb and an object. */
   readonly verb: string;
-  /** Has to be typed before. */
+  /** The text that the user must type first. */
   readonly tail?: string;
   readonly run: () => Promise<unknown>;
 }
@@ -175,12 +177,12 @@ function Confirm({ title, text, verb, tail, run, close }: Confirmation & { reado
   );
 }
 
-/** Asks before something that cannot be taken back. */
+/** Asks before an action that cannot be undone. */
 export function confirm(confirmation: Confirmation): void {
   openDialog((close) => <Confirm {...confirmation} close={close} />);
 }
 
-/** Where dialogs and notices are shown: once in the page. */
+/** Shows dialogs and notifications. It exists once in the page. */
 export function Overlay() {
   const render = useRedraw();
   useEffect(() => {
@@ -189,7 +191,7 @@ export function Overlay() {
     addEventListener('hashchange', closeLeft);
     return () => {
       removeEventListener('hashchange', closeLeft);
-      // Without the pages, as while a login is asked for, none of their dialogs is left.
+      // The login screen has no pages, so their dialogs close.
       closeDialogs(({ page }) => page !== '');
     };
   }, []);

@@ -1,11 +1,11 @@
-/** A QR code: dark on light whatever the theme is, as readers want it. */
+/** A QR code. It is dark on light in every theme, because readers require it. */
 import { encode } from 'uqr';
 
-/** The margin that readers need, modules. */
+/** The margin that QR readers require, modules. */
 const QUIET = 4;
 
 export function Qr({ text, label }: { readonly text: string; readonly label: string }) {
-  // Level M: a printed master key may get a stain or a fold.
+  // Level M, because a printed master key may get stains or folds.
   const { data, size } = encode(text, { ecc: 'M', border: QUIET });
   const dark = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));
   return (

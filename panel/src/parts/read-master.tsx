@@ -1,10 +1,10 @@
-/** Takes a master key: from a file, or typed. */
+/** Reads a master key from a file or from typed text. */
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { readSeed } from '../lib/master.ts';
 import { Field, Trouble } from './basics.tsx';
 
-/** Longest file that is looked at, bytes. */
+/** Largest file, bytes. */
 const MAX_BYTES = 4096;
 
 interface Props {

@@ -1,4 +1,4 @@
-/** A table of which only the rows that are seen are in the page; where it is asked for, in the order that its heads choose. */
+/** A table that renders only its visible rows. If requested, the column headings sort it. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { orderOf, sortedBy, turned } from '../lib/order.ts';
@@ -6,10 +6,10 @@ import { here, keep } from '../lib/place.ts';
 import { rowsInView, WHOLE_ROWS } from '../lib/window.ts';
 
 export interface Column<R> {
-  /** Names it in the address, where the table can be sorted by it. */
+  /** Name of the column in the address. Required for sortable columns. */
   readonly name?: string;
   readonly title: string;
-  /** What it is sorted by. */
+  /** The value to sort by. */
   readonly by?: (row: R) => string | number;
   readonly cell: (row: R) => ComponentChildren;
   readonly isNumber?: boolean;
@@ -22,11 +22,11 @@ interface TableProps<R> {
   readonly keyOf: (row: R) => string;
 }
 
-/** Height of a row of a long table, pixels, until one was measured. */
+/** Estimated height of a row, pixels, until a row is measured. */
 const ROW_PX = 53;
 
 function Head<R>({ column: { name, title, isNumber, by } }: { readonly column: Column<R> }) {
-  // A column of buttons has no name to be read.
+  // A column of buttons has no heading.
   if (title === '') return <td />;
   const shared = { scope: 'col', class: isNumber === true ? 'num' : '' } as const;
   if (by === undefined || name === undefined) return <th {...shared}>{title}</th>;

@@ -1,4 +1,4 @@
-/** How many bytes went through the node in the last 24 hours, and whether it was on the network. */
+/** The traffic of the last 24 hours, and when the node was on the network. */
 import type { Output } from '../lib/api.ts';
 import { areaOf, availability, lineOf } from '../lib/chart.ts';
 import * as format from '../lib/format.ts';
@@ -6,7 +6,7 @@ import { language, t } from '../lib/i18n.ts';
 import { useQuery } from '../lib/query.ts';
 import { Answer, Empty, Section } from './basics.tsx';
 
-/** From one question to the next: the daemon takes a sample each minute. */
+/** Interval of the query: the daemon takes one sample per minute. */
 const ASK_MS = 60_000;
 const WIDTH = 1000;
 const HEIGHT = 100;

@@ -1,4 +1,4 @@
-/** How far a file has come, and the way to stop it. */
+/** The progress of a file, and a button to cancel it. */
 import { t } from '../lib/i18n.ts';
 
 /** @param part 0 to 1 */

@@ -1,4 +1,4 @@
-/** The agents of the node: all of them, or the pages of one. */
+/** The agents of the node: the list, or the pages of one agent. */
 import { useEffect, useState } from 'preact/hooks';
 import { everyAgent } from '../lib/all-agents.ts';
 import type { Output } from '../lib/api.ts';
@@ -55,7 +55,7 @@ const TITLES = {
   waiting: 'agent.waiting',
 } as const;
 
-/** Which columns are shown. */
+/** Selects the visible columns. */
 function Columns({ leftOut }: { readonly leftOut: readonly string[] }) {
   return (
     <details class="menu">

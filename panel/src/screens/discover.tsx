@@ -1,4 +1,4 @@
-/** Finds agents by what they offer, or by their AID. */
+/** Finds agents by service name or by AID. */
 import { useEffect, useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { asFailure, type Failure } from '../lib/failure.ts';

@@ -1,4 +1,4 @@
-/** Before another node is asked anything: a link may have led here that nobody of this machine made. */
+/** A confirmation before this node connects to another one, because anyone can make a link to it. */
 import { t } from '../lib/i18n.ts';
 import { Foreign } from '../parts/basics.tsx';
 

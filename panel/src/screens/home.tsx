@@ -1,4 +1,4 @@
-/** Home: the worst true thing first, then what waits, how the network is, who talks to whom. */
+/** The home screen: the most serious problem, pending items, the network, the connections. */
 import type { Output } from '../lib/api.ts';
 import type { Known } from '../lib/cache.ts';
 import { t } from '../lib/i18n.ts';

@@ -1,4 +1,4 @@
-/** Takes in an agent that another node saved as a file. */
+/** Imports an agent from a file of another node. */
 import { useState } from 'preact/hooks';
 import type { Input } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
@@ -8,7 +8,7 @@ import { act } from '../parts/overlay.tsx';
 
 type Bundle = Input<'agentImport'>;
 
-/** Whether a text may be a bundle: the daemon reads it closely. */
+/** Whether a value may be an export. The daemon validates it. */
 function isBundle(value: unknown): value is Bundle {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,4 +1,4 @@
-/** Where the daemon asks for a token. */
+/** The login screen. */
 import { useEffect, useState } from 'preact/hooks';
 import { openSession } from '../lib/enter.ts';
 import { asFailure } from '../lib/failure.ts';

@@ -1,4 +1,4 @@
-/** Makes the keys of an agent in the page, or restores it from its master key, and registers it. */
+/** Creates the keys of an agent in the page, or restores it from its master key, and registers it. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type HeldKey, holdKey, useHeldKey, wipeKey, wipeRestoredKey } from '../lib/held-key.ts';
 import { t } from '../lib/i18n.ts';
@@ -13,14 +13,14 @@ import { act, confirm } from '../parts/overlay.tsx';
 import { ReadMaster } from '../parts/read-master.tsx';
 import { ImportBundle } from './import-bundle.tsx';
 
-/** Hex digits of the key that prove that it was written down. */
+/** Hex digits of the key that the user types to prove that it was written down. */
 const PROVEN_DIGITS = 8;
 const TAIL_CHARS = 5;
 
 const loadPrint = async () => (await import('./print-master.tsx')).PrintMaster;
 const loadWallet = async () => (await import('./wallet.tsx')).Wallet;
 
-/** Registers what a master key allows; the master key itself stays here. */
+/** Registers an agent. The master key stays in the page. */
 async function register(seed: Uint8Array): Promise<string> {
   const { base } = here();
   const master = await keyOf(seed);
@@ -127,7 +127,7 @@ export function MakeKeys({ done }: { readonly done: (aid: string) => void }) {
       seed.fill(0);
       return;
     }
-    // What is said once the key is wiped, unless its agent is registered before.
+    // The message after the key is wiped, unless its agent is already registered.
     setNote(isRestored ? t('master.gone') : '');
     holdKey({ aid, seed, isRestored });
   };

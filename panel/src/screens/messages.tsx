@@ -1,4 +1,4 @@
-/** Messages of one agent at a time: who asks, chats, rooms, notes. Reading changes nothing. */
+/** The messages of one agent at a time: requests, chats, groups, notes. Reading does not mark anything as read. */
 import type { ComponentChildren } from 'preact';
 import { type Output } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
@@ -14,7 +14,7 @@ import { Chat } from './messages/chat.tsx';
 import { Notes } from './messages/notes.tsx';
 import { Room, RoomTitle } from './messages/room.tsx';
 
-/** Kinds of entries of rooms that say something by their text. */
+/** Kinds of group entries with text for people. */
 const SAID: readonly string[] = ['msg', 'file'];
 
 interface Props {

@@ -1,4 +1,4 @@
-/** The first run, and every further agent: its keys are made here, saved, proven to be saved, and only then used. */
+/** The steps for a new agent: create the keys, save the master key, prove that it is saved, register. */
 import { useEffect, useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { canSign } from '../lib/master.ts';
@@ -10,7 +10,7 @@ import { MakeKeys } from './make-keys.tsx';
 
 const LOOK_MS = 2_000;
 
-/** How the agent comes to the network. */
+/** Shows how far publishing is. */
 function Published({ aid }: { readonly aid: string }) {
   const agent = useQuery('agentGet', { aid }, LOOK_MS);
   const status = useQuery('status', {}, LOOK_MS);
@@ -94,7 +94,7 @@ interface Props {
   readonly query: Readonly<Record<string, string>>;
 }
 
-/** The address says how far it has come, so that a reload does not begin again. */
+/** The address contains the current step, so that a reload continues there. */
 export function NewAgent({ query: { aid = '', step: named = '' } }: Props) {
   const step =
     aid === ''

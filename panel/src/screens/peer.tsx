@@ -1,4 +1,4 @@
-/** An agent elsewhere: where it is, what it says of itself, how to call it. */
+/** A remote agent: endpoints, profile, calls. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { MAX_PROVIDERS } from '../../../src/foundation/domain/directory.ts';
@@ -146,7 +146,7 @@ function Asked({ aid, services }: { readonly aid: string; readonly services: str
   return <Offered offers={offersOf(aid, value?.entries ?? [], seenOffers.of(aid, Date.now()))} />;
 }
 
-/** The network cannot be asked for the services of an agent, only for the agents of a service. */
+/** The network can find the agents of a service, but not the services of an agent. */
 function Offers({ aid }: { readonly aid: string }) {
   const { value: book } = useQuery('addressBookGet', {});
   const { value: said } = useQuery('resolveRecords', { aid });
@@ -161,7 +161,7 @@ interface Local {
   readonly local_aid?: string;
 }
 
-/** Shows where programs of the node reach the agent now. */
+/** Shows the local address that leads to the agent. */
 function showPlace(title: Key, place: string, link: ComponentChildren): void {
   openDialog((close) => (
     <Dialog title={t(title)} close={close}>

@@ -1,4 +1,4 @@
-/** A master key as a page to print: for a camera, and in groups to type. It is shown, and sent nowhere. */
+/** A page to print with a master key, as a QR code and as groups of digits. It is never sent. */
 import { t } from '../lib/i18n.ts';
 import { groupsOf, toHex } from '../lib/master.ts';
 import { Qr } from '../parts/qr.tsx';

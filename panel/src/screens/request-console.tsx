@@ -1,4 +1,4 @@
-/** Calls an agent by hand. What comes back is shown as text and never as a page. */
+/** Calls an agent by hand. The response is shown as text, never as a page. */
 import { useState } from 'preact/hooks';
 import type { Output } from '../lib/api.ts';
 import { base64Of, bytesOf, textOf } from '../lib/base64.ts';
@@ -12,9 +12,9 @@ import { useCaller } from '../parts/caller.tsx';
 import { act } from '../parts/overlay.tsx';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
-/** Characters of an answer that are shown; it can be saved whole. */
+/** Most characters of a response to show. The saved file is complete. */
 const SHOWN_CHARS = 20_000;
-/** Statuses below this one are no errors. */
+/** Lower status codes are not errors. */
 const FIRST_ERROR_STATUS = 400;
 
 function headersOf(text: string): Record<string, string> {
@@ -27,7 +27,7 @@ function headersOf(text: string): Record<string, string> {
   );
 }
 
-/** JSON with line breaks; null where it is none. */
+/** JSON with line breaks. Null if the text is not JSON. */
 function asJson(text: string): string | null {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -36,7 +36,7 @@ function asJson(text: string): string | null {
   }
 }
 
-/** A name for the answer: the end of the path that was asked for. */
+/** A file name for the response: the end of the requested path. */
 function nameOf(path: string): string {
   const name =
     path

@@ -1,4 +1,7 @@
-/** A new delegation for an agent, signed by its master key in the page: for a new operational key, or for the one that it has. */
+/**
+ * A new delegation for an agent, signed by its master key in the page: for the current operational key or for a new
+ * one.
+ */
 import { useState } from 'preact/hooks';
 import { Failure } from '../lib/failure.ts';
 import { failureText } from '../lib/failure-text.ts';
@@ -12,22 +15,22 @@ import { ReadMaster } from '../parts/read-master.tsx';
 
 interface Props {
   readonly aid: string;
-  /** Of the delegation that stands: the new one has to be later. */
+  /** Of the current delegation. The new one must be later. */
   readonly issuedAt: string;
-  /** The operational key stays. */
+  /** The operational key does not change. */
   readonly keeps: boolean;
   readonly close: () => void;
 }
 
-/** The operational key that the node has: it gives it to this machine only. */
+/** The current operational key. The node returns it only to this machine. */
 async function present(aid: string, base: string): Promise<Bytes> {
   const { operational_private_key_hex: hex } = await perform('agentExport', { aid }, base);
   const seed = readSeed(hex);
-  if (seed === null) throw new TypeError('the node gave no key');
+  if (seed === null) throw new TypeError('the node returned no key');
   return seed;
 }
 
-/** Unix seconds of a day that was chosen; 0 where none was. */
+/** Unix seconds at the end of a day. 0 for an empty field. */
 function endOfDay(day: string): number {
   return day === '' ? 0 : Math.floor(Date.parse(`${day}T23:59:59`) / 1000);
 }

@@ -1,4 +1,7 @@
-/** An agent that belongs to an Ethereum wallet: the wallet signs a text, here or elsewhere, and that is its delegation. */
+/**
+ * An agent of an Ethereum wallet. The wallet signs a text, here or in another program, and the signature is the
+ * delegation.
+ */
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { issueTime, newSeed, toHex } from '../lib/master.ts';
@@ -9,15 +12,15 @@ import { Copy, Field, Trouble } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
 
 interface Props {
-  /** The agent that is renewed; any of the wallet's where there is none. */
+  /** The agent to renew. Absent: the wallet selects it. */
   readonly aid?: string;
-  /** Of the delegation that stands: the new one has to be later. */
+  /** Of the current delegation. The new one must be later. */
   readonly issuedAt?: string;
   readonly done: (aid: string) => void;
 }
 
 interface Offer {
-  /** Of the node that the agent is for. */
+  /** The base path of the node of the agent. */
   readonly base: string;
   readonly agent: string;
   readonly issued_at: number;
@@ -25,7 +28,7 @@ interface Offer {
   readonly message: string;
 }
 
-/** The text that a wallet has to sign for a new operational key. */
+/** The text that the wallet must sign for a new operational key. */
 async function offerFor(agent: string, issuedAt: string): Promise<Offer> {
   const { base } = place();
   const seed = toHex(newSeed());

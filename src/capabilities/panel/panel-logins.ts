@@ -1,6 +1,5 @@
 /**
- * Who is logged in to the web panel: codes that open it once, and the sessions that came of them. All of it is in
- * memory, as hashes, and ends with the daemon.
+ * Logins to the web panel: one-time codes and sessions. They are in memory only, as hashes, and end with the daemon.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -8,17 +7,17 @@ import { SvcError } from '../../foundation/errors.ts';
 import { newId } from '../../foundation/ids.ts';
 import { isPanelToken, PANEL_TOKEN_BYTES, PANEL_TOKEN_PREFIX } from '../../foundation/panel-token.ts';
 
-/** How long a code opens the panel, milliseconds. */
+/** Lifetime of a code, milliseconds. */
 export const PANEL_CODE_LIFE_MS = 60_000;
-/** Codes that are open at a time. */
+/** Most unused codes. */
 export const MAX_PANEL_CODES = 8;
 /** Random bytes of a code. */
 const CODE_BYTES = 16;
-/** A session ends when it was not used for so long, milliseconds. */
+/** A session expires after this idle time, milliseconds. */
 export const PANEL_SESSION_IDLE_MS = 12 * 3_600_000;
-/** A session ends so long after its beginning, milliseconds. */
+/** Longest lifetime of a session, milliseconds. */
 export const PANEL_SESSION_LIFE_MS = 7 * 86_400_000;
-/** Sessions at a time; the one that was not used for the longest time gives way. */
+/** Most sessions. When full, the session that has been idle longest ends. */
 export const MAX_PANEL_SESSIONS = 32;
 
 export interface PanelSession {
@@ -26,7 +25,7 @@ export interface PanelSession {
   /** Unix milliseconds. */
   readonly createdAt: number;
   readonly lastSeenAt: number;
-  /** Unless it is used before. */
+  /** Unless it is used earlier. */
   readonly expiresAt: number;
 }
 
@@ -36,7 +35,7 @@ interface Kept {
   readonly createdAt: number;
   lastSeenAt: number;
   timer: Timer;
-  /** Each cuts what goes on under the session. */
+  /** Functions that stop the requests and streams of the session. */
   readonly cuts: Set<() => void>;
 }
 
@@ -55,9 +54,9 @@ function viewOf(session: Kept): PanelSession {
 
 export class PanelLogins {
   readonly #clock: Clock;
-  /** When the code of a hash ends, Unix milliseconds. */
+  /** The expiry of each code by its hash, Unix milliseconds. */
   readonly #codes = new Map<string, number>();
-  /** By the hash of the token. */
+  /** Sessions by the hash of their token. */
   readonly #sessions = new Map<string, Kept>();
 
   constructor({ clock }: { readonly clock: Clock }) {
@@ -65,8 +64,9 @@ export class PanelLogins {
   }
 
   /**
-   * Makes a code that opens the panel once.
-   * @throws SvcError `rate_limited` while too many are open
+   * Creates a one-time code.
+   *
+   * @throws SvcError `rate_limited` if there are too many unused codes
    */
   openCode(): { readonly code: string; readonly expiresAt: number } {
     const now = this.#clock.now();
@@ -81,7 +81,7 @@ export class PanelLogins {
     return { code, expiresAt };
   }
 
-  /** True for a code that is open; it is not any more. */
+  /** Uses a code. True if it was valid. */
   redeem(code: string): boolean {
     const hash = hashOf(code);
     const end = this.#codes.get(hash);
@@ -89,7 +89,7 @@ export class PanelLogins {
     return end !== undefined && end > this.#clock.now();
   }
 
-  /** Begins a session. Its token is known to nobody else and nowhere written. */
+  /** Starts a session. Its token is not stored. */
   begin(): PanelSession & { readonly token: string } {
     const sessions = [...this.#sessions.values()];
     if (sessions.length >= MAX_PANEL_SESSIONS)
@@ -104,7 +104,7 @@ export class PanelLogins {
     return { ...viewOf(session), token };
   }
 
-  /** The id of the session that a token is of, which is used by this; null where there is none. */
+  /** Returns the id of the session of a token and resets its idle time. Null if there is none. */
   holder(token: string): string | null {
     if (!isPanelToken(token)) return null;
     const session = this.#sessions.get(hashOf(token));
@@ -113,23 +113,27 @@ export class PanelLogins {
     return session.id;
   }
 
-  /** The sessions, the newest first. */
+  /** The sessions, newest first. */
   list(): PanelSession[] {
     return [...this.#sessions.values()].map(viewOf).reverse();
   }
 
-  /** Ends a session and what goes on under it. @throws SvcError `not_found` */
+  /**
+   * Ends a session with its requests and streams.
+   *
+   * @throws SvcError `not_found`
+   */
   end(id: string): void {
     this.#end(this.#byId(id));
   }
 
-  /** Ends all sessions, and closes all codes. */
+  /** Ends all sessions and invalidates all codes. */
   endAll(): void {
     this.#codes.clear();
     for (const session of [...this.#sessions.values()]) this.#end(session);
   }
 
-  /** Has `cut` called when a session ends; what it returns takes that back. */
+  /** Calls `cut` when a session ends. The returned function removes it. */
   whenEnds(id: string, cut: () => void): () => void {
     const { cuts } = this.#byId(id);
     cuts.add(cut);
@@ -138,7 +142,7 @@ export class PanelLogins {
 
   #byId(id: string): Kept {
     const session = this.#sessions.values().find((one) => one.id === id);
-    if (session === undefined) throw new SvcError('not_found', { message: 'There is no such session of the panel.' });
+    if (session === undefined) throw new SvcError('not_found', { message: 'No panel session with this id.' });
     return session;
   }
 

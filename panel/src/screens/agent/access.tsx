@@ -1,4 +1,4 @@
-/** Who may call an agent. */
+/** The access list of an agent. */
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';

@@ -1,4 +1,4 @@
-/** Who called an agent and who was refused, with the answer to it beside each. */
+/** The callers of an agent, allowed and denied, with a button to change it. */
 import { useContext } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import { keepOut, letIn } from '../../lib/callers.ts';
@@ -19,7 +19,7 @@ const CALLERS_MS = 30_000;
 
 interface Props {
   readonly agent: Agent;
-  /** The last of them only, without how they called. */
+  /** Shows only the most recent ones, without the columns about their calls. */
   readonly few?: number;
 }
 

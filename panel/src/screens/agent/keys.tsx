@@ -1,4 +1,4 @@
-/** The keys of an agent: its delegation, a new one, moving it elsewhere. */
+/** The keys of an agent: its delegation, a new key, the move to another node. */
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { here } from '../../lib/place.ts';
@@ -59,7 +59,7 @@ function saveBundle(aid: string): void {
   });
 }
 
-/** What signs a new delegation: the master key in this page, or the wallet. */
+/** Signs a new delegation with the master key in this page or with the wallet. */
 function Renewal({ agent }: { readonly agent: Agent }) {
   switch (agent.scheme) {
     case 'native':

@@ -1,4 +1,4 @@
-/** Local addresses that are agents elsewhere, as one agent of this node uses them. */
+/** Local addresses of remote agents. */
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { here } from '../../lib/place.ts';

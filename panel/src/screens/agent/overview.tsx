@@ -1,4 +1,4 @@
-/** How an agent stands: on the network, at its service. */
+/** The state of an agent: its record and its service. */
 import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import * as format from '../../lib/format.ts';
@@ -12,9 +12,9 @@ import { Callers } from './callers.tsx';
 
 type Agent = Output<'agentGet'>;
 
-/** How much of an AID has to be typed before something that cannot be taken back. */
+/** Characters of the AID that the user types before an action that cannot be undone. */
 export const TAIL_CHARS = 5;
-/** Callers that are shown beside the state of the agent. */
+/** Callers to show beside the state of the agent. */
 const FEW_CALLERS = 4;
 
 function Bind({ agent: { aid, service_tcp }, close }: { readonly agent: Agent; readonly close: () => void }) {
@@ -43,7 +43,7 @@ function Bind({ agent: { aid, service_tcp }, close }: { readonly agent: Agent; r
   );
 }
 
-/** The dialog that binds another service. */
+/** Opens the dialog that binds another service. */
 export function openBind(agent: Agent): void {
   openDialog((close) => <Bind agent={agent} close={close} />);
 }

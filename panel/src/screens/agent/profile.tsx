@@ -1,4 +1,4 @@
-/** What an agent says of itself to everybody. */
+/** The profile of an agent. */
 import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';

@@ -1,4 +1,4 @@
-/** The AID of an agent for a camera. */
+/** The AID of an agent as a QR code. */
 import { t } from '../../lib/i18n.ts';
 import { Dialog } from '../../parts/overlay.tsx';
 import { Qr } from '../../parts/qr.tsx';

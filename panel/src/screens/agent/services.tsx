@@ -1,4 +1,4 @@
-/** What an agent offers: names by which others find it, with a sentence, tags and more for each. */
+/** The services of an agent: names, and for each a description, tags and metadata. */
 import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
@@ -10,12 +10,12 @@ import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
 
 type Service = Output<'servicesList'>['services'][number];
 
-/** Free data as it stands in a field: an object in JSON, empty where there is none. */
+/** Metadata as text in a field: a JSON object, or empty. */
 function metaText(meta: Service['meta'] | undefined): string {
   return meta === undefined || Object.keys(meta).length === 0 ? '' : JSON.stringify(meta, null, 2);
 }
 
-/** The object that a field means; null where it is none. */
+/** The object of the text in a field. Null if it is invalid. */
 function metaOf(text: string): Readonly<Record<string, unknown>> | null {
   if (text.trim() === '') return {};
   try {
@@ -28,7 +28,7 @@ function metaOf(text: string): Readonly<Record<string, unknown>> | null {
 
 interface FormProps {
   readonly aid: string;
-  /** The service that is changed; new ones where there is none. */
+  /** The service to change. Absent for new ones. */
   readonly service?: Service;
   readonly done: () => void;
   readonly cancel?: () => void;

@@ -1,4 +1,4 @@
-/** TCP tunnels of an agent, its local addresses of others, and webhooks that go through them. */
+/** The TCP tunnels of an agent, its local addresses of other agents, and the webhooks that use them. */
 import type { Output } from '../../lib/api.ts';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';

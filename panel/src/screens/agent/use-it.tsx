@@ -14,7 +14,7 @@ function Text({ title, text, note }: { readonly title: string; readonly text: st
   );
 }
 
-/** Which programs of this machine know svcd, and what makes the others know it. */
+/** The MCP clients on this machine, and the command that configures svcd in the others. */
 function Hosts() {
   const known = useQuery('mcpHosts', {});
   return (

@@ -1,4 +1,4 @@
-/** Webhooks that agents elsewhere call through an agent of this node, and mailboxes for those of its own callers. */
+/** Webhooks that remote agents notify through an agent of this node, and webhooks of its callers. */
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';
@@ -9,9 +9,9 @@ import { type Column, Table } from '../../parts/table.tsx';
 
 interface Row {
   readonly id: string;
-  /** The webhook of a program here; null for a mailbox, of which only the other side knows. */
+  /** The webhook URL of a local program. Null if only the other side knows it. */
   readonly url: string | null;
-  /** Who calls it, or whose webhooks they are. */
+  /** The remote agent. */
   readonly other: string;
   readonly waiting: number;
   readonly triedAt: string | undefined;

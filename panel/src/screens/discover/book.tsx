@@ -1,4 +1,4 @@
-/** Agents elsewhere that the user has named or starred: buttons, and the list of them. */
+/** Remote agents with a label or a star: buttons and a list. */
 import { useState } from 'preact/hooks';
 import { type Book, named, starred } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
@@ -42,7 +42,7 @@ function Name({ aid, book, close }: NameProps) {
   );
 }
 
-/** Stars and names an agent. */
+/** Buttons that star and label an agent. */
 export function InBook({ aid }: { readonly aid: string }) {
   const { value: book } = useQuery('addressBookGet', {});
   if (book === undefined) return null;
@@ -59,7 +59,7 @@ export function InBook({ aid }: { readonly aid: string }) {
   );
 }
 
-/** The starred agents, to begin with. */
+/** The starred agents, shown before a search. */
 export function Starred() {
   const { value: book } = useQuery('addressBookGet', {});
   if (book === undefined || book.favorites.length === 0) return null;

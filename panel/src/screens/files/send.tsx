@@ -1,4 +1,4 @@
-/** Sends a file of an agent into one of its chats or rooms. */
+/** Sends a file of an agent to a chat or a group. */
 import type { ComponentChildren } from 'preact';
 import { t } from '../../lib/i18n.ts';
 import { leaver } from '../../lib/place.ts';
@@ -16,7 +16,7 @@ interface Props {
   readonly close: () => void;
 }
 
-/** States in which an agent may write into a room. */
+/** Roles that may write in a group. */
 const WRITERS: readonly string[] = ['creator', 'admin', 'member'];
 
 export function SendFile({ aid, id, name, close }: Props) {

@@ -1,4 +1,4 @@
-/** What happened lately, to the agents and to the node itself. */
+/** Recent events of the agents and of the node. */
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
@@ -9,10 +9,10 @@ import { Called } from '../../parts/agent.tsx';
 import { Empty, When } from '../../parts/basics.tsx';
 import { Happening } from '../../parts/happening.tsx';
 
-/** Events that are shown. */
+/** Most events to show. */
 const SHOWN = 6;
 const LOOK_MS = 30_000;
-/** Events of the node that are asked for again, so that few of them come each time. */
+/** Events to request each time. */
 const ASKED = 50;
 
 let recent: readonly LiveEvent[] = [];

@@ -1,4 +1,4 @@
-/** Files that are offered to an agent: taken by the daemon, or declined. */
+/** File offers to an agent: download or decline. */
 import { useState } from 'preact/hooks';
 import { call, type Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
@@ -10,9 +10,9 @@ import { act, confirm } from '../../parts/overlay.tsx';
 
 type Offer = Output<'fileOfferList'>['offers'][number];
 
-/** Offers to one agent that are shown here. */
+/** Most offers to show per agent. */
 const SHOWN_OFFERS = 3;
-/** How often it is asked how much of a file has come, milliseconds. */
+/** Interval of the progress query, milliseconds. */
 const PROGRESS_MS = 1_000;
 
 interface OneProps {
@@ -20,7 +20,7 @@ interface OneProps {
   readonly offer: Offer;
 }
 
-/** How far a file has come, and the way to stop it: what is here stays, and is not fetched again. */
+/** The progress of a download, and a button to cancel it. The downloaded part is kept. */
 function Coming({ aid, offer, stop }: OneProps & { readonly stop: () => void }) {
   const { value } = useQuery('fileOfferGet', { aid, id: offer.id }, PROGRESS_MS);
   const come = value?.received_bytes ?? offer.received_bytes ?? 0;
@@ -71,7 +71,7 @@ function Answers({ aid, offer }: OneProps) {
   );
 }
 
-/** What is offered to an agent and neither taken nor declined. */
+/** Open file offers to an agent. */
 export function Offers({ aid }: { readonly aid: string }) {
   const { value } = useQuery('fileOfferList', { aid, direction: 'in' });
   return (

@@ -1,4 +1,4 @@
-/** What waits for the owner of the node: requests first, with what can be done about each. */
+/** Pending items of the owner of the node: requests first, with their buttons. */
 import type { ComponentChildren } from 'preact';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
@@ -12,9 +12,9 @@ import { Offers } from './offers.tsx';
 
 const SIGNS = { invites: '?', unread: '●', notes: '✉', ending: '!', expired: '✕' } as const;
 const TONES = { invites: 'hue', unread: 'hue', notes: 'hue', ending: 'warn', expired: 'bad' } as const;
-/** Requests to one agent that are shown here. */
+/** Most requests to show per agent. */
 const SHOWN_ASKS = 3;
-/** Agents whose invitations to rooms, and whose offered files, are asked for. */
+/** Most agents whose group invitations and file offers are requested. */
 const ASKED_AGENTS = 8;
 
 interface RowProps {
@@ -58,7 +58,7 @@ interface AnsweringProps {
   readonly refuse: () => Promise<unknown>;
 }
 
-/** The two answers to a request. */
+/** The buttons of a request. */
 function Answering({ accept, refuse }: AnsweringProps) {
   return (
     <span class="pair">
@@ -82,7 +82,7 @@ function Answering({ accept, refuse }: AnsweringProps) {
   );
 }
 
-/** Each request to chat by itself, once they are known; until then how many there are. */
+/** Each chat request. Shows a count until they are loaded. */
 function Asks(waiting: Waiting) {
   const { aid, n } = waiting;
   const contacts = useQuery('chatContacts', { aid });
@@ -114,7 +114,7 @@ function Asks(waiting: Waiting) {
   );
 }
 
-/** Invitations to rooms that an agent has not joined. */
+/** Group invitations that an agent has not accepted. */
 function Invitations({ aid }: { readonly aid: string }) {
   const { value } = useQuery('groupInvitations', { aid });
   return (

@@ -1,4 +1,4 @@
-/** Who asks: for a chat, or into a room. */
+/** Chat requests and group invitations. */
 import type { ComponentChildren } from 'preact';
 import { type Key, t } from '../../lib/i18n.ts';
 import { leaver } from '../../lib/place.ts';
@@ -12,7 +12,7 @@ import { Back, Ending } from './talk.tsx';
 
 interface Props {
   readonly aid: string;
-  /** The agent that asks, or the room. */
+  /** The requesting agent, or the group. */
   readonly id: string;
 }
 
@@ -23,7 +23,7 @@ interface AskProps {
   readonly at: string;
   readonly children: ComponentChildren;
   readonly accept: () => Promise<unknown>;
-  /** Where it leads once it is accepted. */
+  /** The page to open after accepting. */
   readonly to: readonly string[];
   readonly endings: ComponentChildren;
 }

@@ -1,4 +1,4 @@
-/** Begins something new: a chat, a room, or a place in somebody's room. */
+/** Starts a chat, creates a group, or joins one. */
 import { useState } from 'preact/hooks';
 import type { Key } from '../../lib/i18n.ts';
 import { t } from '../../lib/i18n.ts';
@@ -58,7 +58,7 @@ export function AskToChat({ aid, to, close }: Props & { readonly to: string }) {
   );
 }
 
-/** Goes to the room that a tool answers with. */
+/** Opens the group in the result of a tool. */
 async function enter(aid: string, answer: ReturnType<typeof roomTool>): Promise<void> {
   const leave = leaver();
   const { group_id } = await answer;

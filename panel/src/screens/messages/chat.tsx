@@ -1,4 +1,4 @@
-/** A conversation of two agents. */
+/** The chat of two agents. */
 import { t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
 import { perform, useQuery } from '../../lib/query.ts';

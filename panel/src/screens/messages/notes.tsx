@@ -1,4 +1,4 @@
-/** Sealed notes: they stay until the agent's program, or somebody here, fetches them. */
+/** The mailbox. Notes stay until the agent's program or the user fetches them. */
 import { useState } from 'preact/hooks';
 import { NOTE_TYPE } from '../../../../src/foundation/domain/notes.ts';
 import { base64Of, textOf } from '../../lib/base64.ts';

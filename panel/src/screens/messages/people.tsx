@@ -1,4 +1,4 @@
-/** Who is in a room, who may come in, and what it is called. */
+/** The members, the invitation link and the title of a group. */
 import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
@@ -12,7 +12,7 @@ import { wrote } from './use-talk.ts';
 type Head = Output<'groupHead'>;
 const LEADERS: readonly string[] = ['creator', 'admin'];
 
-/** Does something, and shows it in the room. */
+/** Runs an action and shows its result in the group. */
 function change(run: () => Promise<unknown>, done: string): void {
   act(async () => {
     await run();

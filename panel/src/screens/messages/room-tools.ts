@@ -1,17 +1,18 @@
-/** What is written into rooms: those operations are tools. */
+/** Changes to groups. These operations are tools. */
 import { base64Of } from '../../lib/base64.ts';
 import { here } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
 
 type Args = Readonly<Record<string, string | number | readonly string[]>>;
 
-/** Calls a tool of rooms; `name` is without its `group_`. */
+/** Calls a group tool. `name` omits the prefix `group_`. */
 export function roomTool(name: string, args: Args, base = here().base): Promise<Record<string, unknown>> {
   return perform('toolCall', { tool: `group_${name}`, args }, base);
 }
 
 /**
- * Adds an entry to a room.
+ * Adds an entry to a group.
+ *
  * @param base see `perform`
  */
 export function append(

@@ -1,4 +1,4 @@
-/** A room. */
+/** A group. */
 import type { Output } from '../../lib/api.ts';
 import { textOf } from '../../lib/base64.ts';
 import { type Key, t } from '../../lib/i18n.ts';
@@ -14,7 +14,7 @@ import { Back, Ending, Line, Lines } from './talk.tsx';
 import { useTalk, wrote } from './use-talk.ts';
 import { Write } from './write.tsx';
 
-/** Kinds that say what became of the room, in words. */
+/** Kinds of entries that describe a change of the group. */
 const DEEDS: Readonly<Record<string, Key>> = {
   create: 'room.did.create',
   invite: 'room.did.invite',
@@ -25,7 +25,10 @@ const DEEDS: Readonly<Record<string, Key>> = {
   role: 'room.did.role',
   title: 'room.did.title',
 };
-/** Kinds that say nothing to people: a new key of an agent, and what it took back, which shows where it stood. */
+/**
+ * Kinds of entries without text for people: a new key of an agent, and a retraction, which shows at the retracted
+ * entry.
+ */
 const SILENT: readonly string[] = ['key', 'retract'];
 const WRITERS: readonly string[] = ['creator', 'admin', 'member'];
 

@@ -1,4 +1,4 @@
-/** What chats and rooms look like. */
+/** Shared components of chats and groups. */
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import * as format from '../../lib/format.ts';
@@ -9,15 +9,15 @@ import { ForeignLines } from '../../parts/basics.tsx';
 import { confirm } from '../../parts/overlay.tsx';
 
 interface EndingProps {
-  /** The agent here whose messages are shown. */
+  /** The agent of this node whose messages are shown. */
   readonly aid: string;
   readonly verb: string;
-  /** What becomes of the conversation. */
+  /** What the action does. */
   readonly what: string;
   readonly run: () => Promise<unknown>;
 }
 
-/** A button that ends a conversation, once that is confirmed, and leads back to the others. */
+/** A button that ends a chat or leaves a group after a confirmation, and then opens the list. */
 export function Ending({ aid, verb, what, run }: EndingProps) {
   const end = async (): Promise<void> => {
     const leave = leaver();
@@ -31,7 +31,7 @@ export function Ending({ aid, verb, what, run }: EndingProps) {
   );
 }
 
-/** Back to the list, where there is room for one of the two only. */
+/** A link to the list, for narrow windows that show only one of the two. */
 export function Back({ aid }: { readonly aid: string }) {
   return (
     <a class="button narrow" href={href(['messages', aid])} aria-label={t('back')}>
@@ -76,17 +76,19 @@ export interface Placed {
 interface LinesProps<E> {
   readonly entries: readonly E[];
   readonly line: (entry: E) => ComponentChildren;
-  /** Entries behind this one are new; left out: none is said to be. */
+  /** Later entries are new. Absent: no entry is marked as new. */
   readonly readTo?: number;
   readonly isNew?: (entry: E) => boolean;
   readonly hasOlder?: boolean;
   readonly older?: () => void;
 }
 
-/** So near to the top older lines are fetched, and so near to the end the list stays there, pixels. */
+/**
+ * Distance from the top at which older entries load, and from the end within which the list follows new ones, pixels.
+ */
 const NEAR_PX = 60;
 
-/** Lines by day: at their end first, and where they are looked at when more come before or behind. */
+/** Entries by day. The list starts at the end, and keeps its position when entries arrive before or after it. */
 export function Lines<E extends Placed>({
   entries,
   line,

@@ -1,4 +1,4 @@
-/** Follows a conversation: its end, read again when an event says that something came, and older pages on demand. */
+/** Follows a chat or a group: reads its end again after an event, and older pages on demand. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { LOG_TRUNCATED } from '../../../../src/foundation/domain/events.ts';
 import type { Known } from '../../lib/cache.ts';
@@ -7,29 +7,29 @@ import { type LiveEvent, onEvent } from '../../lib/live.ts';
 import { type Page, withEnd, withOlder } from '../../lib/pages.ts';
 
 const WROTE = 'svcd-wrote';
-/** Until a conversation is looked at again, milliseconds: no event says that an entry arrived, or that somebody left. */
+/** Interval of the query, milliseconds. No event reports that an entry was delivered or that a member left. */
 const AGAIN_MS = 30_000;
 const WAITING_MS = 5_000;
 
-/** Says that something was written here, so that it is shown. */
+/** Reports that something was written here, so that it appears. */
 export function wrote(): void {
   dispatchEvent(new Event(WROTE));
 }
 
 interface Source<E> {
-  /** The agent here, and the conversation: another one is read anew. */
+  /** The agent of this node. Another agent or conversation starts a new list. */
   readonly aid: string;
   readonly id: string;
-  /** Reads the page before a place, or the end. */
+  /** Reads the page before a position, or the newest page. */
   readonly read: (before?: number) => Promise<Page<E>>;
   readonly concerns: (event: LiveEvent) => boolean;
-  /** It is on its way still. */
+  /** The entry is not delivered yet. */
   readonly waits?: (entry: E) => boolean;
 }
 
 interface Talk<E> {
   readonly known: Known<Page<E>>;
-  /** Reads what goes before what is known. */
+  /** Loads the entries before the loaded ones. */
   readonly older: () => void;
 }
 

@@ -1,4 +1,4 @@
-/** Writes into a conversation: text, and files, which become objects of the agent that sends them. */
+/** Sends text and files to a chat or a group. Files become objects of the sending agent. */
 import { useContext, useRef, useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
 import { upload } from '../../lib/objects.ts';
@@ -11,7 +11,7 @@ import { wrote } from './use-talk.ts';
 interface Props {
   readonly as: string;
   readonly send: (text: string) => Promise<unknown>;
-  /** @param base of the node that has the object */
+  /** @param base the base path of the node that has the object */
   readonly sendFile: (objectId: string, name: string, base: string) => Promise<unknown>;
 }
 

@@ -1,4 +1,4 @@
-/** Who may administer this node from elsewhere, and who did. */
+/** Remote administration: the access list and the audit log. */
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';

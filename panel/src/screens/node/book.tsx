@@ -1,4 +1,4 @@
-/** The address book: what agents elsewhere are called here. */
+/** The address book: labels of remote agents. */
 import { useContext, useState } from 'preact/hooks';
 import { type Book as Known, named, without } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
@@ -10,7 +10,7 @@ import { Answer, Empty, Field } from '../../parts/basics.tsx';
 import { act, actLater, Dialog, openDialog } from '../../parts/overlay.tsx';
 
 interface NameProps {
-  /** Empty: another agent is added. */
+  /** Empty for a new agent. */
   readonly aid: string;
   readonly alias: string;
   readonly close: () => void;

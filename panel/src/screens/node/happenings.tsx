@@ -1,4 +1,4 @@
-/** What happened to the node: live, with a filter and a pause. */
+/** The events of the node, live, with a filter and a pause button. */
 import { t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Answer, Copy, Empty, When } from '../../parts/basics.tsx';
@@ -17,7 +17,7 @@ const columns = (): readonly Column<NodeEvent>[] => [
   },
 ];
 
-/** What a filter looks in. */
+/** The text that the filter searches. */
 function textOf(event: NodeEvent): string {
   return `${event.type} ${event.aid} ${otherOf(event) ?? ''} ${t(wordsOf(event))}`.toLowerCase();
 }

@@ -1,4 +1,4 @@
-/** What goes on while it is read: a filter, which is kept in the address, and a pause. */
+/** A live list with a filter, which is in the address, and a pause button. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Known } from '../../lib/cache.ts';
@@ -6,12 +6,15 @@ import { t } from '../../lib/i18n.ts';
 import { keep } from '../../lib/place.ts';
 
 interface Held<T> {
-  /** What is shown: what is known, or what was known when it was paused. */
+  /** The current value, or the value at the time of the pause. */
   readonly shown: Known<T>;
   readonly tools: ComponentChildren;
 }
 
-/** @param q what the filter has in it. @param more further tools */
+/**
+ * @param q the text of the filter
+ * @param more further controls
+ */
 export function useHeld<T>(known: Known<T>, q: string, more: ComponentChildren = null): Held<T> {
   const [held, setHeld] = useState<Known<T>>();
   return {

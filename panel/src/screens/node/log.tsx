@@ -1,4 +1,4 @@
-/** The log of the daemon: its newest lines, with a filter and a pause. */
+/** The newest log lines of the daemon, with a filter and a pause button. */
 import { escapeUnsafe } from '../../../../src/foundation/log-text.ts';
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
@@ -12,12 +12,12 @@ type Line = Output<'nodeLog'>['lines'][number];
 type Level = Line['level'];
 
 const LOOK_MS = 10_000;
-/** Lines that are asked for. */
+/** Lines to request. */
 const LINES = 500;
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const satisfies readonly Level[];
 const TONES = { debug: 'off', info: 'good', warn: 'warn', error: 'bad' } as const satisfies Record<Level, string>;
 
-/** What stands behind the message, on one line. */
+/** The fields after the message, in one line. */
 function fieldsOf({ fields }: Line): string {
   return Object.keys(fields).length === 0 ? '' : JSON.stringify(fields);
 }

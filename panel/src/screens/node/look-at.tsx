@@ -1,4 +1,4 @@
-/** The way to the panel of another node, through this one. */
+/** Opens the panel of another node through this one. */
 import { useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
 import { lookAt } from '../../lib/place.ts';

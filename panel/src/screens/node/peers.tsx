@@ -1,4 +1,4 @@
-/** The nodes that this one knows, and those it is connected with. */
+/** The known nodes, and the connected ones. */
 import type { Output } from '../../lib/api.ts';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';

@@ -1,4 +1,4 @@
-/** Starts the daemon anew, where somebody runs it who can; only from its own machine. */
+/** Restarts the daemon, if it runs as a system service and the browser is on the same machine. */
 import { t } from '../../lib/i18n.ts';
 import { here } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';

@@ -1,4 +1,4 @@
-/** Who is logged in to the panel. */
+/** The logins to the panel. */
 import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';

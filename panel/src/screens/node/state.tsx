@@ -1,4 +1,4 @@
-/** What stands between this node and others. */
+/** The state of the node: addresses, reachability, clock, storage. */
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
