@@ -73,7 +73,7 @@ async function populate(directory: string): Promise<void> {
       agents.put({ keyName: name, delegation, serviceTcp: '', registeredAt: now });
     }
   });
-  publications.adopt(now - 7_200_000, 3600);
+  publications.createMissingEndpoints(now - 7_200_000, 3600);
   store.close();
 }
 

@@ -197,8 +197,8 @@ function furnishChat(node: MoverNode, aid: Aid, friend: Aid, stranger: Aid): voi
   const invite = chats.open(aid, stranger, now);
   if (pair === null || invite === null) throw new Error('the agent is not here');
   const streams = { outStream: new Uint8Array(16).fill(3), inStream: new Uint8Array(16).fill(4) };
-  chats.relate(pair.id, { ...pair, ...streams, state: 'friends', acked: 1, received: 1 });
-  chats.relate(invite.id, {
+  chats.setRelationship(pair.id, { ...pair, ...streams, state: 'friends', acked: 1, received: 1 });
+  chats.setRelationship(invite.id, {
     ...invite,
     state: 'in_pending',
     note: 'hello',

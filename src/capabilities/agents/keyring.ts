@@ -81,7 +81,7 @@ export class Keyring {
   discard(name: string): void {
     try {
       this.#deps.vault.delete(name);
-      this.#deps.agents.keyDeleted(name);
+      this.#deps.agents.removeRetiredKey(name);
     } catch (error) {
       this.#deps.log.warn({ key: name, error }, 'failed to delete a key file');
     }

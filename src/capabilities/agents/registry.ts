@@ -118,7 +118,7 @@ export class AgentRegistry implements Component {
 
   /** Up to `MAX_BOUND_TOLD` agents that are bound to a service. */
   agentsBoundTo(service: string): Aid[] {
-    return this.#deps.agents.boundTo(service, MAX_BOUND_AGENTS);
+    return this.#deps.agents.agentsBoundTo(service, MAX_BOUND_AGENTS);
   }
 
   /** The identity of a local agent, with its signing function. Null if the agent is not registered here. */
@@ -360,7 +360,7 @@ export class AgentRegistry implements Component {
   #restoreAfter({ service, error }: ServiceState): void {
     if (error !== 'ECONNREFUSED' || !parseServiceAddress(service).provesItself) return;
     const { agents, log } = this.#deps;
-    for (const aid of agents.boundTo(service, MAX_BOUND_AGENTS)) {
+    for (const aid of agents.agentsBoundTo(service, MAX_BOUND_AGENTS)) {
       const row = this.#row(aid);
       // Without an earlier service there is nothing to restore.
       if (row.servicesBefore.every((one) => one === '')) continue;

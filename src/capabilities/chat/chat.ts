@@ -158,13 +158,13 @@ export class Chat implements Component {
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    const { result: queued, sure } = this.#deps.store.transactionSoon(() => this.#queue(aid, peer, content));
+    const { result: queued, flushed } = this.#deps.store.deferredTransaction(() => this.#queue(aid, peer, content));
     const hope = this.#couriers.mayArriveNow(aid, peer);
     this.#couriers.deliver(queued);
     const { seq } = queued.entry;
     const arrival = hope ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
     // Behind it: to wake another thread takes as long as to write to the peer.
-    const [arrived] = await Promise.all([arrival, sure()]);
+    const [arrived] = await Promise.all([arrival, flushed()]);
     return { seq, status: arrived ? 'sent' : 'queued' };
   }
 
@@ -227,7 +227,7 @@ export class Chat implements Component {
     // What moved here with an agent goes on at once, and friends hear where it is now.
     if (kind !== 'registered') return;
     const { store } = this.#deps;
-    for (const { peer } of store.withWorkOf(aid)) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
+    for (const { peer } of store.pendingPairsOf(aid)) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
     for (const { peer } of store.inState(aid, 'friends').slice(-MAX_GREETED))
       this.#couriers.wakeWithin(aid, peer, GREETING_SPREAD_MS);
   }
@@ -282,14 +282,14 @@ export class Chat implements Component {
 
   #apply(pair: PairRow, change: Change): PairRow {
     const changed = applyChange(this.#deps, pair, change);
-    this.#deps.store.forgetIfEmpty(pair.id);
+    this.#deps.store.deleteIfEmpty(pair.id);
     return changed;
   }
 
   /** What was not delivered before the daemon ended is delivered now, a little spread. */
   #resume(): void {
     for (let after = 0, count = BATCH; count === BATCH; ) {
-      const pairs = this.#deps.store.withWork(after, BATCH);
+      const pairs = this.#deps.store.pendingPairs(after, BATCH);
       for (const { aid, peer } of pairs) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
       after = pairs.at(-1)?.id ?? after;
       count = pairs.length;

@@ -81,8 +81,8 @@ export function applyChange(
   pair: PairRow,
   { next, dropsQueue }: Change,
 ): PairRow {
-  if (next !== pair) store.relate(pair.id, next);
-  if (dropsQueue) entries.drop(pair.id);
+  if (next !== pair) store.setRelationship(pair.id, next);
+  if (dropsQueue) entries.dropQueued(pair.id);
   return store.byId(pair.id) ?? pair;
 }
 
@@ -180,7 +180,7 @@ class Step {
     if (open >= MAX_INVITES_OF_STRANGERS) return false;
     if (origin === null) return true;
     const origins = new SourceTally();
-    for (const each of store.inviteOrigins(local)) origins.add(each);
+    for (const each of store.requestSources(local)) origins.add(each);
     return origins.of(origin) < MAX_INVITES_PER_SOURCE && origins.ofNetwork(origin) < MAX_INVITES_PER_NETWORK;
   }
 

@@ -112,7 +112,7 @@ export function importChat(deps: ChatMovingDependencies, aid: Aid, part: ChatPar
     for (const { peer, relationship, entries, marks } of pairs) {
       const pair = deps.store.open(aid, peer, relationship.since);
       if (pair === null) continue;
-      deps.store.relate(pair.id, relationship);
+      deps.store.setRelationship(pair.id, relationship);
       deps.entries.restore(pair.id, entries, marks);
       deps.entries.markRead(pair.id, marks.readCursor);
     }

@@ -122,7 +122,7 @@ export class Directory implements Component {
     if (!this.#deps.autoPublish()) return;
     const { publications, clock } = this.#deps;
     const { nodeAid } = this.#options;
-    publications.adopt(clock.now(), RECORD_TTL_S);
+    publications.createMissingEndpoints(clock.now(), RECORD_TTL_S);
     if (publications.publications(nodeAid).length === 0) {
       publications.transaction(() => {
         publications.claim(nodeAid, clock.now());
@@ -327,7 +327,7 @@ export class Directory implements Component {
     const { peers, ready } = network.reachability();
     const now = clock.now();
     if (ready && peers > this.#peers) publications.touchUnsettled(now);
-    if (now < this.#lastLook) publications.mendTimes(now);
+    if (now < this.#lastLook) publications.repairTimes(now);
     // What was not valid by a wrong clock may be by this one.
     if (now > this.#lastLook + 2 * LOOK_MS) publications.resume(now);
     this.#peers = peers;

@@ -18,7 +18,7 @@ const MIN_LIFE_LEFT_MS = 300_000;
 
 interface RemembranceDependencies {
   readonly network: Pick<Records, 'holders'>;
-  readonly publications: Pick<PublicationStore, 'kept'>;
+  readonly publications: Pick<PublicationStore, 'settledPublishers'>;
   readonly clock: Clock;
   /** A number from 0 to below 1. */
   random(): number;
@@ -41,7 +41,7 @@ export class PresenceCheck {
 
   #sample(): Aid[] {
     const { publications, clock } = this.#deps;
-    const all = publications.kept(clock.now(), clock.now() + MIN_LIFE_LEFT_MS, MAX_CANDIDATE_AGENTS);
+    const all = publications.settledPublishers(clock.now(), clock.now() + MIN_LIFE_LEFT_MS, MAX_CANDIDATE_AGENTS);
     const first = Math.floor(this.#deps.random() * all.length);
     const step = Math.max(1, Math.floor(all.length / SAMPLES));
     const places = Array.from({ length: Math.min(SAMPLES, all.length) }, (_, i) => (first + i * step) % all.length);

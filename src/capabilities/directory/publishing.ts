@@ -71,7 +71,7 @@ export class Publishing {
     const { publications, clock } = this.#deps;
     for (const aid of publications.lapsed()) this.#lapsed.add(aid);
     publications.resume(clock.now());
-    publications.mendTimes(clock.now());
+    publications.repairTimes(clock.now());
     publications.spreadOverdue(clock.now(), OVERDUE_SPREAD);
   }
 
@@ -140,12 +140,12 @@ export class Publishing {
   #reserve(aid: Aid, wanted: readonly Publication[], near: Approach) {
     const { publications, recordPublisher, clock } = this.#deps;
     try {
-      const written = publications.transactionSoon(() => {
+      const written = publications.deferredTransaction(() => {
         publications.claim(aid, clock.now() + SAFETY_MS);
         for (const one of wanted) publications.put(aid, one);
         return publications.reserve(aid, 0, wanted.length);
       });
-      const sure = written.sure();
+      const sure = written.flushed();
       // What fails before it is waited for fails first.
       sure.catch(() => {});
       return { reserved: written.result, sure };
@@ -214,7 +214,7 @@ export class Publishing {
       before.filter((row) => goesOut(row, now)),
     );
     if (along.length > 0)
-      publications.later(() => {
+      publications.commitLater(() => {
         for (const one of along) publications.put(aid, one);
       });
     const all = along.length > 0 ? publications.publications(aid) : before;
@@ -239,7 +239,7 @@ export class Publishing {
     const stillAlone = !ready && this.#isAlone && !this.#deps.network.reachability().ready;
     const waitsForNodes = sent.length > 0 && stillAlone && sent.every(({ isHere }) => isHere);
     // Where the power takes it back, what is dirty still goes out again.
-    publications.later(() => {
+    publications.commitLater(() => {
       publications.acknowledge(
         identity.aid,
         kept.map(({ row: { type, name, dirty }, record: { seq }, replicas, said }) => ({
@@ -287,10 +287,10 @@ export class Publishing {
       await this.turns.run(aid, () => {
         const { ready, peers } = network.reachability();
         const settled = ready && peers > 0 && replicas >= Math.min(REPLICAS, peers);
-        publications.later(() => {
+        publications.commitLater(() => {
           publications.complete(aid, { ...published, replicas, settled });
           // Whoever asked for it asked to be ahead.
-          if (newer !== null) publications.beaten(aid, published, clock.now());
+          if (newer !== null) publications.superseded(aid, published, clock.now());
         });
       });
       if (newer !== null) this.#deps.due();

@@ -198,7 +198,7 @@ export class RecordPublisher {
   ): Promise<number> {
     checkRoomAbove(floor);
     const { publications } = this.#deps;
-    const first = await publications.together(() => publications.reserve(aid, floor, length));
+    const first = await publications.groupCommit(() => publications.reserve(aid, floor, length));
     if (first === null) throw noSuchAgent(aid);
     return first;
   }
@@ -301,7 +301,7 @@ export class RecordPublisher {
   #endpoints({ aid, delegation }: LocalIdentity, all: readonly PublicationRow[]) {
     const addresses = this.#deps.addresses();
     const said = endpointDigest(addresses);
-    this.#deps.publications.says(aid, said);
+    this.#deps.publications.clearOtherDigest(aid, said);
     const customTypes = all.map((row) => row.type).filter(isCustomType);
     const { nodeKey } = this.#options;
     const service = this.#deps.serviceOf(aid);

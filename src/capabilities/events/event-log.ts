@@ -47,7 +47,7 @@ export class EventLog implements Component, EventSink {
     const { store, clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'old events could not be forgotten');
     this.#sweep = every(clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
-      const swept = store.forgetBefore(clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
+      const swept = store.deleteBefore(clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
       return swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS;
     });
   }

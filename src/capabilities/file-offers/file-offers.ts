@@ -214,7 +214,7 @@ export class FileOffers implements Component {
       notes.roomAgain(aid);
       offered.forget(aid);
     }
-    for (const { aid, objectId } of store.leftOver(BATCH)) {
+    for (const { aid, objectId } of store.orphanedObjects(BATCH)) {
       store.keepObject(aid, objectId);
       try {
         objects.delete(aid, objectId);

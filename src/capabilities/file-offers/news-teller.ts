@@ -13,7 +13,7 @@ const RETRY: Backoff = { firstMs: 30_000, maxMs: 3600_000 };
 const BATCH = 8;
 
 export interface OfferNewsTellerDependencies {
-  readonly store: Pick<FileOfferStore, 'untold' | 'tellAgain'>;
+  readonly store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>;
   readonly notes: Pick<OfferNotes, 'send'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -30,7 +30,7 @@ export class OfferNewsTeller {
   async tellAll(): Promise<void> {
     const { store, clock } = this.#deps;
     for (;;) {
-      const due = store.untold(clock.now(), BATCH);
+      const due = store.dueNotifications(clock.now(), BATCH);
       await Promise.all(due.map((row) => this.#tell(row)));
       if (due.length < BATCH) return;
     }
@@ -38,12 +38,13 @@ export class OfferNewsTeller {
 
   async #tell({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
     const { store, notes, clock, log } = this.#deps;
-    if (state === 'open' || state === 'expired' || expiresAt <= clock.now()) return store.tellAgain(aid, id, null);
+    if (state === 'open' || state === 'expired' || expiresAt <= clock.now())
+      return store.scheduleNotification(aid, id, null);
     // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
-    store.tellAgain(aid, id, clock.now() + backoff(RETRY, attempts + 1));
+    store.scheduleNotification(aid, id, clock.now() + backoff(RETRY, attempts + 1));
     try {
       await notes.send(aid, peer, NOTE_TYPE.fileNews, encodeNews({ id, end: state }));
-      store.tellAgain(aid, id, null);
+      store.scheduleNotification(aid, id, null);
     } catch (error) {
       log.debug({ aid, error }, 'how an offer ended was not told; it is tried again');
     }

@@ -52,7 +52,7 @@ interface AntiEntropyDependencies extends Pick<GroupsDependencies, 'clock' | 'lo
   readonly links: Pick<GroupLinks, 'sync' | 'push'>;
   readonly groups: {
     /** Numbers of the groups that local agents are in, or left at or after `leftSince` (Unix milliseconds). */
-    rids(leftSince: number): readonly number[];
+    syncedRids(leftSince: number): readonly number[];
     byRid(rid: number): { readonly state: GroupState } | null;
   };
   readonly replicas: Pick<Replicas, 'byRid' | 'peers'>;
@@ -155,7 +155,7 @@ export class AntiEntropy {
 
   #syncDue(): void {
     const now = this.#deps.clock.now();
-    const rids = new Set(this.#deps.groups.rids(now - ANNOUNCE_LEAVE_MS));
+    const rids = new Set(this.#deps.groups.syncedRids(now - ANNOUNCE_LEAVE_MS));
     for (const rid of this.#dueAt.keys()) if (!rids.has(rid)) this.#dueAt.delete(rid);
     for (const rid of rids) {
       const dueAt = this.#dueAt.get(rid);

@@ -73,7 +73,7 @@ export class Replicas {
     const { groups, clock } = this.#deps;
     const { aid, groupId } = group;
     this.checkCount(aid);
-    for (const rid of groups.forgetPast(aid, MAX_PAST_GROUPS)) this.reopen(rid);
+    for (const rid of groups.deletePast(aid, MAX_PAST_GROUPS)) this.reopen(rid);
     groups.add({ ...group, epoch: new Uint8Array(randomBytes(EPOCH_BYTES)), lastAt: clock.now() });
     return this.row(aid, groupId);
   }

@@ -99,7 +99,7 @@ export class Inbox {
   async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
     const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
     const { store, events } = this.#deps;
-    return store.together(() => {
+    return store.groupCommit(() => {
       const message_ids: string[] = [];
       let cause: EventCause = STRANGERS;
       const receipts = opened.map((one): Receipt => {
@@ -134,7 +134,7 @@ export class Inbox {
       const digest = recordDigest(record.encoded);
       // Where its reader has taken it, the copies of it are of no more use.
       const removal = { digest, token: letter.nonce };
-      if (store.seen(aid, id)) return { verdict: 'known', removal: store.isKept(aid, id) ? null : removal };
+      if (store.seen(aid, id)) return { verdict: 'known', removal: store.isStored(aid, id) ? null : removal };
       this.#checkTime(letter);
       await this.#verifier.verify(letter, opener.publicKey);
       const { sender, msgType, body, sentAt, nonce: token } = letter;

@@ -96,10 +96,10 @@ export class NoteCopies {
     const bytes = record.encoded.length;
     if (this.#load.count >= MAX_COPIES || this.#load.bytes + bytes > MAX_COPY_BYTES) return null;
     const until = expiresAt(record) * 1000;
-    const { result: id, sure } = copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS);
+    const { result: id, flushed } = copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS);
     this.#load.count++;
     this.#load.bytes += bytes;
-    await sure();
+    await flushed();
     return { id };
   }
 
@@ -130,7 +130,7 @@ export class NoteCopies {
     this.#ready = ready;
     if (!isNew || this.#load.count === 0) return;
     try {
-      copies.hurry(clock.now());
+      copies.makeAllDue(clock.now());
     } catch (error) {
       log.warn({ error }, 'copies of notes wait for their next time');
     }

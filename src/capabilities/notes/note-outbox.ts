@@ -98,7 +98,7 @@ export class NoteOutbox {
     this.#ready = ready;
     if (!isNew) return;
     try {
-      outbox.hurry(clock.now());
+      outbox.makeAllDue(clock.now());
     } catch (error) {
       log.warn({ error }, 'queued notes wait for their next time');
     }

@@ -101,10 +101,10 @@ export class NoteSender {
     try {
       const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
       const letter = { sender, recipient, msgType, body, ...attempt.result };
-      const result = await this.#deliverOrQueue(identity, letter, attempt.sure(), queues);
+      const result = await this.#deliverOrQueue(identity, letter, attempt.flushed(), queues);
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
-        if (heard) store.settleAttempt(sender, fingerprint);
+        if (heard) store.endAttempt(sender, fingerprint);
       };
       return { ...result, settle };
     } catch (error) {

@@ -116,9 +116,9 @@ export class Notes implements Component {
 
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const back = store.giveAllBack();
+    const back = store.requeueAll();
     if (back > 0) log.info({ notes: back }, 'notes whose answer may not have arrived wait again');
-    for (const [aid, count] of store.waiting()) this.#waiting.set(aid, count);
+    for (const [aid, count] of store.pendingCounts()) this.#waiting.set(aid, count);
     const onError = (error: unknown): void => log.error({ error }, 'old message ids could not be forgotten');
     this.#purge = every(clock, { firstMs: PURGE_AGAIN_MS, periodMs: PURGE_PAUSE_MS, onError }, () =>
       store.purgeSeen(clock.now(), PURGE_BATCH) ? PURGE_AGAIN_MS : PURGE_PAUSE_MS,
@@ -218,7 +218,7 @@ export class Notes implements Component {
       confirm: () => this.#guard(aid, () => this.#confirm(aid, notes)),
       giveBack: () =>
         this.#guard(aid, () => {
-          store.giveBack(ids);
+          store.requeue(ids);
           this.#recount(aid);
         }),
     };

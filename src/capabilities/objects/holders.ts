@@ -53,8 +53,8 @@ export class Holders {
   /** Notes what an agent showed: that it has the object, or that it has not. */
   learn(objectId: string, holder: Aid, has: boolean): void {
     const { repository, clock } = this.#deps;
-    if (has) repository.noteHolder(objectId, holder, clock.now());
-    else repository.forgetHolder(objectId, holder);
+    if (has) repository.addHolder(objectId, holder, clock.now());
+    else repository.removeHolder(objectId, holder);
   }
 
   /**

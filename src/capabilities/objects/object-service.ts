@@ -193,7 +193,7 @@ export class ObjectService implements Component {
 
   /** Remembers that an agent says it holds an object: the first place to ask later. */
   noteHolder(objectId: string, holder: Aid): void {
-    this.#repository.noteHolder(objectId, holder, this.#clock.now());
+    this.#repository.addHolder(objectId, holder, this.#clock.now());
   }
 
   /** Objects of an agent by id, what they take, and how much they may. */
@@ -221,7 +221,7 @@ export class ObjectService implements Component {
 
   #discard(blobs: BlobStore, objectId: string): void {
     blobs.remove(objectId);
-    this.#repository.bytesDeleted(objectId);
+    this.#repository.removeRetired(objectId);
   }
 
   /** Forgets all objects of an agent that is gone. */

@@ -118,15 +118,15 @@ export class Mailboxes implements Component {
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhook URLs of remote agents');
-    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, onError }, () => store.forgetOld(clock.now()));
-    store.forgetOld(clock.now());
+    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, onError }, () => store.deleteExpired(clock.now()));
+    store.deleteExpired(clock.now());
     const portTaken = (error: unknown): void =>
       log.warn({ error }, 'the port for webhook URLs of remote agents is in use');
     const look = { periodMs: LISTEN_AGAIN_MS, onError: portTaken };
     // Try once before another program can use the port, then until it is free.
     await this.#lookAfterPort().catch(portTaken);
     this.#looking = every(clock, look, () => this.#lookAfterPort());
-    for (const { box, webhook } of store.busy(null)) this.#lanes.wake(laneOf(box, webhook));
+    for (const { box, webhook } of store.withPending(null)) this.#lanes.wake(laneOf(box, webhook));
   }
 
   async stop(): Promise<void> {
@@ -197,7 +197,7 @@ export class Mailboxes implements Component {
     const box = this.#open(link);
     if (box === null) return 'full';
     // The caller is reachable now.
-    for (const { webhook } of store.busy(box.id)) this.#lanes.hurry(laneOf(box.id, webhook));
+    for (const { webhook } of store.withPending(box.id)) this.#lanes.hurry(laneOf(box.id, webhook));
     return { url: `http://127.0.0.1:${port}/${box.token}` };
   }
 
@@ -205,7 +205,7 @@ export class Mailboxes implements Component {
   #open(link: LinkStream): PushBoxRow | null {
     const { store, clock, isNamed, randomBytes, newId } = this.#deps;
     const { called, caller } = link;
-    const standing = store.of(called, caller);
+    const standing = store.find(called, caller);
     if (standing !== null) {
       store.renew(standing.id, clock.now());
       return standing;
@@ -214,7 +214,7 @@ export class Mailboxes implements Component {
     if (!this.#makeRoom(holder)) return null;
     const token = Buffer.from(randomBytes(PUSH_BOX_TOKEN_BYTES)).toString('base64url');
     store.open({ id: newId(), called, caller, token, openedAt: clock.now(), node: holder.node, source: holder.source });
-    return store.of(called, caller);
+    return store.find(called, caller);
   }
 
   /** True if there is room for one more webhook URL. May remove the webhook URL of a stranger. */
@@ -260,7 +260,7 @@ export class Mailboxes implements Component {
 
   #hasRoom(box: PushBoxRow, webhook: string, bytes: number): boolean {
     const { store } = this.#deps;
-    const [own, peer, all] = [store.waitingFor(box.id, webhook), store.waitingIn(box.id), store.waitingInAll()];
+    const [own, peer, all] = [store.waitingFor(box.id, webhook), store.waitingIn(box.id), store.waitingTotal()];
     return mayWait({ webhook: own, peer, all }, bytes) && this.#strangersHaveRoom(box, bytes);
   }
 
@@ -288,12 +288,12 @@ export class Mailboxes implements Component {
     const next = box === null ? null : store.next(id, webhook);
     if (box === null || next === null || !this.#mayStand(box)) return false;
     if (next.at + NOTIFICATION_LIFE_MS <= clock.now()) {
-      store.handedOver(next.seq);
+      store.deleteDelivered(next.seq);
       return true;
     }
     const answer = await this.#offer(box, next, signal);
     if (answer === 'gone') store.drop(id, webhook);
-    else if (answer === 'kept' || answer === 'refused') store.handedOver(next.seq);
+    else if (answer === 'kept' || answer === 'refused') store.deleteDelivered(next.seq);
     else throw new SvcError('rate_limited');
     if (answer !== 'kept') log.debug({ caller: box.caller, answer }, 'the remote node did not accept a notification');
     return true;

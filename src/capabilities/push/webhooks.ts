@@ -116,11 +116,11 @@ export class Webhooks implements Component {
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhooks');
-    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () => store.forgetOld(clock.now()));
+    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () => store.deleteExpired(clock.now()));
     this.#renewing = every(clock, { periodMs: PUSH_BOX_RENEW_MS, firstMs: 0, onError }, () => {
       for (const { id } of store.origins()) this.#renewals.wake(id);
     });
-    for (const webhook of store.busy()) this.#posts.wake(laneOf(webhook));
+    for (const webhook of store.withPending()) this.#posts.wake(laneOf(webhook));
   }
 
   async stop(): Promise<void> {
@@ -207,14 +207,14 @@ export class Webhooks implements Component {
     if (store.isKnown(row.name, notification.id)) return 'kept';
     if (!this.#rate.take(`${called} ${caller}`)) return 'limited';
     if (!this.#hasRoom(row, notification.body.length)) return 'full';
-    store.keep(notification, clock.now());
+    store.addNotification(notification, clock.now());
     this.#posts.wake(laneOf(row));
     return 'kept';
   }
 
   #hasRoom({ name, originId }: WebhookRow, bytes: number): boolean {
     const { store } = this.#deps;
-    const [webhook, peer, all] = [store.waitingFor(name), store.waitingBy(originId), store.waitingInAll()];
+    const [webhook, peer, all] = [store.waitingFor(name), store.waitingForOrigin(originId), store.waitingTotal()];
     return mayWait({ webhook, peer, all }, bytes);
   }
 

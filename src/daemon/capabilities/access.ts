@@ -28,7 +28,7 @@ export function buildAccess(
   const callers = new Callers({ clock, isNamed: (called, caller) => access.isNamed(called, caller) });
   onDeleted((aid) => callers.drop(aid));
   const remoteAdmin = new RemoteAdmin({
-    memory: { get: (key) => meta.get(key), set: (key, value) => store.lasting(() => meta.set(key, value)) },
+    memory: { get: (key) => meta.get(key), set: (key, value) => store.durableTransaction(() => meta.set(key, value)) },
     audit: new AuditStore(store),
     clock,
     log,

@@ -83,14 +83,14 @@ export class AccessRepository {
   create(subject: string, policy: AccessPolicy, salt: Uint8Array): Uint8Array {
     const row = this.#store.one('SELECT salt FROM access_subjects WHERE subject = ?', subject);
     if (row !== undefined) return blobOf(row, 'salt');
-    this.#store.lasting(() =>
+    this.#store.durableTransaction(() =>
       this.#store.run('INSERT INTO access_subjects (subject, policy, salt) VALUES (?, ?, ?)', subject, policy, salt),
     );
     return salt;
   }
 
   setPolicy(subject: string, policy: AccessPolicy): void {
-    this.#store.lasting(() =>
+    this.#store.durableTransaction(() =>
       this.#store.run('UPDATE access_subjects SET policy = ? WHERE subject = ?', policy, subject),
     );
   }
@@ -103,7 +103,7 @@ export class AccessRepository {
     const { id, label, createdAt, expiresAt } = entry;
     const aid = 'aid' in entry ? entry.aid : null;
     const secretHash = 'secretHash' in entry ? entry.secretHash : null;
-    const row = this.#store.lasting(
+    const row = this.#store.durableTransaction(
       () => this.#store.one`
         INSERT INTO access_entries (id, subject, list, aid, secret_hash, label, created_at, expires_at)
         VALUES (${id}, ${subject}, ${list}, ${aid}, ${secretHash}, ${label}, ${createdAt}, ${expiresAt})
@@ -115,7 +115,7 @@ export class AccessRepository {
 
   /** True if the entry existed. */
   remove(subject: string, list: AccessListName, id: string): boolean {
-    return this.#store.lasting(
+    return this.#store.durableTransaction(
       () =>
         this.#store.run('DELETE FROM access_entries WHERE subject = ? AND list = ? AND id = ?', subject, list, id) > 0,
     );
@@ -123,6 +123,6 @@ export class AccessRepository {
 
   /** Deletes all rows of a subject. */
   removeSubject(subject: string): void {
-    this.#store.lasting(() => this.#store.run('DELETE FROM access_subjects WHERE subject = ?', subject));
+    this.#store.durableTransaction(() => this.#store.run('DELETE FROM access_subjects WHERE subject = ?', subject));
   }
 }

@@ -6,7 +6,7 @@ import { aidFromRow, blobOf, flagOf, integerOf, orZero, textOf } from './row.ts'
 import type { Row, Store } from './store.ts';
 
 /** Cached pages of the list. Two panels with different pages keep theirs. */
-const MAX_PAGES_KEPT = 4;
+const MAX_CACHED_PAGES = 4;
 
 export type AgentRow = Readonly<ReturnType<typeof agentOf>>;
 
@@ -52,7 +52,7 @@ function agentOf(row: Row) {
 export class AgentStore {
   readonly #store: Store;
   /** Cached pages, until any row of them may have changed. */
-  readonly #pages = new LruCache<string, readonly ListedAgent[]>({ maxEntries: MAX_PAGES_KEPT });
+  readonly #pages = new LruCache<string, readonly ListedAgent[]>({ maxEntries: MAX_CACHED_PAGES });
 
   constructor(store: Store) {
     this.#store = store;
@@ -103,12 +103,14 @@ export class AgentStore {
         service_before = iif(excluded.service_tcp = agents.service_tcp, agents.service_before, NULL)`;
     // A key that was replaced, perhaps because it leaked, must not return.
     if (changed === undefined) insert();
-    else this.#store.lasting(insert);
+    else this.#store.durableTransaction(insert);
   }
 
   /** Sets whether an agent is published only on request. */
   setHeld(aid: Aid, isHeld: boolean): void {
-    this.#store.lasting(() => this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`);
+    this.#store.durableTransaction(
+      () => this.#store.run`UPDATE agents SET is_held = ${isHeld ? 1 : 0} WHERE aid = ${aid}`,
+    );
   }
 
   /** True if the calls of an agent carry evidence; false also if the agent is not registered here. */
@@ -125,7 +127,7 @@ export class AgentStore {
   setService(aid: Aid, serviceTcp: string, before: readonly string[] = NO_SERVICES): void {
     this.#pages.clear();
     const lines = before.length === 0 ? null : before.join('\n');
-    this.#store.lasting(
+    this.#store.durableTransaction(
       () =>
         this.#store.run`UPDATE agents SET service_tcp = ${serviceTcp}, service_before = ${lines} WHERE aid = ${aid}`,
     );
@@ -163,12 +165,12 @@ export class AgentStore {
   }
 
   /** Removes a retired key after its file was deleted. */
-  keyDeleted(name: string): void {
+  removeRetiredKey(name: string): void {
     this.#store.run`DELETE FROM retired_keys WHERE name = ${name}`;
   }
 
   /** Up to `limit` agents that are bound to a service. */
-  boundTo(service: string, limit: number): Aid[] {
+  agentsBoundTo(service: string, limit: number): Aid[] {
     const rows = this.#store.all`SELECT aid FROM agents WHERE service_tcp = ${service} ORDER BY id LIMIT ${limit}`;
     return rows.map((row) => aidFromRow(row, 'aid'));
   }

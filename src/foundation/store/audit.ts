@@ -11,7 +11,7 @@ const MAX_WRITES = 6_000;
 const MAX_REFUSALS = 1_000;
 /** Limit for refusals of callers that the owner did not name, as a part of all refusals. */
 export const MAX_REFUSALS_OF_STRANGERS = 750;
-const ROOM: Readonly<Record<AuditKind, number>> = { read: MAX_READS, write: MAX_WRITES, refused: MAX_REFUSALS };
+const MAX_ENTRIES: Readonly<Record<AuditKind, number>> = { read: MAX_READS, write: MAX_WRITES, refused: MAX_REFUSALS };
 
 /** The caller of a request. */
 export type AuditCaller = Pick<AuditEntry, 'caller' | 'nodeKey' | 'address'>;
@@ -64,7 +64,7 @@ export class AuditStore {
         RETURNING id`;
       this.#store.run`
         DELETE FROM admin_audit WHERE kind = ${kind} AND id <=
-          (SELECT id FROM admin_audit WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${ROOM[kind]})`;
+          (SELECT id FROM admin_audit WHERE kind = ${kind} ORDER BY id DESC LIMIT 1 OFFSET ${MAX_ENTRIES[kind]})`;
       if (kind === 'refused' && !named)
         this.#store.run`
           DELETE FROM admin_audit WHERE kind = 'refused' AND named = 0 AND id <=

@@ -2,7 +2,7 @@
 import { ENTRY_STATUSES } from '../domain/chat.ts';
 import { MAX_UNIX_MS } from '../domain/time.ts';
 import type { PairRow, ReadState } from './chat.ts';
-import { blobOf, flagOf, integerOf, orNull, orZero, textOf, within } from './row.ts';
+import { blobOf, flagOf, integerOf, orNull, orZero, takeWithin, textOf } from './row.ts';
 import { rowSum } from './row-sum.ts';
 import type { Row, Store } from './store.ts';
 
@@ -140,7 +140,7 @@ export class ChatLog {
   queued(pair: number, afterSeq: number, limit: number, maxBytes: number): ChatEntry[] {
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND status = 1 AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit}`;
-    return within(rows, 'bytes', maxBytes).map((row) => {
+    return takeWithin(rows, 'bytes', maxBytes).map((row) => {
       const entry = entryOf(row);
       return this.#isIntact(pair, row, entry)
         ? entry
@@ -173,7 +173,7 @@ export class ChatLog {
   }
 
   /** Drops undelivered entries, because the relationship ended. Call in a transaction. */
-  drop(pair: number): void {
+  dropQueued(pair: number): void {
     this.#store.run`UPDATE chat_entries SET status = ${DROPPED} WHERE pair = ${pair} AND status = 1`;
     this.#store.run`UPDATE chat_pairs SET queued = 0, queued_bytes = 0 WHERE id = ${pair}`;
   }
@@ -182,7 +182,7 @@ export class ChatLog {
   page(pair: number, afterSeq: number, limit: number, maxBytes: number): { entries: ChatEntry[]; more: boolean } {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${limit + 1}`;
-    const shown = within(sizes.slice(0, limit), 'bytes', maxBytes).length;
+    const shown = takeWithin(sizes.slice(0, limit), 'bytes', maxBytes).length;
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND seq > ${afterSeq} ORDER BY seq LIMIT ${shown}`;
     return { entries: this.#intact(pair, rows), more: sizes.length > shown };
@@ -197,7 +197,7 @@ export class ChatLog {
   ): { entries: ChatEntry[]; more: boolean } {
     const sizes = this.#store.all`
       SELECT bytes FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${limit + 1}`;
-    const shown = within(sizes.slice(0, limit), 'bytes', maxBytes).length;
+    const shown = takeWithin(sizes.slice(0, limit), 'bytes', maxBytes).length;
     const rows = this.#store.all`
       SELECT * FROM chat_entries WHERE pair = ${pair} AND seq < ${beforeSeq} ORDER BY seq DESC LIMIT ${shown}`;
     return { entries: this.#intact(pair, rows).reverse(), more: sizes.length > shown };

@@ -2,7 +2,7 @@
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
-import type { Durability, Row, Store, WrittenSoon } from './store.ts';
+import type { DeferredCommit, Durability, Row, Store } from './store.ts';
 
 /** The columns that change with the relationship. */
 export type Relationship = Readonly<ReturnType<typeof relationshipOf>>;
@@ -71,9 +71,9 @@ export class ChatStore {
     this.#store = store;
   }
 
-  /** See `Store.transactionSoon`. */
-  transactionSoon<T>(work: () => T): WrittenSoon<T> {
-    return this.#store.transactionSoon(work);
+  /** See `Store.deferredTransaction`. */
+  deferredTransaction<T>(work: () => T): DeferredCommit<T> {
+    return this.#store.deferredTransaction(work);
   }
 
   transaction<T>(work: () => T, durability?: Durability): T {
@@ -106,9 +106,9 @@ export class ChatStore {
   }
 
   /** Stores the relationship of a pair. */
-  relate(id: number, r: Relationship): void {
+  setRelationship(id: number, r: Relationship): void {
     // A peer that was removed or blocked must not return if the journal is lost.
-    if (r.state === 'blocked' || r.state === 'none') this.#store.lasting(() => this.#relate(id, r));
+    if (r.state === 'blocked' || r.state === 'none') this.#store.durableTransaction(() => this.#relate(id, r));
     else this.#relate(id, r);
   }
 
@@ -121,7 +121,7 @@ export class ChatStore {
   }
 
   /** Deletes a pair without a relationship, a pending control message or a log. */
-  forgetIfEmpty(id: number): void {
+  deleteIfEmpty(id: number): void {
     this.#store.run`
       DELETE FROM chat_pairs WHERE id = ${id} AND state = 'none' AND control IS NULL AND last_seq = 0`;
   }
@@ -139,7 +139,7 @@ export class ChatStore {
   }
 
   /** The sources of an agent's open incoming requests, one per request. Local requests have none. */
-  inviteOrigins(aid: Aid): string[] {
+  requestSources(aid: Aid): string[] {
     const rows = this.#store.all`
       SELECT origin FROM chat_pairs WHERE aid = ${aid} AND origin IS NOT NULL AND state = 'in_pending'`;
     return rows.map((row) => textOf(row, 'origin'));
@@ -153,14 +153,14 @@ export class ChatStore {
   }
 
   /** Pairs of an agent with a pending control message or queued entries. */
-  withWorkOf(aid: Aid): PairRow[] {
+  pendingPairsOf(aid: Aid): PairRow[] {
     const rows = this.#store.all`
       SELECT * FROM chat_pairs WHERE aid = ${aid} AND (control IS NOT NULL OR queued > 0)`;
     return rows.map(pairOf);
   }
 
   /** Pairs after `afterId` with a pending control message or queued entries. */
-  withWork(afterId: number, limit: number): PairRow[] {
+  pendingPairs(afterId: number, limit: number): PairRow[] {
     const rows = this.#store.all`
       SELECT * FROM chat_pairs WHERE (control IS NOT NULL OR queued > 0) AND id > ${afterId} ORDER BY id LIMIT ${limit}`;
     return rows.map(pairOf);

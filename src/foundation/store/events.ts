@@ -7,7 +7,7 @@ import type { Row, SqlValue, Store } from './store.ts';
 export const MAX_EVENTS_PER_AGENT = 10_000;
 
 /** Part of an agent's events that one cause may use: one peer, one group, or all strangers together. */
-export const CAUSE_PART: number = 1 / 4;
+export const MAX_CAUSE_SHARE: number = 1 / 4;
 
 /** Newest events cached in memory. A listener that is notified of an event reads it in the next turn. */
 const MAX_FRESH = 64;
@@ -47,7 +47,7 @@ export class EventStore {
   readonly #maxPerAgent: number;
   /** Consecutive newest events, valid while nothing is rolled back or deleted. */
   #fresh: StoredEvent[] = [];
-  #undone = 0;
+  #rollbacks = 0;
 
   /**
    * Requires that this object is the only writer of events.
@@ -63,25 +63,25 @@ export class EventStore {
    * @param cause uses a limited part of the log; null for the agent itself
    */
   append(aid: Aid, type: string, at: number, data: string, cause: string | null = null): number {
-    const event = this.#store.joined(() => {
+    const event = this.#store.joinTransaction(() => {
       const seq = this.#number`
         INSERT INTO events (aid, type, at, data, cause)
         VALUES (${aid}, ${type}, ${at}, ${data}, ${cause}) RETURNING seq AS n`;
       const count = this.#number`
         INSERT INTO event_streams (aid, count, pruned_seq) VALUES (${aid}, 1, 0)
         ON CONFLICT (aid) DO UPDATE SET count = count + 1 RETURNING count AS n`;
-      if (count > this.#maxPerAgent) this.#forgetOldest(aid, count - this.#maxPerAgent);
-      if (cause !== null) this.#bound(aid, cause);
+      if (count > this.#maxPerAgent) this.#deleteOldest(aid, count - this.#maxPerAgent);
+      if (cause !== null) this.#limitCause(aid, cause);
       return { seq, aid, type, at, data };
     });
     this.#keepFresh(event);
     return event.seq;
   }
 
-  #bound(aid: Aid, cause: string): void {
+  #limitCause(aid: Aid, cause: string): void {
     const oldest = this.#number`
       SELECT seq AS n FROM events WHERE aid = ${aid} AND cause = ${cause}
-      ORDER BY seq DESC LIMIT 1 OFFSET ${Math.ceil(this.#maxPerAgent * CAUSE_PART)}`;
+      ORDER BY seq DESC LIMIT 1 OFFSET ${Math.ceil(this.#maxPerAgent * MAX_CAUSE_SHARE)}`;
     if (oldest === 0) return;
     this.#fresh = [];
     const removed = this.#store.run`
@@ -91,9 +91,9 @@ export class EventStore {
   }
 
   #keepFresh(event: StoredEvent): void {
-    const { undone } = this.#store;
-    const isNext = undone === this.#undone && this.#fresh.at(-1)?.seq === event.seq - 1;
-    this.#undone = undone;
+    const { rollbacks } = this.#store;
+    const isNext = rollbacks === this.#rollbacks && this.#fresh.at(-1)?.seq === event.seq - 1;
+    this.#rollbacks = rollbacks;
     if (!isNext) this.#fresh = [];
     this.#fresh.push(event);
     if (this.#fresh.length > MAX_FRESH) this.#fresh.shift();
@@ -107,7 +107,7 @@ export class EventStore {
   /** Events after `seq`, in order. */
   after(seq: number, limit: number, { aid, types }: EventFilter = {}): StoredEvent[] {
     const [oldest] = this.#fresh;
-    const isFresh = oldest !== undefined && oldest.seq <= seq + 1 && this.#undone === this.#store.undone;
+    const isFresh = oldest !== undefined && oldest.seq <= seq + 1 && this.#rollbacks === this.#store.rollbacks;
     if (isFresh && aid === undefined && types === undefined)
       return this.#fresh.filter((event) => event.seq > seq).slice(0, limit);
     const conditions = ['seq > ?'];
@@ -145,7 +145,7 @@ export class EventStore {
    * Deletes events before `at` (Unix milliseconds), oldest first, at most `limit`.
    * @returns the number of deleted events
    */
-  forgetBefore(at: number, limit: number): number {
+  deleteBefore(at: number, limit: number): number {
     return this.#store.transaction(() => {
       const oldest = this.#store.all`SELECT aid, at FROM events ORDER BY seq LIMIT ${limit}`;
       // Sequence numbers follow time unless the clock was corrected. An old event after a newer one is kept until the
@@ -153,7 +153,7 @@ export class EventStore {
       const young = oldest.findIndex((row) => integerOf(row, 'at') >= at);
       const expired = young < 0 ? oldest : oldest.slice(0, young);
       const byAgent = Map.groupBy(expired, (row) => aidFromRow(row, 'aid'));
-      for (const [aid, rows] of byAgent) this.#forgetOldest(aid, rows.length);
+      for (const [aid, rows] of byAgent) this.#deleteOldest(aid, rows.length);
       return expired.length;
     });
   }
@@ -168,7 +168,7 @@ export class EventStore {
     });
   }
 
-  #forgetOldest(aid: Aid, count: number): void {
+  #deleteOldest(aid: Aid, count: number): void {
     this.#fresh = [];
     const last = this.#number`
       SELECT seq AS n FROM events WHERE aid = ${aid} ORDER BY seq LIMIT 1 OFFSET ${count - 1}`;

@@ -46,7 +46,7 @@ function flag(value: boolean): number {
 }
 
 /** The outcome of an offer. */
-interface Settling {
+interface Settlement {
   readonly aid: Aid;
   readonly id: string;
   readonly state: Exclude<FileOfferState, 'open'>;
@@ -117,12 +117,12 @@ export class FileOfferStore {
    * @param tellAt when to notify the peer; null if it knows
    * @param isKnown true if the owner of the agent labeled a peer or allowed it by its AID
    */
-  settle({ aid, id, state, now, tellAt, isKnown }: Settling): boolean {
+  settle({ aid, id, state, now, tellAt, isKnown }: Settlement): boolean {
     return this.#store.transaction(() => {
       const settled = this.#store.run`
         UPDATE file_offers SET state = ${state}, settled_at = ${now}, tell_at = ${tellAt}, attempts = 0
         WHERE aid = ${aid} AND id = ${id} AND state = 'open'`;
-      if (settled > 0) this.#forgetOldest(aid, id, isKnown);
+      if (settled > 0) this.#deleteOldest(aid, id, isKnown);
       return settled > 0;
     });
   }
@@ -131,7 +131,7 @@ export class FileOfferStore {
    * Deletes excess closed offers: first the oldest from strangers, then the oldest with the peer that has the most. The
    * offer that was just closed is kept.
    */
-  #forgetOldest(aid: Aid, last: string, isKnown: Settling['isKnown']): void {
+  #deleteOldest(aid: Aid, last: string, isKnown: Settlement['isKnown']): void {
     const over = this.#store.all`
       SELECT id, peer, outgoing FROM file_offers WHERE aid = ${aid} AND state <> 'open' AND id <> ${last}
       ORDER BY settled_at, id DESC`.map((row) => ({
@@ -156,19 +156,19 @@ export class FileOfferStore {
   }
 
   /** Offers with a due notification of the peer, up to `limit`. */
-  untold(now: number, limit: number): FileOfferRow[] {
+  dueNotifications(now: number, limit: number): FileOfferRow[] {
     return this.#store.all`
       SELECT * FROM file_offers WHERE tell_at <= ${now} ORDER BY tell_at LIMIT ${limit}`.map(offerOf);
   }
 
   /** Schedules the next notification of the peer; null: none is needed. */
-  tellAgain(aid: Aid, id: string, tellAt: number | null): void {
+  scheduleNotification(aid: Aid, id: string, tellAt: number | null): void {
     this.#store.run`
       UPDATE file_offers SET tell_at = ${tellAt}, attempts = attempts + 1 WHERE aid = ${aid} AND id = ${id}`;
   }
 
   /** Objects that exist only for offers and have no open offer, up to `limit`. */
-  leftOver(limit: number): { readonly aid: Aid; readonly objectId: string }[] {
+  orphanedObjects(limit: number): { readonly aid: Aid; readonly objectId: string }[] {
     return this.#store.all`
       SELECT DISTINCT aid, object_id FROM file_offers AS over
       WHERE temporary = 1 AND state <> 'open' AND NOT EXISTS

@@ -16,7 +16,7 @@ interface GroupCommitOptions {
 export class GroupCommit {
   readonly #transaction: <T>(work: () => T) => T;
   readonly #maxWrites: number;
-  #waiting: Write[] = [];
+  #pending: Write[] = [];
 
   /** @param transaction runs its work atomically, nested calls too */
   constructor(transaction: <T>(work: () => T) => T, { maxWrites = Number.POSITIVE_INFINITY }: GroupCommitOptions = {}) {
@@ -40,17 +40,17 @@ export class GroupCommit {
     };
     // A single write needs no savepoint.
     const write: Write = { run, runAlone: () => run()(), reject };
-    if (this.#waiting.push(write) === 1) setImmediate(() => this.#flush());
+    if (this.#pending.push(write) === 1) setImmediate(() => this.#flush());
     return promise;
   }
 
   #flush(): void {
-    const writes = this.#waiting.splice(0, this.#maxWrites);
-    if (this.#waiting.length > 0) setImmediate(() => this.#flush());
+    const writes = this.#pending.splice(0, this.#maxWrites);
+    if (this.#pending.length > 0) setImmediate(() => this.#flush());
     const [first, ...others] = writes;
     if (first !== undefined && others.length === 0) return first.runAlone();
     try {
-      for (const tell of this.#transaction(() => writes.map((write) => write.run()))) tell();
+      for (const settle of this.#transaction(() => writes.map((write) => write.run()))) settle();
     } catch (error) {
       for (const write of writes) write.reject(error);
     }

@@ -106,7 +106,7 @@ export class GroupEntryStore {
     const id = hexToBlob(target);
     this.#store.run`
       INSERT INTO room_retracts (rid, target, seq, by_admin) VALUES (${rid}, ${id}, ${seq}, ${byAdmin ? 1 : 0})`;
-    this.#judgeRetraction(rid, id);
+    this.#updateRetracted(rid, id);
   }
 
   fact(rid: number, id: string): EntryFact | null {
@@ -217,7 +217,7 @@ export class GroupEntryStore {
   setVoid(rid: number, seq: number, isVoid: boolean): void {
     if (!this.#hide(rid, seq, 'void', isVoid)) return;
     const retraction = this.#store.one`SELECT target FROM room_retracts WHERE rid = ${rid} AND seq = ${seq}`;
-    if (retraction !== undefined) this.#judgeRetraction(rid, blobOf(retraction, 'target'));
+    if (retraction !== undefined) this.#updateRetracted(rid, blobOf(retraction, 'target'));
   }
 
   /** True if a valid retraction by the author or an admin applies to an entry. */
@@ -229,7 +229,7 @@ export class GroupEntryStore {
   }
 
   /** Updates the retracted flag of an entry after its retractions changed. */
-  #judgeRetraction(rid: number, target: Uint8Array): void {
+  #updateRetracted(rid: number, target: Uint8Array): void {
     const row = this.#store.one`SELECT seq, author FROM room_entries WHERE rid = ${rid} AND entry_id = ${target}`;
     if (row === undefined) return;
     this.#hide(rid, integerOf(row, 'seq'), 'retracted', this.#isRetracted(rid, target, aidFromRow(row, 'author')));
@@ -289,7 +289,7 @@ export class GroupEntryStore {
 
   #checked(rid: number, row: Row): StoredEntry {
     const stored = storedOf(row);
-    if (stored.isDamaged) this.#tell(rid, row);
+    if (stored.isDamaged) this.#reportDamage(rid, row);
     return stored;
   }
 
@@ -297,11 +297,11 @@ export class GroupEntryStore {
   #intact(rid: number, row: Row | undefined): Uint8Array | null {
     if (row === undefined) return null;
     if (!isDamaged(row)) return blobOf(row, 'bytes');
-    this.#tell(rid, row);
+    this.#reportDamage(rid, row);
     return null;
   }
 
-  #tell(rid: number, row: Row): void {
+  #reportDamage(rid: number, row: Row): void {
     this.#store.reportDamage(`room_entries ${rid} ${integerOf(row, 'seq')}`);
   }
 }

@@ -107,7 +107,7 @@ export class GroupStore {
   }
 
   /** Deletes groups that an agent left or was removed from, except the newest ones. Returns the deleted row IDs. */
-  forgetPast(aid: Aid, keep: number): number[] {
+  deletePast(aid: Aid, keep: number): number[] {
     const rows = this.#store.all`
       DELETE FROM rooms WHERE rid IN
         (SELECT rid FROM rooms WHERE aid = ${aid} AND state IN ('left', 'removed')
@@ -116,7 +116,7 @@ export class GroupStore {
   }
 
   /** Row IDs of the synchronized groups, including groups that the agent left since `leftSince`. */
-  rids(leftSince: number): number[] {
+  syncedRids(leftSince: number): number[] {
     const rows = this.#store.all`
       SELECT rid FROM rooms
       WHERE state IN ('joining', 'member') OR (state = 'left' AND last_at >= ${leftSince}) ORDER BY rid`;

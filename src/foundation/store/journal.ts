@@ -24,11 +24,11 @@ export class Journal {
   readonly #file: number;
   readonly #directory: string;
   #isSyncing = false;
-  #isBehind = false;
+  #needsSync = false;
   #isClosed = false;
   #timer: NodeJS.Timeout | null = null;
   /** Callers that wait for the next flush. */
-  #waiting: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
+  #waiters: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
 
   private constructor(file: number, directory: string) {
     this.#file = file;
@@ -84,39 +84,39 @@ export class Journal {
   #sync(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    this.#isBehind = true;
+    this.#needsSync = true;
     if (this.#isSyncing) return;
     this.#isSyncing = true;
-    this.#isBehind = false;
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    this.#needsSync = false;
+    const waiters = this.#waiters;
+    this.#waiters = [];
     fdatasync(this.#file, (error) => {
       this.#isSyncing = false;
-      for (const { resolve, reject } of waiting) {
+      for (const { resolve, reject } of waiters) {
         if (error === null) resolve();
         else reject(error);
       }
-      if (this.#isClosed) this.#end();
-      else if (this.#isBehind) this.#sync();
+      if (this.#isClosed) this.#closeFile();
+      else if (this.#needsSync) this.#sync();
     });
   }
 
   /** Flushes now. Resolves when the data is on disk, and rejects on errors. Concurrent callers share a flush. */
-  sure(): Promise<void> {
+  flush(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiting.push({ resolve, reject });
+    this.#waiters.push({ resolve, reject });
     this.#sync();
     return promise;
   }
 
-  #end(): void {
+  #closeFile(): void {
     close(this.#file, () => {});
-    for (const { reject } of this.#waiting) reject(new Error('the database was closed'));
+    for (const { reject } of this.#waiters) reject(new Error('the database was closed'));
   }
 
   close(): void {
     this.#isClosed = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
-    if (!this.#isSyncing) this.#end();
+    if (!this.#isSyncing) this.#closeFile();
   }
 }

@@ -1,6 +1,6 @@
 /** Copies of notes that are pending for the record network. Times are Unix milliseconds. */
 import { blobOf, integerOf, orNull, orZero } from './row.ts';
-import type { Store, WrittenSoon } from './store.ts';
+import type { DeferredCommit, Store } from './store.ts';
 
 /** A pending copy. */
 export interface NoteCopy {
@@ -19,14 +19,14 @@ export class NoteCopyStore {
     this.#store = store;
   }
 
-  /** Stores a copy. Returns its ID, and when it is on disk: see `Store.transactionSoon`. */
-  add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): WrittenSoon<number> {
-    const { result, sure } = this.#store.transactionSoon(
+  /** Stores a copy. Returns its ID, and when it is on disk: see `Store.deferredTransaction`. */
+  add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): DeferredCommit<number> {
+    const { result, flushed } = this.#store.deferredTransaction(
       () => this.#store.one`
         INSERT INTO note_copies (mailbox, record, until, due_at) VALUES (${mailbox}, ${record}, ${until}, ${dueAt})
         RETURNING id`,
     );
-    return { result: integerOf(result, 'id'), sure };
+    return { result: integerOf(result, 'id'), flushed };
   }
 
   /** The number of copies and their bytes. */
@@ -72,23 +72,23 @@ export class NoteCopyStore {
     done: readonly number[],
     again: readonly { readonly id: number; readonly at: number }[],
   ): { count: number; bytes: number } {
-    const gone = { count: 0, bytes: 0 };
+    const deleted = { count: 0, bytes: 0 };
     this.#store.transaction(() => {
       for (const id of done) {
         const row = this.#store.one`DELETE FROM note_copies WHERE id = ${id} RETURNING length(record) AS bytes`;
         if (row === undefined) continue;
-        gone.count++;
-        gone.bytes += integerOf(row, 'bytes');
+        deleted.count++;
+        deleted.bytes += integerOf(row, 'bytes');
       }
       for (const { id, at } of again)
         this.#store.run`UPDATE note_copies SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`;
     }, 'normal');
     this.#store.syncSoon();
-    return gone;
+    return deleted;
   }
 
   /** Makes all copies due now, because the network is available again. */
-  hurry(now: number): void {
+  makeAllDue(now: number): void {
     this.#store.transaction(
       () => this.#store.run`UPDATE note_copies SET due_at = ${now} WHERE due_at > ${now}`,
       'normal',

@@ -95,7 +95,7 @@ export class NoteOutboxStore {
   }
 
   /** Makes all notes due now. */
-  hurry(now: number): void {
+  makeAllDue(now: number): void {
     this.#store.transaction(
       () => this.#store.run`UPDATE note_outbox SET due_at = ${now} WHERE due_at > ${now}`,
       'normal',

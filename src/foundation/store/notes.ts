@@ -1,7 +1,7 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
 import { GroupCommit } from './group-commit.ts';
-import { aidFromRow, blobOf, integerOf, orNull, orZero, within } from './row.ts';
+import { aidFromRow, blobOf, integerOf, orNull, orZero, takeWithin } from './row.ts';
 import { rowSum } from './row-sum.ts';
 import type { Row, Store } from './store.ts';
 
@@ -51,12 +51,12 @@ export function noteSize(body: Uint8Array): number {
 /** Message IDs kept per agent. */
 export const MAX_SEEN_NOTES = 100_000;
 /** Excess message IDs that are deleted in one batch. */
-const FORGET_TOGETHER = 10_000;
+const PURGE_BATCH = 10_000;
 
 export class NoteStore {
   readonly #store: Store;
   /** Message IDs added since the last check, by agent. */
-  readonly #seenSince = new Map<Aid, number>();
+  readonly #addedSeen = new Map<Aid, number>();
   readonly #commits: GroupCommit;
 
   /** @param commits shares a flush of the disk with concurrent writes */
@@ -70,7 +70,7 @@ export class NoteStore {
   }
 
   /** See `GroupCommit.run`. */
-  together<T>(work: () => T): Promise<T> {
+  groupCommit<T>(work: () => T): Promise<T> {
     return this.#commits.run(work);
   }
 
@@ -85,7 +85,7 @@ export class NoteStore {
         INSERT INTO notes_seen (aid, message_id, until, known)
         SELECT aid, ${messageId}, ${seenUntil}, ${Number(isKnown)} FROM agents WHERE aid = ${aid} ON CONFLICT DO NOTHING`;
       if (fresh === 0) return false;
-      this.#boundSeen(aid);
+      this.#limitSeen(aid);
       this.#store.run`
         INSERT INTO notes (aid, message_id, sender, msg_type, body, sent_at, received_at, digest, token, size, sum)
         VALUES (${aid}, ${messageId}, ${sender}, ${msgType}, ${body}, ${sentAt}, ${receivedAt}, ${digest}, ${token},
@@ -99,7 +99,7 @@ export class NoteStore {
   }
 
   /** True while a note is stored, delivered or not. */
-  isKept(aid: Aid, messageId: Uint8Array): boolean {
+  isStored(aid: Aid, messageId: Uint8Array): boolean {
     return this.#store.one`SELECT 1 FROM notes WHERE aid = ${aid} AND message_id = ${messageId}` !== undefined;
   }
 
@@ -124,7 +124,7 @@ export class NoteStore {
   page(aid: Aid, afterId: number, limit: number, maxBytes: number): { notes: StoredNote[]; more: boolean } {
     const sizes = this.#store.all`
       SELECT size FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${limit + 1}`;
-    const shown = within(sizes.slice(0, limit), 'size', maxBytes).length;
+    const shown = takeWithin(sizes.slice(0, limit), 'size', maxBytes).length;
     const rows = this.#store.all`
       SELECT * FROM notes WHERE aid = ${aid} AND taken_at IS NULL AND id > ${afterId} ORDER BY id LIMIT ${shown}`;
     return { notes: this.#intact(rows), more: sizes.length > shown };
@@ -161,14 +161,14 @@ export class NoteStore {
     this.#store.run`
       INSERT INTO notes_seen (aid, message_id, until, known) VALUES (${aid}, ${messageId}, ${until}, ${Number(isKnown)})
       ON CONFLICT DO NOTHING`;
-    this.#boundSeen(aid);
+    this.#limitSeen(aid);
   }
 
   /** An evicted ID costs little: a copy of its note may be shown once more. */
-  #boundSeen(aid: Aid): void {
-    const added = (this.#seenSince.get(aid) ?? 0) + 1;
-    this.#seenSince.set(aid, added % FORGET_TOGETHER);
-    if (added < FORGET_TOGETHER) return;
+  #limitSeen(aid: Aid): void {
+    const added = (this.#addedSeen.get(aid) ?? 0) + 1;
+    this.#addedSeen.set(aid, added % PURGE_BATCH);
+    if (added < PURGE_BATCH) return;
     const above =
       orZero(this.#store.one`SELECT count(*) AS n FROM notes_seen WHERE aid = ${aid}`, 'n') - MAX_SEEN_NOTES;
     if (above > 0)
@@ -201,7 +201,7 @@ export class NoteStore {
   }
 
   /** Makes delivered notes pending again, because they did not arrive. */
-  giveBack(ids: readonly number[]): void {
+  requeue(ids: readonly number[]): void {
     this.#store.transaction(() => {
       for (const id of ids) this.#store.run`UPDATE notes SET taken_at = NULL WHERE id = ${id}`;
     });
@@ -210,30 +210,30 @@ export class NoteStore {
   /**
    * Makes all delivered notes pending after a start, because no acknowledgment can arrive now. Returns their number.
    */
-  giveAllBack(): number {
+  requeueAll(): number {
     return this.#store.run('UPDATE notes SET taken_at = NULL WHERE taken_at IS NOT NULL');
   }
 
   /** The number of pending notes of each agent that has some. */
-  waiting(): Map<Aid, number> {
+  pendingCounts(): Map<Aid, number> {
     const rows = this.#store.all('SELECT aid, count(*) AS n FROM notes WHERE taken_at IS NULL GROUP BY aid');
     return new Map(rows.map((row) => [aidFromRow(row, 'aid'), integerOf(row, 'n')]));
   }
 
   /** Deletes expired message IDs. True if more may remain. */
   purgeSeen(now: number, limit: number): boolean {
-    const gone = this.#store.run`
+    const deleted = this.#store.run`
       DELETE FROM notes_seen WHERE (aid, message_id) IN
         (SELECT aid, message_id FROM notes_seen WHERE until < ${now} LIMIT ${limit})`;
-    return gone === limit;
+    return deleted === limit;
   }
 
   /**
    * The current attempt to send some content: a stored one that is not older than `since`, or the given one. See
-   * `Store.transactionSoon`.
+   * `Store.deferredTransaction`.
    */
   attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
-    return this.#store.transactionSoon(() => {
+    return this.#store.deferredTransaction(() => {
       this.#store.run`DELETE FROM notes_unsent WHERE sent_at < ${since}`;
       this.#store.run`
         INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at)
@@ -248,7 +248,7 @@ export class NoteStore {
    * Ends an attempt after a node stored the note. The same content is a new note after that. The write is not flushed
    * immediately.
    */
-  settleAttempt(aid: Aid, fingerprint: Uint8Array): void {
+  endAttempt(aid: Aid, fingerprint: Uint8Array): void {
     this.#store.transaction(
       () => this.#store.run`DELETE FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`,
       'normal',

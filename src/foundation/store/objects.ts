@@ -7,7 +7,7 @@ import type { Row, Store } from './store.ts';
 /** Holders of all objects together. The least recently seen are evicted first. */
 const MAX_HOLDERS = 20_000;
 /** Insertions between two evictions, because each eviction scans all holders. */
-const NOTES_PER_SWEEP = 256;
+const INSERTS_PER_SWEEP = 256;
 
 export type ObjectRow = Readonly<ReturnType<typeof objectOf>>;
 
@@ -90,7 +90,7 @@ export class ObjectRepository {
   }
 
   /** Removes a retired ID after its bytes were deleted. */
-  bytesDeleted(objectId: string): void {
+  removeRetired(objectId: string): void {
     this.#store.run`DELETE FROM retired_objects WHERE object_id = ${objectId}`;
   }
 
@@ -122,7 +122,7 @@ export class ObjectRepository {
    * Records that an agent holds an object, or claims to.
    * @param at Unix milliseconds
    */
-  noteHolder(objectId: string, holder: Aid, at: number): void {
+  addHolder(objectId: string, holder: Aid, at: number): void {
     this.#store.transaction(() => {
       this.#store.run`
         INSERT INTO object_holders (object_id, holder, seen_at) VALUES (${objectId}, ${holder}, ${at})
@@ -131,7 +131,7 @@ export class ObjectRepository {
         DELETE FROM object_holders WHERE object_id = ${objectId} AND holder IN
           (SELECT holder FROM object_holders WHERE object_id = ${objectId}
            ORDER BY seen_at DESC, holder LIMIT -1 OFFSET ${MAX_HOLDERS_PER_OBJECT})`;
-      if (++this.#noted % NOTES_PER_SWEEP === 0) this.#sweepHolders();
+      if (++this.#noted % INSERTS_PER_SWEEP === 0) this.#sweepHolders();
     });
   }
 
@@ -141,7 +141,7 @@ export class ObjectRepository {
         (SELECT object_id, holder FROM object_holders ORDER BY seen_at DESC LIMIT -1 OFFSET ${MAX_HOLDERS})`;
   }
 
-  forgetHolder(objectId: string, holder: Aid): void {
+  removeHolder(objectId: string, holder: Aid): void {
     this.#store.run`DELETE FROM object_holders WHERE object_id = ${objectId} AND holder = ${holder}`;
   }
 

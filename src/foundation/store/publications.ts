@@ -4,7 +4,7 @@ import { Listeners } from '../listeners.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
 import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { Row, Store, WrittenSoon } from './store.ts';
+import type { DeferredCommit, Row, Store } from './store.ts';
 
 /** `lapsed`: not alive, so not renewed. `held`: the network has a newer record that another node published. */
 const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
@@ -184,7 +184,7 @@ export class PublicationStore {
    * A newer record replaced an acknowledged publication: marks it for publication, unless it was already published
    * again.
    */
-  beaten(aid: Aid, { type, name, seq }: PublishedRow, dueAt: number): void {
+  superseded(aid: Aid, { type, name, seq }: PublishedRow, dueAt: number): void {
     const changes = this.#store.run`
       UPDATE publications SET dirty = dirty + 1
       WHERE aid = ${aid} AND type = ${type} AND name = ${name} AND seq = ${seq}`;
@@ -203,18 +203,18 @@ export class PublicationStore {
     return this.#store.transaction(work);
   }
 
-  /** See `Store.transactionSoon`. */
-  transactionSoon<T>(work: () => T): WrittenSoon<T> {
-    return this.#store.transactionSoon(work);
+  /** See `Store.deferredTransaction`. */
+  deferredTransaction<T>(work: () => T): DeferredCommit<T> {
+    return this.#store.deferredTransaction(work);
   }
 
   /** See `GroupCommit.run`. */
-  together<T>(work: () => T): Promise<T> {
+  groupCommit<T>(work: () => T): Promise<T> {
     return this.#commits.run(work);
   }
 
   /** Like `transaction`, but not flushed immediately. */
-  later(work: () => void): void {
+  commitLater(work: () => void): void {
     this.#store.transaction(work, 'normal');
     this.#store.syncSoon();
   }
@@ -253,7 +253,7 @@ export class PublicationStore {
    * Repairs due times after the clock was set back. Records published in the future are published again, because no
    * node accepts them. Publishers that wait for a time of the wrong clock are due now.
    */
-  mendTimes(now: number): void {
+  repairTimes(now: number): void {
     this.changed.notify(null);
     this.#store.transaction(() => {
       this.#store.run`
@@ -285,7 +285,7 @@ export class PublicationStore {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL AND aid = ${aid}`;
-      this.#hurry(dueAt, aid, null);
+      this.#expedite(dueAt, aid, null);
     });
   }
 
@@ -300,12 +300,12 @@ export class PublicationStore {
         UPDATE publications SET dirty = dirty + 1, said = NULL
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL
           AND substr(said, 1, ${now.length}) IS NOT ${now}`;
-      if (others > 0) this.#hurry(dueAt, null, first);
+      if (others > 0) this.#expedite(dueAt, null, first);
     });
   }
 
   /** Makes active publishers with a marked endpoint record, one or all of them, due at `dueAt` at the latest. */
-  #hurry(dueAt: number, only: Aid | null, first: Aid | null): void {
+  #expedite(dueAt: number, only: Aid | null, first: Aid | null): void {
     this.#store.run`
       UPDATE publishers SET due_at = CASE WHEN aid IS ${first} THEN 0 ELSE min(coalesce(due_at, ${dueAt}), ${dueAt}) END
       WHERE state = 'active' AND (${only} IS NULL OR aid = ${only}) AND EXISTS (SELECT 1 FROM publications p
@@ -316,14 +316,14 @@ export class PublicationStore {
    * Called before an endpoint record with this digest is published. If the published record has another digest, the
    * network may have either of them after this call. The row then has no digest, which is on disk when this returns.
    */
-  says(aid: Aid, said: string): void {
+  clearOtherDigest(aid: Aid, said: string): void {
     this.#store.run`
       UPDATE publications SET said = NULL
       WHERE aid = ${aid} AND type = ${RECORD.endpoints} AND said IS NOT NULL AND said <> ${said}`;
   }
 
   /** Publishers with an endpoint record that enough nodes store and that does not expire before `until`. */
-  kept(now: number, until: number, limit: number): Aid[] {
+  settledPublishers(now: number, until: number, limit: number): Aid[] {
     const sql = `SELECT aid FROM publications WHERE type = ? AND settled = 1 AND dirty = 0
       AND published_at <= ? AND published_at + ttl * 1000 > ? LIMIT ?`;
     return this.#store.all(sql, RECORD.endpoints, now, until, limit).map((row) => aidFromRow(row, 'aid'));
@@ -378,7 +378,7 @@ export class PublicationStore {
   }
 
   /** Creates a due endpoint record for agents that have none and are published automatically. Returns their number. */
-  adopt(dueAt: number, ttl: number): number {
+  createMissingEndpoints(dueAt: number, ttl: number): number {
     this.changed.notify(null);
     const missing = `FROM agents a WHERE a.is_held = 0 AND NOT EXISTS
       (SELECT 1 FROM publications p WHERE p.aid = a.aid AND p.type = ?1 AND p.name = '')`;

@@ -48,7 +48,7 @@ export class PushBoxStore {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE id = ${id}`);
   }
 
-  of(called: Aid, caller: Aid): PushBoxRow | null {
+  find(called: Aid, caller: Aid): PushBoxRow | null {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE called = ${called} AND caller = ${caller}`);
   }
 
@@ -72,7 +72,7 @@ export class PushBoxStore {
   }
 
   /** Deletes expired queues, which their callers did not renew. */
-  forgetOld(now: number): void {
+  deleteExpired(now: number): void {
     this.#store.run`DELETE FROM push_boxes WHERE renewed_at <= ${now - PUSH_BOX_LIFE_MS}`;
   }
 
@@ -90,7 +90,7 @@ export class PushBoxStore {
   }
 
   /** Deletes a delivered notification. A power cut may undo this, because the receiver recognizes duplicates. */
-  handedOver(seq: number): void {
+  deleteDelivered(seq: number): void {
     this.#store.transaction(() => this.#store.run`DELETE FROM push_mail WHERE seq = ${seq}`, 'normal');
   }
 
@@ -100,7 +100,7 @@ export class PushBoxStore {
   }
 
   /** Webhooks with pending notifications, in one queue or in all. */
-  busy(box: string | null): { readonly box: string; readonly webhook: string }[] {
+  withPending(box: string | null): { readonly box: string; readonly webhook: string }[] {
     return this.#store.all`
       SELECT DISTINCT box, webhook FROM push_mail WHERE ${box} IS NULL OR box = ${box}`.map((row) => ({
       box: textOf(row, 'box'),
@@ -131,7 +131,7 @@ export class PushBoxStore {
     }));
   }
 
-  waitingInAll(): WaitingSum {
+  waitingTotal(): WaitingSum {
     return waitingOf(this.#store.one`SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM push_mail`);
   }
 }

@@ -20,7 +20,7 @@ export const MARK_PERIOD_MS = 10_000;
 const KEY = 'state_number';
 
 interface RollbackGuardDependencies {
-  readonly store: Pick<Store, 'changes' | 'transaction' | 'onLasting'>;
+  readonly store: Pick<Store, 'changes' | 'transaction' | 'onCheckpoint'>;
   readonly meta: Pick<MetaStore, 'get' | 'set'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -63,7 +63,7 @@ export class RollbackGuard implements Component {
   }
 
   async start(): Promise<void> {
-    this.#deps.store.onLasting(() => this.#marks.soon());
+    this.#deps.store.onCheckpoint(() => this.#marks.soon());
     if (this.#isRolledBack)
       this.#deps.log.error(
         {},

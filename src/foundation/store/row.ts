@@ -4,25 +4,25 @@ import type { Row } from './store.ts';
 
 type Reader<T> = (row: Row | undefined, column: string) => T;
 
-function wrong(column: string, expected: string): TypeError {
+function columnError(column: string, expected: string): TypeError {
   return new TypeError(`column ${column} has no ${expected}`);
 }
 
 export function textOf(row: Row | undefined, column: string): string {
   const value = row?.[column];
-  if (typeof value !== 'string') throw wrong(column, 'text');
+  if (typeof value !== 'string') throw columnError(column, 'text');
   return value;
 }
 
 export function integerOf(row: Row | undefined, column: string): number {
   const value = row?.[column];
-  if (typeof value !== 'number') throw wrong(column, 'integer');
+  if (typeof value !== 'number') throw columnError(column, 'integer');
   return value;
 }
 
 export function blobOf(row: Row | undefined, column: string): Uint8Array {
   const value = row?.[column];
-  if (!(value instanceof Uint8Array)) throw wrong(column, 'blob');
+  if (!(value instanceof Uint8Array)) throw columnError(column, 'blob');
   return value;
 }
 
@@ -45,7 +45,7 @@ export function aidsOf(row: Row | undefined, column: string): readonly Aid[] {
 export function wordOf<T extends string>(row: Row | undefined, column: string, words: readonly T[]): T {
   const value = row?.[column];
   const word = words.find((one) => one === value);
-  if (word === undefined) throw wrong(column, words.join(' or '));
+  if (word === undefined) throw columnError(column, words.join(' or '));
   return word;
 }
 
@@ -60,7 +60,7 @@ export function orZero(row: Row | undefined, column: string): number {
 }
 
 /** The first rows with a sum of `column` up to `max`, but at least one. */
-export function within(rows: readonly Row[], column: string, max: number): Row[] {
+export function takeWithin(rows: readonly Row[], column: string, max: number): Row[] {
   let sum = 0;
   const end = rows.findIndex((row, index) => {
     sum += integerOf(row, column);

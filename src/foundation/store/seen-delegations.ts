@@ -17,17 +17,17 @@ import { orZero } from './row.ts';
 import type { Store } from './store.ts';
 
 /** Agents kept in addition to the named ones. */
-export const MAX_REMEMBERED_AGENTS = 20_000;
+export const MAX_STORED_AGENTS = 20_000;
 /** Writes between two evictions. An eviction compares all agents and blocks the event loop. */
-const TRIM_AFTER_AGENTS = 10_000;
+const WRITES_PER_EVICTION = 10_000;
 /** Pending agents while the disk rejects writes. */
-const MAX_UNWRITTEN = 100_000;
+const MAX_PENDING = 100_000;
 /** Agents with a cached delegation. Every new link reads the delegations of both agents. */
-const MAX_AT_HAND = 8192;
+const MAX_CACHED = 8192;
 /** Delay after which pending delegations are written together, in milliseconds. */
-const WRITE_PAUSE_MS = 5000;
+const WRITE_DELAY_MS = 5000;
 /** The delay after a failed write, in milliseconds. */
-const RETRY_PAUSE_MS = 60_000;
+const RETRY_DELAY_MS = 60_000;
 
 /** AIDs that the owner named, or that this node uses because of a choice of the owner. */
 const NAMED = `
@@ -48,7 +48,7 @@ const NAMED = `
  * The order of retention: first the best agent of each network, then the second best, and so on. In a network, sources
  * alternate in the same way.
  */
-const FORGET = `
+const EVICT = `
   DELETE FROM seen_delegations WHERE aid IN (
     SELECT aid FROM (
       SELECT *, row_number() OVER (PARTITION BY network ORDER BY in_source, rotated DESC, seen_at DESC) AS in_network
@@ -60,29 +60,29 @@ const FORGET = `
     ORDER BY network = '' DESC, in_network, rotated DESC, seen_at DESC LIMIT -1 OFFSET ?)`;
 
 /** A pending delegation of an agent. */
-interface Met extends SourceGroup {
+interface PendingDelegation extends SourceGroup {
   readonly issuedAt: number;
   readonly rotated: boolean;
 }
 
 /** The source of agents that this node chose. */
-const CHOSEN: SourceGroup = { source: '', network: '' };
+const CHOSEN_BY_NODE: SourceGroup = { source: '', network: '' };
 export class SeenDelegations implements Component {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #unwritten = new Map<Aid, Met>();
-  readonly #atHand = new LruCache<Aid, number>({ maxEntries: MAX_AT_HAND });
+  readonly #pending = new Map<Aid, PendingDelegation>();
+  readonly #cache = new LruCache<Aid, number>({ maxEntries: MAX_CACHED });
   readonly #flush: RepeatingTask;
   /** Agents written since the last eviction. Unknown at the start, so the first write evicts. */
-  #written = TRIM_AFTER_AGENTS;
+  #written = WRITES_PER_EVICTION;
 
   constructor(dependencies: { readonly store: Store; readonly clock: Clock; readonly log: Log }) {
     this.#store = dependencies.store;
     this.#clock = dependencies.clock;
     this.#log = dependencies.log;
-    const onError = (error: unknown): void => this.#unwritable(error);
-    this.#flush = every(this.#clock, { firstMs: UNTIL_REQUESTED, periodMs: RETRY_PAUSE_MS, onError }, () => {
+    const onError = (error: unknown): void => this.#onWriteError(error);
+    this.#flush = every(this.#clock, { firstMs: UNTIL_REQUESTED, periodMs: RETRY_DELAY_MS, onError }, () => {
       this.#write();
       return UNTIL_REQUESTED;
     });
@@ -97,11 +97,11 @@ export class SeenDelegations implements Component {
 
   /** Unix seconds of the newest delegation met; 0 if none is known. */
   newest(aid: Aid): number {
-    const known = this.#atHand.get(aid);
+    const known = this.#cache.get(aid);
     if (known !== undefined) return known;
     const row = this.#store.one`SELECT issued_at FROM seen_delegations WHERE aid = ${aid}`;
-    const newest = Math.max(orZero(row, 'issued_at'), this.#unwritten.get(aid)?.issuedAt ?? 0);
-    this.#atHand.set(aid, newest);
+    const newest = Math.max(orZero(row, 'issued_at'), this.#pending.get(aid)?.issuedAt ?? 0);
+    this.#cache.set(aid, newest);
     return newest;
   }
 
@@ -110,29 +110,29 @@ export class SeenDelegations implements Component {
    * @param source IP address that a stranger connected from; null if this node chose the agent
    */
   note(aid: Aid, issuedAt: number, source: string | null = null): void {
-    if (issuedAt > (this.#atHand.peek(aid) ?? issuedAt)) this.#atHand.set(aid, issuedAt);
-    const waiting = this.#unwritten.get(aid);
-    if (waiting !== undefined && issuedAt <= waiting.issuedAt) return;
-    if (this.#unwritten.size === 0) this.#flush.soon(WRITE_PAUSE_MS);
-    const place = waiting?.source === '' || source === null ? CHOSEN : sourceGroupOf(source);
-    this.#unwritten.set(aid, { ...place, issuedAt, rotated: waiting !== undefined });
+    if (issuedAt > (this.#cache.peek(aid) ?? issuedAt)) this.#cache.set(aid, issuedAt);
+    const pending = this.#pending.get(aid);
+    if (pending !== undefined && issuedAt <= pending.issuedAt) return;
+    if (this.#pending.size === 0) this.#flush.soon(WRITE_DELAY_MS);
+    const place = pending?.source === '' || source === null ? CHOSEN_BY_NODE : sourceGroupOf(source);
+    this.#pending.set(aid, { ...place, issuedAt, rotated: pending !== undefined });
   }
 
   /** Strangers are dropped first, so they cannot displace agents that this node chose. */
-  #unwritable(error: unknown): void {
+  #onWriteError(error: unknown): void {
     this.#log.warn({ error }, 'failed to write seen delegations; will retry');
-    for (const isChosen of [false, true])
-      for (const [aid, { source, rotated }] of this.#unwritten)
-        if (this.#unwritten.size > MAX_UNWRITTEN && (isChosen || (source !== '' && !rotated)))
-          this.#unwritten.delete(aid);
+    for (const evictsChosen of [false, true])
+      for (const [aid, { source, rotated }] of this.#pending)
+        if (this.#pending.size > MAX_PENDING && (evictsChosen || (source !== '' && !rotated)))
+          this.#pending.delete(aid);
   }
 
   #write(): void {
-    if (this.#unwritten.size === 0) return;
+    if (this.#pending.size === 0) return;
     const now = this.#clock.now();
-    const isCrowded = this.#written + this.#unwritten.size >= TRIM_AFTER_AGENTS;
+    const evicts = this.#written + this.#pending.size >= WRITES_PER_EVICTION;
     this.#store.transaction(() => {
-      for (const [aid, { issuedAt, source, network, rotated }] of this.#unwritten)
+      for (const [aid, { issuedAt, source, network, rotated }] of this.#pending)
         this.#store.run`
           INSERT INTO seen_delegations (aid, issued_at, seen_at, source, network, rotated)
           VALUES (${aid}, ${issuedAt}, ${now}, ${source}, ${network}, ${Number(rotated)})
@@ -140,9 +140,9 @@ export class SeenDelegations implements Component {
             source = iif(excluded.source = '', '', source), network = iif(excluded.source = '', '', network),
             rotated = rotated OR excluded.rotated OR issued_at <> excluded.issued_at,
             issued_at = max(issued_at, excluded.issued_at), seen_at = excluded.seen_at`;
-      if (isCrowded) this.#store.run(FORGET, MAX_REMEMBERED_AGENTS);
+      if (evicts) this.#store.run(EVICT, MAX_STORED_AGENTS);
     });
-    this.#written = isCrowded ? 0 : this.#written + this.#unwritten.size;
-    this.#unwritten.clear();
+    this.#written = evicts ? 0 : this.#written + this.#pending.size;
+    this.#pending.clear();
   }
 }

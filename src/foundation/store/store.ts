@@ -21,10 +21,10 @@ export type Row = Record<string, SQLOutputValue>;
 /** Guarantee of a completed commit: `full` survives a power cut, `normal` a crash of the process. */
 export type Durability = 'full' | 'normal';
 
-/** The result of a commit that is not yet on disk. Call `sure` after all other work that the result needs. */
-export interface WrittenSoon<T> {
+/** The result of a commit that is not yet on disk. Call `flushed` after all other work that the result needs. */
+export interface DeferredCommit<T> {
   readonly result: T;
-  readonly sure: () => Promise<void>;
+  readonly flushed: () => Promise<void>;
 }
 
 /** Milliseconds to wait for another process's lock. */
@@ -38,10 +38,10 @@ const DISK_CODES: ReadonlySet<number> = new Set([8, 10, 13, 14, 23]); // READONL
 const DAMAGE_CODES: ReadonlySet<number> = new Set([11, 26]); // CORRUPT, NOTADB
 
 /** Damaged rows that are reported, each once. A failing disk may have many. */
-const MAX_DAMAGE_TOLD = 1000;
+const MAX_REPORTED_DAMAGE = 1000;
 
 /** Matches statements that change nothing. */
-const READING = /^\s*(?:SELECT|PRAGMA|WITH)\b/i;
+const READ_STATEMENT = /^\s*(?:SELECT|PRAGMA|WITH)\b/i;
 
 export class Store {
   readonly #db: DatabaseSync;
@@ -49,10 +49,10 @@ export class Store {
   readonly #durability: Durability;
   readonly #file: string;
   #depth = 0;
-  #undone = 0;
+  #rollbacks = 0;
   /** A commit must be copied from the journal to the database. */
-  #isBehind = false;
-  #onLasting: (() => void) | null = null;
+  #needsCheckpoint = false;
+  #onCheckpoint: (() => void) | null = null;
   #onDamage: ((row: string) => void) | null = null;
   readonly #damaged = new Set<string>();
   #journal: Journal | null = null;
@@ -83,7 +83,7 @@ export class Store {
     } catch (error) {
       db?.close();
       throw (
-        known(error, file) ??
+        toSvcError(error, file) ??
         new SvcError('store_corrupt', { message: `The database ${file} cannot be opened.`, cause: error })
       );
     }
@@ -115,26 +115,26 @@ export class Store {
     let known = this.#statements.get(sql);
     if (known === undefined) {
       const text = typeof sql === 'string' ? sql : sql.join('?');
-      known = { statement: this.#db.prepare(text), writes: !READING.test(text) };
+      known = { statement: this.#db.prepare(text), writes: !READ_STATEMENT.test(text) };
       this.#statements.set(sql, known);
     }
-    if (known.writes && this.#depth === 0) this.#mustHaveRoom();
+    if (known.writes && this.#depth === 0) this.#requireDiskSpace();
     return known.statement;
   }
 
   /** Runs a statement. Returns the number of changed rows. */
   run(sql: Sql, ...values: SqlValue[]): number {
-    return attempt(() => Number(this.#prepare(sql).run(...values).changes));
+    return mapErrors(() => Number(this.#prepare(sql).run(...values).changes));
   }
 
   /** The first row, or undefined. */
   one(sql: Sql, ...values: SqlValue[]): Row | undefined {
-    return attempt(() => this.#prepare(sql).get(...values));
+    return mapErrors(() => this.#prepare(sql).get(...values));
   }
 
   /** All rows. Blocks the event loop, so page through tables that can grow. */
   all(sql: Sql, ...values: SqlValue[]): Row[] {
-    return attempt(() => this.#prepare(sql).all(...values));
+    return mapErrors(() => this.#prepare(sql).all(...values));
   }
 
   /**
@@ -147,7 +147,7 @@ export class Store {
    */
   transaction<T>(work: () => T, durability: Durability = this.#durability): T {
     if (this.#depth > 0) return this.#transaction(work);
-    this.#mustHaveRoom();
+    this.#requireDiskSpace();
     if (durability === this.#durability) return this.#transaction(work);
     this.#db.exec(`PRAGMA synchronous = ${durability}`);
     try {
@@ -162,17 +162,17 @@ export class Store {
    * journal to the database immediately. A journal that is lost or damaged after a crash undoes commits that were not
    * copied.
    */
-  lasting<T>(work: () => T): T {
+  durableTransaction<T>(work: () => T): T {
     return this.transaction(() => {
       const result = work();
-      this.#isBehind = true;
+      this.#needsCheckpoint = true;
       return result;
     });
   }
 
-  /** Adds a listener that runs after each copy of the journal by `lasting`. */
-  onLasting(listener: () => void): void {
-    this.#onLasting = listener;
+  /** Adds a listener that runs after each copy of the journal by `durableTransaction`. */
+  onCheckpoint(listener: () => void): void {
+    this.#onCheckpoint = listener;
   }
 
   /** Adds a listener that runs once for each damaged row. */
@@ -182,7 +182,7 @@ export class Store {
 
   /** Reports a row that fails its checksum, identified by its table and key. */
   reportDamage(row: string): void {
-    if (this.#damaged.has(row) || this.#damaged.size >= MAX_DAMAGE_TOLD) return;
+    if (this.#damaged.has(row) || this.#damaged.size >= MAX_REPORTED_DAMAGE) return;
     this.#damaged.add(row);
     this.#onDamage?.(row);
   }
@@ -193,8 +193,8 @@ export class Store {
   }
 
   /** Like `transaction`, but joins an outer transaction, which must fail if this call throws. */
-  joined<T>(work: () => T): T {
-    return this.#depth > 0 ? attempt(work) : this.transaction(work);
+  joinTransaction<T>(work: () => T): T {
+    return this.#depth > 0 ? mapErrors(work) : this.transaction(work);
   }
 
   /** Flushes earlier commits in the background. */
@@ -204,32 +204,32 @@ export class Store {
 
   /**
    * Runs `work` like `transaction`, and flushes the commit in another thread while other work continues. Acknowledge
-   * the result only after `sure` resolves. Until then other code may read state that is not on disk.
-   * @throws as `transaction`; `sure` rejects with SvcError `not_writable`
+   * the result only after `flushed` resolves. Until then other code may read state that is not on disk.
+   * @throws as `transaction`; `flushed` rejects with SvcError `not_writable`
    */
-  transactionSoon<T>(work: () => T): WrittenSoon<T> {
+  deferredTransaction<T>(work: () => T): DeferredCommit<T> {
     const journal = this.#journal;
-    if (journal === null || this.#depth > 0) return { result: this.transaction(work), sure: async () => {} };
+    if (journal === null || this.#depth > 0) return { result: this.transaction(work), flushed: async () => {} };
     const result = this.transaction(work, 'normal');
     journal.syncSoon();
-    const sure = (): Promise<void> =>
-      journal.sure().catch((error: unknown) => {
-        throw known(error) ?? error;
+    const flushed = (): Promise<void> =>
+      journal.flush().catch((error: unknown) => {
+        throw toSvcError(error) ?? error;
       });
-    return { result, sure };
+    return { result, flushed };
   }
 
   /**
    * The number of transactions and nested transactions that were rolled back. While it is unchanged, all earlier writes
    * exist.
    */
-  get undone(): number {
-    return this.#undone;
+  get rollbacks(): number {
+    return this.#rollbacks;
   }
 
   /** @throws SvcError `not_writable` */
-  #mustHaveRoom(): void {
-    if (this.#journal?.isDiskFull() === true) throw unwritable('The database');
+  #requireDiskSpace(): void {
+    if (this.#journal?.isDiskFull() === true) throw notWritable('The database');
   }
 
   #transaction<T>(work: () => T): T {
@@ -241,13 +241,13 @@ export class Store {
       const result = work();
       if (result instanceof Promise) throw new TypeError('A transaction must be synchronous.');
       this.#db.exec(outer ? 'COMMIT' : `RELEASE ${savepoint}`);
-      if (outer && this.#isBehind) this.#checkpoint();
+      if (outer && this.#needsCheckpoint) this.#checkpoint();
       return result;
     } catch (error) {
-      this.#undone++;
+      this.#rollbacks++;
       // SQLite rolls back on its own after some errors, such as a full disk.
       if (this.#db.isTransaction) this.#db.exec(outer ? 'ROLLBACK' : `ROLLBACK TO ${savepoint}; RELEASE ${savepoint}`);
-      throw known(error) ?? error;
+      throw toSvcError(error) ?? error;
     } finally {
       this.#depth -= 1;
     }
@@ -257,8 +257,8 @@ export class Store {
   #checkpoint(): void {
     try {
       this.#db.exec('PRAGMA wal_checkpoint(FULL)');
-      this.#isBehind = false;
-      this.#onLasting?.();
+      this.#needsCheckpoint = false;
+      this.#onCheckpoint?.();
     } catch {
       // The disk may be full.
     }
@@ -274,15 +274,15 @@ export class Store {
 /** Values that can be bound. Excludes Date and undefined, because node:sqlite silently binds them as NULL. */
 export type SqlValue = null | number | bigint | string | Uint8Array;
 
-function attempt<T>(work: () => T): T {
+function mapErrors<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    throw known(error) ?? error;
+    throw toSvcError(error) ?? error;
   }
 }
 
-function unwritable(
+function notWritable(
   name: string,
   cause?: unknown,
   why = ': check its permissions and the free space on the disk.',
@@ -292,14 +292,14 @@ function unwritable(
 }
 
 /** Maps an error of the disk or the file to an SvcError; undefined for other errors, such as a violated constraint. */
-function known(error: unknown, file?: string): SvcError | undefined {
+function toSvcError(error: unknown, file?: string): SvcError | undefined {
   if (error instanceof SvcError) return error;
   const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
   const name = file === undefined ? 'The database' : `The database ${file}`;
   // Not an error of SQLite: the system rejected a file operation of this code.
   const refused = error instanceof Error && 'syscall' in error;
-  if (refused) return unwritable(name, error, describeDiskError(error));
-  if (DISK_CODES.has(code)) return unwritable(name, error, file === undefined ? undefined : describeOpenError(file));
+  if (refused) return notWritable(name, error, describeDiskError(error));
+  if (DISK_CODES.has(code)) return notWritable(name, error, file === undefined ? undefined : describeOpenError(file));
   if (!DAMAGE_CODES.has(code)) return undefined;
   return new SvcError('store_corrupt', { message: `${name} is damaged. Restore a backup.`, cause: error });
 }

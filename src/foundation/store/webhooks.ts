@@ -6,7 +6,7 @@ import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 
 /** Interval of the cleanup of old notification IDs, in notifications. */
-const NAMES_LOOK_EVERY = 1024;
+const ID_CLEANUP_INTERVAL = 1024;
 
 export type WebhookRow = Readonly<ReturnType<typeof webhookOf>>;
 
@@ -124,7 +124,7 @@ export class WebhookStore {
   }
 
   /** Stores a notification; false if its ID was stored before. */
-  keep({ webhook, id, headers, body }: NewNotification, now: number): boolean {
+  addNotification({ webhook, id, headers, body }: NewNotification, now: number): boolean {
     return this.#store.transaction(() => {
       const size = body.length;
       const added = this.#store.run`
@@ -157,12 +157,12 @@ export class WebhookStore {
       if (row === undefined) return;
       const webhook = textOf(row, 'webhook');
       if (taken) this.#store.run`UPDATE webhooks SET taken = taken + 1 WHERE name = ${webhook}`;
-      if (seq % NAMES_LOOK_EVERY === 0) this.#forgetOldest(webhook);
+      if (seq % ID_CLEANUP_INTERVAL === 0) this.#deleteOldest(webhook);
     });
   }
 
   /** Deletes old IDs, per local address: a busy sender cannot displace IDs of others. */
-  #forgetOldest(webhook: string): void {
+  #deleteOldest(webhook: string): void {
     this.#store.run`
       DELETE FROM webhook_posts WHERE seq IN
         (SELECT p.seq FROM webhooks AS w JOIN webhook_posts AS p ON p.webhook = w.name AND p.body IS NULL
@@ -171,7 +171,7 @@ export class WebhookStore {
   }
 
   /** Webhooks with pending notifications. */
-  busy(): Pick<WebhookRow, 'name' | 'url'>[] {
+  withPending(): Pick<WebhookRow, 'name' | 'url'>[] {
     const rows = this.#store.all`
       SELECT name, url FROM webhooks WHERE name IN (SELECT webhook FROM webhook_posts WHERE body IS NOT NULL)`;
     return rows.map((row) => ({ name: textOf(row, 'name'), url: textOf(row, 'url') }));
@@ -186,7 +186,7 @@ export class WebhookStore {
   }
 
   /** The pending notifications of all webhooks of one local address. */
-  waitingBy(originId: string): WaitingSum {
+  waitingForOrigin(originId: string): WaitingSum {
     return waitingOf(
       this.#store.one`
         SELECT count(*) AS n, coalesce(sum(p.size), 0) AS bytes FROM webhooks AS w
@@ -194,14 +194,14 @@ export class WebhookStore {
     );
   }
 
-  waitingInAll(): WaitingSum {
+  waitingTotal(): WaitingSum {
     return waitingOf(
       this.#store.one`SELECT count(*) AS n, coalesce(sum(size), 0) AS bytes FROM webhook_posts WHERE body IS NOT NULL`,
     );
   }
 
   /** Deletes expired webhooks and expired notification IDs. */
-  forgetOld(now: number): void {
+  deleteExpired(now: number): void {
     this.#store.transaction(() => {
       this.#store.run`DELETE FROM webhooks WHERE used_at <= ${now - WEBHOOK_LIFE_MS}`;
       this.#store.run`DELETE FROM webhook_posts WHERE body IS NULL AND at <= ${now - RECEIVED_IDS_LIFE_MS}`;

@@ -130,7 +130,7 @@ export class RecordStore {
 
   /** Settles when all that was kept so far is on disk, and survives a power cut. Rejects if the disk refuses. */
   async sure(): Promise<void> {
-    await this.#journal?.sure();
+    await this.#journal?.flush();
   }
 
   /** Keeps a verified record that belongs under `key`, unless a newer one is held or there is no fair room. */

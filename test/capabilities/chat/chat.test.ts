@@ -249,7 +249,7 @@ test('who is back greets its latest friends, so many of them and those of a week
   const befriend = (peer: Aid, age: number): void => {
     const since = world.clock.now() - age;
     const pair = a.pairs.open(alice, peer, since) ?? assert.fail();
-    a.pairs.relate(pair.id, { ...pair, state: 'friends', since, outStream: new Uint8Array(16) });
+    a.pairs.setRelationship(pair.id, { ...pair, state: 'friends', since, outStream: new Uint8Array(16) });
   };
   peers.forEach((peer, i) => befriend(peer, i * 60_000));
   const open = t.mock.method(a.links, 'open');

@@ -40,7 +40,7 @@ function setUp() {
   new AgentStore(db).put({ keyName: aid, delegation, serviceTcp: '', registeredAt: 0 });
   const relate = (peer: Aid, change: Partial<Relationship>): number => {
     const pair = store.open(aid, peer, 0) ?? assert.fail();
-    store.relate(pair.id, { ...pair, ...change });
+    store.setRelationship(pair.id, { ...pair, ...change });
     return pair.id;
   };
   const sessionOf = (peer: Aid, host: string | null = null): ChatSession => {

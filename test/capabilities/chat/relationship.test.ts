@@ -62,7 +62,7 @@ test('nothing is kept of strangers whose requests were withdrawn or refused', as
   b.chat.refuse(bob, refused);
   a.chat.block(deaf, bob);
   b.chat.refuse(bob, deaf);
-  await world.until('the ends', () => b.pairs.count(bob, 'none') === 3 && b.pairs.withWorkOf(bob).length === 0);
+  await world.until('the ends', () => b.pairs.count(bob, 'none') === 3 && b.pairs.pendingPairsOf(bob).length === 0);
   await world.clock.run(HOUR_MS);
   assert.deepEqual([b.pairs.all(bob), a.pairs.all(alice), a.pairs.all(refused)], [[], [], []]);
 });

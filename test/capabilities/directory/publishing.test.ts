@@ -44,11 +44,11 @@ test('no record leaves before its number is on disk, and none where the disk ref
   const world = new DirectoryWorld();
   const { aid } = world.add();
   const { publications, network } = world;
-  const real = publications.transactionSoon.bind(publications);
+  const real = publications.deferredTransaction.bind(publications);
   let disk = Promise.withResolvers<void>();
-  t.mock.method(publications, 'transactionSoon', (work: () => unknown) => ({
+  t.mock.method(publications, 'deferredTransaction', (work: () => unknown) => ({
     ...real(work),
-    sure: () => disk.promise,
+    flushed: () => disk.promise,
   }));
   const published = world.directory.publish(aid);
   await idle();

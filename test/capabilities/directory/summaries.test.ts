@@ -25,7 +25,7 @@ test('what is kept is what stands in the database, whatever changes it', () => {
   });
   const steps: Readonly<Record<string, () => unknown>> = {
     nothing: () => {},
-    adopt: () => publications.adopt(clock.now(), 3600),
+    adopt: () => publications.createMissingEndpoints(clock.now(), 3600),
     claim: () => publications.claim(a, clock.now() + 5),
     put: () => publications.put(a, ENDPOINTS),
     service: () => publications.put(a, { type: 0x10, name: 'a.b', payload: new Uint8Array([1]), ttl: 60 }),
@@ -41,7 +41,7 @@ test('what is kept is what stands in the database, whatever changes it', () => {
     revive: () => publications.revive(a, clock.now() + 9),
     'wait for somebody': () => publications.schedule(a, { claim: false, state: 'active', dueAt: null, failures: 0 }),
     resume: () => publications.resume(clock.now() + 11),
-    mendTimes: () => publications.mendTimes(clock.now() - HOUR_MS),
+    repairTimes: () => publications.repairTimes(clock.now() - HOUR_MS),
     remove: () => publications.remove(a, 0x10, 'a.b'),
     'another agent': () => publications.acknowledge(b, [ack(1, true)]),
     'a publication that is taken back': () => {

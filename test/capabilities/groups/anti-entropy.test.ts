@@ -38,7 +38,7 @@ async function spreadTo(members: readonly Aid[], isJoining = false) {
     clock: world.clock,
     log: silentLog,
     random: () => world.links.random.next(),
-    groups: { rids: () => [replica.rid], byRid: () => ({ state: isJoining ? 'joining' : 'member' }) },
+    groups: { syncedRids: () => [replica.rid], byRid: () => ({ state: isJoining ? 'joining' : 'member' }) },
     replicas: { byRid: () => replica, peers: () => [...members] },
   });
   const tell = async (from: Aid | null): Promise<Aid[]> => {

@@ -264,7 +264,7 @@ test('with liars only, the error says what they did, and nothing stays', async (
     const liar = await holder(world, t, listener);
     await assert.rejects(get(near, { hint: liar }), withCode('protocol_error'), what);
     assert.ok(!existsSync(join(near.filesRoot, 'downloads', ID)), what);
-    near.repository.forgetHolder(ID, liar);
+    near.repository.removeHolder(ID, liar);
   }
 });
 

@@ -66,7 +66,7 @@ function setUp() {
   const countOf = (host: string): number => boxes.list().filter(({ box }) => box.source === host).length;
   /** Queues notifications for a caller until the quota is full. Returns their bytes. */
   const fill = (caller: number): number => {
-    const token = boxes.of(called, testAid(caller))?.token ?? '';
+    const token = boxes.find(called, testAid(caller))?.token ?? '';
     const body = Buffer.alloc(MAX_NOTIFICATION_BYTES);
     for (let bytes = 0; ; bytes += body.length)
       if (leaveAt(token, { webhook: '00'.repeat(8), headers: [], body }) !== 'kept') return bytes;

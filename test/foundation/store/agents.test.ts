@@ -108,7 +108,7 @@ test('a key is retired until an agent uses it, and after it is replaced', () => 
   assert.deepEqual(agents.retiredKeys(), ['key-1']);
   agents.delete(testAid(1));
   assert.deepEqual(agents.retiredKeys(), ['key-1', 'next']);
-  agents.keyDeleted('key-1');
+  agents.removeRetiredKey('key-1');
   assert.deepEqual(agents.retiredKeys(), ['next']);
 });
 

@@ -94,7 +94,7 @@ test('a queue is sent from its start, and lost entries are queued again', () => 
   assert.equal(log.markSent(pair(), 9, 7), 0);
   assert.deepEqual([pair().acked, pair().queued, pair().queuedBytes], [7, 0, 0]);
   log.queue(id, content(4));
-  log.drop(id);
+  log.dropQueued(id);
   assert.deepEqual(states(), ['sent', 'sent', 'sent', 'dropped']);
   assert.deepEqual([pair().queued, pair().queuedBytes], [0, 0]);
 });

@@ -70,14 +70,14 @@ test('no query on a log of 100,000 entries reads more rows than it returns', () 
   assert.equal(log.queued(pair, 0, 128, 1e6).length, 1);
   log.markSent(chat.byId(pair) ?? assert.fail(), 1, 1);
   log.entry(pair, 777);
-  log.drop(pair);
+  log.dropQueued(pair);
   assert.deepEqual(log.markRead(pair, ENTRIES - 10), { readCursor: ENTRIES - 10, unread: 10 });
   assert.deepEqual([...chat.counters()], [[aid, { invites: 0, unread: 10 }]]);
   chat.pair(aid, peer);
-  chat.withWork(0, 10);
+  chat.pendingPairs(0, 10);
   chat.inState(aid, 'friends');
   chat.count(aid, 'in_pending');
-  chat.inviteOrigins(aid);
+  chat.requestSources(aid);
   chat.inviters(aid, 10);
   chat.recentFriends(0, 10);
   chat.overdue(1, 10);

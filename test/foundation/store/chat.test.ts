@@ -39,7 +39,7 @@ function empty(id: number, aid: Aid, peer: Aid, since: number): PairRow {
 /** Creates the pair of A and peer number `n` in the given state. */
 function pair(chat: ChatStore, n: number, more: Partial<Relationship> = {}, aid = A): number {
   const { id } = chat.open(aid, testAid(n), n) ?? assert.fail();
-  chat.relate(id, { ...NOTHING, since: n, ...more });
+  chat.setRelationship(id, { ...NOTHING, since: n, ...more });
   return id;
 }
 
@@ -83,7 +83,7 @@ test('a relationship is read as it was stored', () => {
     goneOut: bytes(8),
     goneIn: bytes(9),
   };
-  chat.relate(id, full);
+  chat.setRelationship(id, full);
   assert.deepEqual(chat.byId(id), { ...empty(id, A, testAid(5), 0), ...full });
   assert.deepEqual(chat.pair(A, testAid(6)), empty(2, A, testAid(6), 6));
 });
@@ -93,7 +93,7 @@ test('only an empty pair is deleted', () => {
   const kept = [pair(chat, 3, { state: 'friends' }), pair(chat, 4, { control: 'gone' }), pair(chat, 5)];
   said(log, kept[2] ?? 0, 9);
   const gone = pair(chat, 6);
-  for (const id of [...kept, gone]) chat.forgetIfEmpty(id);
+  for (const id of [...kept, gone]) chat.deleteIfEmpty(id);
   assert.deepEqual(new Set(chat.all(A).map(({ id }) => id)), new Set(kept));
 });
 
@@ -119,7 +119,7 @@ test('open requests have their source', () => {
   pair(chat, 6, { state: 'in_pending', origin: 'y' });
   pair(chat, 4, { state: 'friends', origin: 'x' });
   pair(chat, 5, { state: 'in_pending', origin: 'x' }, B);
-  assert.deepEqual(chat.inviteOrigins(A).sort(), ['x', 'x', 'y']);
+  assert.deepEqual(chat.requestSources(A).sort(), ['x', 'x', 'y']);
   assert.deepEqual(chat.inviters(A, 9), [5, 6, 7].map(testAid));
   assert.deepEqual(chat.inviters(A, 1), [testAid(5)]);
 });
@@ -132,9 +132,9 @@ test('pairs with a control message or queued entries are found', () => {
   pair(chat, 5);
   const other = pair(chat, 3, { control: 'gone' }, B);
   const ids = (rows: readonly PairRow[]) => rows.map(({ id }) => id);
-  assert.deepEqual(new Set(ids(chat.withWorkOf(A))), new Set([word, queued]));
-  assert.deepEqual(ids(chat.withWork(0, 9)), [word, queued, other]);
-  assert.deepEqual(ids(chat.withWork(word, 1)), [queued]);
+  assert.deepEqual(new Set(ids(chat.pendingPairsOf(A))), new Set([word, queued]));
+  assert.deepEqual(ids(chat.pendingPairs(0, 9)), [word, queued, other]);
+  assert.deepEqual(ids(chat.pendingPairs(word, 1)), [queued]);
 });
 
 test('expired requests and control messages are found, each pair once', () => {

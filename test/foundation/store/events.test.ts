@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { STRANGERS } from '../../../src/foundation/events.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { CAUSE_PART, EventStore } from '../../../src/foundation/store/events.ts';
+import { EventStore, MAX_CAUSE_SHARE } from '../../../src/foundation/store/events.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
@@ -65,28 +65,28 @@ test('old events are deleted oldest first, in batches', () => {
     [B, 5],
   ] as const)
     events.append(aid, 't', at, '');
-  assert.equal(events.forgetBefore(1, 100), 0);
+  assert.equal(events.deleteBefore(1, 100), 0);
   assert.deepEqual(events.bounds(A), { oldestSeq: 1, lastSeq: 4, prunedSeq: 0 });
-  assert.equal(events.forgetBefore(5, 3), 3);
+  assert.equal(events.deleteBefore(5, 3), 3);
   assert.deepEqual(seqs(events), [4, 5]);
   assert.deepEqual(events.bounds(A), { oldestSeq: 4, lastSeq: 4, prunedSeq: 3 });
   assert.deepEqual(events.bounds(B), { oldestSeq: 5, lastSeq: 5, prunedSeq: 2 });
-  assert.equal(events.forgetBefore(5, 3), 1);
-  assert.equal(events.forgetBefore(9, 3), 1);
+  assert.equal(events.deleteBefore(5, 3), 1);
+  assert.equal(events.deleteBefore(9, 3), 1);
   assert.deepEqual(seqs(events), []);
 });
 
 test('an old event after a newer one is kept', () => {
   const events = log();
   for (const at of [1, 9, 2]) events.append(A, 't', at, '');
-  assert.equal(events.forgetBefore(5, 100), 1);
+  assert.equal(events.deleteBefore(5, 100), 1);
   assert.deepEqual(seqs(events), [2, 3]);
 });
 
 test('the count of stored events follows deletions', () => {
   const events = log(3);
   for (const at of [1, 2, 3]) events.append(A, 't', at, '');
-  events.forgetBefore(3, 100);
+  events.deleteBefore(3, 100);
   for (const at of [4, 5]) events.append(A, 't', at, '');
   assert.deepEqual(seqs(events), [3, 4, 5]);
   events.append(A, 't', 6, '');
@@ -146,7 +146,7 @@ test('the cache equals the disk after random operations', () => {
     const events = new EventStore(store, 5);
     for (const [i, one] of steps.entries()) {
       if (one.kind === 'forget') events.forget(one.aid);
-      else if (one.kind === 'age') events.forgetBefore(i - 3, 2);
+      else if (one.kind === 'age') events.deleteBefore(i - 3, 2);
       else
         try {
           store.transaction(() => {
@@ -186,5 +186,5 @@ test('one peer that causes many events fills its share and displaces no other ev
   for (let n = 0; n < 50; n++) events.append(A, 'other', n, '', other);
   for (let n = 0; n < 5000; n++) events.append(A, 'friend', n, '', friend);
   const kept = (type: string): number => events.after(0, 1000, { aid: A, types: [type] }).length;
-  assert.deepEqual([kept('other'), kept('friend')], [50, 400 * CAUSE_PART]);
+  assert.deepEqual([kept('other'), kept('friend')], [50, 400 * MAX_CAUSE_SHARE]);
 });

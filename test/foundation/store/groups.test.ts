@@ -66,10 +66,10 @@ test('left groups do not count, are synchronized for a while, and only the newes
   for (const [i, state] of states.entries()) groups.add(group(i + 1, { state, lastAt: 10 * (i + 1) }));
   groups.add(group(9, { aid: B, state: 'left', lastAt: 1 }));
   assert.deepEqual([groups.count(A), groups.count(B)], [2, 0]);
-  assert.deepEqual(groups.rids(30), [1, 2, 3, 5]);
-  assert.deepEqual(groups.rids(31), [1, 2, 5]);
-  assert.deepEqual(groups.forgetPast(A, 3), []);
-  assert.deepEqual(new Set(groups.forgetPast(A, 1)), new Set([3, 4]));
+  assert.deepEqual(groups.syncedRids(30), [1, 2, 3, 5]);
+  assert.deepEqual(groups.syncedRids(31), [1, 2, 5]);
+  assert.deepEqual(groups.deletePast(A, 3), []);
+  assert.deepEqual(new Set(groups.deletePast(A, 1)), new Set([3, 4]));
   assert.deepEqual(
     groups.list(A).map(({ rid }) => rid),
     [1, 2, 5],

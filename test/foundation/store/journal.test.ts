@@ -120,9 +120,9 @@ test('one flush covers several background commits', async (t) => {
   assert.equal(waiting.length, 0);
   // A caller that waits for the disk flushes all earlier commits.
   store.syncSoon();
-  const { sure } = store.transactionSoon(() => add(store, 1));
+  const { flushed } = store.deferredTransaction(() => add(store, 1));
   assert.equal(waiting.length, 0, 'no flush requested');
-  const onDisk = sure();
+  const onDisk = flushed();
   assert.equal(waiting.length, 1);
   waiting.shift()?.(null);
   await onDisk;
@@ -137,12 +137,12 @@ test('a deferred commit is visible immediately and flushed later', async (t) => 
   waiting.shift()?.(null);
   const told: string[] = [];
   const write = (n: number): Promise<number> => {
-    const { result, sure } = store.transactionSoon(() => {
+    const { result, flushed } = store.deferredTransaction(() => {
       add(store, n);
       return n;
     });
     assert.equal(result, n);
-    return sure().then(
+    return flushed().then(
       () => told.push(`${n}`),
       (error: unknown) => told.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
     );
@@ -162,14 +162,14 @@ test('a deferred commit is visible immediately and flushed later', async (t) => 
 
 test('without a journal or in another transaction, a deferred commit is flushed with it', async (t) => {
   const plain = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
-  await plain.transactionSoon(() => add(plain, 1)).sure();
+  await plain.deferredTransaction(() => add(plain, 1)).flushed();
   assert.deepEqual(numbers(plain), [1]);
   plain.close();
   const { store } = open(t);
   assert.throws(
     () =>
       store.transaction(() => {
-        store.transactionSoon(() => add(store, 2));
+        store.deferredTransaction(() => add(store, 2));
         throw new RangeError('rollback');
       }),
     RangeError,

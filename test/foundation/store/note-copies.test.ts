@@ -41,7 +41,7 @@ test('some copies are finished, others wait, and all are due when the network is
   assert.deepEqual([copies.load().count, copies.nextDue()], [2, 50]);
   copies.release([1], 40);
   assert.deepEqual(copies.due(40, 9)?.copies, [{ id: 1, record: bytes(1, 10), until: 1001, attempts: 1 }]);
-  copies.hurry(5);
+  copies.makeAllDue(5);
   assert.deepEqual(
     copies.due(5, 9)?.copies.map(({ id }) => id),
     [1, 4],

@@ -30,8 +30,8 @@ async function attempted(
   fresh: { nonce: Uint8Array; sentAt: number },
   since: number,
 ) {
-  const { result, sure } = notes.attempt(A, bytes(content), fresh, since);
-  await sure();
+  const { result, flushed } = notes.attempt(A, bytes(content), fresh, since);
+  await flushed();
   return result;
 }
 
@@ -52,8 +52,8 @@ test('a note is read as it was added, once', () => {
   const { aid: _aid, ...stored } = note(1);
   assert.deepEqual(notes.page(A, 0, 9, 1e6), { notes: [{ ...stored, id: 1 }], more: false });
   assert.deepEqual(notes.all(A), [{ ...note(1), id: 1 }]);
-  assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.isKept(A, bytes(1, 32))], [true, true]);
-  assert.deepEqual([notes.seen(A, bytes(2, 32)), notes.isKept(A, bytes(2, 32))], [false, false]);
+  assert.deepEqual([notes.seen(A, bytes(1, 32)), notes.isStored(A, bytes(1, 32))], [true, true]);
+  assert.deepEqual([notes.seen(A, bytes(2, 32)), notes.isStored(A, bytes(2, 32))], [false, false]);
   assert.equal(notes.seen(testAid(9), bytes(1, 32)), false);
   assert.equal(notes.add(note(1, { aid: B }), 1000), true, 'each agent has its own notes');
 });
@@ -89,7 +89,7 @@ test('the load of a mailbox counts pending notes, in total or of one sender', ()
   notes.take(A, 1, 1e6, 5);
   assert.deepEqual(notes.load(A, SENDER), { count: 1, bytes: SIZE });
   assert.deepEqual(
-    notes.waiting(),
+    notes.pendingCounts(),
     new Map<Aid, number>([
       [A, 2],
       [B, 1],
@@ -122,12 +122,12 @@ test('delivered notes become pending again or are deleted', () => {
   assert.deepEqual(types(notes.all(A)), [1, 2, 3, 4]);
   notes.discard([1, 3]);
   assert.deepEqual(types(notes.all(A)), [2, 3, 4], 'pending notes are not deleted');
-  notes.giveBack([2]);
+  notes.requeue([2]);
   assert.deepEqual(types(notes.take(A, 2, 1e6, 6).notes), [2, 3]);
-  assert.equal(notes.giveAllBack(), 2);
-  assert.equal(notes.giveAllBack(), 0);
+  assert.equal(notes.requeueAll(), 2);
+  assert.equal(notes.requeueAll(), 0);
   assert.deepEqual(types(notes.page(A, 0, 9, 1e6).notes), [2, 3, 4]);
-  assert.deepEqual([notes.isKept(A, bytes(1, 32)), notes.isKept(A, bytes(2, 32))], [false, true]);
+  assert.deepEqual([notes.isStored(A, bytes(1, 32)), notes.isStored(A, bytes(2, 32))], [false, true]);
 });
 
 test('an attempt keeps its number until it ends or is too old', async () => {
@@ -137,7 +137,7 @@ test('an attempt keeps its number until it ends or is too old', async () => {
   assert.deepEqual(await attempted(notes, 1, fresh(2, 20), 10), fresh(1, 10));
   assert.deepEqual(await attempted(notes, 2, fresh(3, 20), 0), fresh(3, 20));
   assert.deepEqual(await attempted(notes, 1, fresh(4, 30), 11), fresh(4, 30));
-  notes.settleAttempt(A, bytes(1));
+  notes.endAttempt(A, bytes(1));
   assert.deepEqual(await attempted(notes, 1, fresh(5, 40), 0), fresh(5, 40));
   assert.deepEqual(await attempted(notes, 2, fresh(6, 50), 0), fresh(3, 20));
 });

@@ -92,28 +92,28 @@ test('bytes are retired until an object uses them, and after its last one is del
   assert.deepEqual(objects.retired(), []);
   objects.delete(B, 'x');
   assert.deepEqual(objects.retired(), ['x']);
-  objects.bytesDeleted('y');
+  objects.removeRetired('y');
   assert.deepEqual(objects.retired(), ['x']);
-  objects.bytesDeleted('x');
+  objects.removeRetired('x');
   assert.deepEqual(objects.retired(), []);
 });
 
 test('holders are ordered by the last sighting, which never moves back', () => {
   const { objects } = world();
-  objects.noteHolder('x', A, 5);
-  objects.noteHolder('x', B, 6);
-  objects.noteHolder('y', B, 7);
+  objects.addHolder('x', A, 5);
+  objects.addHolder('x', B, 6);
+  objects.addHolder('y', B, 7);
   assert.deepEqual(objects.holders('x'), [B, A]);
-  objects.noteHolder('x', A, 8);
-  objects.noteHolder('x', A, 1);
+  objects.addHolder('x', A, 8);
+  objects.addHolder('x', A, 1);
   assert.deepEqual(objects.holders('x'), [A, B]);
-  objects.forgetHolder('x', B);
+  objects.removeHolder('x', B);
   assert.deepEqual([objects.holders('x'), objects.holders('y')], [[A], [B]]);
 });
 
 test('the sixteen most recently seen holders of an object are kept', () => {
   const { objects } = world();
-  for (let n = 1; n <= 17; n++) objects.noteHolder('x', testAid(n), n);
+  for (let n = 1; n <= 17; n++) objects.addHolder('x', testAid(n), n);
   assert.deepEqual(
     objects.holders('x'),
     Array.from({ length: 16 }, (_, i) => testAid(17 - i)),
@@ -127,9 +127,9 @@ test('20,000 holders are kept in total: every 256th insertion evicts the least r
      INSERT INTO object_holders SELECT 'o' || i, 'h', i FROM n`,
   );
   const holders = () => Number(store.one('SELECT count(*) AS n FROM object_holders')?.['n']);
-  for (let i = 0; i < 255; i++) objects.noteHolder(`new${i}`, A, 30_000 + i);
+  for (let i = 0; i < 255; i++) objects.addHolder(`new${i}`, A, 30_000 + i);
   assert.equal(holders(), 20_255);
-  objects.noteHolder('last', A, 40_000);
+  objects.addHolder('last', A, 40_000);
   assert.equal(holders(), 20_000);
   assert.deepEqual(objects.holders('o256'), []);
   assert.deepEqual(objects.holders('o257'), ['h']);

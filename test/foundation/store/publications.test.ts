@@ -192,7 +192,7 @@ test('after the clock was set back, records published in the future are publishe
     if (publishedAt !== null) table.acknowledge(aid, [acknowledged({ publishedAt })]);
     table.schedule(aid, publisher({ state, dueAt }));
   }
-  table.mendTimes(100);
+  table.repairTimes(100);
   assert.deepEqual(
     states.map(({ n }) => [table.publisher(testAid(n))?.dueAt, ...dirty(table, testAid(n))]),
     [
@@ -228,10 +228,10 @@ test('published endpoint records are marked, of one publisher or of all with ano
   table.touchMoved('here', 6, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all have this digest');
   assert.deepEqual([table.publisher(A)?.dueAt, table.publisher(B)?.dueAt], [7, 50]);
-  table.says(B, 'here');
+  table.clearOtherDigest(B, 'here');
   table.touchMoved('he', 6, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 0], 'all digests have this prefix');
-  table.says(B, 'there');
+  table.clearOtherDigest(B, 'there');
   table.touchMoved('here', 60, NODE);
   assert.deepEqual([endpoints(A), endpoints(B)], [1, 1], 'only records with an unknown digest');
   table.touchMoved('there', 60, NODE);
@@ -256,7 +256,7 @@ test('all published records are marked after the network lost them', () => {
   table.put(A, publication());
   table.put(B, publication());
   table.acknowledge(A, [acknowledged(), acknowledged({ type: RECORD.endpoints })]);
-  const kept = (now: number, until: number) => table.kept(now, until, 10);
+  const kept = (now: number, until: number) => table.settledPublishers(now, until, 10);
   assert.deepEqual(kept(100, 20 + 60_000 - 1), [A]);
   assert.deepEqual(kept(100, 20 + 60_000), [], 'expired by then');
   assert.deepEqual(kept(19, 100), [], 'from the future');
@@ -316,13 +316,13 @@ test('agents without an endpoint record get one, once, and it is deleted with th
   const { store, table } = world();
   table.claim(A, 3);
   table.put(A, publication({ type: RECORD.endpoints }));
-  assert.equal(table.adopt(9, 77), 1);
+  assert.equal(table.createMissingEndpoints(9, 77), 1);
   assert.deepEqual(table.publications(A).length, 1);
   assert.deepEqual(table.publisher(B), publisher({ aid: B, dueAt: 9 }));
   assert.deepEqual(table.publications(B), [
     publication({ aid: B, type: RECORD.endpoints, payload: new Uint8Array(), ttl: 77 }),
   ]);
-  assert.equal(table.adopt(9, 77), 0);
+  assert.equal(table.createMissingEndpoints(9, 77), 0);
   new AgentStore(store).delete(B);
   assert.deepEqual([table.publisher(B), table.publications(B)], [null, []]);
 });

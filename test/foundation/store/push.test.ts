@@ -32,7 +32,7 @@ function worldOf(store: Store) {
 test('webhooks are deleted with their local address and survive its changes', () => {
   const { store, origins, webhooks } = worldOf(Store.open(':memory:', MIGRATIONS));
   webhooks.register(webhook(1), 5);
-  webhooks.keep({ webhook: 'w1', id: 'n1', headers: ['a', 'b'], body: bytes(7, 3) }, 6);
+  webhooks.addNotification({ webhook: 'w1', id: 'n1', headers: ['a', 'b'], body: bytes(7, 3) }, 6);
   origins.save({ ...ORIGIN, port: 4002, accessToken: 'secret' });
   assert.deepEqual(origins.list(), [{ ...ORIGIN, port: 4002, accessToken: 'secret' }]);
   assert.deepEqual(webhooks.origins(), [{ id: 'o1', localAid: HERE, remoteAid: THERE, accessToken: 'secret' }]);
@@ -48,7 +48,7 @@ test('webhooks are deleted with their local address and survive its changes', ()
   assert.ok(!webhooks.hasAny(THERE, HERE));
   // Another address with the same port.
   origins.save({ ...ORIGIN, id: 'o2', remoteAid: 'aid1other' as Aid, port: 4002 });
-  assert.deepEqual([webhooks.get('w1'), webhooks.waitingInAll().count, origins.list().length], [null, 0, 1]);
+  assert.deepEqual([webhooks.get('w1'), webhooks.waitingTotal().count, origins.list().length], [null, 0, 1]);
   store.close();
 });
 
@@ -59,7 +59,7 @@ test('a webhook is registered once per purpose, and the least recently used one 
   assert.equal(webhooks.register(webhook(3), 3), 'w3');
   for (let n = 4; n <= MAX_WEBHOOKS_PER_ORIGIN + 1; n++) webhooks.register(webhook(n), n);
   assert.equal(webhooks.list(2000).length, MAX_WEBHOOKS_PER_ORIGIN);
-  webhooks.keep({ webhook: 'w1', id: 'n', headers: [], body: bytes(1) }, 2000);
+  webhooks.addNotification({ webhook: 'w1', id: 'n', headers: [], body: bytes(1) }, 2000);
   webhooks.register(webhook(5000), 2001);
   assert.deepEqual(
     [webhooks.get('w3'), webhooks.get('w1')?.usedAt, webhooks.get('w5000')?.url],
@@ -72,32 +72,32 @@ test('a notification is stored once, also after the webhook received it', () => 
   webhooks.register(webhook(1), 1);
   webhooks.register(webhook(2), 1);
   const of = (name: string, id: string) => ({ webhook: name, id, headers: [], body: bytes(1, 10) });
-  assert.ok(webhooks.keep(of('w1', 'n1'), 2));
-  assert.ok(!webhooks.keep(of('w1', 'n1'), 3));
-  assert.ok(webhooks.keep(of('w1', 'n2'), 4));
-  assert.ok(webhooks.keep(of('w2', 'n1'), 5));
+  assert.ok(webhooks.addNotification(of('w1', 'n1'), 2));
+  assert.ok(!webhooks.addNotification(of('w1', 'n1'), 3));
+  assert.ok(webhooks.addNotification(of('w1', 'n2'), 4));
+  assert.ok(webhooks.addNotification(of('w2', 'n1'), 5));
   assert.deepEqual(
     webhooks
-      .busy()
+      .withPending()
       .map(({ name }) => name)
       .sort(),
     ['w1', 'w2'],
   );
   assert.deepEqual(webhooks.waitingFor('w1'), { count: 2, bytes: 20 });
-  assert.deepEqual(webhooks.waitingBy('o1'), { count: 3, bytes: 30 });
+  assert.deepEqual(webhooks.waitingForOrigin('o1'), { count: 3, bytes: 30 });
   const first = webhooks.next('w1');
   assert.ok(first?.id === 'n1');
   webhooks.settle(first.seq, true);
   webhooks.settle(first.seq, true);
   assert.equal(webhooks.get('w1')?.taken, 1);
   assert.ok(webhooks.isKnown('w1', 'n1'));
-  assert.ok(!webhooks.keep(of('w1', 'n1'), 6));
+  assert.ok(!webhooks.addNotification(of('w1', 'n1'), 6));
   assert.equal(webhooks.next('w1')?.id, 'n2');
-  assert.deepEqual(webhooks.waitingInAll(), { count: 2, bytes: 20 });
-  webhooks.forgetOld(2 + RECEIVED_IDS_LIFE_MS);
+  assert.deepEqual(webhooks.waitingTotal(), { count: 2, bytes: 20 });
+  webhooks.deleteExpired(2 + RECEIVED_IDS_LIFE_MS);
   assert.ok(!webhooks.isKnown('w1', 'n1'));
   assert.ok(webhooks.isKnown('w1', 'n2'), 'pending notifications are kept');
-  webhooks.forgetOld(5 + WEBHOOK_LIFE_MS);
+  webhooks.deleteExpired(5 + WEBHOOK_LIFE_MS);
   assert.deepEqual(webhooks.list(10), []);
   webhooks.register(webhook(3), 7);
   webhooks.deletePair(HERE, THERE);
@@ -115,7 +115,7 @@ test('a queue keeps the order of its notifications, and is deleted with its agen
     boxes.open({ id: 'b3', called, caller: THERE, token: 't3', openedAt: 1, node: 'n', source: '192.0.2.1' }),
   );
   assert.equal(boxes.byToken('t1')?.id, 'b1');
-  assert.equal(boxes.of(called, THERE)?.token, 't1');
+  assert.equal(boxes.find(called, THERE)?.token, 't1');
   const leave = (box: string, name: string, id: string) =>
     boxes.leave(box, { webhook: name, id, headers: [], body: bytes(1, 5) }, 2);
   for (const [name, id] of [
@@ -125,24 +125,24 @@ test('a queue keeps the order of its notifications, and is deleted with its agen
   ] as const)
     leave('b1', name, id);
   leave('b2', 'w1', 'n4');
-  assert.deepEqual(boxes.busy('b1'), [
+  assert.deepEqual(boxes.withPending('b1'), [
     { box: 'b1', webhook: 'w1' },
     { box: 'b1', webhook: 'w2' },
   ]);
-  assert.equal(boxes.busy(null).length, 3);
+  assert.equal(boxes.withPending(null).length, 3);
   assert.deepEqual(boxes.waitingFor('b1', 'w1'), { count: 2, bytes: 10 });
-  assert.deepEqual([boxes.waitingIn('b1').count, boxes.waitingInAll().count], [3, 4]);
+  assert.deepEqual([boxes.waitingIn('b1').count, boxes.waitingTotal().count], [3, 4]);
   const first = boxes.next('b1', 'w1');
   assert.equal(first?.id, 'n1');
-  boxes.handedOver(first?.seq ?? 0);
+  boxes.deleteDelivered(first?.seq ?? 0);
   assert.equal(boxes.next('b1', 'w1')?.id, 'n3');
   boxes.drop('b1', 'w1');
   assert.deepEqual([boxes.next('b1', 'w1'), boxes.next('b1', 'w2')?.id], [null, 'n2']);
   new AgentStore(store).delete(called);
-  assert.deepEqual([boxes.get('b1'), boxes.waitingInAll().count], [null, 1]);
+  assert.deepEqual([boxes.get('b1'), boxes.waitingTotal().count], [null, 1]);
   boxes.renew('b2', 100);
-  boxes.forgetOld(1 + PUSH_BOX_LIFE_MS);
+  boxes.deleteExpired(1 + PUSH_BOX_LIFE_MS);
   assert.equal(boxes.get('b2')?.renewedAt, 100);
-  boxes.forgetOld(100 + PUSH_BOX_LIFE_MS);
-  assert.deepEqual([boxes.list(), boxes.waitingInAll().count], [[], 0]);
+  boxes.deleteExpired(100 + PUSH_BOX_LIFE_MS);
+  assert.deepEqual([boxes.list(), boxes.waitingTotal().count], [[], 0]);
 });

@@ -32,7 +32,7 @@ async function open(directory: string) {
 async function crashed(t: TestContext): Promise<string> {
   const [before, after] = [temporaryDirectory(t), temporaryDirectory(t)];
   const { clock, meta, store, stop } = await open(before);
-  store.lasting(() => meta.set('lasting', 1));
+  store.durableTransaction(() => meta.set('lasting', 1));
   await clock.run(0);
   meta.set('other', 1);
   await clock.run(MARK_PERIOD_MS);

@@ -242,10 +242,10 @@ test('a joined transaction is committed or rolled back with the outer one, and i
     return pair;
   };
   const no = new Error('no');
-  assert.equal(store.joined(twice(1)), 1);
-  assert.throws(() => store.joined(twice(3, no)), no);
-  store.transaction(() => store.joined(twice(5)));
-  assert.throws(() => store.transaction(() => store.joined(twice(7, no))), no);
+  assert.equal(store.joinTransaction(twice(1)), 1);
+  assert.throws(() => store.joinTransaction(twice(3, no)), no);
+  store.transaction(() => store.joinTransaction(twice(5)));
+  assert.throws(() => store.transaction(() => store.joinTransaction(twice(7, no))), no);
   assert.deepEqual(pairs(store), [1, 2, 5, 6]);
 });
 
