@@ -116,7 +116,9 @@ export class Webhooks implements Component {
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhooks');
-    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () => store.deleteExpired(clock.now()));
+    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () =>
+      store.deleteExpired(clock.now()),
+    );
     this.#renewing = every(clock, { periodMs: PUSH_BOX_RENEW_MS, firstMs: 0, onError }, () => {
       for (const { id } of store.origins()) this.#renewals.wake(id);
     });
