@@ -1,11 +1,11 @@
-/** Connections of local clients when their daemon ends by a failure. */
+/** Connections of local clients when the daemon crashes. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 
-/** A process with a server that says its port, begins to answer, and ends as it is told. */
+/** A process with a server that prints its port, sends half a response, and ends as told. */
 function ending(how: string) {
   const script = `
     import { createServer } from 'node:net';
@@ -39,7 +39,7 @@ async function endOf(how: string): Promise<string> {
   return seen;
 }
 
-test('a failure that ends the process resets open connections', async () => {
+test('a crash resets open connections', async () => {
   assert.equal(await endOf("setImmediate(() => { throw new TypeError('a bug'); });"), 'ECONNRESET');
   assert.equal(await endOf('process.exit(1);'), 'ECONNRESET');
 });

@@ -7,7 +7,7 @@ import type { Component } from '../../src/foundation/lifecycle.ts';
 const ADDRESS = { host: '127.0.0.1', port: 2121 };
 const observer = () => ({ tool: () => {}, answered: () => {} });
 
-test('the API has an address once it is attached, and none where it does not listen', () => {
+test('the API has an address after it is attached, and none if it does not listen', () => {
   const rest = { address: ADDRESS, serveRemoteAdmin: () => assert.fail() };
   const listening = new ApiReference(true);
   assert.equal(listening.address, null);
@@ -18,7 +18,7 @@ test('the API has an address once it is attached, and none where it does not lis
   assert.equal(silent.address, null);
 });
 
-test('an administrator who comes before the API is cut off, later ones are served, listening or not', () => {
+test('an administrator before the API is attached is disconnected, later ones are served', () => {
   for (const listens of [true, false]) {
     const api = new ApiReference(listens);
     const early = new PassThrough();
@@ -33,7 +33,7 @@ test('an administrator who comes before the API is cut off, later ones are serve
   }
 });
 
-test('streams without end are there before the listener, and end before it', async () => {
+test('endless streams start before the listener and stop before it', async () => {
   const heard: string[] = [];
   const part = (name: string, failure?: Error): Component => ({
     start: async () => void heard.push(`start ${name}`),
@@ -49,5 +49,5 @@ test('streams without end are there before the listener, and end before it', asy
   heard.length = 0;
   const failure = new Error('streams');
   await assert.rejects(new Api({ streams: [part('streams', failure)], rest: part('rest') }).stop(), failure);
-  assert.deepEqual(heard, ['stop streams', 'stop rest'], 'the listener stops all the same');
+  assert.deepEqual(heard, ['stop streams', 'stop rest'], 'the listener stops anyway');
 });

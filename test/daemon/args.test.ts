@@ -22,7 +22,7 @@ async function parse(...args: string[]): Promise<DaemonArguments> {
   return parsed;
 }
 
-test('a service runs the daemon with the options that it was given', async () => {
+test('a service runs the daemon with the given options', async () => {
   const options = [
     '--data-dir',
     '/d',
@@ -42,7 +42,7 @@ test('a service runs the daemon with the options that it was given', async () =>
   assert.deepEqual(optionsOf(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
 });
 
-test('an MCP client starts the node that was named, wherever it was named', async () => {
+test('an MCP client starts the configured node', async () => {
   const config = join(import.meta.dirname, '../../package.json');
   const args = ['bin/svcd', '--config', config, '--listen', ':5555', '--mcp-profile', 'core', 'mcp', 'print', 'cursor'];
   const set = { SVCD_DATA_DIR: 'other', SVCD_NETWORK: 'mine', SVCD_API_TOKEN: 'secret', SVCD_KEY_DIR: '' };
@@ -57,7 +57,7 @@ test('an MCP client starts the node that was named, wherever it was named', asyn
   assert.deepEqual(mcpServers.svcd.env, { SVCD_NETWORK: 'mine' });
 });
 
-test('options of services may have one dash, as the interface writes them', async () => {
+test('service options may have one dash', async () => {
   assert.deepEqual(withTwoDashes(['-data-dir', '/d', '-user', '-V', '--user', '-users', '-data-dir=/d']), [
     '--data-dir',
     '/d',
@@ -71,7 +71,7 @@ test('options of services may have one dash, as the interface writes them', asyn
   assert.deepEqual([supervise, dataDir], [true, '/d']);
 });
 
-test('a configuration file that was named has to exist, the usual one need not', async (t) => {
+test('a given configuration file must exist, the default one need not', async (t) => {
   const directory = temporaryDirectory(t);
   const usual = join(directory, 'config.toml');
   assert.equal((await parse('--data-dir', directory)).configFile, usual);
@@ -88,7 +88,7 @@ test('a configuration file that was named has to exist, the usual one need not',
   assert.equal((await parse('--data-dir', directory, '--config', named)).configFile, named);
 });
 
-test('wrong usage ends svcd with code 2, whichever command it is of', async () => {
+test('wrong usage exits with code 2 in every command', async () => {
   const said: string[] = [];
   const exit = async (...args: string[]): Promise<number> => {
     const program = throwUsageErrors(

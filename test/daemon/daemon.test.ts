@@ -10,12 +10,12 @@ import { SseClient } from '../support/sse.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const STARTS = 20;
-/** Starts after which the process has made what it makes only once: compiled code, caches. */
+/** Starts until one-time allocations are done: compiled code, caches. */
 const WARM_UP_STARTS = 5;
-/** What each further start may leave on the heap, bytes; the parts of a daemon take several megabytes. */
+/** Allowed heap growth per further start, in bytes. The parts of a daemon take several megabytes. */
 const MAX_GROWTH_PER_START = 256 * 1024;
 
-/** A start, some use of each surface, and a stop while a client still listens to events. */
+/** Starts a daemon, uses each surface, and stops it while a client still listens to events. */
 async function live(dataDir: string): Promise<void> {
   await using daemon = await InnerDaemon.start({ dataDir, environment: { SVCD_MDNS: 'true' } });
   const events = await SseClient.open(`${daemon.api}/events`);
@@ -26,9 +26,9 @@ async function live(dataDir: string): Promise<void> {
   await events.until(({ ended }) => ended);
 }
 
-/** Two daemons that call and tunnel, stopped in the middle of it. */
+/** Two daemons with a call and a tunnel, stopped in the middle. */
 async function talk(t: TestContext): Promise<void> {
-  /** Answers `/endless` with a beginning only. */
+  /** Sends only the beginning of a response to `/endless`. */
   const service = createServer(({ url }, response) => {
     if (url === '/endless') response.write('begin');
     else response.end('ok');
@@ -59,7 +59,7 @@ async function talk(t: TestContext): Promise<void> {
   }
 }
 
-test('a daemon that is started and stopped twenty times leaves no timer, no handle and no heap behind', async (t) => {
+test('a daemon that starts and stops twenty times leaves no timer, handle or heap behind', async (t) => {
   const dataDir = temporaryDirectory(t);
   await live(dataDir);
   const check = LeakCheck.begin();
@@ -73,14 +73,14 @@ test('a daemon that is started and stopped twenty times leaves no timer, no hand
   assert.ok(growth < MAX_GROWTH_PER_START, `each start leaves ${Math.round(growth / 1024)} KiB on the heap`);
 });
 
-test('daemons that stop in the middle of calls and tunnels leave nothing of them behind', async (t) => {
+test('daemons that stop during calls and tunnels leave nothing behind', async (t) => {
   await talk(t);
   const check = LeakCheck.begin();
   await talk(t);
   await check.assertNothingLeft({ collecting: true });
 });
 
-test('a start that fails leaves nothing behind either', async (t) => {
+test('a failed start leaves nothing behind', async (t) => {
   const dataDir = temporaryDirectory(t);
   await live(dataDir);
   const taken = createServer().listen(0, '127.0.0.1');

@@ -7,7 +7,7 @@ import { ConfigService } from '../../src/foundation/config/config-service.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('the files of objects are never where the keys, the data or the releases are', (t) => {
+test('the object directory must not contain the keys, the data or the releases', (t) => {
   const home = temporaryDirectory(t);
   const dataDir = join(home, '.config', 'svcd');
   mkdirSync(dataDir, { recursive: true });
@@ -34,7 +34,7 @@ test('the files of objects are never where the keys, the data or the releases ar
     check(filesRoot);
 });
 
-test('files live in the data directory unless another folder is named, or none', () => {
+test('objects are in the data directory by default, in the configured directory, or off', () => {
   assert.equal(filesRootOf('', '/data'), join('/data', 'files'));
   assert.equal(filesRootOf('/srv/files', '/data'), '/srv/files');
   assert.equal(filesRootOf('none', '/data'), '');
@@ -55,7 +55,7 @@ function setting(t: TestContext, flags: { files_root?: string } = {}) {
   return { home, dataDir, file, used, configuration, filesRoot };
 }
 
-test('a folder that is set applies at once and is kept, and it is said what stays behind', (t) => {
+test('a new directory takes effect immediately and is stored; remaining objects are counted', (t) => {
   const { home, dataDir, file, used, filesRoot } = setting(t);
   const shared = join(home, 'shared');
   assert.deepEqual(filesRoot.set(shared), { path: shared, left: 3, overridden: false });
@@ -66,7 +66,7 @@ test('a folder that is set applies at once and is kept, and it is said what stay
   assert.deepEqual(used, [shared, '', join(dataDir, 'files')]);
 });
 
-test('no folder is set that holds the keys, no relative one, and none where a flag decides', (t) => {
+test('a directory with the keys, a relative one, and one overridden by a flag are rejected', (t) => {
   const { dataDir, used, filesRoot } = setting(t);
   for (const path of [dataDir, join(dataDir, 'keys'), 'relative'])
     assert.throws(() => filesRoot.set(path), { code: 'config_invalid' }, path);
@@ -75,7 +75,7 @@ test('no folder is set that holds the keys, no relative one, and none where a fl
   assert.deepEqual(flagged.filesRoot.set(''), { path: '/srv/files', left: 0, overridden: true });
 });
 
-test('a folder that a person wrote into the file while the daemon runs is checked as well', (t) => {
+test('a directory in an edited configuration file is checked as well', (t) => {
   const { dataDir, file, used, configuration } = setting(t);
   writeFileSync(file, `files_root = ${JSON.stringify(dataDir)}\n`, { mode: 0o600 });
   configuration.patch({ auto_publish: false });

@@ -18,7 +18,7 @@ function argumentsIn(t: TestContext): DaemonArguments {
   return { dataDir, configFile: join(dataDir, 'config.toml'), flags: {} };
 }
 
-/** Opens a foundation and closes it again. */
+/** Opens a foundation and closes it. */
 async function opened<T>(
   args: DaemonArguments,
   environment: NodeJS.ProcessEnv,
@@ -32,7 +32,7 @@ async function opened<T>(
   }
 }
 
-test('a node is the same one after a restart, and its data directory is free in between', async (t) => {
+test('a node keeps its identity after a restart, and releases its data directory', async (t) => {
   const args = argumentsIn(t);
   const aid = await opened(args, {}, ({ node }) => node.aid);
   assert.equal(await opened(args, {}, ({ node }) => node.aid), aid);
@@ -44,7 +44,7 @@ test('a node is the same one after a restart, and its data directory is free in 
   });
 });
 
-test('what fails half-way leaves the data directory free', async (t) => {
+test('a failed start releases the data directory', async (t) => {
   const args = argumentsIn(t);
   const life = new Life();
   await assert.rejects(openFoundation(args, { ...QUIET, SVCD_LOG_FORMAT: 'yaml' }, life), { code: 'config_invalid' });
@@ -52,7 +52,7 @@ test('what fails half-way leaves the data directory free', async (t) => {
   assert.equal(typeof (await opened(args, {}, ({ node }) => node.aid)), 'string');
 });
 
-test('a passphrase in the environment seals the keys at the full cost, whatever else is set', async (t) => {
+test('a passphrase in the environment always seals the keys at full cost', async (t) => {
   const args = argumentsIn(t);
   const sealed = { SVCD_KEY_PASSPHRASE: 'correct horse' };
   const aid = await opened(args, { ...sealed, SVCD_SCRYPT_N: '2', SVCD_PASSPHRASE_COST: '2' }, ({ node }) => node.aid);
@@ -69,7 +69,7 @@ test('a passphrase in the environment seals the keys at the full cost, whatever 
   assert.equal(await opened(args, sealed, ({ node }) => node.aid), aid);
 });
 
-test('keys lie where key_dir says, and a folder of files that holds them is refused', async (t) => {
+test('keys are in key_dir, and an object directory that contains them is rejected', async (t) => {
   const args = argumentsIn(t);
   const keys = join(temporaryDirectory(t), 'elsewhere');
   await opened(args, { SVCD_KEY_DIR: keys }, () => assert.ok(existsSync(join(keys, 'node.key'))));

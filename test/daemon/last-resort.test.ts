@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 
-/** Runs a script in which something fails that nobody waits for. */
+/** Runs a script with an unhandled failure. */
 function fate(failure: string): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
   const script = `
     import { SvcError } from './src/foundation/errors.ts';
@@ -14,7 +14,7 @@ function fate(failure: string): { readonly status: number | null; readonly stdou
   return spawnSync(process.execPath, ['--input-type=module-typescript', '--eval', script], { encoding: 'utf8' });
 }
 
-test('a failure of the catalogue that nobody waits for is logged, and the process goes on', () => {
+test('an unhandled SvcError is logged, and the process continues', () => {
   for (const failure of [
     "queueMicrotask(() => { throw new SvcError('not_writable'); });",
     "void Promise.reject(new SvcError('not_writable'));",
@@ -26,7 +26,7 @@ test('a failure of the catalogue that nobody waits for is logged, and the proces
   }
 });
 
-test('a bug ends the process with its trace', () => {
+test('a bug ends the process with a stack trace', () => {
   const { status, stdout, stderr } = fate("void Promise.reject(new TypeError('a bug'));");
   assert.equal(status, 1);
   assert.equal(stdout, '');

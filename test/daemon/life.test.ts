@@ -6,7 +6,7 @@ import type { Component } from '../../src/foundation/lifecycle.ts';
 function setUp() {
   const life = new Life();
   const heard: string[] = [];
-  /** A part that says what becomes of it, and fails as the test says. */
+  /** A component that records its calls and fails as the test says. */
   const part = (name: string, fails: { start?: Error; stop?: Error } = {}): Component => ({
     async start() {
       heard.push(`start ${name}`);
@@ -20,7 +20,7 @@ function setUp() {
   return { life, heard, part };
 }
 
-test('parts start stage by stage, within one in the order in which they came, and stop the other way round', async () => {
+test('components start by stage and in order of registration, and stop in reverse order', async () => {
   const { life, heard, part } = setUp();
   const stages: Stage[] = ['api', 'acting', 'network', 'answering'];
   for (const stage of stages) for (const n of [1, 2]) life.add(stage, part(`${stage} ${n}`));
@@ -36,14 +36,14 @@ test('parts start stage by stage, within one in the order in which they came, an
   assert.deepEqual(heard, [...order.toReversed().map((name) => `stop ${name}`), 'released']);
 });
 
-test('a part that is added does nothing before the life begins', async () => {
+test('a registered component does nothing before begin', async () => {
   const { life, heard, part } = setUp();
   life.add('api', part('api'));
   await life.end();
   assert.deepEqual(heard, []);
 });
 
-test('a part whose start fails is stopped with those before it, and none behind it starts', async () => {
+test('a component that fails to start is stopped with the earlier ones, and later ones do not start', async () => {
   const { life, heard, part } = setUp();
   const failure = new Error('no network');
   life.add('answering', part('first'));
@@ -54,7 +54,7 @@ test('a part whose start fails is stopped with those before it, and none behind 
   assert.deepEqual(heard, ['start first', 'start second', 'stop second', 'stop first']);
 });
 
-test('what fails to stop keeps nothing else from it, and the first failure is told', async () => {
+test('a failed stop does not prevent other stops, and the first failure is thrown', async () => {
   const { life, heard, part } = setUp();
   const [first, second] = [new Error('first'), new Error('second')];
   life.defer(() => {
@@ -67,7 +67,7 @@ test('what fails to stop keeps nothing else from it, and the first failure is to
   assert.deepEqual(heard.slice(3), ['stop c', 'stop b', 'stop a']);
 });
 
-test('one release waits for the one before, and all happen once', async () => {
+test('releases run in sequence, each once', async () => {
   const { life, heard } = setUp();
   const slow = Promise.withResolvers<void>();
   life.defer(() => heard.push('first acquired'));

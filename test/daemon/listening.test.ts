@@ -17,7 +17,7 @@ test('the record network requires IPv4', async () => {
     });
 });
 
-test('an address that is none names its key', async () => {
+test('an invalid address is reported with its key', async () => {
   for (const text of ['', '4121', 'host', 'host:x', '1.2.3.4:65536', '::1:4121'])
     await assert.rejects(dhtAddress(text), { code: 'config_invalid', details: { key: 'listen_addr' } }, text);
   const dht = { host: '0.0.0.0', port: 4121 };
@@ -29,19 +29,19 @@ test('an address that is none names its key', async () => {
     );
 });
 
-test('QUIC listens beside the record network, at the next port, with IPv6 too where that is everywhere', async () => {
+test("QUIC listens on the port after the record network's, with IPv6 if on all interfaces", async () => {
   assert.deepEqual(await quicAddress('', { host: '0.0.0.0', port: 4121 }), { host: '', port: 4122 });
   assert.deepEqual(await quicAddress('', { host: '127.0.0.1', port: 4121 }), { host: '127.0.0.1', port: 4122 });
   assert.deepEqual(await quicAddress('', { host: '127.0.0.1', port: 0 }), { host: '127.0.0.1', port: 0 });
 });
 
-test('QUIC listens elsewhere where that is named', async () => {
+test('QUIC listens on a configured address', async () => {
   const dht = { host: '0.0.0.0', port: 4121 };
   assert.deepEqual(await quicAddress('[::1]:5000', dht), { host: '::1', port: 5000 });
   assert.deepEqual(await quicAddress(':5000', dht), { host: '', port: 5000 });
 });
 
-test('nodes to start from have a host, all of them', () => {
+test('all bootstrap nodes have a host', () => {
   assert.deepEqual(bootstrapNodes([]), []);
   assert.deepEqual(bootstrapNodes(['node.example:4121', '192.0.2.1:1']), [
     { host: 'node.example', port: 4121 },
@@ -56,7 +56,7 @@ test('nodes to start from have a host, all of them', () => {
     );
 });
 
-test('the router is asked for ports where others are to come from outside, unless the owner forbids it', () => {
+test('port mappings are requested if the node is to be reached from outside, unless disabled', () => {
   const every = { host: '', port: 4122 };
   const inside = { host: '127.0.0.1', port: 4121 };
   const home = { host: '192.168.1.7', port: 4121 };

@@ -23,13 +23,13 @@ function setUp(t: TestContext) {
   return { machine, run, file: join(machine.home, '.cursor', 'mcp.json') };
 }
 
-test('print shows what to add, under the name that the client uses', async (t) => {
+test("print shows the entry to add, in the client's format", async (t) => {
   const { run } = setUp(t);
   assert.deepEqual(JSON.parse(await run('print')), { mcpServers: { svcd: SERVER } });
   assert.deepEqual(JSON.parse(await run('print', 'vscode')), { servers: { svcd: { type: 'stdio', ...SERVER } } });
 });
 
-test('add makes the file, and changes nothing the second time', async (t) => {
+test('add creates the file, and changes nothing the second time', async (t) => {
   const { run, machine } = setUp(t);
   for (const [name, client] of Object.entries(MCP_CLIENTS)) {
     assert.match(await run('add', name), /^Added svcd to .*\nRestart /);
@@ -39,7 +39,7 @@ test('add makes the file, and changes nothing the second time', async (t) => {
   }
 });
 
-test('add keeps what else is there, a link too, and the file before', async (t) => {
+test('add keeps other entries, symbolic links and the previous file', async (t) => {
   const { run, file, machine } = setUp(t);
   const before = '{"theme": "dark", "mcpServers": {"other": {"command": "x"}}}';
   const real = join(machine.home, 'real.json');
@@ -54,7 +54,7 @@ test('add keeps what else is there, a link too, and the file before', async (t) 
   assert.equal(readFileSync(`${real}.before-svcd`, 'utf8'), before);
 });
 
-test('every file before is kept, each under a name of its own', async (t) => {
+test('every previous file is kept under a separate name', async (t) => {
   const { run, file } = setUp(t);
   mkdirSync(dirname(file));
   const versions = ['{}', '{"theme":"dark"}', '{"theme":"light"}'];
@@ -75,7 +75,7 @@ test('a dry run writes nothing', async (t) => {
   assert.equal(existsSync(file), false);
 });
 
-test('a file with comments is changed, and they stay', async (t) => {
+test('comments in a file are kept', async (t) => {
   const { run, file } = setUp(t);
   mkdirSync(dirname(file));
   writeFileSync(file, '{ // mine\n}');
@@ -83,7 +83,7 @@ test('a file with comments is changed, and they stay', async (t) => {
   assert.match(readFileSync(file, 'utf8'), /"svcd"[^]* \/\/ mine\n/);
 });
 
-test('a file of another form is left alone', async (t) => {
+test('a file with another structure is not changed', async (t) => {
   const { run, file } = setUp(t);
   mkdirSync(dirname(file));
   for (const text of ['{ mine }', '[]', '{"mcpServers": []}']) {
@@ -93,7 +93,7 @@ test('a file of another form is left alone', async (t) => {
   }
 });
 
-test('the places of the files on each system', () => {
+test('the file locations on each system', () => {
   const windows: Machine = { platform: 'win32', home: 'C:\\U', environment: { APPDATA: 'C:\\U\\R' } };
   const mac: Machine = { platform: 'darwin', home: '/Users/u', environment: {} };
   assert.equal(MCP_CLIENTS['claude-desktop'].file(windows), 'C:\\U\\R\\Claude\\claude_desktop_config.json');

@@ -6,7 +6,7 @@ import { mcpHosts } from '../../src/daemon/mcp-hosts.ts';
 import { type Machine, MCP_CLIENTS, svcdEntry, withServer } from '../../src/surfaces/mcp-hosts/hosts.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('a host is not there, there, knows svcd, or cannot be read', (t) => {
+test('a host is missing, present, configured, or unreadable', (t) => {
   const machine: Machine = { platform: 'linux', home: temporaryDirectory(t), environment: {} };
   const states = () =>
     Object.fromEntries(mcpHosts(machine).map(({ name, isHere, hasSvcd }) => [name, [isHere, hasSvcd]]));

@@ -10,7 +10,7 @@ import { KeyStore } from '../../src/foundation/keys/key-store.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('a node makes its key at the first start, and has it at every later one', async (t) => {
+test('a node creates its key at the first start and keeps it', async (t) => {
   const directory = temporaryDirectory(t);
   const open = (): Promise<KeyStore> => KeyStore.open({ directory }, { log: silentLog });
   const first = loadNodeIdentity(await open());
@@ -18,10 +18,10 @@ test('a node makes its key at the first start, and has it at every later one', a
   const second = loadNodeIdentity(await open());
   assert.equal(second.aid, first.aid);
   assert.deepEqual(second.key.seed, first.key.seed);
-  assert.deepEqual(readFileSync(join(directory, 'node.key')), file, 'it is written once');
+  assert.deepEqual(readFileSync(join(directory, 'node.key')), file, 'the key is written once');
 });
 
-test("a node's key is master and operational key at once", async (t) => {
+test('the node key is both master key and operational key', async (t) => {
   const keys = await KeyStore.open({ directory: temporaryDirectory(t) }, { log: silentLog });
   const node = loadNodeIdentity(keys);
   assert.equal(node.aid, nativeAid(node.key.publicKey));

@@ -18,7 +18,7 @@ function argumentsFor(dataDir: string) {
   return { dataDir, configFile: join(dataDir, 'config.toml'), flags };
 }
 
-test('what answers others is there before the network, and what acts by itself begins after it', async (t) => {
+test('components that respond to others start before the network, and active ones after it', async (t) => {
   const parts: Record<Stage, string[]> = { answering: [], network: [], acting: [], api: [] };
   class Listing extends Life {
     override add(stage: Stage, part: Component): void {
@@ -56,12 +56,12 @@ test('what answers others is there before the network, and what acts by itself b
   });
 });
 
-test('a stream of events ends cleanly when the daemon stops, and nobody is let in any more', async (t) => {
+test('an event stream ends cleanly when the daemon stops, and no client is admitted anymore', async (t) => {
   const daemon = await Daemon.start(argumentsFor(temporaryDirectory(t)), ENVIRONMENT);
   const api = `http://${daemon.addresses().api_addr}`;
   const stream = await fetch(`${api}/events`, { headers: { accept: 'text/event-stream' } });
   assert.equal(stream.status, 200);
-  // Rejects where the connection is cut.
+  // Rejects if the connection is reset.
   const whole = stream.text();
   await daemon.stop('test');
   assert.match(await whole, /^retry: /);

@@ -4,7 +4,7 @@ import { realpathSync } from 'node:fs';
 import { test } from 'node:test';
 import { PACKAGE, updatesDisabled, withoutOwn } from '../../src/daemon/package.ts';
 
-test('programs of an update see nothing of the settings of the daemon, however they are written', () => {
+test("programs of an update do not see the daemon's settings, in any spelling", () => {
   const environment = {
     PATH: '/bin',
     HTTPS_PROXY: 'http://proxy',
@@ -19,22 +19,22 @@ test('programs of an update see nothing of the settings of the daemon, however t
   };
   const { PATH, HTTPS_PROXY, npm_config_registry, SVCDATA, MY_SVCD_THING } = environment;
   assert.deepEqual(withoutOwn(environment), { PATH, HTTPS_PROXY, npm_config_registry, SVCDATA, MY_SVCD_THING });
-  assert.equal(environment.SVC_TOKEN, 'token', 'what was given stays as it is');
+  assert.equal(environment.SVC_TOKEN, 'token', 'other variables are unchanged');
 });
 
-/** What a Node that was started under a name calls the program to start again. */
+/** The program path that a Node started under a name would restart. */
 function programOf(argv0: string): string {
   const script = "import { nodeProgram } from './src/daemon/package.ts'; console.log(nodeProgram());";
   const args = ['--input-type=module-typescript', '--eval', script];
   return spawnSync(process.execPath, args, { argv0, encoding: 'utf8' }).stdout.trim();
 }
 
-test('the Node to start again is named by an absolute path: the link, not what it leads to today', () => {
+test('the Node to restart has an absolute path: the symbolic link, not its current target', () => {
   assert.equal(programOf('/usr/local/bin/node'), '/usr/local/bin/node');
   assert.equal(programOf('node'), realpathSync(process.execPath));
 });
 
-test('sources are brought up to date by git', () => {
+test('a checkout is updated with git', () => {
   assert.equal(PACKAGE, 'svcd');
   assert.match(updatesDisabled(), /checkout.*git pull && npm ci/);
 });

@@ -23,14 +23,14 @@ function setUp(t: TestContext, config: { open_browser: boolean; require_local_to
 
 const WITH_TOKEN = { open_browser: true, require_local_token: true, api_token: 'secret' };
 
-test('an address that opens the panel is one that a program here can open, with the code behind the hash', (t) => {
+test('the login URL is reachable from this machine and has the code in the fragment', (t) => {
   const { panel } = setUp(t, WITH_TOKEN);
   const { code, url } = panel.login();
   assert.equal(url, `http://127.0.0.1:2121/#login=${code}`);
   assert.ok(panel.logins.redeem(code));
 });
 
-test('the file that leads to the panel is for its owner only, and gone when its code has ended', (t) => {
+test('the login file is readable by its owner only, and is removed when its code expires', (t) => {
   const { panel, clock, file, directory } = setUp(t, WITH_TOKEN);
   const { url } = panel.login();
   assert.equal(writePanelFile(directory, url), file);
@@ -39,18 +39,18 @@ test('the file that leads to the panel is for its owner only, and gone when its 
   clock.advance(PANEL_CODE_LIFE_MS / 2);
   panel.login();
   clock.advance(PANEL_CODE_LIFE_MS / 2);
-  assert.ok(existsSync(file), 'the code of the later one is still open');
+  assert.ok(existsSync(file), 'the later code is still valid');
   clock.advance(PANEL_CODE_LIFE_MS / 2);
   assert.ok(!existsSync(file));
 });
 
-test('what stands in the address cannot leave its attribute', (t) => {
+test('an address in the login file is escaped', (t) => {
   const { directory, file } = setUp(t, WITH_TOKEN);
   writePanelFile(directory, 'http://x/"><script>');
   assert.ok(!readFileSync(file, 'utf8').includes('<script>'));
 });
 
-test('the end of the daemon ends sessions, codes and the file', (t) => {
+test('stopping the daemon removes sessions, codes and the file', (t) => {
   const { panel, file } = setUp(t, WITH_TOKEN);
   const { code } = panel.login();
   const { token } = panel.logins.begin();
@@ -61,7 +61,7 @@ test('the end of the daemon ends sessions, codes and the file', (t) => {
   assert.ok(!existsSync(file));
 });
 
-test('at the start the panel is opened, by way of the file only where it asks for a token', (t) => {
+test('the panel is opened at startup, through the file only if it requires a token', (t) => {
   const wanted = [
     [WITH_TOKEN, true],
     [{ ...WITH_TOKEN, require_local_token: false }, false],

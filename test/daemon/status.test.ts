@@ -26,7 +26,7 @@ const BOUND = { api_addr: '127.0.0.1:2121', dht_addr: '0.0.0.0:4121', quic_addr:
 const HELPER = { nodeKey: testKeys(4).publicKey, address: '198.51.100.7:4122' };
 const RELAYED = { sessions: 2, datagrams: 3, bytes: 2400, dropped: 1 };
 
-/** What is known of the publications of an agent without any. */
+/** Publication state of an agent that never published. */
 const NEVER: PublicationSummary = {
   seq: 0,
   everPublished: false,
@@ -125,7 +125,7 @@ function setUp(more: Partial<StatusDependencies> = {}) {
   return { clock, reports: new StatusReports(dependencies) };
 }
 
-test('the status is what the parts of the node say, in the form that is promised', () => {
+test('the status combines the state of all parts in its documented form', () => {
   const { clock, reports } = setUp();
   clock.advance(61_999);
   const status = reports.status();
@@ -163,7 +163,7 @@ test('the status is what the parts of the node say, in the form that is promised
   assert.match(status.nat_type_label, /restricted/i);
 });
 
-test('a node that never published has no times, and what waits is said where something does', () => {
+test('a node that never published has no times, and pending items are listed only if there are any', () => {
   const waiting = { [AGENT]: { mailbox: 2, chat_invites: 0, chat_unread: 0 } };
   const { reports } = setUp({ directory: { summary: () => NEVER }, pending: { view: () => waiting } });
   const status = reports.status();
@@ -174,7 +174,7 @@ test('a node that never published has no times, and what waits is said where som
   assert.ok(Compile(nodeOperations.status.output).Check(JSON.parse(JSON.stringify(status))));
 });
 
-test('the diagnostics show keys that are public, addresses as text, and times as text', async () => {
+test('the diagnostics show public keys, addresses and times as text', async () => {
   const { reports } = setUp();
   const { identity, routing, store, stats } = reports.debug();
   assert.deepEqual(await identity(), {
@@ -219,14 +219,14 @@ test('the diagnostics show keys that are public, addresses as text, and times as
   });
 });
 
-test('no diagnosis holds a secret key', async () => {
+test('no diagnostic output contains a secret key', async () => {
   const { reports } = setUp();
   const secret = Buffer.from(testKeys(1).seed).toString('hex');
   for (const report of Object.values(reports.debug()))
     assert.ok(!JSON.stringify(await report()).includes(secret), report.toString());
 });
 
-test('a clock that no other node has spoken of has no offset', async () => {
+test('without reports of other nodes the clock has no offset', async () => {
   const { reports } = setUp();
   const { routing } = setUp({
     records: {
@@ -240,12 +240,12 @@ test('a clock that no other node has spoken of has no offset', async () => {
   assert.notEqual(reports.status().nat_type, 0);
 });
 
-test('the host is reported with where the daemon listens, and whether a service runs it', async (t) => {
+test('the host report has the listen addresses and whether a service runs the daemon', async (t) => {
   const { reports } = setUp();
   const host = await reports.debug().host();
   assert.deepEqual(host['bound'], BOUND);
   assert.equal(host['service'], false);
-  // Whether the tests themselves have a parent to talk to is theirs to say.
+  // The test process itself may or may not have an IPC channel.
   const isChild = Object.hasOwn(process, 'send');
   t.after(() => {
     delete process.env['SVCD_MANAGED'];
@@ -256,7 +256,7 @@ test('the host is reported with where the daemon listens, and whether a service 
   assert.equal((await reports.debug().host())['service'], true);
 });
 
-test('the metrics are those of this moment, under their names', () => {
+test('metrics have current values and their documented names', () => {
   let agents = 0;
   const { reports } = setUp({ registry: { count: () => ++agents } });
   const collect = (): Record<string, number> =>
@@ -290,7 +290,7 @@ test('the metrics are those of this moment, under their names', () => {
   assert.equal(collect()['svcd_agents'], 2);
 });
 
-test('whatever shows a path shows the one that is taken now, as it moves from a relay to a punched way', async () => {
+test('every report shows the current path when it moves from a relay to a punched path', async () => {
   await using world = await TunnelWorld.start((socket) => socket.pipe(socket));
   const { near, far } = world;
   const { reports } = setUp({ pool: near.pool, tunnels: world.tunnels });
@@ -337,7 +337,7 @@ test('whatever shows a path shows the one that is taken now, as it moves from a 
       ['punched', false],
       ['punched', false],
     ],
-    // Until its last stream has ended the old one stands, and is counted.
+    // The old path counts until its last stream has closed.
     relays: 1,
     current: ['punched'],
     metrics: ['punched', 'relay'],

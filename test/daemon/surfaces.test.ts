@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { type InnerAnswer, InnerDaemon } from '../support/inner-daemon.ts';
 
 const ABSENT = testAid(9);
-/** What a new agent does not have. */
+/** A new agent has no card. */
 const LACKING = 'cardGet';
 const table: readonly Declaration[] = Object.values(operations);
 
@@ -35,9 +35,9 @@ describe('the surfaces of a real daemon', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  test('everything that is declared is served, and nothing else', async () => {
+  test('every declared operation is served, and nothing else', async () => {
     const { paths, info } = await daemon.call('GET', '/openapi.json');
-    // One path may stand in two operations, under names of its own for what varies.
+    // Two operations may use different parameter names for one path.
     const form = (path: string): string => path.replace(/\{[^}]+\}/g, '{}');
     const served = Object.entries(Object(paths)).flatMap(([path, methods]) =>
       Object.keys(Object(methods)).map((method) => `${method.toUpperCase()} ${form(path)}`),
@@ -56,7 +56,7 @@ describe('the surfaces of a real daemon', () => {
     assert.equal((await daemon.ask('GET', '/nothing/of/ours')).status, 404);
   });
 
-  test('what only asks for something answers on every path that needs no other agent', async () => {
+  test('every read that needs no remote agent succeeds on its path', async () => {
     const asking = table.filter(
       ({ method, path, permission, errors }) =>
         method === 'GET' && path !== undefined && permission === 'read' && !errors.includes('resolve_failed'),
@@ -70,7 +70,7 @@ describe('the surfaces of a real daemon', () => {
     }
   });
 
-  test('the tools are those of the table, under both of their names for the same thing', async () => {
+  test('the tools match the table, with the same names in both forms', async () => {
     const names = table.flatMap(({ tool }) => (tool === undefined ? [] : [tool.name]));
     assert.deepEqual(
       daemon.tools.list().map(({ name }) => name),
@@ -79,10 +79,10 @@ describe('the surfaces of a real daemon', () => {
     const status = await daemon.call('POST', '/mcp/call', { tool: 'svc_status' });
     assert.equal(status['node_aid'], (await daemon.call('GET', '/status'))['node_aid']);
     assert.equal((await daemon.ask('POST', '/mcp/call', { tool: 'svc_nothing' })).status, 404);
-    assert.ok(!names.includes('toolCall'), 'no tool calls tools');
+    assert.ok(!names.includes('toolCall'), 'no tool calls other tools');
   });
 
-  test('an agent that is not here is not found, whichever part is asked', async () => {
+  test('an unknown agent is not found by any operation', async () => {
     for (const path of ['', '/acl', '/mailbox', '/chat/contacts', '/groups', '/cas', '/events', '/bundle']) {
       const answer = await daemon.ask('GET', `/agents/${ABSENT}${path}`);
       assert.deepEqual([answer.status, errorOf(answer)], [404, 'not_found'], path);
@@ -91,19 +91,19 @@ describe('the surfaces of a real daemon', () => {
       assert.equal((await daemon.ask('POST', `/agents/${ABSENT}${path}`, {})).status, 404, path);
   });
 
-  test('an operation that counts as a sign of life of its agent is one', async () => {
+  test('operations that count as a heartbeat reset the silence of their agent', async () => {
     const silence = async (): Promise<number> =>
       Number((await daemon.call('GET', `/agents/${agent}`))['heartbeat_seconds_ago']);
     const before = await eventually('a second of silence', async () => (await silence()) || undefined);
     await daemon.call('GET', `/agents/${agent}/mailbox`);
-    assert.ok((await silence()) >= before, 'a look is none');
-    await eventually('a sign of life', async () => {
+    assert.ok((await silence()) >= before, 'a read does not count');
+    await eventually('the heartbeat', async () => {
       await daemon.call('POST', `/agents/${agent}/mailbox/poll`);
       return (await silence()) < before;
     });
   });
 
-  test('figures of the node and of its API are there for an operator', async () => {
+  test('operators get metrics of the node and its API', async () => {
     const { text, status } = await daemon.ask('GET', '/metrics');
     assert.equal(status, 200);
     for (const line of ['svcd_agents 1', 'svcd_dht_ready 0', 'svcd_quic_connections 0'])
@@ -111,7 +111,7 @@ describe('the surfaces of a real daemon', () => {
     assert.match(text, /http_requests?_/);
   });
 
-  test('a token holds from the moment that it is set', async () => {
+  test('a token is required from the moment it is set', async () => {
     const body = { body_base64: 'eA==', aid: agent };
     const put = () => daemon.ask('POST', '/mcp/call', { tool: 'group_object_put', args: body });
     const before = errorOf(await put());
@@ -125,7 +125,7 @@ describe('the surfaces of a real daemon', () => {
 
 const FOUND = { ready: true, peers: 3, clients: 0, natType: 1, observed: [], inRoutingTables: true };
 
-test('a node is reachable from peers only where there are peers to say so', () => {
+test('reachability is reported only if there are peers to confirm it', () => {
   assert.equal(reachableFromPeers(FOUND), true);
   assert.equal(reachableFromPeers({ ...FOUND, natType: 3, inRoutingTables: false }), false);
   assert.equal(reachableFromPeers({ ...FOUND, natType: 0, inRoutingTables: false }), undefined);

@@ -21,7 +21,7 @@ const IDLE = {
   managed: true,
 };
 
-/** A data directory whose daemon is said to answer at an address; null says that none has announced itself. */
+/** A data directory with a daemon.json for an address; null for no daemon.json. */
 function dataDirOf(t: TestContext, api_addr: string | null): string {
   const dataDir = temporaryDirectory(t);
   const proof_key = Buffer.from(KEY).toString('base64url');
@@ -30,7 +30,7 @@ function dataDirOf(t: TestContext, api_addr: string | null): string {
   return dataDir;
 }
 
-/** A daemon that gives these answers to `GET /update/status`, one after the other, the last one again and again. */
+/** A daemon that returns these responses to `GET /update/status` in order, then repeats the last. */
 async function daemon(t: TestContext, answers: readonly object[]) {
   const asked: string[] = [];
   const tokens = new Set<string | undefined>();
@@ -50,7 +50,7 @@ async function daemon(t: TestContext, answers: readonly object[]) {
   return { asked, tokens, dataDir: dataDirOf(t, `127.0.0.1:${port}`) };
 }
 
-/** Runs `svcd update`; gives what it printed and the exit code that it chose. */
+/** Runs `svcd update`. Returns its output and exit code. */
 async function run(dataDir: string, args: readonly string[] = [], environment: NodeJS.ProcessEnv = {}) {
   let printed = '';
   const print = (text: string): void => {
@@ -65,16 +65,16 @@ async function run(dataDir: string, args: readonly string[] = [], environment: N
   }
 }
 
-test('a look goes through the running daemon, with the token of the environment', async (t) => {
+test('a check goes through the running daemon, with the token of the environment', async (t) => {
   const { asked, tokens, dataDir } = await daemon(t, [IDLE]);
   const { printed, code } = await run(dataDir, ['--check'], { SVC_TOKEN: 'correct horse' });
   assert.match(printed, /^svcd 1\.1\.0 is available\. This is 1\.0\.0\./);
-  assert.equal(code, 0, 'that there is one is no failure of a look');
+  assert.equal(code, 0, 'an available release is not a failure');
   assert.deepEqual(asked, ['GET /update/status?check=true']);
   assert.deepEqual([...tokens], ['Bearer correct horse']);
 });
 
-test('an update is asked for, followed to its end, and a failure where it was not kept', async (t) => {
+test('an update is requested and followed to its result, and a rollback is a failure', async (t) => {
   const done = { ...IDLE, current_version: '1.1.0', update_available: false };
   const good = await daemon(t, [IDLE, { ...IDLE, state: 'applying' }, done]);
   const updated = await run(good.dataDir);
@@ -89,7 +89,7 @@ test('an update is asked for, followed to its end, and a failure where it was no
   assert.equal(kept.code, 1);
 });
 
-test('a look that failed is a failure, and what nobody can put in place is none', async (t) => {
+test('a failed check is a failure, an unmanaged svcd is not', async (t) => {
   const failed = {
     ...IDLE,
     state: 'failed',
@@ -104,7 +104,7 @@ test('a look that failed is a failure, and what nobody can put in place is none'
   assert.deepEqual(unmanaged.asked, ['GET /update/status?check=true'], 'nothing is applied');
 });
 
-test('what the daemon refuses is told, and not looked for past it', async (t) => {
+test('an error of the daemon is reported, without a direct check', async (t) => {
   const server = createServer((_request, response) => {
     response.writeHead(401, { 'content-type': 'application/json' });
     response.end('{"error":"unauthorized","message":"The token is missing."}');
@@ -115,7 +115,7 @@ test('what the daemon refuses is told, and not looked for past it', async (t) =>
   await assert.rejects(run(dataDirOf(t, `127.0.0.1:${port}`)), { code: 'unauthorized' });
 });
 
-test('without a daemon svcd looks by itself, which a checkout does not', async (t) => {
+test('without a daemon svcd checks directly, except in a checkout', async (t) => {
   const closed = createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
   const { port } = closed.address() as AddressInfo;

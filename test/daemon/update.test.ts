@@ -30,7 +30,7 @@ function setUp(t: TestContext, supervisor: Supervisor | null = null) {
   return { updater, life, path };
 }
 
-test('a checkout is not updated, with a supervisor neither, and says what to do instead', async (t) => {
+test('a checkout is not updated, even with a supervisor, and the message explains how to update', async (t) => {
   const switched: string[] = [];
   const { updater } = setUp(t, { switchTo: (version) => void switched.push(version), restart: () => {} });
   assert.match(updater.disabled, /git pull/);
@@ -49,7 +49,7 @@ test('a checkout is not updated, with a supervisor neither, and says what to do 
   assert.deepEqual(switched, []);
 });
 
-test('what an update that was broken off has left in the data directory is gone once the life begins', async (t) => {
+test('the remains of an interrupted update are removed at the start', async (t) => {
   const { life, path } = setUp(t);
   const releases = new Releases(path);
   releases.open();

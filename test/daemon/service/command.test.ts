@@ -41,12 +41,12 @@ function setUp(
   return { home, run };
 }
 
-test('the service is started with the options that were given', async (t) => {
+test('the service is started with the given options', async (t) => {
   const { run } = setUp(t, {}, undefined, ['--config', '/srv/c.toml', '--listen', ':5000']);
   assert.match(await run('install', '--user', '--dry-run'), /"--config" "\/srv\/c\.toml" "--listen" ":5000"\n/);
 });
 
-test('a dry run says what would be written and run, and does neither', async (t) => {
+test('a dry run shows files and commands without executing them', async (t) => {
   const { home, run } = setUp(t);
   const own = await run('install', '--user', '--dry-run');
   assert.ok(own.startsWith(`write ${home}/.config/systemd/user/svcd.service:\n`), own);
@@ -81,14 +81,14 @@ test('the plans for macOS and Windows', async (t) => {
   const windows = setUp(t, { platform: 'win32', environment: { PROGRAMDATA: 'D:\\Data' }, ...paths });
   const task = await windows.run('install', '--dry-run');
   assert.match(task, /run schtasks \/Create \/TN svcd \/XML C:\\Temp\\svcd-task\.xml \/F\n/);
-  // Before the task runs: what everybody could read otherwise holds keys.
+  // The directory contains keys, so its access is restricted before the task runs.
   assert.match(
     task,
     /create the directory D:\\Data\\svcd\nrun icacls D:\\Data\\svcd \/inheritance:r .*\nrun schtasks \/Run/,
   );
 });
 
-test('a system that svcd does not know is told what to run', async (t) => {
+test('an unsupported system gets a message with the command to run', async (t) => {
   const { run } = setUp(t, { platform: 'freebsd' });
   await assert.rejects(run('install'), { message: /svcd --data-dir <dir> service run/ });
   const other = setUp(t, { hasSystemd: () => false });
@@ -96,7 +96,7 @@ test('a system that svcd does not know is told what to run', async (t) => {
   assert.equal(existsSync(join(other.home, '.config')), false);
 });
 
-test('the data of a system service belong to who runs it, never to root', async (t) => {
+test('a system service runs as the owner of its data, never as root', async (t) => {
   const directory = join(temporaryDirectory(t), 'data');
   const { run } = setUp(t, {}, directory);
   await assert.rejects(run('install', '--dry-run'), { code: 'config_invalid', message: /Create .* first/ });
@@ -106,7 +106,7 @@ test('the data of a system service belong to who runs it, never to root', async 
   assert.match(await run('install', '--user', '--dry-run'), /WantedBy=default\.target/);
 });
 
-test('Node is named by a path that outlives its version, where the PATH has one', async (t) => {
+test('the path of Node in PATH is used if it survives updates', async (t) => {
   const directory = temporaryDirectory(t);
   for (const name of ['v24', 'bin', 'other']) mkdirSync(join(directory, name));
   const node = join(directory, 'v24', 'node');
@@ -119,7 +119,7 @@ test('Node is named by a path that outlives its version, where the PATH has one'
   assert.ok((await none.run('install', '--user', '--dry-run')).includes(`"${node}"`));
 });
 
-test('installing writes the unit, and a service manager that is not there is named', async (t) => {
+test('install writes the unit, and a missing service manager is reported', async (t) => {
   const PATH = process.env['PATH'];
   t.after(() => {
     process.env['PATH'] = PATH;
@@ -145,10 +145,10 @@ test('installing writes the unit, and a service manager that is not there is nam
   assert.equal(
     existsSync(join(home, '.config/systemd/user/svcd.service')),
     false,
-    'what fails to stop is taken away all the same',
+    'uninstall continues after a failed stop',
   );
 });
 
-test('what a service starts is the supervisor', async (t) => {
+test('a service starts the supervisor', async (t) => {
   assert.equal(await setUp(t).run('run'), 'supervised');
 });

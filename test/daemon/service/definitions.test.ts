@@ -16,10 +16,10 @@ const USER = { ...SYSTEM, user: true };
 const MAC: LaunchdOptions = { home: '/Users/u', uid: 501 };
 const TASK = { user: false, userName: 'PC\\u', temporary: 'C:\\Temp' };
 
-/** The words of a command in a unit, read after systemd.syntax(7): quotes, backslashes, then specifiers. */
+/** Parses a command in a unit as systemd.syntax(7) says: quotes, backslashes, then specifiers. */
 function systemdWords(line: string): string[] {
   const words = [...line.matchAll(/"((?:[^"\\]|\\.)*)"(?: |$)/g)].map(([, word = '']) => word);
-  assert.equal(words.map((word) => `"${word}"`).join(' '), line, 'nothing stands between the words');
+  assert.equal(words.map((word) => `"${word}"`).join(' '), line, 'only spaces between the words');
   return words.map((word) =>
     word.replaceAll(/\\(.)/g, '$1').replaceAll(/%(.)/g, (_, c: string) => (assert.equal(c, '%'), '%')),
   );
@@ -39,7 +39,7 @@ function textOf(task: Uint8Array): string {
   return Buffer.from(task).toString('utf16le');
 }
 
-/** The words of a command line, after CommandLineToArgvW: backslashes count double before a double quote only. */
+/** Parses a command line like CommandLineToArgvW: backslashes are escapes only before a double quote. */
 function windowsWords(line: string): string[] {
   const words = [...line.matchAll(/"((?:[^"\\]|\\+(?!["\\])|(?:\\\\)+(?="))*)"(?: |$)/g)].map(([, word = '']) => word);
   assert.equal(words.map((word) => `"${word}"`).join(' '), line);
@@ -49,7 +49,7 @@ function windowsWords(line: string): string[] {
 const NASTY = fc.string({ unit: fc.constantFrom(...Array.from(' "\'%$\\`;&|<>{}#=:@!-+é\u{1f600}ab/')) });
 const CONTROL = fc.constantFrom('\n', '\r', '\t', '\0', '\u001b', '\u007f', '\u0085');
 
-test('whatever a path holds, systemd starts exactly that program with exactly these words', () => {
+test('with any path, systemd starts exactly this program with these arguments', () => {
   fc.assert(
     fc.property(NASTY, NASTY, NASTY, (a, b, c) => {
       const launch = { node: `/n${a}`, program: `/p${b}`, dataDir: `/d${c}` };
@@ -68,7 +68,7 @@ test('whatever a path holds, systemd starts exactly that program with exactly th
   );
 });
 
-test('whatever a path holds, launchd starts exactly that program with exactly these words', () => {
+test('with any path, launchd starts exactly this program with these arguments', () => {
   fc.assert(
     fc.property(NASTY, NASTY, (a, b) => {
       const launch = { ...LAUNCH, program: `/p${a}`, dataDir: `/d${b}` };
@@ -86,11 +86,11 @@ test('whatever a path holds, launchd starts exactly that program with exactly th
   );
 });
 
-test('whatever a path holds, Windows starts exactly that program with exactly these words', () => {
+test('with any path, Windows starts exactly this program with these arguments', () => {
   fc.assert(
     fc.property(NASTY, NASTY, (a, b) => {
       const launch = { ...WINDOWS, program: `C:\\p${a}`, dataDir: `C:\\d${b}` };
-      // A double quote ends a word, and the scheduler would put a variable in place of %NAME%.
+      // A double quote would end a word, and the scheduler would expand %NAME%.
       if (/["%<>|]/.test(a + b)) {
         assert.throws(() => windowsTask(launch, TASK), { code: 'config_invalid' });
         return;
@@ -103,7 +103,7 @@ test('whatever a path holds, Windows starts exactly that program with exactly th
   );
 });
 
-test('a path with a control character is refused: it could end a line', () => {
+test('a path with a control character is rejected, because it could end a line', () => {
   fc.assert(
     fc.property(NASTY, CONTROL, NASTY, fc.constantFrom('node', 'program', 'dataDir'), (a, control, b, member) => {
       const tail = `${a}${control}${b}`;
@@ -116,14 +116,14 @@ test('a path with a control character is refused: it could end a line', () => {
   );
 });
 
-test('a path that is not absolute is refused', () => {
+test('a relative path is rejected', () => {
   for (const dataDir of ['', 'data', './data', '~/data', 'C:\\data'])
     assert.throws(() => systemdUnit({ ...LAUNCH, dataDir }, USER), { code: 'config_invalid' }, dataDir);
   for (const dataDir of ['', 'data', '..\\data'])
     assert.throws(() => windowsTask({ ...WINDOWS, dataDir }, TASK), { code: 'config_invalid' }, dataDir);
 });
 
-test('a service of the system does not lean on what is in a home', () => {
+test('a system service does not depend on a home directory', () => {
   for (const [name, file] of [
     ['node', '/root/.nvm/node'],
     ['program', '/home/u/svcd'],
@@ -135,7 +135,7 @@ test('a service of the system does not lean on what is in a home', () => {
   }
 });
 
-test('the unit of the system runs as nobody in particular, shut in; one with data of its own as their owner', () => {
+test('the system unit runs sandboxed with a dynamic user, or as the owner of given data', () => {
   const unit = systemdUnit(LAUNCH, SYSTEM);
   for (const line of [
     'DynamicUser=yes',
@@ -155,7 +155,7 @@ test('the unit of the system runs as nobody in particular, shut in; one with dat
   assert.ok(!own.includes('DynamicUser=yes'));
 });
 
-/** Runs systemd's own check where it is there. */
+/** Runs systemd's own check if it is installed. */
 function verify(t: TestContext, name: string, unit: string, ...options: string[]): void {
   const directory = temporaryDirectory(t);
   const file = join(directory, name);
@@ -165,22 +165,21 @@ function verify(t: TestContext, name: string, unit: string, ...options: string[]
     encoding: 'utf8',
     env,
   });
-  if (error !== undefined)
-    return t.diagnostic('systemd-analyze is not there: the unit was checked by its content only');
+  if (error !== undefined) return t.diagnostic('systemd-analyze is not installed, so only the content was checked');
   assert.doesNotMatch(stderr, new RegExp(`${name}.*(Unknown|Failed to parse|ignoring|not executable)`, 'i'));
   assert.equal(status, 0, stderr);
 }
 
-test('systemd itself finds nothing wrong with the units', (t) => {
+test('systemd accepts the units', (t) => {
   const launch = { ...LAUNCH, node: process.execPath };
-  // Where this Node lies does not matter to systemd, but to us: see the test of homes.
+  // svcd rejects a Node in a home directory, see the test above; systemd does not.
   if (!/^\/(home|root)\//.test(process.execPath)) verify(t, 'svcd.service', systemdUnit(launch, SYSTEM));
   const odd = { ...launch, dataDir: '/srv/a b/100%/$HOME/"quoted"/back\\slash;&' };
   verify(t, 'svcd.service', systemdUnit(odd, USER));
   verify(t, 'svcd.service', systemdUnit(odd, { ...SYSTEM, user: true }), '--user');
 });
 
-test('the plist and the task are well-formed, and start anew only after a failure', () => {
+test('the plist and the task are well-formed, and restart only after a failure', () => {
   const plist = launchdPlist(LAUNCH, MAC);
   assert.match(plist, /<key>KeepAlive<\/key>\s*<dict>\s*<key>SuccessfulExit<\/key>\s*<false\/>/);
   assert.match(plist, /<key>Umask<\/key>\s*<integer>63<\/integer>/);

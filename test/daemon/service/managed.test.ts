@@ -11,7 +11,7 @@ import {
   supervisorOf,
 } from '../../../src/daemon/service/managed.ts';
 
-test('messages are what they say they are, and complete', () => {
+test('messages have a valid type and all fields', () => {
   assert.ok(isSwitch({ type: 'switch', version: '1.1.0' }));
   assert.ok(isStop({ type: 'stop' }));
   assert.ok(isReady({ type: 'ready', api_addr: '127.0.0.1:2121' }));
@@ -34,7 +34,7 @@ test('messages are what they say they are, and complete', () => {
   }
 });
 
-test('only a process that a supervisor started, and that can talk to it, has one', () => {
+test('a process has a supervisor only with the variable and an IPC channel', () => {
   const sent: unknown[] = [];
   const send = (message: unknown): boolean => sent.push(message) > 0;
   assert.equal(supervisorOf({ env: {}, send }), null, 'started by another program with a channel');
@@ -45,11 +45,11 @@ test('only a process that a supervisor started, and that can talk to it, has one
   supervisor?.restart();
   assert.deepEqual(sent, [{ type: 'switch', version: '1.1.0' }, { type: 'restart' }]);
   const [message, other] = sent;
-  assert.ok(isSwitch(message) && isRestart(other), 'the other end understands it');
+  assert.ok(isSwitch(message) && isRestart(other), 'the supervisor understands it');
   assert.ok(!isRestart(message) && !isSwitch(other));
 });
 
-test('the daemon stops where its supervisor asks it to, or is gone', () => {
+test('the daemon stops when its supervisor requests it or exits', () => {
   for (const end of [
     (self: EventEmitter) => self.emit('message', { type: 'stop' }),
     (self: EventEmitter) => self.emit('disconnect'),

@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { carryOut, checkedPath, describe, launchWords, type Step } from '../../../src/daemon/service/plan.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** A step that runs a script; it says by its exit code, and by files, what became of it. */
+/** A step that runs a script and reports by its exit code and by files. */
 function script(code: string, mayFail?: boolean): Step {
   const command = [process.execPath, '--eval', code] as const;
   return { kind: 'run', command: [...command], ...(mayFail === undefined ? {} : { mayFail }) };
@@ -15,7 +15,7 @@ function placeIn(t: TestContext): string {
   return join(temporaryDirectory(t), 'a', 'b');
 }
 
-test('files are written where no folder is yet, for everybody to read, and taken away again', (t) => {
+test('files are written with new directories, readable by everyone, and removed', (t) => {
   const place = placeIn(t);
   const file = join(place, 'svcd.service');
   assert.equal(carryOut([{ kind: 'write', file, content: 'first' }]), 0);
@@ -32,7 +32,7 @@ test('files are written where no folder is yet, for everybody to read, and taken
   assert.ok(statSync(join(place, 'c', 'd')).isDirectory());
 });
 
-test('what cannot be written is named, with what to do', (t) => {
+test('a file that cannot be written is reported with advice', (t) => {
   const file = join(temporaryDirectory(t), 'file');
   writeFileSync(file, '');
   const below = join(file, 'svcd.service');
@@ -46,17 +46,17 @@ test('what cannot be written is named, with what to do', (t) => {
   assert.throws(() => carryOut([{ kind: 'remove', file: folder }]), { code: 'not_writable' });
 });
 
-test('programs run in order, and the code of the last one is that of the plan', (t) => {
+test('programs run in order, and the plan has the exit code of the last one', (t) => {
   const place = temporaryDirectory(t);
   const append = `require('fs').appendFileSync(${JSON.stringify(join(place, 'log'))}, process.argv[1] ?? 'x')`;
   assert.equal(carryOut([script(append), script(append), script('process.exit(3)', true)]), 3);
   assert.equal(readFileSync(join(place, 'log'), 'utf8'), 'xx');
   assert.equal(carryOut([script('process.exit(3)', true), script('')]), 0);
-  assert.equal(carryOut([script("process.kill(process.pid, 'SIGKILL')", true)]), 1, 'one that was killed has failed');
+  assert.equal(carryOut([script("process.kill(process.pid, 'SIGKILL')", true)]), 1, 'a killed program has failed');
   assert.equal(carryOut([]), 0);
 });
 
-test('a program that fails ends the plan, unless it may', (t) => {
+test('a failing program ends the plan, unless it may fail', (t) => {
   const file = join(temporaryDirectory(t), 'unit');
   const write: Step = { kind: 'write', file, content: 'x' };
   assert.throws(() => carryOut([script('process.exit(3)'), write]), { code: 'internal', message: /failed with 3\.$/ });
@@ -65,7 +65,7 @@ test('a program that fails ends the plan, unless it may', (t) => {
   assert.ok(existsSync(file));
 });
 
-test('a program that is not there, or is none, is named', (t) => {
+test('a missing or invalid program is reported', (t) => {
   const file = join(temporaryDirectory(t), 'systemctl');
   assert.throws(() => carryOut([{ kind: 'run', command: [file], mayFail: true }]), {
     code: 'not_found',
@@ -76,7 +76,7 @@ test('a program that is not there, or is none, is named', (t) => {
   assert.throws(() => carryOut([{ kind: 'run', command: [file] }]), { code: 'not_found' });
 });
 
-test('a dry run can be followed by hand', () => {
+test('a dry run is readable', () => {
   const utf16 = Buffer.from('\uFEFF<a>\n  <b/>\n</a>\n', 'utf16le');
   assert.equal(describe({ kind: 'write', file: '/f', content: 'one\ntwo\n' }), 'write /f:\n    one\n    two\n');
   assert.equal(describe({ kind: 'write', file: '/f', content: utf16 }), 'write /f:\n    <a>\n      <b/>\n    </a>\n');
@@ -89,7 +89,7 @@ test('a dry run can be followed by hand', () => {
   );
 });
 
-test('paths are absolute by the rules of their system, without characters that could end a line or a word', () => {
+test('paths are absolute on their system, without characters that end a line or a word', () => {
   assert.equal(checkedPath('The path', '/a b/c', path.posix), '/a b/c');
   assert.equal(checkedPath('The path', 'C:\\a b', path.win32), 'C:\\a b');
   for (const [value, rules] of [
@@ -104,11 +104,11 @@ test('paths are absolute by the rules of their system, without characters that c
   assert.throws(() => checkedPath('The path', '/a%b', path.posix, /%/), { code: 'config_invalid', message: /%/ });
 });
 
-test('a service starts Node with svcd and its data directory, each of them checked', () => {
+test('a service starts Node with svcd and its data directory, after checking all paths', () => {
   const launch = { node: '/usr/bin/node', program: '/opt/svcd', dataDir: '/srv/svcd' };
   const words = ['/usr/bin/node', '/opt/svcd', 'service', 'run', '--data-dir', '/srv/svcd'];
   assert.deepEqual(launchWords(launch, path.posix), words);
-  // The single file is named, and then which of its programs.
+  // The single file is followed by the name of the program in it.
   const single = launchWords({ ...launch, node: '/usr/bin/svc', program: 'svcd' }, path.posix);
   assert.deepEqual(single, ['/usr/bin/svc', 'svcd', ...words.slice(2)]);
   for (const [key, name] of [

@@ -12,11 +12,11 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
-/** A data directory, and how to supervise a small program in the place of svcd there. */
+/** A data directory, and a function that supervises a small program instead of svcd. */
 function setUp(t: TestContext) {
   const directory = temporaryDirectory(t);
   const dataDir = join(directory, 'data');
-  // The process of a service ends with it: what it listens to is taken away here only.
+  // Remove the signal listeners, which normally end with the process of a service.
   const before = SIGNALS.map((signal) => new Set(process.listeners(signal)));
   t.after(() => {
     for (const [i, signal] of SIGNALS.entries())
@@ -28,23 +28,23 @@ function setUp(t: TestContext) {
   return { dataDir, supervise };
 }
 
-test('a service is alone on its data directory, and ends with the daemon that it runs', async (t) => {
+test('a service uses its data directory alone, and exits with its daemon', async (t) => {
   const { dataDir, supervise } = setUp(t);
   const running = supervise('good');
   const { pid } = await eventually('the daemon', () => readDaemonInfo(dataDir) ?? undefined);
   await assert.rejects(supervise('good'), { code: 'already_running', message: /Another service/ });
   process.kill(pid, 'SIGTERM');
   assert.equal(await running, 0);
-  assert.equal(await supervise('ends'), 1, 'the place is free again, and the exit code is that of the daemon');
+  assert.equal(await supervise('ends'), 1, 'the directory is free again, with the exit code of the daemon');
 });
 
-test('the data directory is made for its owner only', async (t) => {
+test('the data directory is created with owner-only access', async (t) => {
   const { dataDir, supervise } = setUp(t);
   await supervise('ends');
   assert.equal(statSync(dataDir).mode & 0o777, 0o700);
 });
 
-test('where a daemon runs already, no service takes its place', async (t) => {
+test('a service does not start while a daemon is running', async (t) => {
   const { dataDir, supervise } = setUp(t);
   mkdirSync(dataDir, { mode: 0o700 });
   const held = DataDir.open({ path: dataDir, version: '1.0.0' }, { clock: systemClock });
@@ -58,7 +58,7 @@ test('a signal to the service stops the daemon', async (t) => {
   const before = new Set(process.listeners('SIGTERM'));
   const running = supervise('good');
   await eventually('the daemon', () => readDaemonInfo(dataDir) ?? undefined);
-  // Told to the listeners of the service alone: the runner of the tests has some, too.
+  // Only call the service's listeners. The test runner has some too.
   for (const listener of process.listeners('SIGTERM')) if (!before.has(listener)) listener('SIGTERM');
   assert.equal(await running, 0);
 });

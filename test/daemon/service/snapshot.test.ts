@@ -16,7 +16,7 @@ import { DatabaseSnapshot } from '../../../src/daemon/service/snapshot.ts';
 import { LOCK_FILE_NAME } from '../../../src/foundation/data-dir/lock.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
-/** Runs a script on a database, and closes it. */
+/** Runs a script on a database and closes it. */
 function change(file: string, script: string): void {
   const database = new DatabaseSync(file);
   database.exec(script);
@@ -40,7 +40,7 @@ function setUp(t: TestContext) {
   return { dataDir, directory, main, records, snapshot: new DatabaseSnapshot(dataDir, directory) };
 }
 
-test('a database whose schema has changed comes back, what was written to the others stays', (t) => {
+test('a database with a changed schema is restored, others keep their new content', (t) => {
   const { snapshot, main, records } = setUp(t);
   snapshot.take();
   change(main, "PRAGMA user_version = 4; DELETE FROM things; INSERT INTO things VALUES ('ruined')");
@@ -51,10 +51,10 @@ test('a database whose schema has changed comes back, what was written to the ot
   assert.deepEqual(namesIn(records), ['mine', 'new']);
   assert.ok(!existsSync(`${main}-wal`));
   snapshot.restore();
-  assert.deepEqual(namesIn(main), ['mine'], 'it can be repeated');
+  assert.deepEqual(namesIn(main), ['mine'], 'restore can be repeated');
 });
 
-test('a copy that a power cut left empty or cut off does not replace a database', (t) => {
+test('an incomplete copy after a power failure does not replace a database', (t) => {
   const { snapshot, directory, main } = setUp(t);
   change(main, `INSERT INTO things SELECT hex(zeroblob(3000)) FROM (VALUES (1), (2), (3), (4), (5))`);
   for (const size of [0, 100, 4096]) {
@@ -66,7 +66,7 @@ test('a copy that a power cut left empty or cut off does not replace a database'
   }
 });
 
-test('a database that the newer release took away is back', (t) => {
+test('a database that the newer release removed is restored', (t) => {
   const { snapshot, main } = setUp(t);
   snapshot.take();
   rmSync(main);
@@ -74,13 +74,13 @@ test('a database that the newer release took away is back', (t) => {
   assert.deepEqual(namesIn(main), ['mine']);
 });
 
-test('databases are copied with what their logs still hold, nothing else is, for the owner only', (t) => {
+test('databases are copied with their logs, for the owner only, and nothing else is copied', (t) => {
   const { dataDir, snapshot, directory, main } = setUp(t);
   const open = new DatabaseSync(main);
   open.exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; INSERT INTO things VALUES ('in the log')");
   writeFileSync(join(dataDir, LOCK_FILE_NAME), '');
   writeFileSync(join(dataDir, 'config.toml'), '');
-  // As a daemon leaves it that was killed: the log lies beside the database.
+  // As after a killed daemon: the log is next to the database.
   const copies = ['svcd.db', 'svcd.db-wal'].map((name) => [name, readFileSync(join(dataDir, name))] as const);
   open.close();
   for (const [name, bytes] of copies) writeFileSync(join(dataDir, name), bytes);
@@ -90,12 +90,12 @@ test('databases are copied with what their logs still hold, nothing else is, for
   assert.deepEqual(namesIn(join(directory, 'svcd.db')), ['in the log', 'mine']);
 });
 
-test('a copy that fails leaves no half of one, and the newest replaces what was there', (t) => {
+test('a failed copy leaves nothing behind, and the newest copy replaces the previous one', (t) => {
   const { dataDir, snapshot, directory } = setUp(t);
   snapshot.take();
   mkdirSync(join(dataDir, 'folder.db'));
   assert.throws(() => snapshot.take());
-  assert.ok(!existsSync(directory), 'a restore would take half for all');
+  assert.ok(!existsSync(directory), 'no partial copy that could be restored');
   rmSync(join(dataDir, 'folder.db'), { recursive: true });
   snapshot.take();
   rmSync(join(dataDir, 'records.db'));
@@ -103,7 +103,7 @@ test('a copy that fails leaves no half of one, and the newest replaces what was 
   assert.deepEqual(readdirSync(directory), ['svcd.db']);
 });
 
-test('without copies there is nothing to put back', (t) => {
+test('without copies there is nothing to restore', (t) => {
   const { snapshot, main, directory } = setUp(t);
   snapshot.restore();
   snapshot.take();

@@ -58,7 +58,7 @@ function setUp(t: TestContext) {
       return supervisor;
     },
     ended: () => stopped,
-    /** Waits until a version serves. */
+    /** Waits until a version is ready. */
     serves: (version: string) =>
       eventually(`${version} serves`, async () => {
         const info = readDaemonInfo(dataDir);
@@ -69,13 +69,13 @@ function setUp(t: TestContext) {
         );
       }),
     ask: async (version: string): Promise<void> => {
-      // What the one before said must not be taken for the word of the next.
+      // Wait for the file of the next process, not the previous one.
       const address = readDaemonInfo(dataDir)?.api_addr ?? '';
       rmSync(join(dataDir, 'daemon.json'));
       await fetch(`http://${address}/switch/${version}`);
     },
     outcome: (version: string) =>
-      eventually(`the end of ${version}`, () => {
+      eventually(`the result of ${version}`, () => {
         const { last, trial } = releases.read();
         return trial === null && last?.version === version && last;
       }),
@@ -89,7 +89,7 @@ function setUp(t: TestContext) {
   return world;
 }
 
-test('a release that serves takes over, and is what starts the next time', async (t) => {
+test('a release that works takes over and is used after a restart', async (t) => {
   const world = setUp(t);
   world.release('1.1.0', 'good');
   const supervisor = world.start();
@@ -104,14 +104,14 @@ test('a release that serves takes over, and is what starts the next time', async
   await world.serves('1.1.0');
 });
 
-test('a daemon that asks for it is started anew, as it is', async (t) => {
+test('the daemon is restarted on request', async (t) => {
   const world = setUp(t);
   world.start();
   await world.serves('1.0.0');
   const before = readDaemonInfo(world.dataDir);
   assert.ok(before !== null);
   await fetch(`http://${before.api_addr}/restart`);
-  await eventually('another process serves', () => {
+  await eventually('another process is ready', () => {
     const now = readDaemonInfo(world.dataDir);
     return now !== null && now.pid !== before.pid && now.version === '1.0.0';
   });
@@ -121,7 +121,7 @@ test('a daemon that asks for it is started anew, as it is', async (t) => {
 const BAD: [Behaviour, RegExp][] = [
   ['ends', /stopped during its start/],
   ['fails', /does not respond/],
-  // Whether its end or its silence is noticed first is the machine's choice.
+  // Either the exit or the silence may be detected first.
   ['ends-later', /stopped during its trial|does not respond/],
   ['other-version', /different version/],
 ];
@@ -150,7 +150,7 @@ test('a release that never becomes ready is rolled back after its time limit', a
   await world.serves('1.0.0');
 });
 
-test('a database that a release changed for itself comes back with the one before', async (t) => {
+test('a database with a changed schema is restored with the previous release', async (t) => {
   const world = setUp(t);
   world.release('1.1.0', 'ruins-database');
   world.start();
@@ -160,7 +160,7 @@ test('a database that a release changed for itself comes back with the one befor
   assert.deepEqual(world.things(), ['mine']);
 });
 
-test('an end in the middle of the probation leads back', async (t) => {
+test('a crash during the trial leads to a rollback', async (t) => {
   const world = setUp(t);
   world.release('1.1.0', 'good');
   new DatabaseSnapshot(world.dataDir, join(world.releases.directory, '.before')).take();
@@ -174,7 +174,7 @@ test('an end in the middle of the probation leads back', async (t) => {
   assert.deepEqual(world.things(), ['mine']);
 });
 
-test('nothing older, equal or missing is switched to', async (t) => {
+test('older, equal and missing releases are rejected', async (t) => {
   for (const version of ['0.9.0', '1.0.0', '1.2.0', '..%2f..', 'nonsense']) {
     const world = setUp(t);
     world.release('0.9.0', 'good');
@@ -184,11 +184,11 @@ test('nothing older, equal or missing is switched to', async (t) => {
     const address = readDaemonInfo(world.dataDir)?.api_addr;
     await fetch(`http://${address}/switch/${version}`);
     assert.equal((await world.outcome(version)).outcome, 'rolled_back');
-    assert.equal((await fetch(`http://${address}/`)).status, 200, 'the one that runs was left alone');
+    assert.equal((await fetch(`http://${address}/`)).status, 200, 'the running release was not affected');
   }
 });
 
-test('who brings the installed one up to date by hand gets it, not an older release', async (t) => {
+test('a manually updated installation is preferred to an older release', async (t) => {
   const world = setUp(t);
   world.release('1.1.0', 'good');
   world.releases.write({ current: '1.1.0', previous: null, trial: null, last: null });
@@ -197,7 +197,7 @@ test('who brings the installed one up to date by hand gets it, not an older rele
   await world.serves('2.0.0');
 });
 
-test('a single file runs no release of the package, newer or not', async (t) => {
+test('a single file runs no releases of the package', async (t) => {
   const world = setUp(t);
   world.release('1.1.0', 'good');
   world.releases.write({ current: '1.1.0', previous: null, trial: null, last: null });
@@ -205,21 +205,21 @@ test('a single file runs no release of the package, newer or not', async (t) => 
   await world.serves('1.0.0');
 });
 
-test('a release that is gone, or a state that is damaged, leaves the installed one', async (t) => {
+test('a missing release or damaged state leads to the installed version', async (t) => {
   const world = setUp(t);
   world.releases.write({ current: '1.1.0', previous: null, trial: null, last: null });
   world.start();
   await world.serves('1.0.0');
 });
 
-test('a release behind a link, or of another user, is not run', async (t) => {
+test('a release behind a symbolic link or of another user is not run', async (t) => {
   const world = setUp(t);
   writeFakeDaemon(join(world.dataDir, '..', 'elsewhere'), '1.1.0', 'good');
   symlinkSync(join(world.dataDir, '..', 'elsewhere'), world.releases.pathOf('1.1.0'));
   assert.equal(world.releases.programOf('1.1.0'), null);
   const program = world.release('1.2.0', 'good');
   assert.equal(world.releases.programOf('1.2.0'), program);
-  // Only root can give a file away.
+  // Only root can change the owner of a file.
   if (process.getuid?.() === 0) {
     chownSync(program, 65_534, 65_534);
     assert.equal(world.releases.programOf('1.2.0'), null);
@@ -229,13 +229,13 @@ test('a release behind a link, or of another user, is not run', async (t) => {
   await world.serves('1.0.0');
 });
 
-test('only the release that runs and the one before are kept', async (t) => {
+test('only the running and the previous release are kept', async (t) => {
   const world = setUp(t);
   for (const version of ['1.1.0', '1.2.0', '1.3.0']) world.release(version, 'good');
   world.start();
   await world.serves('1.0.0');
   for (const version of ['1.1.0', '1.2.0', '1.3.0']) {
-    // Asking takes daemon.json away: the next one has to serve before it can be asked.
+    // A request removes daemon.json, so wait until the next release is ready.
     world.release(version, 'good');
     await world.ask(version);
     await world.outcome(version);
@@ -244,7 +244,7 @@ test('only the release that runs and the one before are kept', async (t) => {
   assert.deepEqual(kept.sort(), ['1.2.0', '1.3.0']);
 });
 
-test('its exit code is that of the daemon, so that the service manager starts it anew', async (t) => {
+test('the exit code is that of the daemon, so that the service manager restarts it', async (t) => {
   const world = setUp(t);
   writeFakeDaemon(join(world.dataDir, '..', 'installed'), '1.0.0', 'ends');
   world.start();

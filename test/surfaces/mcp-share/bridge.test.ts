@@ -1,4 +1,4 @@
-/** The bridge between a host on stdin and stdout and a shared server: how it ends. */
+/** The bridge between a host on stdin and stdout and a shared server: how it closes. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -10,7 +10,7 @@ import { detach } from '../../../src/foundation/detached.ts';
 import { Bridge } from '../../../src/surfaces/mcp-share/bridge.ts';
 import { readBytes } from '../../../src/surfaces/rest/json-body.ts';
 
-/** A server that keeps every request until the test answers it, and a host with a bridge to it. */
+/** A server that holds every request until the test responds, and a host with a bridge to it. */
 async function world(t: TestContext) {
   const { promise: asked, resolve } = Promise.withResolvers<ServerResponse>();
   const server = createServer((request, response) =>
@@ -32,7 +32,7 @@ async function world(t: TestContext) {
 
 const REQUEST = `${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/list' })}\n`;
 
-test('a response that is due at the end of input is written before the bridge ends', async (t) => {
+test('a response that is pending at the end of input is written before the bridge closes', async (t) => {
   const { input, bridge, asked, text } = await world(t);
   input.end(REQUEST);
   const response = await asked;
@@ -42,7 +42,7 @@ test('a response that is due at the end of input is written before the bridge en
   assert.deepEqual(JSON.parse(text()), { jsonrpc: '2.0', id: 7, result: { tools: [] } });
 });
 
-test('a bridge that is told to end waits for nothing', async (t) => {
+test('close does not wait for pending requests', async (t) => {
   const { input, bridge, asked, text } = await world(t);
   input.write(REQUEST);
   await asked;

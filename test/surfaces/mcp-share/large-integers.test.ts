@@ -1,4 +1,4 @@
-/** Integers beyond 2^53 arrive digit by digit, through everything between a host and a wrapped server. */
+/** Integers beyond 2^53 pass unchanged between a host and a wrapped server. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -18,7 +18,7 @@ const LARGE = ['9007199254740993', '-18446744073709551616', '9223372036854775807
 const TOOLS =
   '{"tools":[{"name":"raw","inputSchema":{"type":"object","properties":{"n":{"type":"integer","maximum":9223372036854775807}}}}]}';
 
-/** A server that works on the text of messages: it says the arguments as they came. */
+/** A server that returns the text of the arguments unchanged. */
 const SERVER = `
   const answer = (id, result) => process.stdout.write('{"jsonrpc":"2.0","id":' + JSON.stringify(id) + ',' + result + '}\\n');
   require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
@@ -32,7 +32,7 @@ const SERVER = `
     else answer(id, '"error":{"code":-32601,"message":"no"}');
   });`;
 
-/** What a host writes and reads, with the daemons in between left out: a server that says who calls. */
+/** A host and a shared server without daemons in between. The test sets the caller. */
 async function host(t: TestContext) {
   const { begin } = await open(
     { command: process.execPath, args: ['-e', SERVER] },
@@ -98,20 +98,20 @@ test('through a bridge, HTTP and a wrapped server, in both directions', async (t
   assert.ok(answer.includes(`"got":${args}`), answer);
 });
 
-test('a message is read as ever where it has none', () => {
+test('a message without large integers is parsed as usual', () => {
   for (const text of ['{"a":1,"id":7}', '[1,2.5,1e300]', '"9007199254740993"', '{"id":"x","b":1234567890123456}'])
     assert.deepEqual(parseExact(text), JSON.parse(text));
   assert.throws(() => parseExact('{"a":12345678901234567890'), SyntaxError);
-  // What names a request is a number, and the rest what it was.
+  // The ID of a request stays a number, the rest is preserved.
   assert.equal(
     JSON.stringify(parseExact('{"id":9007199254740993,"n":9007199254740993}')),
     '{"id":9007199254740992,"n":9007199254740993}',
   );
-  // No integers: what JavaScript makes of them is what JSON promises.
+  // Not integers: JavaScript's values match the JSON standard.
   assert.deepEqual(parseExact('[1234567890123456789.5,1e400]'), JSON.parse('[1234567890123456789.5,1e400]'));
 });
 
-test('marks are of one bridge, and nobody can write them', () => {
+test('marks belong to one bridge and cannot be forged', () => {
   const [one, other] = [new LargeIntegers(), new LargeIntegers()];
   const text = `{"n":${LARGE[0]}}`;
   const read: unknown = JSON.parse(one.marked(text));
@@ -121,7 +121,7 @@ test('marks are of one bridge, and nobody can write them', () => {
   assert.equal(one.marked('12345678901234567890 is no JSON {'), '12345678901234567890 is no JSON {');
 });
 
-test('events are marked line by line, wherever they are cut', async () => {
+test('events are marked line by line, for any chunk boundaries', async () => {
   const large = new LargeIntegers();
   const events = `id: 12345678901234567890\nevent: message\ndata: {"n":${LARGE[1]}}\n\n: data\ndata:{"ä":${LARGE[2]}}\n\ndata: rest`;
   const bytes = Buffer.from(events);

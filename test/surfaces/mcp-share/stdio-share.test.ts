@@ -40,7 +40,7 @@ interface Shared {
   readonly gate: Gate;
   readonly log: string[];
   readonly client: (caller: string, revision: string) => Promise<Client>;
-  /** How many streams clients have opened for what a server says by itself. */
+  /** Number of streams that clients have opened for notifications of the server. */
   readonly streams: () => number;
 }
 
@@ -87,7 +87,7 @@ async function direct(t: TestContext, revision: string): Promise<Client> {
   return client;
 }
 
-/** True also for a process that has ended and that nobody has waited for yet. */
+/** True also for a zombie process. */
 function hasEnded(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -97,14 +97,14 @@ function hasEnded(pid: number): boolean {
   }
 }
 
-/** What a server answers to the request with id 0, which begins a session. */
+/** The response of a server to the request with ID 0, which starts a session. */
 const BEGUN = JSON.stringify({
   jsonrpc: '2.0',
   id: 0,
   result: { protocolVersion: LEGACY, capabilities: {}, serverInfo: { name: 'shell', version: '1' } },
 });
 
-/** Shares a server that is a script of the shell. */
+/** Shares a server that is a shell script. */
 async function shellShare(t: TestContext, script: string) {
   const command = { command: 'sh', args: ['-c', script], environment: {}, log: () => {}, graceMs: 50 };
   const shared = new StdioShare({ command, isModern: false, rules: new ToolRules(new Map()), clock: systemClock });
@@ -127,7 +127,7 @@ async function shellShare(t: TestContext, script: string) {
     };
     return callOf(caller, { send })(`http://${gate.address}/mcp`, { method: 'POST', headers, body });
   };
-  /** The id of a new session; empty if none is begun. */
+  /** The ID of a new session; empty if none was started. */
   const begin = async (caller: string): Promise<string> => {
     const params = { protocolVersion: LEGACY, capabilities: {}, clientInfo: { name: 'judge', version: '1' } };
     const answer = await post(caller, JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }), '');
@@ -143,13 +143,13 @@ function textOf(result: unknown): string {
 }
 
 describe('a shared server over stdio', () => {
-  test('one that does not start is said to be tried by itself', async () => {
+  test('a server that does not start is reported with advice', async () => {
     const options = { environment: process.env, log: () => {}, lists: new Map(), clock: systemClock };
     const opening = open({ command: '/nonexistent/server', args: [] }, options);
     await assert.rejects(opening, { code: 'connect_failed', message: /ENOENT.*alone to see the reason/ });
   });
 
-  test('who names no session hears which header is missing', async (t) => {
+  test('a request without a session ID gets the name of the missing header', async (t) => {
     const { gate } = await share(t);
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
@@ -159,15 +159,15 @@ describe('a shared server over stdio', () => {
   });
 
   for (const revision of [LEGACY, MODERN])
-    test(`${revision}: a client sees through it what it sees directly`, async (t) => {
+    test(`${revision}: a client sees the same through the share as directly`, async (t) => {
       const shared = await share(t);
       const [through, without] = [await shared.client(ALICE, revision), await direct(t, revision)];
       assert.deepEqual(await everything(through), await everything(without));
-      await eventually('the server hears of what was cancelled', () => shared.log.join('').includes('given up'));
+      await eventually('the server sees the cancellation', () => shared.log.join('').includes('given up'));
     });
 
   for (const revision of [LEGACY, MODERN]) {
-    test(`${revision}: the server learns the proven caller, whatever the caller says`, async (t) => {
+    test(`${revision}: the server learns the proven caller, whatever the caller claims`, async (t) => {
       const { client } = await share(t);
       const alice = await client(ALICE, revision);
       const spoofed = { 'svcd/caller': MALLORY, 'svcd/other': 'x', mine: 1 };
@@ -178,7 +178,7 @@ describe('a shared server over stdio', () => {
       assert.equal(said.meta.mine, 1);
     });
 
-    test(`${revision}: a caller sees and calls the tools that are open to it, and others see all`, async (t) => {
+    test(`${revision}: a caller sees and calls only its allowed tools, others see all`, async (t) => {
       const { client } = await share(t, { lists: new Map([[ALICE, new Set(['echo', 'count'])]]) });
       const [alice, other] = [await client(ALICE, revision), await client(MALLORY, revision)];
       const names = async (of: Client): Promise<string[]> => (await of.listTools()).tools.map(({ name }) => name);
@@ -189,18 +189,18 @@ describe('a shared server over stdio', () => {
       assert.match(textOf(await other.callTool({ name: 'who' })), /svcd\/caller/);
     });
 
-    test(`${revision}: a server that dies is an error at once, and is there again for the next session`, async (t) => {
+    test(`${revision}: a crash of the server is an immediate error, and the next session starts it again`, async (t) => {
       const { client, log } = await share(t);
       const alice = await client(ALICE, revision);
       const hanging = assert.rejects(alice.callTool({ name: 'hang' }), /has stopped/);
-      // Each call comes over a connection of its own.
+      // Each call uses a separate connection.
       await eventually('it hangs', () => log.join('').includes('hanging'));
       await Promise.all([hanging, assert.rejects(alice.callTool({ name: 'die' }), /has stopped/)]);
       const again = await client(ALICE, revision);
       assert.equal(textOf(await again.callTool({ name: 'echo', arguments: {} })), '{}');
     });
 
-    test(`${revision}: callers have processes of their own`, async (t) => {
+    test(`${revision}: callers have separate processes`, async (t) => {
       const { client } = await share(t);
       const [alice, other] = [await client(ALICE, revision), await client(MALLORY, revision)];
       const hanging = other.callTool({ name: 'echo' });
@@ -210,13 +210,13 @@ describe('a shared server over stdio', () => {
     });
   }
 
-  test('nobody gets in without the proof of the daemon', async (t) => {
+  test('requests without a valid proof are rejected', async (t) => {
     const { gate } = await share(t);
     const url = `http://${gate.address}/mcp`;
     const refused = async (answer: Promise<Response>): Promise<void> => assert.equal((await answer).status, 403);
     await refused(fetch(url, { method: 'POST', headers: { 'svc-caller-aid': ALICE }, body: '{}' }));
     await refused(callOf(ALICE, { key: Buffer.alloc(32) })(url, { method: 'POST', body: '{}' }));
-    // A proof is for one method and one path.
+    // A proof is valid for one method and one path.
     let seen = new Headers();
     const spy: typeof fetch = (_input, init) => {
       seen = new Headers(init?.headers);
@@ -229,7 +229,7 @@ describe('a shared server over stdio', () => {
     await refused(fetch(url, { headers: seen }));
   });
 
-  test('a session is of the caller that began it', async (t) => {
+  test('a session belongs to the caller that started it', async (t) => {
     const { gate, client } = await share(t);
     const alice = await client(ALICE, LEGACY);
     const { transport } = alice;
@@ -247,13 +247,13 @@ describe('a shared server over stdio', () => {
     await own.text();
   });
 
-  test('sessions are limited for each caller, and end when nobody uses them', async (t) => {
+  test('sessions are limited per caller, and stop when idle', async (t) => {
     const clock = new LeapClock();
     const { client, streams } = await share(t, { clock });
     const clients: Client[] = [];
     for (let i = 0; i < MAX_PROCESSES_PER_CALLER; i++) clients.push(await client(ALICE, LEGACY));
     await assert.rejects(client(ALICE, LEGACY), /Too many sessions/);
-    // An open stream uses its session, however silent it is; half an hour is not too long for it.
+    // An open stream keeps its session in use, even if it is silent for half an hour.
     await eventually('each has a stream', () => streams() === clients.length);
     const [first] = clients;
     clock.pass(SHARED_IDLE_MS + 1);
@@ -269,7 +269,7 @@ describe('a shared server over stdio', () => {
     });
   });
 
-  test('what is too large, no JSON or a batch is refused', async (t) => {
+  test('oversized messages, invalid JSON and batches are rejected', async (t) => {
     const { gate } = await share(t);
     const url = `http://${gate.address}/mcp`;
     const post = async (body: string, type = 'application/json'): Promise<number> => {
@@ -292,7 +292,7 @@ describe('a shared server over stdio', () => {
     assert.equal(await post(JSON.stringify({ ...message, params: { text: ','.repeat(MAX_MESSAGE_VALUES) } })), 400);
   });
 
-  test('a caller whose server reads nothing, or who sends half a message, has as many bytes held as its part', {
+  test('a caller with a stuck server or incomplete messages has its own byte limit', {
     skip: process.platform === 'win32',
   }, async (t) => {
     const { begin, post } = await shellShare(t, `read -r line; echo '${BEGUN}'; sleep 1000`);
@@ -307,7 +307,7 @@ describe('a shared server over stdio', () => {
     assert.equal((await post(ALICE, message(1000), alice)).status, 202);
   });
 
-  test('callers that hold all processes leave one to a caller that has none', {
+  test('a caller with all processes loses one to a caller without any', {
     skip: process.platform === 'win32',
   }, async (t) => {
     const { begin, shared } = await shellShare(t, `while read -r line; do echo '${BEGUN}'; done`);
@@ -315,15 +315,15 @@ describe('a shared server over stdio', () => {
     for (const caller of callers)
       for (let i = 0; i < MAX_PROCESSES_PER_CALLER; i++) assert.notEqual(await begin(caller), '');
     assert.notEqual(await begin(ALICE), '');
-    assert.equal(await begin(callers[1] ?? ''), '', 'it has its part');
-    await eventually('another one has ended', () => shared.processes === MAX_SHARED_PROCESSES);
+    assert.equal(await begin(callers[1] ?? ''), '', 'the quota is used up');
+    await eventually('another process has stopped', () => shared.processes === MAX_SHARED_PROCESSES);
   });
 
-  test('a server behind a wrapper ends with it, also one that wants to stay', {
+  test('a server behind a wrapper is stopped with it, even if it ignores signals', {
     skip: process.platform === 'win32',
   }, async (t) => {
     const pidFile = join(temporaryDirectory(t), 'pids');
-    // It takes no notice of the end of its input and of SIGTERM, and the shell waits for it.
+    // It ignores the end of its input and SIGTERM, and the shell waits for it.
     const stubborn = `process.on('SIGTERM', () => {}); setInterval(() => {}, 1000);
       (await import('node:fs')).appendFileSync(${JSON.stringify(pidFile)}, process.pid + '\\n');`;
     const loaded = `data:text/javascript,${encodeURIComponent(stubborn)}`;
@@ -338,11 +338,11 @@ describe('a shared server over stdio', () => {
     await gate.close();
     await client.close().catch(() => {});
     const pids = readFileSync(pidFile, 'utf8').trim().split('\n').map(Number);
-    assert.ok(pids.length > 1, 'the look at it and the session');
-    for (const pid of pids) await eventually(`${pid} has ended`, () => hasEnded(pid));
+    assert.ok(pids.length > 1, 'the inspection and the session');
+    for (const pid of pids) await eventually(`${pid} has exited`, () => hasEnded(pid));
   });
 
-  test('its environment holds no secrets of svcd', () => {
+  test('its environment contains no secrets of svcd', () => {
     const own = { PATH: '/bin', SVC_TOKEN: 'a', SVCD_DATA_DIR: 'b', svc_caller_aid: 'c', GONE: undefined };
     assert.deepEqual(serverEnvironment(own), { PATH: '/bin' });
   });

@@ -29,7 +29,7 @@ async function portOf(server: Server): Promise<number> {
   return address.port;
 }
 
-/** A port that is free now. */
+/** Returns a free port. */
 async function freePort(): Promise<number> {
   const server = createServer();
   const port = await portOf(server);
@@ -42,7 +42,7 @@ function textOf(result: unknown): string {
   return content[0]?.text ?? '';
 }
 
-describe('a shared server at an address', () => {
+describe('a shared server at a URL', () => {
   let server: ChildProcess;
   let url: URL;
 
@@ -78,13 +78,13 @@ describe('a shared server at an address', () => {
   }
 
   for (const revision of [LEGACY, MODERN]) {
-    test(`${revision}: a client sees through it what it sees directly`, async (t) => {
+    test(`${revision}: a client sees the same through the share as directly`, async (t) => {
       const gate = await share(t, url);
       const through = await everything(await client(t, new URL(`http://${gate.address}/mcp`), revision, ALICE));
       assert.deepEqual(through, await everything(await client(t, url, revision)));
     });
 
-    test(`${revision}: tools for one caller, all for another, and the caller in each request`, async (t) => {
+    test(`${revision}: one caller has limited tools, another has all, and each request names the caller`, async (t) => {
       const gate = await share(t, url, new Map([[ALICE, new Set(['echo', 'count'])]]));
       const at = new URL(`http://${gate.address}/mcp`);
       const [alice, other] = [await client(t, at, revision, ALICE), await client(t, at, revision, MALLORY)];
@@ -100,20 +100,20 @@ describe('a shared server at an address', () => {
     });
   }
 
-  test('nothing but the server itself is reached', async (t) => {
+  test('only the server and its metadata are reachable', async (t) => {
     const gate = await share(t, url);
     for (const path of ['/', '/some/path', '/mcp/', '/admin', '/mcp/../admin', '//evil/mcp'])
       assert.equal((await callOf(ALICE)(`http://${gate.address}${path}`)).status, 404, path);
   });
 
-  test('a server that is away is an error that says so', async (t) => {
+  test('an unreachable server has a clear error', async (t) => {
     const dead = new URL(`http://127.0.0.1:${await freePort()}/mcp`);
     await assert.rejects(share(t, dead), { code: 'connect_failed', message: /svc mcp share takes the whole address/ });
   });
 });
 
-describe('a shared server that asks for authorization', () => {
-  test('the challenge and the metadata name the address that is called, and the token goes through', async (t) => {
+describe('a shared server that requires authorization', () => {
+  test("the challenge and the metadata have the caller's URL, and the token passes", async (t) => {
     let seen: IncomingMessage | undefined;
     let own = '';
     const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** Programs that give a request up in its middle: the daemon, and every other request, is untouched. */
+/** Clients that abort a request midway. The daemon and all other requests must be unaffected. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
@@ -6,7 +6,7 @@ import { edgesWorld, open, speak } from './edges-world.ts';
 
 const JSON_TYPE = 'Content-Type: application/json\r\n';
 
-/** Requests that are not over when their client leaves. */
+/** Incomplete requests at the moment the client disconnects. */
 const BEGUN: readonly (readonly [name: string, method: string, lines: string, body: string])[] = [
   ['Content-Length', 'POST', 'Content-Length: 1000\r\n', 'abc'],
   ['chunks', 'POST', 'Transfer-Encoding: chunked\r\n', '3\r\nabc\r\n'],
@@ -22,21 +22,21 @@ async function abort(t: TestContext, how: 'close' | 'reset'): Promise<void> {
   });
   for (const edge of world.edges)
     for (const [name, method, lines, body] of BEGUN) {
-      // A close of one that would switch may be a half-close: it is known once the service has answered.
+      // The close of an upgrade request may be a half-close. This is known only after the service has responded.
       if (how === 'close' && name === 'an upgrade') continue;
       answers = false;
       const client = open(edge);
       const before = world.heads.length;
       client.socket.write(`${method} ${edge.prefix}/ HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n${body}`);
-      await eventually(`${name}: the service is asked`, () => world.heads.length > before);
+      await eventually(`${name}: the service has the request`, () => world.heads.length > before);
       if (how === 'reset') client.socket.resetAndDestroy();
       else client.socket.destroy();
-      await eventually(`${name}: the call is given up`, () => world.calls.server.active === 0);
+      await eventually(`${name}: the call is aborted`, () => world.calls.server.active === 0);
       answers = true;
       assert.match(await speak(edge, '/'), /^HTTP\/1\.1 200 /, `${edge.name}: ${name}`);
     }
 }
 
-test('a request that its client leaves ends nothing but itself', (t) => abort(t, 'close'));
+test('a request that its client closes affects no other request', (t) => abort(t, 'close'));
 
-test('a request that its client resets ends nothing but itself', (t) => abort(t, 'reset'));
+test('a request that its client resets affects no other request', (t) => abort(t, 'reset'));

@@ -1,4 +1,4 @@
-/** A node that is administered from afar, and the API of the node that does it, with links in memory between them. */
+/** A remotely administered node, and the API of the administering node, with links in memory between them. */
 import type { TestContext } from 'node:test';
 import { AccessControl } from '../../../src/capabilities/access/access-control.ts';
 import { AccessLists } from '../../../src/capabilities/access/access-lists.ts';
@@ -38,10 +38,10 @@ export interface AdminWorld {
   readonly api: World;
   /** The API of the far node, on its own machine. */
   readonly farApi: World;
-  /** Contexts of the far `wait` operation, and what its `change` did. */
+  /** Contexts of the remote `wait` operation, and the calls of its `change` operation. */
   readonly waiting: CallContext[];
   readonly changed: string[];
-  /** A request to the far API through the near one. */
+  /** Sends a request to the remote API through the local one. */
   via(method: string, path: string, options?: Ask): Promise<Answer>;
 }
 
@@ -126,5 +126,5 @@ export async function adminWorld(t: TestContext, file = ':memory:'): Promise<Adm
 }
 
 function refuse(): Promise<never> {
-  throw new Error('a remote administrator must not go on to a third node');
+  throw new Error('a remote administrator must not reach a third node');
 }

@@ -4,7 +4,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { errorAnswer, shownError } from '../../../src/surfaces/rest/answer.ts';
 import { readBytes } from '../../../src/surfaces/rest/json-body.ts';
 
-test('what nobody meant to throw is told and not shown', () => {
+test('an unexpected error is reported and not shown', () => {
   const told: unknown[] = [];
   const unexpected = (error: unknown): void => void told.push(error);
   const meant = new SvcError('not_found');
@@ -20,7 +20,7 @@ test('what nobody meant to throw is told and not shown', () => {
   assert.deepEqual(told, faults);
 });
 
-test('an error says in its headers what HTTP wants to know', () => {
+test('an error sets the headers that HTTP requires', () => {
   const headers = (error: SvcError) => errorAnswer(error).headers;
   const { 'content-type': type } = headers(new SvcError('not_found'));
   assert.equal(type, 'application/json; charset=utf-8');
@@ -32,7 +32,7 @@ test('an error says in its headers what HTTP wants to know', () => {
   assert.equal(headers(new SvcError('method_not_allowed', { details: { allow: 'GET' } }))['allow'], 'GET');
 });
 
-test('a body is read up to its limit, and not one byte beyond', async () => {
+test('a body is read up to its limit, and no further', async () => {
   let given = 0;
   async function* body(): AsyncGenerator<Buffer> {
     for (const text of ['ab', 'cd', 'ef']) {

@@ -1,4 +1,6 @@
-/** A service that speaks raw HTTP behind a link, and the two edges by which local programs reach it: a local address and the gateway. */
+/**
+ * A raw HTTP service behind a link, and the two ways for local programs to reach it: a local address and the gateway.
+ */
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -13,16 +15,16 @@ const HEAD_END = '\r\n\r\n';
 export interface Edge {
   readonly name: string;
   readonly port: number;
-  /** Before each path. */
+  /** Prefix of each path. */
   readonly prefix: string;
 }
 
-/** A connection on which bytes are written as they are. */
+/** A connection on which the test writes raw bytes. */
 export interface RawClient {
   readonly socket: Socket;
-  /** What was delivered, a character a byte. */
+  /** The received bytes, one character each. */
   readonly said: () => string;
-  /** Whether the other side ended it cleanly, or broke it. */
+  /** Whether the remote side closed the connection or reset it. */
   readonly ended: Promise<'end' | 'broken'>;
 }
 
@@ -30,7 +32,7 @@ export interface EdgesWorld extends GatewayWorld {
   readonly edges: readonly Edge[];
   /** Connections of the service. */
   readonly served: Set<Socket>;
-  /** What requests at the service began with. */
+  /** The request heads that the service received. */
   readonly heads: string[];
 }
 
@@ -52,7 +54,7 @@ export function open({ port }: Edge): RawClient {
   return rawClient(port);
 }
 
-/** A request by an edge, with its connection closed behind the response; the response, a character a byte. */
+/** Sends a request with `Connection: close`. Returns the response, one character per byte. */
 export async function speak({ port, prefix }: Edge, path: string, lines = '', method = 'GET'): Promise<string> {
   const { socket, said, ended } = rawClient(port);
   socket.write(`${method} ${prefix}${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${lines}\r\n`, 'latin1');
@@ -61,7 +63,7 @@ export async function speak({ port, prefix }: Edge, path: string, lines = '', me
   return said();
 }
 
-/** @param serve is given each request of a connection once its head was delivered, and what of its body came with it */
+/** @param serve called for each request after its head, with the first bytes of its body */
 export async function edgesWorld(
   t: TestContext,
   serve: (head: string, socket: Socket, rest: Buffer) => void,

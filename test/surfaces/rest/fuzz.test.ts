@@ -19,7 +19,7 @@ import { startWorld, testOperations } from './support.ts';
 const SEED = 20_261;
 const aids = [1, 2, 3].map((fill) => nativeAid(new Uint8Array(32).fill(fill)));
 
-/** A handler that gives a fitting answer, or one of its declared errors. */
+/** A handler that returns a valid response or one of its declared errors. */
 function imitation(declaration: Declaration, seed: number): BoundOperation {
   const schema: unknown = JSON.parse(JSON.stringify(declaration.output));
   assert.ok(isSchema(schema));
@@ -61,12 +61,12 @@ function wholeTable(t: TestContext): BoundOperation[] {
   return [...kept, ...imitations.filter(({ declaration }) => !names.has(declaration.name))];
 }
 
-/** The operations that answered with success. */
+/** The operations that succeeded. */
 function succeeded(statuses: ReadonlyMap<string, number>): Set<string> {
   return new Set([...statuses.keys()].filter((key) => / 20\d$/.test(key)).map((key) => key.split(' ')[0] ?? ''));
 }
 
-test('whatever is sent to any route, the answer is one that the document describes', async (t) => {
+test('every response to random requests matches the document', async (t) => {
   const world = await startWorld(t, { operations: wholeTable(t) });
   const document = (await world.request('GET', '/openapi.json')).json;
   const { requests, statuses } = await fuzzApi(world.url, document, { runs: 1200, seed: SEED, aids });
@@ -76,7 +76,7 @@ test('whatever is sent to any route, the answer is one that the document describ
   const routes = Object.values(operations as Record<string, Declaration>).filter(({ path }) => path !== undefined);
   const answered = succeeded(statuses);
   const rare = routes.filter(({ name }) => !answered.has(name));
-  // Of so many operations chance leaves some out: those get requests of their own.
+  // Random requests miss some operations. They get separate requests.
   const own = { runs: 40 * rare.length, seed: SEED, aids, skip: [...answered] };
   const again = succeeded((await fuzzApi(world.url, document, own)).statuses);
   const silent = rare.map(({ name }) => name).filter((name) => !again.has(name));
@@ -93,7 +93,7 @@ function failing(run: () => never): BoundOperation {
   return { declaration: broken, run: async () => run() };
 }
 
-test('the fuzzer finds what it is for', async (t) => {
+test('the fuzzer detects undeclared responses', async (t) => {
   const faults: [string, BoundOperation, RegExp][] = [
     [
       'a crash',
@@ -110,7 +110,7 @@ test('the fuzzer finds what it is for', async (t) => {
       /does not name/,
     ],
     [
-      'a code at its status that another operation has',
+      'a code at its status that belongs to another operation',
       failing(() => {
         throw new SvcError('resolve_failed');
       }),

@@ -11,7 +11,7 @@ import { JSON_HEADERS, speak, startWorld } from './support.ts';
 const TOKEN = 'correct-horse-battery';
 const LONG_TOKEN = 'mT9vQ2xW7rK4pL8sZ1bN6c';
 
-/** A request as the gate sees it, from an address that a test cannot really call from. */
+/** A request from an address from which the test cannot connect. */
 function requestFrom(address: string, headers: Record<string, string>): IncomingMessage {
   const socket = new Socket();
   Object.defineProperty(socket, 'remoteAddress', { value: address });
@@ -30,7 +30,7 @@ function verdict(gate: RequestGate, address: string, headers: Record<string, str
   }
 }
 
-/** Every way into the server: reads, writes, unknown paths, pages, wrong methods, malformed paths. */
+/** All kinds of requests: reads, writes, unknown paths, pages, wrong methods, malformed paths. */
 const DOORS: readonly [string, string][] = [
   ['GET', '/ping'],
   ['HEAD', '/ping'],
@@ -53,7 +53,7 @@ function code(json: unknown): unknown {
   return typeof json === 'object' && json !== null && 'error' in json ? json.error : undefined;
 }
 
-test('a foreign Host on a loopback connection is refused at every door', async (t) => {
+test('a foreign Host on a loopback connection is rejected for every kind of request', async (t) => {
   const world = await startWorld(t);
   for (const [method, path] of DOORS) {
     for (const host of ['evil.example', 'evil.example:2121', '192.168.1.5', 'localhost.evil.example', 'bad host', '']) {
@@ -66,13 +66,13 @@ test('a foreign Host on a loopback connection is refused at every door', async (
   }
 });
 
-test('the loopback names of this machine are taken, with any port', async (t) => {
+test('the loopback names of this machine are accepted, with any port', async (t) => {
   const world = await startWorld(t);
   for (const host of ['127.0.0.1', 'localhost', 'localhost:9999', '[::1]:2121', 'LOCALHOST', '127.1.2.3'])
     assert.equal((await world.request('GET', '/ping', { headers: { host } })).status, 200, host);
 });
 
-test('a request that names two hosts, or is of HTTP/0.9, is refused', async (t) => {
+test('a request with two hosts or HTTP/0.9 is rejected', async (t) => {
   const world = await startWorld(t);
   for (const request of [
     'GET /ping HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n',
@@ -95,7 +95,7 @@ test('a request without Host, as HTTP/1.0 allows, is local', async (t) => {
   assert.match(answer, /"origin":"local"/);
 });
 
-test('pages of other sites are refused at every door, pages of this one are not', async (t) => {
+test('pages of other sites are rejected for every kind of request, pages of this site are not', async (t) => {
   const world = await startWorld(t);
   const own = `127.0.0.1:${world.port}`;
   const foreign = [
@@ -122,7 +122,7 @@ test('pages of other sites are refused at every door, pages of this one are not'
     assert.equal((await world.request('GET', '/ping', { headers })).status, 200);
 });
 
-test('with require_local_token every door asks for the token, and takes no wrong one', async (t) => {
+test('with require_local_token every kind of request needs the right token', async (t) => {
   const world = await startWorld(t, { token: TOKEN, requireLocalToken: true });
   for (const [method, path] of DOORS) {
     const answer = await world.request(method, path, { headers: JSON_HEADERS });
@@ -136,7 +136,7 @@ test('with require_local_token every door asks for the token, and takes no wrong
     assert.equal((await world.request('GET', '/ping', { headers: { authorization } })).status, 200);
 });
 
-test('a connection of the daemon to the service of an agent is let in at no door', async (t) => {
+test("a connection of the daemon to an agent's service is always rejected", async (t) => {
   const ports = new Set<number>();
   const world = await startWorld(t, { isServiceConnection: ({ remotePort }) => ports.has(remotePort ?? 0) });
   for (const [method, path] of DOORS) {
@@ -151,18 +151,18 @@ test('a connection of the daemon to the service of an agent is let in at no door
   }
 });
 
-test('the token is refused in the query: it would end up in logs', async (t) => {
+test('the token is rejected in the query, because it would appear in logs', async (t) => {
   const world = await startWorld(t, { token: TOKEN, requireLocalToken: true });
   assert.equal((await world.request('GET', `/ping?token=${TOKEN}`)).status, 401);
 });
 
-test('a program on this machine needs no token unless it is required, and no wrong one hurts it', async (t) => {
+test('a local program needs no token unless required, and a wrong token does no harm', async (t) => {
   const world = await startWorld(t, { token: TOKEN });
   assert.equal((await world.request('GET', '/ping')).status, 200);
   assert.equal((await world.request('GET', '/ping', { headers: { authorization: 'Bearer wrong' } })).status, 200);
 });
 
-test('a changed token holds from the next request on', async (t) => {
+test('a changed token is valid from the next request', async (t) => {
   let token = 'first-token';
   const world = await startWorld(t, { token: () => token, requireLocalToken: true });
   const headers = { authorization: 'Bearer first-token' };
@@ -173,7 +173,7 @@ test('a changed token holds from the next request on', async (t) => {
   assert.equal((await world.request('GET', '/ping')).status, 200);
 });
 
-test('wrong tokens of one program never lock out the right token of another one at the same address', () => {
+test('wrong tokens of one program never lock out the right token of another at the same address', () => {
   const clock = new TestClock();
   for (const address of ['127.0.0.1', '198.51.100.7']) {
     const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => LONG_TOKEN, clock });
@@ -187,7 +187,7 @@ test('wrong tokens of one program never lock out the right token of another one 
   }
 });
 
-test('wrong tokens run out: then even the right one has to wait if it is short, and only for that address', () => {
+test('wrong tokens are rate-limited: then even a short right token is delayed, for that address only', () => {
   const clock = new TestClock();
   const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock });
   const wrong = { host: '192.0.2.1:2121', authorization: 'Bearer guess' };
@@ -200,7 +200,7 @@ test('wrong tokens run out: then even the right one has to wait if it is short, 
   assert.equal(verdict(gate, '198.51.100.7', right), 'remote');
 });
 
-test('the addresses of one IPv6 network have their tries, and what strangers may ask, together', () => {
+test('the addresses of one IPv6 network share the limits for tokens and requests', () => {
   const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock: new TestClock() });
   const host = '192.0.2.1:2121';
   const wrong = { host, authorization: 'Bearer guess' };
@@ -212,7 +212,7 @@ test('the addresses of one IPv6 network have their tries, and what strangers may
   assert.notEqual(verdict(gate, '2001:db8:1:5::1', { host }), 'rate_limited');
 });
 
-test('changing the IPv6 /64 within one /48 gives few more tries, and does not hold up others', () => {
+test('changing the IPv6 /64 within one /48 gives few more attempts and does not block others', () => {
   const gate = new RequestGate({ host: '', requireLocalToken: true }, { token: () => TOKEN, clock: new TestClock() });
   const host = '192.0.2.1:2121';
   const wrong = { host, authorization: 'Bearer guess' };
@@ -222,7 +222,7 @@ test('changing the IPv6 /64 within one /48 gives few more tries, and does not ho
   assert.equal(verdict(gate, '127.0.0.1', { host: '127.0.0.1', authorization: 'Bearer guess' }), 'unauthorized');
 });
 
-test('a rate-limited answer says when to come back', async (t) => {
+test('a rate-limited response has Retry-After', async (t) => {
   const world = await startWorld(t, { token: TOKEN, requireLocalToken: true });
   const headers = { authorization: 'Bearer guess' };
   for (let i = 0; i < 10; i++) assert.equal((await world.request('GET', '/ping', { headers })).status, 401);
@@ -231,7 +231,7 @@ test('a rate-limited answer says when to come back', async (t) => {
   assert.match(answer.headers['retry-after'] ?? '', /^[1-9]\d?$/);
 });
 
-test('a rebound web page cannot use up the tries of its user', () => {
+test('a web page with DNS rebinding cannot use up the attempts of its user', () => {
   const gate = new RequestGate(
     { host: '127.0.0.1', requireLocalToken: true },
     { token: () => TOKEN, clock: new TestClock() },
@@ -244,7 +244,7 @@ test('a rebound web page cannot use up the tries of its user', () => {
   assert.equal(verdict(gate, '127.0.0.1', headers), 'local');
 });
 
-test('from elsewhere the token is needed, and nobody there is local', () => {
+test('remote clients need the token and are never local', () => {
   const gate = new RequestGate({ host: '', requireLocalToken: false }, { token: () => TOKEN, clock: new TestClock() });
   const host = '192.0.2.1:2121';
   assert.equal(verdict(gate, '198.51.100.7', { host }), 'remote without token');
@@ -254,7 +254,7 @@ test('from elsewhere the token is needed, and nobody there is local', () => {
   assert.equal(verdict(gate, '::ffff:127.0.0.1', { host: 'localhost' }), 'local');
 });
 
-test('from elsewhere a name that is not ours needs the token: it may be rebound', () => {
+test('remote clients with an unknown host name need the token, because of DNS rebinding', () => {
   const gate = new RequestGate(
     { host: 'box.example', requireLocalToken: false },
     { token: () => TOKEN, clock: new TestClock() },
@@ -267,7 +267,7 @@ test('from elsewhere a name that is not ours needs the token: it may be rebound'
     assert.equal(verdict(gate, from, { host }), 'remote without token', host);
 });
 
-test('the configured name is taken on a loopback connection too, but is not local', () => {
+test('the configured name is accepted on a loopback connection too, but is not local', () => {
   const gate = new RequestGate(
     { host: 'box.example', requireLocalToken: false },
     { token: () => TOKEN, clock: new TestClock() },
@@ -276,7 +276,7 @@ test('the configured name is taken on a loopback connection too, but is not loca
   assert.equal(verdict(gate, '127.0.1.1', { host: 'other.example' }), 'forbidden_host');
 });
 
-test('a stranger has a limit, a token holder and a program on this machine have none', () => {
+test('strangers are rate-limited, token holders and local programs are not', () => {
   const clock = new TestClock();
   const gate = new RequestGate({ host: '', requireLocalToken: false }, { token: () => TOKEN, clock });
   const host = '192.0.2.1';
@@ -289,7 +289,7 @@ test('a stranger has a limit, a token holder and a program on this machine have 
   assert.equal(verdict(gate, '198.51.100.7', { host }), 'remote without token');
 });
 
-test('without a token of ours access is open', () => {
+test('without an API token access is open', () => {
   const gate = new RequestGate({ host: '', requireLocalToken: false }, { token: () => '', clock: new TestClock() });
   assert.equal(verdict(gate, '198.51.100.7', { host: '192.0.2.1' }), 'remote');
 });

@@ -11,7 +11,7 @@ import { speak } from './support.ts';
 const HANDSHAKE =
   'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n';
 
-/** A client of the chat, as a browser or an agent would use one. */
+/** A chat client, like a browser or an agent. */
 class ChatClient {
   readonly socket: WebSocket;
   readonly heard: string[] = [];
@@ -48,12 +48,12 @@ test('two clients chat through the gateway', async (t) => {
   assert.equal(chat.asked[0]?.['svc-caller-aid'], calls.local);
   anna.socket.close();
   await anna.closed;
-  await eventually('one member left', () => chat.sockets.size === 1);
+  await eventually('one member is left', () => chat.sockets.size === 1);
   bob.socket.close();
   await bob.closed;
 });
 
-test('the head of a switch carries no cookie, and what the client sent with its own is not lost', async (t) => {
+test('the head of a 101 response has no cookie, and early bytes of the client arrive', async (t) => {
   const { api, prefix, chat } = await chatWorld(t);
   const masked = Buffer.concat([Buffer.of(0x81, 0x82, 0, 0, 0, 0), Buffer.from('hi')]);
   const socket = connect(api.port, api.host);
@@ -70,10 +70,10 @@ test('the head of a switch carries no cookie, and what the client sent with its 
   assert.doesNotMatch(answer, /set-cookie/i);
   assert.equal(chat.asked[0]?.cookie, undefined);
   socket.destroy();
-  await eventually('the service lets go', () => chat.sockets.size === 0);
+  await eventually('the service connection is closed', () => chat.sockets.size === 0);
 });
 
-test('a service may answer plainly instead of switching, and errors are answers', async (t) => {
+test('a service may respond normally instead of switching, and errors are responses', async (t) => {
   const { api, prefix, calls } = await chatWorld(t);
   const ask = (path: string, more = ''): Promise<string> =>
     speak(api.host, api.port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${more}${HANDSHAKE}\r\n`);
@@ -92,7 +92,7 @@ test('a service may answer plainly instead of switching, and errors are answers'
   assert.match(await ask(`${prefix}/chat`), /^HTTP\/1\.1 403 [\s\S]*"error":"access_denied"/);
 });
 
-test('only WebSocket, and only below the gateway, is a switch; any other wish is ignored', async (t) => {
+test('only WebSocket below the gateway can switch; other upgrade requests are served normally', async (t) => {
   const { api } = await chatWorld(t);
   const ask = (path: string, protocol: string): Promise<string> =>
     speak(
@@ -104,7 +104,7 @@ test('only WebSocket, and only below the gateway, is a switch; any other wish is
   assert.match(await ask('/ping', 'websocket'), /^HTTP\/1\.1 200 /);
 });
 
-test('a chat is cut when the access list no longer lets its caller in', async (t) => {
+test('a chat is closed when the access list denies its caller', async (t) => {
   const { api, prefix, calls, chat } = await chatWorld(t);
   const client = new ChatClient(`${api.url}${prefix}/chat`);
   await client.hears('welcome');
@@ -113,10 +113,10 @@ test('a chat is cut when the access list no longer lets its caller in', async (t
   };
   await calls.server.recheck(calls.remote);
   await client.closed;
-  await eventually('the service lets go', () => chat.sockets.size === 0);
+  await eventually('the service connection is closed', () => chat.sockets.size === 0);
 });
 
-test('a stop of the API ends its chats', async (t) => {
+test('stopping the API closes its chats', async (t) => {
   const { api, prefix, chat } = await chatWorld(t);
   const socket = connect(api.port, api.host);
   socket.write(`GET ${prefix}/chat HTTP/1.1\r\nHost: localhost\r\n${HANDSHAKE}\r\n`);
@@ -124,5 +124,5 @@ test('a stop of the API ends its chats', async (t) => {
   const closed = once(socket, 'close');
   await api.server.stop();
   await closed;
-  await eventually('the service lets go', () => chat.sockets.size === 0);
+  await eventually('the service connection is closed', () => chat.sockets.size === 0);
 });

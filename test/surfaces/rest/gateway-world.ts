@@ -1,4 +1,4 @@
-/** An API with the gateway, and behind a link an agent with a real web service. */
+/** An API with the gateway, and a remote agent with a real web service. */
 import type { RequestListener } from 'node:http';
 import type { TestContext } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';

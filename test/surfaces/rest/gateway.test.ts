@@ -19,7 +19,7 @@ interface Seen {
   readonly body: string;
 }
 
-/** A service that answers with what it was asked. */
+/** A service that responds with the request that it received. */
 function mirror(request: IncomingMessage, response: ServerResponse): void {
   let body = '';
   request.setEncoding('latin1').on('data', (chunk: string) => {
@@ -32,7 +32,7 @@ function mirror(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-test('a request reaches the service of the agent as it is, but for the credentials of this API', async (t) => {
+test('a request reaches the service unchanged, except for credentials of this API', async (t) => {
   const { api, prefix, calls } = await gatewayWorld(t, mirror);
   const answer = await api.request('PATCH', `${prefix}/a//b%2Fc/../d;e=1?x=%20&y&x=2`, {
     headers: {
@@ -76,7 +76,7 @@ test('a request reaches the service of the agent as it is, but for the credentia
   assert.ok(!JSON.stringify(seen).includes('secret'));
 });
 
-test('an agent of this node calls where a program names it, with the access token that it names', async (t) => {
+test('a program can choose a local agent and an access token for the call', async (t) => {
   const { api, prefix, calls, agentAid } = await gatewayWorld(t, mirror);
   const tokens: (string | undefined)[] = [];
   calls.access = ({ accessToken }) => void tokens.push(accessToken);
@@ -94,7 +94,7 @@ test('an agent of this node calls where a program names it, with the access toke
   assert.equal((await ask({ 'svc-local-aid': `${agentAid}, ${agentAid}` })).status, 400);
 });
 
-test('a page of another site chooses no agent, whatever it says of itself', async (t) => {
+test('a page of another site cannot choose the agent', async (t) => {
   const { api, prefix, calls, agentAid } = await gatewayWorld(t, mirror);
   let asked = 0;
   calls.access = () => void asked++;
@@ -108,13 +108,13 @@ test('a page of another site chooses no agent, whatever it says of itself', asyn
   ];
   for (const page of pages)
     assert.equal((await api.request('GET', `${prefix}/x`, { headers: { ...as, ...page } })).status, 403);
-  // What a browser asks before it lets a page send a header of its own.
+  // A browser sends this preflight request before a custom header.
   const preflight = { origin: 'https://example.org', 'access-control-request-headers': 'svc-local-aid' };
   assert.equal((await api.request('OPTIONS', `${prefix}/x`, { headers: preflight })).status, 403);
   assert.equal(asked, 0);
 });
 
-test('what a service says of more than its answer is not taken; the rest is', async (t) => {
+test('headers that affect more than the response are removed; others pass', async (t) => {
   const hostile = hostileHeaders('http://evil.example');
   const own = {
     ...{
@@ -155,7 +155,7 @@ test('what a service says of more than its answer is not taken; the rest is', as
   });
 });
 
-test('without the slash the path is redirected, whatever the method', async (t) => {
+test('a path without the trailing slash is redirected, for every method', async (t) => {
   const { api, prefix, calls } = await gatewayWorld(t, mirror);
   for (const method of ['GET', 'POST', 'HEAD', 'PROPFIND']) {
     const answer = await api.request(method, `/aid/${calls.remote.toUpperCase()}?a=1&b=%2F`);
@@ -183,7 +183,7 @@ test('no redirect of a service leads to another path of this API', async (t) => 
   assert.equal(await locationOf('javascript:alert(1)'), undefined);
 });
 
-test('errors are shut into the same sandbox', async (t) => {
+test('errors are sandboxed too', async (t) => {
   const { api, prefix, calls } = await gatewayWorld(t, null);
   const expect = async (path: string, status: number, code: string, headers = {}): Promise<void> => {
     const answer = await api.request('GET', path, { headers });
@@ -203,7 +203,7 @@ test('errors are shut into the same sandbox', async (t) => {
   await expect(`${prefix}/`, 403, 'access_denied');
 });
 
-test('a page of a remote agent reaches neither the API nor the gateway; a person who follows a link does', async (t) => {
+test('a page of a remote agent can access neither the API nor the gateway; a user can follow its links', async (t) => {
   const { api, prefix } = await gatewayWorld(t, mirror);
   const statusOf = async (method: string, path: string, headers: Record<string, string>): Promise<number> =>
     (await api.request(method, path, { headers })).status;
@@ -227,11 +227,11 @@ test('a page of a remote agent reaches neither the API nor the gateway; a person
   for (const dest of ['script', 'style', 'worker', 'serviceworker', 'iframe', 'image', 'manifest', 'xslt'])
     assert.equal(await statusOf('GET', `${prefix}/x`, { ...same, 'sec-fetch-dest': dest }), 403, dest);
   assert.equal(await statusOf('GET', `${prefix}/x`, { ...same, 'sec-fetch-dest': 'empty' }), 200);
-  // It would see every request of this origin from then on.
+  // A service worker could intercept every request of this origin.
   assert.equal(await statusOf('GET', `${prefix}/x`, { 'service-worker': 'script' }), 403);
 });
 
-test('the token is asked for where the API asks for it: the node itself calls', async (t) => {
+test('the gateway requires the token like the API', async (t) => {
   const { api, prefix } = await gatewayWorld(t, mirror, { token: 'the-token', requireLocalToken: true });
   const headers = { authorization: 'Bearer the-token' };
   for (const path of [`${prefix}/x`, prefix, `${prefix}/cas/${'a'.repeat(64)}`])
@@ -241,7 +241,7 @@ test('the token is asked for where the API asks for it: the node itself calls', 
   assert.equal((await free.api.request('GET', `${free.prefix}/x`)).status, 200);
 });
 
-test('an escaped spelling of the path is not served', async (t) => {
+test('a percent-encoded spelling of the path is not served', async (t) => {
   const { api, prefix } = await gatewayWorld(t, mirror, { token: 'the-token', requireLocalToken: true });
   const escaped = prefix.replace('/aid/', '/%61id/');
   assert.equal((await api.request('GET', `${escaped}/x`)).status, 401);
@@ -249,7 +249,7 @@ test('an escaped spelling of the path is not served', async (t) => {
   assert.equal((await api.request('GET', `${escaped}/x`, { headers })).status, 404);
 });
 
-test('paths of objects never reach the service', async (t) => {
+test('object paths never reach the service', async (t) => {
   let asked = 0;
   const { api, prefix } = await gatewayWorld(t, (_request, response) => {
     asked++;
@@ -262,10 +262,10 @@ test('paths of objects never reach the service', async (t) => {
   assert.equal((await api.request('GET', `${prefix}/cas/`)).status, 200);
 });
 
-test('bodies stream both ways, whole and unchanged', async (t) => {
+test('bodies stream in both directions, complete and unchanged', async (t) => {
   const size = 24 * 1024 * 1024;
   const { api, prefix } = await gatewayWorld(t, (request, response) => {
-    // The answer begins while the request is still coming.
+    // The response begins during the request.
     response.writeHead(200, { 'content-type': 'application/octet-stream' }).flushHeaders();
     request.pipe(response);
   });
@@ -301,7 +301,7 @@ test('bodies stream both ways, whole and unchanged', async (t) => {
   assert.equal(got.digest('hex'), sent.digest('hex'));
 });
 
-test('a service that does not read holds back the client that sends', async (t) => {
+test('a service that does not read throttles the client', async (t) => {
   const stop = Promise.withResolvers<void>();
   const { api, prefix } = await gatewayWorld(t, (request, response) => {
     if (request.url === '/echo') return void request.pipe(response);
@@ -330,7 +330,7 @@ test('a service that does not read holds back the client that sends', async (t) 
       assert.equal(back, piece.length);
     },
   );
-  assert.ok(sent < limit, `${sent} MiB were taken from a client whose body nobody reads`);
+  assert.ok(sent < limit, `${sent} MiB were accepted from a client although nothing was read`);
   stop.resolve();
   await writing;
   request.end();
@@ -339,7 +339,7 @@ test('a service that does not read holds back the client that sends', async (t) 
   response.resume();
 });
 
-test('an answer without an end arrives as it comes, and ends at the service when the client goes', async (t) => {
+test('an endless response streams, and is aborted at the service when the client disconnects', async (t) => {
   const gone = Promise.withResolvers<void>();
   const { api, prefix } = await gatewayWorld(t, (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: first\n\n');
@@ -355,7 +355,7 @@ test('an answer without an end arrives as it comes, and ends at the service when
   await gone.promise;
 });
 
-test('an answer that breaks off at the service breaks off here', async (t) => {
+test('a response that breaks off at the service breaks off here', async (t) => {
   const { api, prefix } = await gatewayWorld(t, (_request, response) => {
     response.writeHead(200, { 'content-length': '100' }).write('half');
     setImmediate(() => response.destroy());
@@ -363,7 +363,7 @@ test('an answer that breaks off at the service breaks off here', async (t) => {
   await assert.rejects(api.request('GET', `${prefix}/`), { code: 'ECONNRESET' });
 });
 
-test('an answer before the end of the request closes the connection behind it', async (t) => {
+test('a response before the end of the request closes the connection', async (t) => {
   const { api, prefix } = await gatewayWorld(t, (_request, response) => {
     response.writeHead(413, { 'content-length': '0' }).end();
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { hostOf, isLoopbackPeer, isSameSite } from '../../../src/surfaces/rest/host.ts';
 
-test('a Host header gives its host, a malformed one null', () => {
+test('a Host header is parsed, a malformed one gives null', () => {
   const good: [string, string][] = [
     ['127.0.0.1:2121', '127.0.0.1'],
     ['LOCALHOST', 'localhost'],
@@ -29,7 +29,7 @@ test('a Host header gives its host, a malformed one null', () => {
   for (const header of bad) assert.equal(hostOf(header), null, header);
 });
 
-test('loopback peers are told apart from all others', () => {
+test('loopback peers are distinguished from all others', () => {
   for (const address of ['127.0.0.1', '127.8.9.10', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1', '::1%lo'])
     assert.ok(isLoopbackPeer(address), address);
   const others = [
@@ -55,10 +55,10 @@ test('loopback peers are told apart from all others', () => {
   for (const address of others) assert.ok(!isLoopbackPeer(address), String(address));
 });
 
-test('an origin is the same site only with the same host and port', () => {
+test('an origin is the same site only if host and port match', () => {
   assert.ok(isSameSite('http://127.0.0.1:2121', '127.0.0.1:2121'));
   assert.ok(isSameSite('http://LocalHost:2121', 'localhost:2121'));
-  assert.ok(!isSameSite('ht\ttp://localhost:2121', 'localhost:2121'), 'a blank that no browser writes');
+  assert.ok(!isSameSite('ht\ttp://localhost:2121', 'localhost:2121'), 'whitespace that no browser sends');
   assert.ok(isSameSite('https://panel.example', 'panel.example:443'));
   for (const origin of [
     'null',

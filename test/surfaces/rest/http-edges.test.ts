@@ -1,4 +1,4 @@
-/** HTTP that is legal and seldom: it passes a local address and the gateway unchanged, or fails with what is wrong. */
+/** Legal but unusual HTTP. A local address and the gateway pass it unchanged, or fail with a clear error. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -10,7 +10,7 @@ import { edgesWorld, open, speak } from './edges-world.ts';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok';
 const UTF8 = Buffer.from('ü€').toString('latin1');
 
-/** What a service answers: by the path, as it was set. */
+/** A service with fixed responses by path. */
 function answering(answers: ReadonlyMap<string, string>) {
   return (head: string, socket: Socket): void => {
     const path = / (\S*)/.exec(head)?.[1] ?? '';
@@ -67,7 +67,7 @@ test('bytes above 0x7F in request headers pass unchanged, with a body and withou
   assert.equal(heads.length, 2 * edges.length);
 });
 
-test('a Trailer header without chunks is dropped, and kept before trailers that come', async (t) => {
+test('a Trailer header is dropped without chunks, and kept with trailers', async (t) => {
   const trailer = 'Trailer: X-T\r\n';
   const chunks = 'Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: v\r\n\r\n';
   const { edges, heads } = await edgesWorld(
@@ -91,7 +91,7 @@ test('a Trailer header without chunks is dropped, and kept before trailers that 
   }
 });
 
-test('a response over a limit of headers says so', async (t) => {
+test('a response over a header limit has a clear error', async (t) => {
   const many = (count: number): string => Array.from({ length: count }, (_, i) => `X-H${i}: v\r\n`).join('');
   const { edges } = await edgesWorld(
     t,
@@ -119,14 +119,14 @@ test('a response over a limit of headers says so', async (t) => {
   }
 });
 
-test('a request with more headers than pass is refused with what is wrong', async (t) => {
+test('a request with too many headers is rejected with the reason', async (t) => {
   const { edges, heads } = await edgesWorld(t, (_head, socket) => void socket.write(OK));
   const many = Array.from({ length: MAX_HEADERS }, (_, i) => `X-H${i}: v\r\n`).join('');
   for (const edge of edges) assert.match(await speak(edge, '/', many), /^HTTP\/1\.1 431 [\s\S]*"too_large"/, edge.name);
   assert.deepEqual(heads, []);
 });
 
-test('a switch to any protocol that carries no HTTP passes, with the body of its request', async (t) => {
+test('a switch to a protocol without HTTP passes, including the body of the request', async (t) => {
   const body = '{"Detach":false,"Tty":true}';
   const { edges, heads } = await edgesWorld(t, (head, socket, rest) => {
     let asked = rest.toString();
@@ -153,13 +153,13 @@ test('a switch to any protocol that carries no HTTP passes, with the body of its
     ] as const) {
       const { socket, said, ended } = open(edge);
       socket.write(`POST ${edge.prefix}${path} HTTP/1.1\r\nHost: localhost\r\n${upgrade}${lines}\r\n`);
-      // Behind the head, in a packet of its own.
+      // After the head, in a separate packet.
       if (sent !== '') setImmediate(() => socket.write(sent));
-      await eventually(`${edge.name} ${path}: it switched`, () => said().endsWith(`\r\n\r\n${sent};`));
+      await eventually(`${edge.name} ${path}: the protocol switched`, () => said().endsWith(`\r\n\r\n${sent};`));
       assert.match(said(), /^HTTP\/1\.1 101 [\s\S]*\r\nUpgrade: tcp\r\n/);
       socket.write('one');
       await eventually('the echo', () => said().endsWith('echo one;'));
-      // A half-close: the other direction goes on.
+      // A half-close: the other direction continues.
       socket.end();
       assert.equal(await ended, 'end');
       assert.ok(said().endsWith('bye'), said());
@@ -167,7 +167,7 @@ test('a switch to any protocol that carries no HTTP passes, with the body of its
     }
 });
 
-test('a switch to a protocol that carries HTTP is not asked for, and one that was not offered does not pass', async (t) => {
+test('a switch to a protocol with HTTP is not requested, and an unoffered protocol is rejected', async (t) => {
   const { edges, heads } = await edgesWorld(t, (head, socket) => {
     if (head.includes('/other')) socket.write('HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nPRI');
     else socket.write(OK);
@@ -189,7 +189,7 @@ test('a switch to a protocol that carries HTTP is not asked for, and one that wa
   }
 });
 
-test('a call that comes back to an agent that it has passed is refused with 508', async (t) => {
+test('a call that returns to an agent that it has passed is rejected with 508', async (t) => {
   const world = await edgesWorld(t, (_head, socket) => void socket.write(OK));
   const [origin] = world.edges;
   assert.ok(origin !== undefined);
@@ -204,7 +204,7 @@ test('a call that comes back to an agent that it has passed is refused with 508'
   );
 });
 
-test('a response of unknown length that breaks off never looks whole, for a client of HTTP/1.0 either', async (t) => {
+test('an incomplete response of unknown length never looks complete, even to an HTTP/1.0 client', async (t) => {
   const { edges, served } = await edgesWorld(t, (_head, socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n');
   });

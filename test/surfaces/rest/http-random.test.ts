@@ -1,4 +1,4 @@
-/** Made-up but legal responses, and clients that leave at any point, through a local address and the gateway. */
+/** Random legal responses, and clients that disconnect at random times, through a local address and the gateway. */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
@@ -48,7 +48,7 @@ const STATUSES = [
   200, 201, 203, 204, 205, 206, 226, 300, 304, 307, 399, 400, 401, 407, 418, 426, 451, 499, 500, 511, 599, 600, 999,
 ] as const;
 
-/** A response with a legal head, its body, and whether its end is the end of its connection. */
+/** A response with a legal head, its body, and whether the end of its connection ends it. */
 function madeUp(random: Random, method: string) {
   const status = random.pick(STATUSES);
   const phrase = random.pick(['', ' ', ' OK', ' \xfcber\tall'] as const);
@@ -74,7 +74,7 @@ function madeUp(random: Random, method: string) {
   };
 }
 
-/** Writes a text in pieces that say nothing about its parts. */
+/** Writes a text in random pieces. */
 function writeCut(random: Random, socket: Socket, text: string, ends: boolean): void {
   const at = random.below(text.length);
   socket.write(text.slice(0, at), 'latin1');
@@ -107,7 +107,7 @@ async function leave({ port, prefix, name }: Edge, random: Random): Promise<void
 }
 
 for (const seed of SEEDS)
-  test(`legal responses pass, whatever clients beside them do (seed ${seed})`, async (t) => {
+  test(`legal responses pass, regardless of other clients (seed ${seed})`, async (t) => {
     const random = new Random(seed);
     let made = madeUp(random, 'GET');
     const world = await edgesWorld(t, (head, socket) => {
@@ -127,5 +127,5 @@ for (const seed of SEEDS)
       assert.doesNotMatch(answer, /^svc-error:/im, where);
       assert.equal(bodyOf(answer).length, made.body.length, where);
     }
-    await eventually('nothing is left of it', () => world.calls.server.active === 0);
+    await eventually('no connection is left', () => world.calls.server.active === 0);
   });

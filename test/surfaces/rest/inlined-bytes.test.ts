@@ -8,7 +8,7 @@ function bytesOf(length: number): Uint8Array {
   return Uint8Array.from({ length }, (_, i) => (i * 7 + (i >> 8)) & 255);
 }
 
-test('an answer is the same bytes whether base64 is written into it or stands in its text', () => {
+test('a response is the same whether base64 is inlined or part of the text', () => {
   for (const length of [0, 1, 2, 3, 24_575, 24_576, 24_577, 300_001]) {
     const content = bytesOf(length);
     const collected = new CollectedBytes(1 << 20);
@@ -21,24 +21,24 @@ test('an answer is the same bytes whether base64 is written into it or stands in
       JSON.stringify({ ...around, body: Buffer.from(content).toString('base64') }),
       `${length} bytes`,
     );
-    assert.equal(collected.length, 0, 'they are freed');
+    assert.equal(collected.length, 0, 'the chunks are freed');
   }
 });
 
-test('every three bytes have the characters that Node gives them', () => {
+test('every three bytes have the same characters as in Node', () => {
   const all = Uint8Array.from({ length: 3 * 65_536 }, (_, i) => (i % 3 === 0 ? i >> 8 : i % 3 === 1 ? i / 3 : i / 768));
   const target = Buffer.alloc(4 * 65_536);
   assert.equal(writeBase64(target, 0, all), target.length);
   assert.equal(target.toString('latin1'), Buffer.from(all).toString('base64'));
 });
 
-test('base64 is written where it belongs, and says where it ends', () => {
+test('base64 is written at the given position, and its end is returned', () => {
   const target = Buffer.alloc(12, 0x2e);
   assert.equal(writeBase64(target, 2, bytesOf(4)), 10);
   assert.equal(target.toString('latin1'), `..${Buffer.from(bytesOf(4)).toString('base64')}..`);
 });
 
-test('each answer has a mark of its own', () => {
+test('each response has a different mark', () => {
   const marks = Array.from({ length: 100 }, () => new InlinedBytes(new CollectedBytes(1)).mark);
   assert.equal(new Set(marks).size, marks.length);
 });

@@ -12,11 +12,11 @@ import { startWorld, type World } from './support.ts';
 const MIB = 1024 * 1024;
 const PIECE = Buffer.alloc(MIB, 'x');
 
-/** Refuses an upload without a look at it. */
+/** Rejects an upload without reading it. */
 const refusing: BoundStream = {
   declaration: {
     name: 'upload',
-    summary: 'Refuses bytes.',
+    summary: 'Rejects bytes.',
     methods: ['POST'],
     path: '/upload',
     params: NONE,
@@ -39,7 +39,7 @@ interface Refused {
   readonly answer: string;
 }
 
-/** Sends the head and the first byte of a body, and reads the answer to its end; our side stays open. */
+/** Sends the head and the first byte of a body, and reads the response to its end. Our side stays open. */
 async function refused(t: TestContext, path: string, type: string, length: number): Promise<Refused> {
   const clock = new TestClock();
   const world = await startWorld(t, { clock, streams: [refusing] });
@@ -59,7 +59,7 @@ function write(client: Socket, data: Uint8Array | string): Promise<Error | null>
   return new Promise((resolve) => client.write(data, (error) => resolve(error ?? null)));
 }
 
-/** True where the connection broke before so many MiB were taken. */
+/** True if the connection broke before this many MiB were accepted. */
 async function breaksWithin(client: Socket, pieces: number): Promise<boolean> {
   for (let i = 0; i < pieces; i++) if ((await write(client, PIECE)) !== null) return true;
   return false;
@@ -73,22 +73,22 @@ const BODIES = [
 ] as const;
 
 for (const [what, path, type, expected] of BODIES)
-  test(`${what} can be sent to its end although the answer is there`, async (t) => {
+  test(`${what} can be sent to its end after the response`, async (t) => {
     const { client, clock, answer } = await refused(t, path, type, SENT * MIB + 1);
     assert.match(answer, expected);
     assert.match(answer, /Connection: close/i);
     assert.equal(await breaksWithin(client, SENT), false);
-    await eventually('the connection is closed behind it', () => clock.timers === 0);
+    await eventually('the connection is closed afterwards', () => clock.timers === 0);
   });
 
-test('what follows a refused body on its connection does not run', async (t) => {
+test('a request after a rejected body does not run', async (t) => {
   const { client, clock, world } = await refused(t, '/things/x/echo', 'application/json', 2 * MIB + 1);
   await write(client, Buffer.concat([PIECE, PIECE, Buffer.from('GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n')]));
   await eventually('the connection is closed', () => clock.timers === 0);
   assert.equal(world.waiting.length, 0);
 });
 
-test('a refused body is neither read without end nor waited for without end', async (t) => {
+test('a rejected body is discarded only up to a size and a time limit', async (t) => {
   const endless = await refused(t, '/things/x/echo', 'application/json', 1024 * MIB);
   assert.equal(await breaksWithin(endless.client, 128), true);
 

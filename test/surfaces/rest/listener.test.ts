@@ -25,14 +25,14 @@ async function listen(t: TestContext, handler: RequestHandler, headTimeoutMs = 1
 
 const ok: RequestHandler = (_request, response) => void response.end('ok');
 
-test('who sends his head slowly is told and cut off', async (t) => {
+test('a slow request head times out with an error response', async (t) => {
   const port = await listen(t, ok, 50);
   const answer = await speak('127.0.0.1', port, 'GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
   assert.match(answer, /^HTTP\/1\.1 408 /);
   assert.match(answer, /"error":"timeout"/);
 });
 
-test('a head that is too large, or no HTTP, is answered in the form of every error', async (t) => {
+test('an oversized head and invalid HTTP get an error response in the usual form', async (t) => {
   const port = await listen(t, ok);
   const large = await speak('127.0.0.1', port, `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`);
   assert.match(large, /^HTTP\/1\.1 431 [\s\S]*"error":"too_large"/);
@@ -45,13 +45,13 @@ test('a head that is too large, or no HTTP, is answered in the form of every err
   assert.match(await speak('127.0.0.1', port, smuggled), /^HTTP\/1\.1 400 /);
 });
 
-test('cookies that other ports of this machine set are cleared when they make a head too large', async (t) => {
+test('cookies of other ports of this machine are cleared if they make a head too large', async (t) => {
   const port = await listen(t, ok);
   const cookies = Array.from({ length: 180 }, (_, i) => `x.${i}=${'c'.repeat(4000)}`).join('; ');
   const head = 'Host: 127.0.0.1\r\nSec-Fetch-Dest: document\r\n';
   const refused = await speak('127.0.0.1', port, `GET / HTTP/1.1\r\n${head}Cookie: ${cookies}\r\n\r\n`);
   assert.match(refused, /^HTTP\/1\.1 431 [\s\S]*\r\nClear-Site-Data: "cookies"\r\n[\s\S]*Reload the page/);
-  // What a page of another site can make large on its own clears nothing.
+  // Headers that pages of other sites control clear nothing.
   for (const other of [
     `GET /?${'x'.repeat(20_000)} HTTP/1.1\r\n${head}Cookie: a=b\r\n\r\n`,
     `GET / HTTP/1.1\r\n${head}X: ${'x'.repeat(20_000)}\r\n\r\n`,
@@ -59,7 +59,7 @@ test('cookies that other ports of this machine set are cleared when they make a 
     assert.doesNotMatch(await speak('127.0.0.1', port, other), /clear-site-data/i);
 });
 
-test('junk behind a request does not mix into its answer', async (t) => {
+test('garbage after a request does not affect its response', async (t) => {
   const port = await listen(t, (_request, response) => {
     response.writeHead(200, { 'content-length': 6 });
     response.write('abc');
@@ -74,13 +74,13 @@ test('CONNECT is not served', async (t) => {
   assert.equal(await speak('127.0.0.1', port, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n'), '');
 });
 
-test('an upgrade that nobody asked for is an ordinary request', async (t) => {
+test('an unexpected upgrade header is ignored', async (t) => {
   const port = await listen(t, ok);
   const head = 'GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n';
   assert.match(await speak('127.0.0.1', port, head), /^HTTP\/1\.1 200 /);
 });
 
-test('an idle connection serves one request after the other', async (t) => {
+test('an idle connection serves several requests', async (t) => {
   const port = await listen(t, ok);
   const answer = await new Promise<string>((resolve, reject) => {
     let text = '';
@@ -108,7 +108,7 @@ async function close(socket: Socket): Promise<void> {
   await closed;
 }
 
-/** A request on a connection, with a body that has not come in whole where it says how long that is. */
+/** A request on a connection. With `bodyBytes`, its body is incomplete. */
 function ask(limit: ConnectionLimit, socket: Socket, bodyBytes = 0): [IncomingMessage, ServerResponse] {
   const request = new IncomingMessage(socket);
   if (bodyBytes > 0) request.headers['content-length'] = String(bodyBytes);
@@ -117,7 +117,7 @@ function ask(limit: ConnectionLimit, socket: Socket, bodyBytes = 0): [IncomingMe
   return [request, response];
 }
 
-test('one stranger gets few connections, all strangers together leave room for this machine', async () => {
+test('one stranger gets few connections, and all strangers leave room for local programs', async () => {
   const limit = new ConnectionLimit();
   const take = (address: string): Socket => {
     const socket = socketFrom(address);
@@ -139,7 +139,7 @@ test('one stranger gets few connections, all strangers together leave room for t
   assert.equal(limit.open, MAX_REMOTE_CONNECTIONS + 1);
 });
 
-test('programs on this machine have a limit of their own', () => {
+test('local programs have a separate limit', () => {
   const limit = new ConnectionLimit();
   const take = (): Socket => {
     const socket = socketFrom('127.0.0.1');
@@ -151,7 +151,7 @@ test('programs on this machine have a limit of their own', () => {
   assert.ok(take().destroyed);
 });
 
-test('an IPv6 network of one subscriber is one stranger', () => {
+test('the IPv6 network of one subscriber counts as one stranger', () => {
   const limit = new ConnectionLimit();
   const take = (address: string): Socket => {
     const socket = socketFrom(address);
@@ -164,7 +164,7 @@ test('an IPv6 network of one subscriber is one stranger', () => {
   assert.ok(!take('2001:db8:0:1::1').destroyed);
 });
 
-test('who asks nothing, or not in whole, for the longest time gives way to who comes, and never who is served', () => {
+test('the connection that has waited longest for a complete request is evicted, never one being served', () => {
   const limit = new ConnectionLimit();
   const take = (): Socket => {
     const socket = socketFrom('127.0.0.1');
@@ -196,7 +196,7 @@ test('who asks nothing, or not in whole, for the longest time gives way to who c
   assert.equal(limit.open, MAX_LOCAL_CONNECTIONS);
 });
 
-test('programs on this machine hold so many connections on which nothing is asked', () => {
+test('local programs have a limit on connections without a request', () => {
   const limit = new ConnectionLimit();
   const sockets = Array.from({ length: MAX_LOCAL_WAITING + 1 }, () => {
     const socket = socketFrom('127.0.0.1');
@@ -209,7 +209,7 @@ test('programs on this machine hold so many connections on which nothing is aske
   );
 });
 
-test('who was served before keeps his connection longer than who never was', () => {
+test('a connection that was served before is evicted later', () => {
   const limit = new ConnectionLimit();
   const take = (): Socket => {
     const socket = socketFrom('127.0.0.1');
@@ -222,7 +222,7 @@ test('who was served before keeps his connection longer than who never was', () 
   assert.equal(kept.destroyed, false);
 });
 
-test('among strangers each gives way to his own, and the longest silent to the others', () => {
+test('strangers are evicted by their own address first, then by idle time', () => {
   const limit = new ConnectionLimit();
   const take = (address: string): Socket => {
     const socket = socketFrom(address);
@@ -242,7 +242,7 @@ test('among strangers each gives way to his own, and the longest silent to the o
   assert.equal(local.destroyed, false);
 });
 
-test('what has become a WebSocket is served until it closes', () => {
+test('a WebSocket counts as being served until it closes', () => {
   const limit = new ConnectionLimit();
   const socket = socketFrom('127.0.0.1');
   limit.take(socket);
@@ -253,7 +253,7 @@ test('what has become a WebSocket is served until it closes', () => {
   assert.equal(socket.destroyed, false);
 });
 
-test('a connection has so many requests unanswered', () => {
+test('a connection has a limit on pipelined requests', () => {
   const limit = new ConnectionLimit();
   const socket = socketFrom('127.0.0.1');
   limit.take(socket);

@@ -41,7 +41,7 @@ function check(document: OpenApi): void {
   ajv.addSchema({ $id: 'openapi', ...document });
   const ids = new Set<string>();
   const shapes = Object.keys(document.paths).map((path) => path.replaceAll(/\{\w+\}/g, '{}'));
-  assert.equal(new Set(shapes).size, shapes.length, 'paths that differ in the names of their parameters only');
+  assert.equal(new Set(shapes).size, shapes.length, 'paths that differ only in parameter names');
   const compile = (...pointer: string[]) => {
     const ref = pointer.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')));
     return ajv.compile({ $ref: `openapi#/${ref.join('/')}` });
@@ -83,20 +83,20 @@ function check(document: OpenApi): void {
   }
 }
 
-test('the document of the whole table is sound, down to every schema', () => {
+test('the document of the whole table is valid, including every schema', () => {
   const document = parse(
     openApiDocument({ version: '1', operations: Object.values(operations), streams: Object.values(streams) }),
   );
   assert.equal(document.openapi, '3.1.0');
   check(document);
   for (const { name, description } of document.tags)
-    assert.ok(description.length > name.length, `${name} is said to be about`);
+    assert.ok(description.length > name.length, `${name} has a description`);
   for (const [path, items] of Object.entries(document.paths)) {
     for (const [method, { requestBody, parameters }] of Object.entries(items)) {
       const byOperation = Object.values(operations).some(
         ({ path: own, method: of }) => own === path && of.toLowerCase() === method,
       );
-      if (byOperation && method !== 'get') assert.ok(requestBody, `${method} ${path} demands JSON and says so`);
+      if (byOperation && method !== 'get') assert.ok(requestBody, `${method} ${path} requires JSON and documents it`);
       for (const { name, schema } of parameters) {
         if (Reflect.get(schema, 'type') === 'integer')
           assert.ok('maximum' in schema && 'minimum' in schema, `${path} ${name}`);
@@ -126,7 +126,7 @@ test('the document of the whole table is sound, down to every schema', () => {
   assert.equal(document.paths['/tunnel/{id}']?.['get']?.parameters[0]?.description, undefined);
 });
 
-test('the served document shows what the server serves', async (t) => {
+test('the served document lists the served paths', async (t) => {
   const world = await startWorld(t);
   const document = parse((await world.request('GET', '/openapi.json')).json);
   assert.equal(document.info.version, '1.2.3');
@@ -145,7 +145,7 @@ test('the served document shows what the server serves', async (t) => {
 /** Methods that a client may try. */
 const TRIED = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
 
-test('every path takes the methods that the document names and no other, and says which', async (t) => {
+test('every path accepts exactly the documented methods, and reports them', async (t) => {
   const stub = async (): Promise<never> => {
     throw new SvcError('gone');
   };
@@ -161,7 +161,7 @@ test('every path takes the methods that the document names and no other, and say
   const wrong: string[] = [];
   for (const [path, items] of Object.entries(document.paths)) {
     const named = Object.keys(items).map((method) => method.toUpperCase());
-    // The gateway and MCP take them all.
+    // The gateway and MCP accept all methods.
     if (path.startsWith('/aid/') || named.includes('OPTIONS')) continue;
     const isOperation = Object.values(operations).some((one) => one.path === path && one.method === 'GET');
     const takes = new Set([...named, ...(isOperation ? ['HEAD'] : [])]);
@@ -178,7 +178,7 @@ test('every path takes the methods that the document names and no other, and say
   assert.deepEqual([status, headers.allow], [405, 'POST']);
 });
 
-test('every operation names the errors that its kind gives, and the forms of its body', () => {
+test('every operation documents the errors of its kind, and its body formats', () => {
   const { paths } = parse(
     openApiDocument({ version: '1', operations: Object.values(operations), streams: Object.values(streams) }),
   );
@@ -232,14 +232,14 @@ test('every operation names the errors that its kind gives, and the forms of its
     assert.ok(Array.isArray(formsAt(path)), path);
 });
 
-test('an operation shows its input, its success and every error code it may give', () => {
+test('an operation documents its input, its success response and all its error codes', () => {
   const operations = [ping, echo, change, secret, broken];
   const { paths } = parse(openApiDocument({ version: '1', operations, streams: [] }));
   const item = paths['/things/{aid}/echo']?.['post'];
   assert.ok(item);
   assert.deepEqual(Object.keys(item.responses), ['201', '400', '401', '403', '408', '413', '415', '429', '431', '500']);
   assert.match(item.responses['400']?.description ?? '', /`bad_aid`/);
-  assert.equal(item.requestBody?.required, true, 'without a body clients send no content type');
+  assert.equal(item.requestBody?.required, true, 'clients send no content type without a body');
   assert.match(paths['/secret']?.['get']?.responses['403']?.description ?? '', /`local_only`/);
   assert.match(paths['/broken/{how}']?.['get']?.responses['404']?.description ?? '', /`not_found`/);
   assert.equal(paths['/things/{aid}']?.['delete']?.requestBody?.required, true);

@@ -5,7 +5,7 @@ import { ProcessMetrics } from '../../../src/surfaces/rest/process-metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorld } from './support.ts';
 
-test('/docs and all it loads come from here, under a strict policy', async (t) => {
+test('/docs and its files are served locally, with a strict policy', async (t) => {
   const world = await startWorld(t);
   const page = await world.request('GET', '/docs');
   assert.equal(page.status, 200);
@@ -39,7 +39,7 @@ test('/docs serves no other file', async (t) => {
   for (const name of names) assert.equal((await world.request('GET', `/docs/${name}`)).status, 404, name);
 });
 
-test('metrics text escapes what it must and keeps the format', () => {
+test('metrics text is escaped and valid', () => {
   const text = metricsText([
     {
       name: 'a_total',
@@ -57,7 +57,7 @@ test('metrics text escapes what it must and keeps the format', () => {
   );
 });
 
-test('/metrics counts requests by operation and status, and shows what it was handed', async (t) => {
+test('/metrics counts requests by operation and status, and shows other sources', async (t) => {
   const extra = () => [{ name: 'svcd_dht_peers', help: 'Peers.', type: 'gauge' as const, samples: [{ value: 7 }] }];
   const world = await startWorld(t, { metrics: [extra] });
   await world.request('GET', '/ping');
@@ -88,7 +88,7 @@ test('/metrics counts requests by operation and status, and shows what it was ha
   );
 });
 
-test('process metrics tell memory, processor time and a blocked event loop', async (t) => {
+test('process metrics show memory, processor time and a blocked event loop', async (t) => {
   const metrics = new ProcessMetrics();
   await metrics.start();
   t.after(() => metrics.stop());
@@ -99,10 +99,10 @@ test('process metrics tell memory, processor time and a blocked event loop', asy
   assert.ok(value('process_resident_memory_bytes') > 10_000_000);
   assert.ok(value('process_cpu_user_seconds_total') > 0);
   assert.ok(Math.abs(value('process_start_time_seconds') - Date.now() / 1000) < 600);
-  // The monitor needs a sample before a block and one after it, and forgets both when it is read.
+  // The monitor needs a sample before and after a block, and resets when it is read.
   const nothing = new Int32Array(new SharedArrayBuffer(4));
   let blocks = 0;
-  await eventually('a blocked event loop is seen', () => {
+  await eventually('the blocked event loop shows', () => {
     Atomics.wait(nothing, 0, 0, 120);
     blocks++;
     return blocks % 5 === 0 && value('nodejs_eventloop_lag_max_seconds') > 0.05;

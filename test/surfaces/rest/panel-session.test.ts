@@ -66,7 +66,7 @@ async function panelWorld(t: TestContext, requireLocalToken = true) {
   return { world, logins, clock, call, codeOf, begin };
 }
 
-test('a code becomes a session once, and its token is as good as the API token', async (t) => {
+test('a code creates one session, and its token has the rights of the API token', async (t) => {
   const { call, codeOf } = await panelWorld(t);
   assert.equal((await call('POST', '/panel/login')).error, 'unauthorized');
   const code = await codeOf();
@@ -81,20 +81,20 @@ test('a code becomes a session once, and its token is as good as the API token',
   assert.equal((await call('GET', '/panel/sessions')).error, 'unauthorized');
 });
 
-test('the API token becomes a session too, and what is neither is no request', async (t) => {
+test('the API token creates a session too, and other bodies are invalid', async (t) => {
   const { call } = await panelWorld(t);
   assert.equal((await call('POST', '/panel/session', undefined, { api_token: TOKEN })).status, 200);
   for (const body of [{}, { code: 'x', api_token: TOKEN }, { code: '' }, { other: 'x' }])
     assert.equal((await call('POST', '/panel/session', undefined, body)).error, 'invalid_request');
 });
 
-test('a session makes no others', async (t) => {
+test('a session cannot create sessions', async (t) => {
   const { call, begin } = await panelWorld(t);
   const { token } = await begin();
   assert.equal((await call('POST', '/panel/login', token)).error, 'access_denied');
 });
 
-test('wrong tokens run out together with those in the head', async (t) => {
+test('wrong tokens in the body and in the header share one limit', async (t) => {
   const { call, clock } = await panelWorld(t);
   for (let i = 0; i < 5; i++) {
     assert.equal((await call('GET', '/panel/sessions', `wrong${i}`)).error, 'unauthorized');
@@ -106,14 +106,14 @@ test('wrong tokens run out together with those in the head', async (t) => {
   assert.equal((await call('POST', '/panel/session', undefined, { api_token: TOKEN })).status, 200);
 });
 
-test('wrong codes, to which any page can lead a browser, use up no tries', async (t) => {
+test('wrong codes, which any page can send a browser to, use up no attempts', async (t) => {
   const { call, codeOf } = await panelWorld(t);
   for (let i = 0; i < 30; i++)
     assert.equal((await call('POST', '/panel/session', undefined, { code: `wrong${i}` })).error, 'unauthorized');
   assert.equal((await call('POST', '/panel/session', undefined, { code: await codeOf() })).status, 200);
 });
 
-test('a page whose session has ended uses up no tries', async (t) => {
+test('a page with an expired session uses up no attempts', async (t) => {
   const { call, begin } = await panelWorld(t);
   const { id, token } = await begin();
   assert.equal((await call('DELETE', `/panel/sessions/${id}`, token)).status, 200);
@@ -121,7 +121,7 @@ test('a page whose session has ended uses up no tries', async (t) => {
   assert.equal((await call('GET', '/panel/sessions', TOKEN)).status, 200);
 });
 
-test('the end of a session cuts the streams that it has open', async (t) => {
+test('closing a session closes its open streams', async (t) => {
   const { world, call, begin } = await panelWorld(t);
   const { id, token } = await begin();
   const open = async (bearer: string) => {
@@ -147,7 +147,7 @@ test('the end of a session cuts the streams that it has open', async (t) => {
   await other.cut;
 });
 
-test('where no token is needed the panel works without one, and a stale session hurts nobody', async (t) => {
+test('if no token is required, the panel works without one, and a stale session does no harm', async (t) => {
   const { call, begin } = await panelWorld(t, false);
   const { id, token } = await begin();
   await call('DELETE', `/panel/sessions/${id}`);

@@ -35,7 +35,7 @@ function directoryOf(t: TestContext): string {
   return join(temporaryDirectory(t), 'panel');
 }
 
-test('the page and what the build listed are served, nothing else', async (t) => {
+test('the page and the files of the build are served, nothing else', async (t) => {
   const directory = directoryOf(t);
   build(directory);
   const world = await panelWorld(t, directory);
@@ -59,7 +59,7 @@ test('the page and what the build listed are served, nothing else', async (t) =>
   assert.equal((await world.request('POST', '/', { headers: { 'content-type': 'application/json' } })).status, 405);
 });
 
-test('the policy of the page takes scripts from its own folder only, at the Host that was called', async (t) => {
+test("the page's policy allows scripts only from its folder at the requested host", async (t) => {
   const directory = directoryOf(t);
   build(directory);
   const world = await panelWorld(t, directory);
@@ -83,7 +83,7 @@ test('the policy of the page takes scripts from its own folder only, at the Host
   assert.match(String(six.headers['content-security-policy']), /script-src 'self';/);
 });
 
-test('a Host that would end a directive of the policy is refused', async (t) => {
+test('a Host that would inject into the policy is rejected', async (t) => {
   const directory = directoryOf(t);
   build(directory);
   const world = await panelWorld(t, directory, { token: TOKEN, apiAddr: '0.0.0.0:0' });
@@ -94,7 +94,7 @@ test('a Host that would end a directive of the policy is refused', async (t) => 
   }
 });
 
-test('page and files need no token, and everything else does', async (t) => {
+test('page and files need no token, everything else does', async (t) => {
   const directory = directoryOf(t);
   build(directory);
   const world = await panelWorld(t, directory, { token: TOKEN, requireLocalToken: true });
@@ -104,7 +104,7 @@ test('page and files need no token, and everything else does', async (t) => {
   assert.equal((await world.request('GET', '/', { headers: { host: 'evil.example' } })).status, 403);
 });
 
-test('any site may lead to the page, and to nothing else of the panel', async (t) => {
+test('any site may link to the page, but to nothing else of the panel', async (t) => {
   const directory = directoryOf(t);
   build(directory);
   const world = await panelWorld(t, directory);
@@ -128,7 +128,7 @@ test('any site may lead to the page, and to nothing else of the panel', async (t
   assert.equal(await status('/', navigation, 'POST'), 403);
 });
 
-test('without a built panel the page says so, until there is one', async (t) => {
+test('without a built panel the page explains how to build it', async (t) => {
   const directory = directoryOf(t);
   const world = await panelWorld(t, directory);
   const before = await world.request('GET', '/');

@@ -25,7 +25,7 @@ interface Audit {
   readonly next_cursor?: string;
 }
 
-test('it is off at first; then nobody is let in but who is allowed, and who is refused does not learn why', async (t) => {
+test('it is off by default; when on, only allowed callers are admitted, and others get no reason', async (t) => {
   const world = await adminWorld(t);
   world.lists.setDefault('node', 'deny');
   await world.lists.allow('node', { aid: world.nearAid });
@@ -41,7 +41,7 @@ test('it is off at first; then nobody is let in but who is allowed, and who is r
   assert.throws(() => world.lists.setDefault('node', 'public'), { code: 'invalid_request' });
 });
 
-test('a remote administrator is never local, and cannot go on to a third node', async (t) => {
+test('a remote administrator is never local, and cannot reach a third node', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   await world.lists.allow('node', { aid: world.nearAid });
@@ -55,7 +55,7 @@ test('a remote administrator is never local, and cannot go on to a third node', 
   ]);
 });
 
-test('an agent here may ask instead of the node, where it is one of this daemon', async (t) => {
+test('a local agent can act instead of the node', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   await world.lists.allow('node', { aid: world.agentAid });
@@ -66,7 +66,7 @@ test('an agent here may ask instead of the node, where it is one of this daemon'
   assert.deepEqual(outcome(await world.via('GET', '/ping')), [403, 'access_denied']);
 });
 
-test('a password opens, is never handed on, and stops opening when it is taken back', async (t) => {
+test('a password grants access, is never forwarded, and can be revoked', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   const entry = await world.lists.allow('node', { secret: 'open sesame' });
@@ -76,39 +76,39 @@ test('a password opens, is never handed on, and stops opening when it is taken b
   assert.equal(world.far.authorized.at(-1)?.accessToken, 'open sesame');
   assert.ok(!JSON.stringify(world.audit.page(100)).includes('sesame'));
   world.lists.remove('node', 'allow', entry.id);
-  await eventually('the connection is cut', () => world.remoteAdmin.sessions === 0);
+  await eventually('the connection is closed', () => world.remoteAdmin.sessions === 0);
   assert.deepEqual(outcome(await ask('open sesame')), [403, 'access_denied']);
 });
 
-test('a denial cuts what runs at once, and what it takes away itself is still answered', async (t) => {
+test('a denial aborts running requests immediately, but the request that caused it gets a response', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   await world.lists.allow('node', { aid: world.nearAid });
   const running = world.via('GET', '/wait');
   running.catch(() => {});
-  const context = await eventually('the request runs', () => world.waiting[0]);
+  const context = await eventually('the request is running', () => world.waiting[0]);
   const answer = await world.via('POST', '/node/remote-admin/deny', {
     headers: JSON_HEADERS,
     body: JSON.stringify({ aid: world.nearAid }),
   });
   assert.equal(answer.status, 200);
   assert.deepEqual(outcome(await running), [502, 'connect_failed']);
-  await eventually('the handler hears of it', () => context.signal.aborted);
-  await eventually('nothing is left', () => world.remoteAdmin.sessions === 0);
+  await eventually('the handler sees the abort', () => context.signal.aborted);
+  await eventually('no connection is left', () => world.remoteAdmin.sessions === 0);
   assert.deepEqual(outcome(await world.via('GET', '/ping')), [403, 'access_denied']);
 });
 
-test('switching it off over itself is answered too, and holds', async (t) => {
+test('switching it off remotely gets a response and takes effect', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   await world.lists.allow('node', { aid: world.nearAid });
   const answer = await world.via('PATCH', '/node/remote-admin', { headers: JSON_HEADERS, body: '{"enabled":false}' });
   assert.deepEqual([answer.status, (answer.json as { enabled: boolean }).enabled], [200, false]);
   assert.deepEqual(outcome(await world.via('GET', '/ping')), [403, 'access_denied']);
-  await eventually('nothing is left', () => world.remoteAdmin.sessions === 0);
+  await eventually('no connection is left', () => world.remoteAdmin.sessions === 0);
 });
 
-test('everything is written down, what changes before it runs, and is there after a restart', async (t) => {
+test('every request is logged, changes before they run, and the log survives a restart', async (t) => {
   const file = `${temporaryDirectory(t)}/svcd.db`;
   const world = await adminWorld(t, file);
   world.remoteAdmin.setEnabled(true);
@@ -145,7 +145,7 @@ test('everything is written down, what changes before it runs, and is there afte
   assert.equal(again.audit.page(100).length, 4);
 });
 
-test('a request that cannot be written down does not run', async (t) => {
+test('a request that cannot be logged does not run', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   await world.lists.allow('node', { aid: world.nearAid });
@@ -157,7 +157,7 @@ test('a request that cannot be written down does not run', async (t) => {
   assert.deepEqual(world.changed, []);
 });
 
-test('what a hostile node answers cannot act on the origin of this API', async (t) => {
+test('responses of a hostile node cannot affect the origin of this API', async (t) => {
   const world = await adminWorld(t);
   const seen: unknown[] = [];
   const hostile = createServer((request, response) => {
@@ -168,7 +168,7 @@ test('what a hostile node answers cannot act on the origin of this API', async (
     response.writeHead(307, { location: 'http://localhost/identity/generate' });
     response.end('<script>alert(1)</script>');
   });
-  // A third node, whose links lead to an HTTP server of its own making.
+  // A third node with its own HTTP server behind its links.
   const evil = world.far.host();
   world.far.authorize = () => {};
   t.mock.method(world.remoteAdmin, 'accept', (link: import('node:stream').Duplex) => hostile.emit('connection', link));
@@ -191,21 +191,21 @@ test('what a hostile node answers cannot act on the origin of this API', async (
   assert.ok(!got.includes('near-token') && !got.includes('panel') && !got.includes('"pw"'), got);
 });
 
-test('the way to other nodes is only for programs on this machine', async (t) => {
+test("only local programs can use other nodes' APIs", async (t) => {
   const world = await adminWorld(t);
   for (const headers of [{ origin: 'null' }, { 'sec-fetch-site': 'cross-site' }, { host: 'evil.example' }] as const)
     assert.equal((await world.via('GET', '/ping', { headers: { ...headers } })).status, 403);
   assert.equal(world.far.authorized.length, 0);
 });
 
-test('a connection that asks nothing, or half a request, is ended', async (t) => {
+test('a connection without a complete request times out', async (t) => {
   const world = await adminWorld(t);
   world.remoteAdmin.setEnabled(true);
   await world.lists.allow('node', { aid: world.nearAid });
   const link = await world.near.links.open(world.nearAid, world.farAid, 'admin');
   link.on('error', () => {});
-  link.write('garbage that is no HTTP\r\n\r\n');
+  link.write('garbage that is not HTTP\r\n\r\n');
   link.resume();
   await once(link, 'end');
-  await eventually('nothing is left', () => world.remoteAdmin.sessions === 0);
+  await eventually('no connection is left', () => world.remoteAdmin.sessions === 0);
 });

@@ -6,12 +6,12 @@ import { rewriteLocation, sentHeaders, takenHeaders } from '../../../src/surface
 const PREFIX = '/aid/aid1x';
 const HOST = '127.0.0.1:2121';
 const place = { prefix: PREFIX, path: '/dir/page?q=1', host: HOST };
-/** Far more than it takes, and far less than where the time grows with the square: microseconds of this process alone. */
+/** Limit in microseconds of CPU time of this process: far more than linear time needs, far less than quadratic time. */
 const MAX_CPU_US = 5_000_000;
 
 const LOOPBACK = /^(?:127\.\d+\.\d+\.\d+|\[::(?:1|ffff:.*)?\]|0\.0\.0\.0|localhost\.*)$/;
 
-/** Parts that parsers of URLs disagree about. */
+/** Strings that URL parsers read differently. */
 const PARTS = [
   '/',
   '//',
@@ -49,7 +49,7 @@ const PARTS = [
   'é',
 ];
 
-test('wherever a redirect of a service points, it never leads into this API outside its prefix', () => {
+test('no redirect of a service leads into this API outside its prefix', () => {
   const location = fc
     .array(fc.oneof(fc.constantFrom(...PARTS), fc.string({ maxLength: 4 })), { maxLength: 8 })
     .map((parts) => parts.join(''));
@@ -66,24 +66,24 @@ test('wherever a redirect of a service points, it never leads into this API outs
   );
 });
 
-test('an absolute URL of the API by another name than its address is within the prefix too', () => {
+test('an absolute URL of the API under another name is within the prefix too', () => {
   const named = { ...place, host: 'box.local:2121' };
   assert.equal(rewriteLocation('http://BOX.local:2121/agents', named), `${PREFIX}/agents`);
   assert.equal(rewriteLocation('http://box.local/agents', named), 'http://box.local/agents');
   assert.equal(rewriteLocation('http://127.0.0.1:2121@box.example/agents', named), null);
 });
 
-test('a host of dots takes no time', () => {
+test('a host of many dots is parsed in linear time', () => {
   const place = { prefix: PREFIX, path: '/', host: HOST };
   const began = process.cpuUsage();
   for (let i = 0; i < 40; i++)
     assert.equal(rewriteLocation(`http://${'.'.repeat(15_000)}a/`, place), `http://${'.'.repeat(15_000)}a/`);
   assert.equal(rewriteLocation('http://localhost.../x', place), `${PREFIX}/x`);
-  // Half a second for each where every dot is tried anew. What others on the machine take does not count.
+  // Quadratic parsing would take half a second per host. Other processes do not count.
   assert.ok(process.cpuUsage(began).user < MAX_CPU_US);
 });
 
-test('whatever may be this machine is the machine of the service', () => {
+test("addresses that may mean this machine stand for the service's machine", () => {
   const hosts = ['127.1', '0x7f.1', '0', '0.1.2.3', 'localhost.', 'a.localhost', '[::]', '[::1]', '[::127.0.0.1]'];
   for (const host of [...hosts, '[::ffff:127.0.0.1]', '[::ffff:0.0.0.0]', '[64:ff9b::127.0.0.1]', '[2002:7f00:1::]'])
     assert.equal(rewriteLocation(`http://${host}:2121/agents`, place), `${PREFIX}/agents`, host);
@@ -91,7 +91,7 @@ test('whatever may be this machine is the machine of the service', () => {
     assert.equal(rewriteLocation(`http://${host}:2121/agents`, place), `http://${host}:2121/agents`);
 });
 
-test('a switch to WebSocket keeps its own headers and nothing else of what never crosses', () => {
+test('a WebSocket handshake keeps its headers, and no other forbidden header passes', () => {
   const asked = ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat', 'Cookie', 'a=b', 'Sec-Fetch-Mode', 'x'];
   assert.deepEqual(sentHeaders(asked), ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat']);
   const answered = ['Sec-WebSocket-Accept', 'a', 'SET-Cookie', 'a=b', 'Location', 'file:///etc/passwd'];

@@ -16,7 +16,7 @@ interface ErrorBody {
   details?: Record<string, unknown>;
 }
 
-test('a read gives JSON that no cache keeps and no browser reinterprets', async (t) => {
+test('a read returns JSON that caches do not store and browsers do not reinterpret', async (t) => {
   const world = await startWorld(t);
   const answer = await world.request('GET', '/ping?n=5');
   assert.equal(answer.status, 200);
@@ -37,7 +37,7 @@ test('HEAD answers like GET without a body', async (t) => {
   assert.equal(head.headers['content-length'], get.headers['content-length']);
 });
 
-test('a write gives the status of its declaration, and AIDs reach the handler in canonical form', async (t) => {
+test('a write returns its declared status, and AIDs are canonical for the handler', async (t) => {
   const world = await startWorld(t);
   const body = JSON.stringify({ text: 'hi', to: [aid.toUpperCase()] });
   const answer = await world.request('POST', `/things/%20${aid.toUpperCase()}/echo`, { headers: JSON_HEADERS, body });
@@ -45,7 +45,7 @@ test('a write gives the status of its declaration, and AIDs reach the handler in
   assert.deepEqual(answer.json, { aid, text: 'hi', to: [aid] });
 });
 
-test('a write without the JSON content type is refused, with and without a body', async (t) => {
+test('a write without the JSON content type is rejected, with and without a body', async (t) => {
   const world = await startWorld(t);
   const types = [
     undefined,
@@ -74,7 +74,7 @@ test('a write without the JSON content type is refused, with and without a body'
   }
 });
 
-test('a compressed body is refused rather than inflated', async (t) => {
+test('a compressed body is rejected, not decompressed', async (t) => {
   const world = await startWorld(t);
   const headers = { ...JSON_HEADERS, 'content-encoding': 'gzip' };
   const answer = await world.request('POST', `/things/${aid}/echo`, { headers, body: 'x' });
@@ -103,7 +103,7 @@ test('a body that is not JSON is invalid_json, and is not quoted', async (t) => 
   }
 });
 
-test('where the body is ignored it may be anything, but for its media type and its size', async (t) => {
+test('an ignored body may have any content, but its media type and size are checked', async (t) => {
   const world = await startWorld(t, {
     operations: bind({ updateApply: updateOperations.updateApply }, { updateApply: () => ({ message: 'looked for' }) }),
   });
@@ -119,7 +119,7 @@ test('where the body is ignored it may be anything, but for its media type and i
   assert.equal((await world.request('POST', '/update/apply', { headers: JSON_HEADERS, body: large })).status, 413);
 });
 
-test('brackets within strings are not depth, and a key that only looks poisonous is a key', async (t) => {
+test('brackets in strings do not count as depth, and a key that looks dangerous is allowed', async (t) => {
   const world = await startWorld(t);
   const text = `${'['.repeat(200)}\\"${'{'.repeat(200)} __proto__`;
   const body = JSON.stringify({ text, meta: { __proto: 1, 'a\u0001': '__proto__' } });
@@ -128,7 +128,7 @@ test('brackets within strings are not depth, and a key that only looks poisonous
   assert.deepEqual(answer.json, { aid, ...(JSON.parse(body) as object) });
 });
 
-test('what does not fit the schema is invalid_request with the failing path', async (t) => {
+test('a body that does not match the schema is invalid_request with the path of the field', async (t) => {
   const world = await startWorld(t);
   const cases: [string, string, string | undefined, string, string][] = [
     ['GET', '/ping?m=5', undefined, 'query', '/m'],
@@ -165,7 +165,7 @@ test('a malformed AID is bad_aid, in the path and in the body', async (t) => {
   assert.deepEqual([answer.status, (answer.json as ErrorBody).error], [400, 'bad_aid']);
 });
 
-test('a body of 1 MiB is taken, one byte more is too_large', async (t) => {
+test('a body of 1 MiB is accepted, a larger one is too_large', async (t) => {
   const world = await startWorld(t);
   const text = 'x'.repeat(MIB - '{"text":""}'.length);
   const headers = JSON_HEADERS;
@@ -176,7 +176,7 @@ test('a body of 1 MiB is taken, one byte more is too_large', async (t) => {
   assert.equal((over.json as ErrorBody).details?.['limit_bytes'], MIB);
 });
 
-test('a chunked body over the limit is cut off while it comes', async (t) => {
+test('a chunked body is cut at the limit', async (t) => {
   const world = await startWorld(t);
   const chunk = 'x'.repeat(0x8000);
   const head = `POST /things/${aid}/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`;
@@ -185,7 +185,7 @@ test('a chunked body over the limit is cut off while it comes', async (t) => {
   assert.match(answer, /Connection: close/i);
 });
 
-test('an unknown path is 404, a known one with a wrong method 405 with Allow', async (t) => {
+test('an unknown path is 404, a wrong method is 405 with Allow', async (t) => {
   const world = await startWorld(t);
   for (const path of [
     '/',
@@ -222,13 +222,13 @@ test('an unknown path is 404, a known one with a wrong method 405 with Allow', a
   }
 });
 
-test('a path that is not valid percent-encoding is refused', async (t) => {
+test('a path with invalid percent-encoding is rejected', async (t) => {
   const world = await startWorld(t);
   const answer = await world.request('GET', '/ping/%zz');
   assert.deepEqual([answer.status, (answer.json as ErrorBody).error], [400, 'invalid_request']);
 });
 
-test('a target that is no path reaches no route', async (t) => {
+test('a request target that is not a path matches no route', async (t) => {
   const world = await startWorld(t);
   for (const target of [`http://127.0.0.1:${world.port}/secret`, 'http://evil.example/ping', '*']) {
     const answer = await speak(
@@ -241,7 +241,7 @@ test('a target that is no path reaches no route', async (t) => {
   }
 });
 
-test('an error that nobody meant is 500 without a word of it, and is logged', async (t) => {
+test('an unexpected error is a 500 without details, and is logged', async (t) => {
   const world = await startWorld(t);
   const answer = await world.request('GET', '/broken/badly');
   assert.deepEqual([answer.status, (answer.json as ErrorBody).error], [500, 'internal']);
@@ -250,7 +250,7 @@ test('an error that nobody meant is 500 without a word of it, and is logged', as
   assert.equal(Reflect.get(world.logged[0]?.fields ?? {}, 'operation'), 'broken');
 });
 
-test('an error of the catalogue keeps its code, message and details', async (t) => {
+test('an SvcError keeps its code, message and details', async (t) => {
   const world = await startWorld(t);
   const answer = await world.request('GET', '/broken/known');
   assert.equal(answer.status, 404);
@@ -260,7 +260,7 @@ test('an error of the catalogue keeps its code, message and details', async (t) 
   assert.equal(world.logged.length, 0);
 });
 
-test('the handler learns that its client is gone', async (t) => {
+test('the handler sees that its client has disconnected', async (t) => {
   const world = await startWorld(t);
   const client = connect(world.port, world.host, () => client.write('GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n'));
   const { signal } = await eventually('the request', () => world.waiting[0]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { startWorld } from './support.ts';
 
-test('a path is served whoever asked first, and however its first word is written', async (t) => {
+test('a path is served regardless of earlier requests and of its spelling', async (t) => {
   const world = await startWorld(t);
   const both = await Promise.all([world.request('GET', '/ping?n=1'), world.request('GET', '/ping?n=2')]);
   assert.deepEqual(
@@ -13,7 +13,7 @@ test('a path is served whoever asked first, and however its first word is writte
   assert.equal((await world.request('HEAD', '/ping')).status, 200);
 });
 
-test('what no route takes is told from a wrong method among all paths, whichever word it begins with', async (t) => {
+test('an unmatched request is 404 or 405 according to all paths of the API', async (t) => {
   const world = await startWorld(t);
   for (const [method, path, status] of [
     ['GET', '//ping', 404],

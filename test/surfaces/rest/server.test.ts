@@ -28,7 +28,7 @@ function bare(apiAddr: string): RestServer {
   );
 }
 
-test('a taken address is a clear and fatal error', async (t) => {
+test('an address in use is a clear and fatal error', async (t) => {
   const world = await startWorld(t);
   const second = bare(`127.0.0.1:${world.port}`);
   await assert.rejects(second.start(), (error) => {
@@ -46,7 +46,7 @@ test('an address of another machine cannot be bound', async () => {
   assert.throws(() => bare('nonsense'), { code: 'config_invalid' });
 });
 
-test('localhost is 127.0.0.1, and an empty host every interface', async (t) => {
+test('localhost is 127.0.0.1, and an empty host means all interfaces', async (t) => {
   const local = await startWorld(t, { apiAddr: 'localhost:0' });
   assert.deepEqual(local.server.address, { host: '127.0.0.1', port: local.port });
   const open = await startWorld(t, { apiAddr: ':0' });
@@ -54,7 +54,7 @@ test('localhost is 127.0.0.1, and an empty host every interface', async (t) => {
   assert.notEqual(open.server.address.host, '127.0.0.1');
 });
 
-test('it tells the port that the system chose, for as long as it has it', async () => {
+test('the actual port is reported while listening', async () => {
   const server = bare('127.0.0.1:0');
   const before = server.address;
   await server.start();
@@ -64,7 +64,7 @@ test('it tells the port that the system chose, for as long as it has it', async 
   assert.deepEqual(server.address, before);
 });
 
-test('stop lets idle connections go at once and cuts requests after its grace', async () => {
+test('stop closes idle connections immediately and cuts requests after the grace period', async () => {
   const clock = new TestClock();
   const later: (() => unknown)[] = [];
   const world = await startWorld({ after: (task: () => unknown) => later.push(task) }, { clock });
@@ -80,7 +80,7 @@ test('stop lets idle connections go at once and cuts requests after its grace', 
   await assert.rejects(speak(world.host, world.port, 'GET /ping HTTP/1.1\r\n\r\n'), { code: 'ECONNREFUSED' });
 });
 
-test('started and stopped twenty times, it leaves nothing behind', async () => {
+test('twenty starts and stops leave nothing behind', async () => {
   const before = process.getActiveResourcesInfo().length;
   for (let i = 0; i < 20; i++) {
     const tasks: (() => unknown)[] = [];
@@ -91,7 +91,7 @@ test('started and stopped twenty times, it leaves nothing behind', async () => {
   await eventually('nothing left', () => process.getActiveResourcesInfo().length <= before);
 });
 
-test('a JSON body that never ends is cut after its time', async (t) => {
+test('an endless JSON body times out', async (t) => {
   const clock = new TestClock();
   const world = await startWorld(t, { clock });
   const head =
@@ -100,17 +100,17 @@ test('a JSON body that never ends is cut after its time', async (t) => {
   await eventually('the body timer', () => clock.timers === 1);
   clock.advance(30_000);
   assert.equal(await answer, '');
-  await eventually('the timer gone', () => clock.timers === 0);
+  await eventually('the timer is canceled', () => clock.timers === 0);
 });
 
-test('whoever holds all connections and says nothing, or says it slowly, keeps nobody out and cuts off nobody', async (t) => {
+test('idle and slow connections at the limit block no client and affect no running request', async (t) => {
   const world = await startWorld(t);
   let ended = false;
   const waiting = world.request('GET', '/wait').finally(() => {
     ended = true;
   });
   waiting.catch(() => {});
-  await eventually('the request that waits', () => world.waiting.length === 1);
+  await eventually('the pending request', () => world.waiting.length === 1);
   const held = new Set<Socket>();
   t.after(() => {
     for (const socket of held) socket.destroy();
@@ -128,14 +128,14 @@ test('whoever holds all connections and says nothing, or says it slowly, keeps n
   assert.equal(ended, false);
 });
 
-test('who asks on and on without waiting for answers is cut off, and what he asked behind that is not looked at', async (t) => {
+test('a client that pipelines too many requests is cut, and its later requests are ignored', async (t) => {
   const world = await startWorld(t);
   const asked = 'GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000);
   await speak(world.host, world.port, asked).catch(() => '');
   assert.equal(world.waiting.length, MAX_PIPELINED);
 });
 
-test('a body that nobody asked for ends its connection', async (t) => {
+test('an unexpected body closes its connection', async (t) => {
   const world = await startWorld(t);
   const reads = ['GET /ping HTTP/1.1', 'POST /nowhere HTTP/1.1', 'POST /ping HTTP/1.1'];
   for (const line of reads) {
@@ -148,7 +148,7 @@ test('a body that nobody asked for ends its connection', async (t) => {
   }
 });
 
-test('an upload is asked for only after the gate', async (t) => {
+test('an upload is requested only after the gate', async (t) => {
   const world = await startWorld(t);
   const head = (host: string) =>
     `DELETE /things/x HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n`;
@@ -158,7 +158,7 @@ test('an upload is asked for only after the gate', async (t) => {
   assert.match(answer, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 [\s\S]*bad_aid/);
 });
 
-/** Both ends of a connection that is no socket, as a link's stream. */
+/** Both ends of a connection that is not a socket, like a link stream. */
 function pair(): [Duplex, Duplex] {
   const ends: Duplex[] = [];
   const end = (other: () => Duplex | undefined): Duplex =>
@@ -190,7 +190,7 @@ async function overStream(stream: Duplex, text: string): Promise<string> {
   return answer;
 }
 
-test('remote administration gets the same routes, needs no token, and is never local', async (t) => {
+test('remote administration uses the same routes, needs no token, and is never local', async (t) => {
   const world = await startWorld(t, { token: 'the-token', requireLocalToken: true });
   const call = async (path: string): Promise<string> => {
     const [near, far] = pair();

@@ -65,7 +65,7 @@ const gateway = stream(
   },
 );
 
-test('an upload is streamed past the JSON limit, with its own content type only', async (t) => {
+test('an upload streams past the JSON limit, with its own content type only', async (t) => {
   const world = await startWorld(t, { streams: [upload] });
   const body = Buffer.alloc(8 * 1024 * 1024, 7);
   const headers = { 'content-type': 'application/octet-stream' };
@@ -83,7 +83,7 @@ test('an upload is streamed past the JSON limit, with its own content type only'
   assert.equal((await world.request('POST', `/agents/${aid}/upload?nam=x`, { headers, body: 'x' })).status, 400);
 });
 
-test('every door rule holds for streams too', async (t) => {
+test('all rules of the gate apply to streams too', async (t) => {
   const world = await startWorld(t, { streams: [upload, gateway], token: TOKEN, requireLocalToken: true });
   const headers = { 'content-type': 'application/octet-stream' };
   assert.equal((await world.request('POST', `/agents/${aid}/upload`, { headers, body: 'x' })).status, 401);
@@ -93,7 +93,7 @@ test('every door rule holds for streams too', async (t) => {
   assert.equal((await world.request('GET', `/aid/${aid}/x`, { headers: origin })).status, 403);
 });
 
-test('peer content needs the token as all does, and its prefix opens nothing', async (t) => {
+test('remote content needs the token like everything else, and its prefix grants no access', async (t) => {
   const world = await startWorld(t, { streams: [gateway], token: TOKEN, requireLocalToken: true });
   assert.equal((await world.request('PROPFIND', `/aid/${aid}/a/b%2Fc/?q=1&r`)).status, 401);
   const headers = { authorization: `Bearer ${TOKEN}` };
@@ -108,7 +108,7 @@ test('peer content needs the token as all does, and its prefix opens nothing', a
   }
 });
 
-test('an error before the head is an answer, one behind it cuts the connection', async (t) => {
+test('an error before the head is a response, a later one resets the connection', async (t) => {
   const early = stream({ path: '/early' }, () => {
     throw new SvcError('gone');
   });
@@ -134,7 +134,7 @@ test('a stream serves only the methods that it declares', async (t) => {
   }
 });
 
-test('the handler of a stream learns that its client is gone', async (t) => {
+test('the handler of a stream sees that its client has disconnected', async (t) => {
   const aborted = Promise.withResolvers<void>();
   const events = stream({ path: '/events' }, async ({ response, context }) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n');
@@ -148,7 +148,7 @@ test('the handler of a stream learns that its client is gone', async (t) => {
   await aborted.promise;
 });
 
-test('a stream is asked only after the gate, even by a client that waits for 100-continue', async (t) => {
+test('a stream handler runs only after the gate, even if the client waits for 100-continue', async (t) => {
   const world = await startWorld(t, { streams: [upload] });
   const head = `POST /agents/${aid}/upload HTTP/1.1\r\nHost: evil.example\r\nExpect: 100-continue\r\nContent-Type: application/octet-stream\r\nContent-Length: 5\r\n\r\n`;
   assert.match(await speak(world.host, world.port, head), /^HTTP\/1\.1 403 /);

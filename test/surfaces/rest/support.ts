@@ -1,4 +1,4 @@
-/** A REST server with a small table of its own, and raw requests to it. */
+/** A REST server with a small operations table, and raw requests to it. */
 
 import { request as httpRequest, type IncomingHttpHeaders, type RequestOptions } from 'node:http';
 import { connect } from 'node:net';
@@ -24,7 +24,7 @@ export const testOperations = declare(COMMON, {
     output: Type.Object({ origin: Type.String(), n: nullable(Type.Integer()) }),
   },
   echo: {
-    summary: 'Gives its input back.',
+    summary: 'Returns its input.',
     route: 'POST /things/{aid}/echo',
     params: AidParams,
     body: closed({
@@ -36,7 +36,7 @@ export const testOperations = declare(COMMON, {
     status: 201,
   },
   change: {
-    summary: 'Takes no body.',
+    summary: 'Has no body.',
     route: 'DELETE /things/{aid}',
     params: AidParams,
     output: AnyObject,
@@ -48,14 +48,14 @@ export const testOperations = declare(COMMON, {
     permission: 'local_only',
   },
   broken: {
-    summary: 'Fails as it is told.',
+    summary: 'Fails as requested.',
     route: 'GET /broken/{how}',
     params: closed({ how: Type.String() }),
     output: AnyObject,
     errors: ['not_found'],
   },
   wait: {
-    summary: 'Waits until its client is gone.',
+    summary: 'Waits until its client disconnects.',
     route: 'GET /wait',
     output: AnyObject,
   },
@@ -66,9 +66,9 @@ export interface World {
   readonly host: string;
   readonly port: number;
   readonly url: string;
-  /** Lines that were logged at warn and above. */
+  /** Log lines of level warn and above. */
   readonly logged: { readonly fields: object; readonly message: string }[];
-  /** Contexts of the `wait` operation, as they come in. */
+  /** Contexts of the `wait` operation, in order of arrival. */
   readonly waiting: CallContext[];
   request(method: string, path: string, options?: Ask): Promise<Answer>;
 }
@@ -76,7 +76,7 @@ export interface World {
 export interface Ask {
   readonly headers?: Record<string, string | string[]>;
   readonly body?: string | Uint8Array;
-  /** Another address of this machine to call from and to. */
+  /** Another local address for the connection. */
   readonly host?: string;
   readonly agent?: RequestOptions['agent'];
 }
@@ -85,7 +85,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The text as JSON; undefined where it is none. */
+  /** The text as JSON; undefined if it is not JSON. */
   readonly json: unknown;
 }
 
@@ -97,11 +97,11 @@ function tryJson(text: string): unknown {
   }
 }
 
-/** Sends a request whose headers are just the given ones and `Host`. */
+/** Sends a request with only the given headers and `Host`. */
 export function ask(host: string, port: number, method: string, path: string, options: Ask = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { body, agent = false } = options;
-    // Node frames the body of a DELETE only where it is told its length.
+    // Node frames the body of a DELETE only if its length is given.
     const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
     const headers = { ...length, ...options.headers };
     const request = httpRequest({ host, port, method, path, headers, agent }, (response) => {
@@ -120,7 +120,7 @@ export function ask(host: string, port: number, method: string, path: string, op
   });
 }
 
-/** Writes text to a bare connection and gives what came back until it was closed. */
+/** Writes text to a raw connection and returns the received text after it was closed. */
 export function speak(host: string, port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = '';
@@ -145,7 +145,7 @@ export interface WorldOptions extends Partial<Pick<RestServerOptions, 'apiAddr' 
   readonly sessions?: NonNullable<RestServerDependencies['sessions']>;
 }
 
-/** Starts a server on a port of its own; stopped when the test ends. */
+/** Starts a server on a free port. It is stopped when the test ends. */
 export async function startWorld(
   t: { after(task: () => Promise<void>): void },
   options: WorldOptions = {},
