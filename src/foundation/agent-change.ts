@@ -1,11 +1,11 @@
 import type { Aid } from './identity/aid.ts';
 
-/** What happened to a local agent. */
+/** A change of a local agent. */
 export interface AgentChange {
   readonly aid: Aid;
   /**
-   * `registered`: new here, or registered again; `rotated`: it got another key or delegation;
-   * `bound`: its service changed; `alive`: a heartbeat.
+   * `registered`: registered for the first time or again. `rotated`: new key or delegation. `bound`: new service.
+   * `alive`: heartbeat.
    */
   readonly kind: 'registered' | 'rotated' | 'bound' | 'alive' | 'deleted';
 }

@@ -5,15 +5,15 @@ import { SvcError } from './errors.ts';
 import { PRIVATE_FILE_MODE } from './file-modes.ts';
 
 /**
- * Replaces a file as a whole, readable by its owner only: whoever reads it, and a power cut, finds
- * the old content or the new one, never a part. A symbolic link is replaced, not followed.
- * @throws SvcError `not_writable` where the disk refuses; the old file is then untouched
+ * Replaces a file atomically, readable by its owner only. Readers see the old or the new content, never a part, even
+ * after a power failure. A symbolic link is replaced, not followed.
+ * @throws SvcError `not_writable` if the write fails; the old file is then unchanged
  */
 export function writeFileAtomic(path: string, content: string | Uint8Array): void {
   const temporary = `${path}.tmp`;
   try {
     rmSync(temporary, { force: true });
-    // "wx": a link that somebody put there in between is not written through.
+    // "wx" fails if a link was created here meanwhile, so the write cannot follow it.
     const file = openSync(temporary, 'wx', PRIVATE_FILE_MODE);
     try {
       writeFileSync(file, content);
@@ -33,7 +33,8 @@ export function writeFileAtomic(path: string, content: string | Uint8Array): voi
 }
 
 /**
- * Writes into a file that exists and cannot be replaced. A power cut may leave a part: keep a copy of the old content.
+ * Overwrites a file that exists and cannot be replaced. A power failure may leave a part of the content, so keep a copy
+ * of the old one.
  * @throws SvcError `not_writable`
  */
 export function writeFileInPlace(path: string, content: string | Uint8Array): void {
@@ -55,9 +56,9 @@ export function writeFileInPlace(path: string, content: string | Uint8Array): vo
   }
 }
 
-/** Brings the content of a file to the disk. */
+/** Flushes the content of a file to disk. */
 export function syncFile(path: string): void {
-  // Windows flushes only what is open for writing.
+  // Windows flushes only files that are open for writing.
   const file = openSync(path, process.platform === 'win32' ? 'r+' : 'r');
   try {
     fsyncSync(file);
@@ -66,7 +67,7 @@ export function syncFile(path: string): void {
   }
 }
 
-/** Makes a rename or removal survive a power cut. Windows has no such call, and needs none. */
+/** Makes a rename or removal durable. Windows has no such call and does not need one. */
 export function syncDirectory(path: string): void {
   if (process.platform === 'win32') return;
   const directory = openSync(path, 'r');
@@ -77,11 +78,11 @@ export function syncDirectory(path: string): void {
   }
 }
 
-/** The error that led here says more than a failure to tidy up would. */
+/** Ignores failures: the error that led here is more useful than a failed cleanup. */
 function removeQuietly(path: string): void {
   try {
     rmSync(path);
   } catch {
-    // Left behind; the next write removes it.
+    // The next write removes the file.
   }
 }

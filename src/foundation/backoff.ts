@@ -1,22 +1,25 @@
-/** How long to wait after failures in a row: a time that grows with each of them, up to a bound. */
+/** Exponential backoff after consecutive failures. */
 
 export interface Backoff {
-  /** Milliseconds after the first failure. */
+  /** Wait after the first failure, in milliseconds. */
   readonly firstMs: number;
-  /** Most milliseconds. */
+  /** Longest wait, in milliseconds. */
   readonly maxMs: number;
-  /** How many times longer each further failure makes the wait; 2 where it is left out. */
+  /** Each further failure multiplies the wait by this factor. Default: 2. */
   readonly factor?: number;
 }
 
 export interface JitteredBackoff extends Backoff {
-  /** By up to which part chance shortens the wait, 0 to 1, so that those who failed together do not come back together. */
+  /**
+   * Largest part of the wait, 0 to 1, that is randomly removed, so that clients that failed together do not retry
+   * together.
+   */
   readonly jitter: number;
 }
 
 /**
- * Milliseconds to wait after so many failures in a row; 0 where there was none.
- * @param random a number from 0, for the whole wait, to below 1
+ * Milliseconds to wait after a number of consecutive failures; 0 without a failure.
+ * @param random from 0 (the whole wait) to below 1
  */
 export function backoff(options: Backoff & { readonly jitter?: never }, failures: number): number;
 export function backoff(options: JitteredBackoff, failures: number, random: number): number;

@@ -1,12 +1,15 @@
-/** Base64 of what may be megabytes. */
+/** Base64 for large data, up to several megabytes. */
 
 /**
- * So many bytes are encoded at a time, a multiple of three: Node puts a text of a megabyte and more outside of
- * JavaScript's heap, where the garbage collector leaves it for long.
+ * Bytes to encode at a time, a multiple of three. Node stores strings of a megabyte or more outside the JavaScript
+ * heap, where the garbage collector frees them late.
  */
 const PIECE_BYTES = 384 * 1024;
 
-/** Standard base64, padded. By Node itself: JavaScript takes twenty times as long where the engine knows no base64. */
+/**
+ * Standard base64 with padding. Node's own encoder is used because JavaScript takes twenty times as long on engines
+ * without built-in base64.
+ */
 export function toBase64(bytes: Uint8Array): string {
   const whole = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (whole.length <= PIECE_BYTES) return whole.toString('base64');
@@ -16,26 +19,26 @@ export function toBase64(bytes: Uint8Array): string {
   return pieces.join('');
 }
 
-/** How many characters the base64 of so many bytes has. */
+/** Number of base64 characters for a number of bytes. */
 export function base64Length(bytes: number): number {
   return 4 * Math.ceil(bytes / 3);
 }
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-/** Bytes that are encoded at a time, a multiple of three, and what they become. */
+/** Bytes to encode at a time, a multiple of three, and the buffer for their characters. */
 const STEP_BYTES = 24 * 1024;
 const step = new Uint8Array(STEP_BYTES);
 const encoded = new Uint16Array((STEP_BYTES / 3) * 2);
 const encodedBytes = new Uint8Array(encoded.buffer);
-/** For each 12 bits their two characters, in the order in which this machine writes 16 bits. */
+/** The two characters for each 12-bit value, in the byte order of this machine. */
 const PAIRS = new Uint16Array(
   Uint8Array.from({ length: 2 * 64 * 64 }, (_, i) => ALPHABET.charCodeAt(i % 2 === 0 ? i >> 7 : (i >> 1) & 63)).buffer,
 );
 
 /**
- * Writes standard base64, padded, into `target` from `at` on; returns where it ends. It takes twice the time that Node takes
- * for a text, and leaves nothing to the garbage collector: many megabytes of text make it set tens of megabytes aside, which
- * a process at rest keeps.
+ * Writes standard base64 with padding into `target` at offset `at`, and returns the end offset. It takes twice as long
+ * as Node's encoder but creates no garbage. Many megabytes of strings would make the garbage collector reserve tens of
+ * megabytes that an idle process keeps.
  */
 export function writeBase64(target: Buffer, at: number, bytes: Uint8Array): number {
   const whole = bytes.length - (bytes.length % 3);
@@ -51,7 +54,7 @@ export function writeBase64(target: Buffer, at: number, bytes: Uint8Array): numb
   return end + target.write(rest, end, 'latin1');
 }
 
-/** Encodes the first bytes of `step`, a multiple of three; returns how many characters they have become. */
+/** Encodes the first `length` bytes of `step`, a multiple of three; returns the number of characters. */
 function encodeStep(length: number): number {
   let to = 0;
   for (let i = 0; i < length; i += 3) {

@@ -1,10 +1,13 @@
-/** Small helpers over byte arrays that several formats share. */
+/** Helpers for byte arrays. */
 import { base64, hex } from '@scure/base';
 
-/** From this length on, bytes, arrays are compared by four: shorter ones would pay more for the views than they gain. */
+/**
+ * Arrays of at least this many bytes are compared four bytes at a time. For shorter arrays the views cost more than
+ * they save.
+ */
 const WORDWISE_FROM = 128;
 
-/** True where both arrays hold the same bytes. Not for secrets: its time depends on the content. */
+/** True if both arrays contain the same bytes. Not for secrets: the time depends on the content. */
 export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   const { length } = a;
   if (length !== b.length) return false;
@@ -18,7 +21,7 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return true;
 }
 
-/** The order of two arrays: that of the first byte in which they differ; a beginning comes before the whole. */
+/** Compares two arrays lexicographically. A prefix sorts before the longer array. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   const shared = Math.min(a.length, b.length);
   for (let i = 0; i < shared; i++) {
@@ -33,19 +36,19 @@ export function toHex(bytes: Uint8Array): string {
   return hex.encode(bytes);
 }
 
-/** Bytes of a hex text of either case, with or without `0x`; null where it is not hex of whole bytes. */
+/** Parses hex of either case, with or without `0x`; null if it is not hex of whole bytes. */
 export function fromHex(text: string): Uint8Array | null {
   const digits = text.startsWith('0x') || text.startsWith('0X') ? text.slice(2) : text;
   return decoded(hex, digits);
 }
 
-/** Bytes of a padded or unpadded standard base64 text; null where it is not canonical base64. */
+/** Parses standard base64 with or without padding; null if it is not canonical. */
 export function fromBase64(text: string): Uint8Array | null {
   const digits = text.replace(/={1,2}$/, '');
   return digits.endsWith('=') ? null : decoded(base64, digits.padEnd(Math.ceil(digits.length / 4) * 4, '='));
 }
 
-/** Null where a decoder refuses the text. */
+/** Null if the decoder rejects the text. */
 function decoded(coder: { decode(text: string): Uint8Array }, text: string): Uint8Array | null {
   try {
     return coder.decode(text);
@@ -54,7 +57,7 @@ function decoded(coder: { decode(text: string): Uint8Array }, text: string): Uin
   }
 }
 
-/** Frees the memory of a chunk at once where it has all of it to itself; nobody may use the chunk afterwards. */
+/** Frees the memory of a chunk immediately if nothing else uses its buffer. Do not use the chunk afterwards. */
 export function freeMemory(chunk: Uint8Array): void {
   const memory = chunk.buffer;
   const isWhole = chunk.byteLength > 0 && chunk.byteLength === memory.byteLength;

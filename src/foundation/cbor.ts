@@ -1,13 +1,12 @@
 /**
- * Deterministic CBOR (RFC 8949, section 4.2): map keys sorted by their encoded bytes, shortest
- * numbers, definite lengths, text in valid UTF-8. The decoder accepts nothing else: what it returns
- * re-encodes to the very bytes it was given, so that one value has one encoding and a signature
- * covers it.
+ * Deterministic CBOR (RFC 8949, section 4.2): map keys sorted by their encoded bytes, shortest numbers, definite
+ * lengths, text in valid UTF-8. The decoder rejects everything else, so a decoded value re-encodes to the same bytes
+ * and one value has one encoding that a signature covers.
  */
 import { decode, encode, type Token, Tokenizer } from 'cborg';
 import { equalBytes } from './bytes.ts';
 
-/** What our formats hold. */
+/** Values that our formats use. */
 export type CborValue =
   | null
   | boolean
@@ -17,10 +16,10 @@ export type CborValue =
   | readonly CborValue[]
   | { readonly [key: string]: CborValue };
 
-/** How deep arrays and maps may stand in one another. */
+/** Maximum nesting depth of arrays and maps. */
 export const MAX_CBOR_DEPTH = 16;
 
-/** Items of one value, those inside of others included: each costs about a microsecond, however few bytes it has. */
+/** Maximum number of items in one value, nested items included. Each costs about a microsecond, however small it is. */
 export const MAX_CBOR_ITEMS = 4096;
 
 const DECODE_OPTIONS = {
@@ -37,7 +36,7 @@ const DECODE_OPTIONS = {
 const ENCODE_OPTIONS = {
   ignoreUndefinedProperties: true,
   typeEncoders: {
-    // Half of a surrogate pair has no UTF-8: it would silently become another character.
+    // An unpaired surrogate has no UTF-8 encoding; it would silently become another character.
     string: (text: string) => {
       if (text.isWellFormed()) return null;
       throw new RangeError('text is not well-formed Unicode');
@@ -46,21 +45,24 @@ const ENCODE_OPTIONS = {
 };
 
 /**
- * Encodes a value; `undefined` members are left out.
- * @throws RangeError where a text is not well-formed Unicode
+ * Encodes a value; `undefined` members are omitted.
+ * @throws RangeError if a text is not well-formed Unicode
  */
 export function encodeCbor(value: CborValue | { readonly [key: string]: CborValue | undefined }): Uint8Array {
   const bytes = encode(value, ENCODE_OPTIONS);
-  // In Node the library sometimes returns a Buffer, whose memory others share.
+  // In Node the library sometimes returns a Buffer that shares its memory.
   return bytes.constructor === Uint8Array ? bytes : new Uint8Array(bytes);
 }
 
 /** First byte of U+FEFF in UTF-8. */
 const BYTE_ORDER_MARK = 0xef;
 
-/** Reads the tokens of one value, with what the library leaves out: limits of depth and number, and U+FEFF in texts. */
+/**
+ * Reads the tokens of one value. Adds what the library lacks: limits of depth and item count, and support for U+FEFF in
+ * texts.
+ */
 class StrictTokenizer extends Tokenizer {
-  /** How many items each open array and map still waits for, outermost first. */
+  /** Number of items that each open array and map still expects, outermost first. */
   readonly #waiting: number[] = [];
   #items = 0;
 
@@ -84,13 +86,13 @@ class StrictTokenizer extends Tokenizer {
 
 /**
  * Decodes deterministic CBOR of at most `maxBytes` and `MAX_CBOR_ITEMS` items, nested at most `MAX_CBOR_DEPTH` deep.
- * @throws RangeError where the bytes are too many, malformed, or not the deterministic encoding
+ * @throws RangeError if the input is too long, malformed or not deterministic
  */
 export function decodeCbor(bytes: Uint8Array, maxBytes: number): unknown {
   if (bytes.length > maxBytes) throw new RangeError(`CBOR of ${bytes.length} bytes is over the limit of ${maxBytes}`);
   let value: unknown;
   try {
-    // A Buffer's slices would share its memory, which may be a socket's.
+    // Slices of a Buffer would share its memory, which may belong to a socket.
     const plain = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     value = decode(plain, { ...DECODE_OPTIONS, tokenizer: new StrictTokenizer(plain, DECODE_OPTIONS) });
     if (equalBytes(encode(value), bytes)) return value;
@@ -101,8 +103,8 @@ export function decodeCbor(bytes: Uint8Array, maxBytes: number): unknown {
 }
 
 /**
- * A decoded map that has all of `required`, and beside them nothing but some of `optional`, or
- * anything where `optional` is `'any'`; null where it is not.
+ * Returns a decoded map if it has all `required` keys and no others except `optional` ones; any others if `optional` is
+ * `'any'`. Otherwise null.
  */
 export function asMap(
   value: unknown,
@@ -116,12 +118,12 @@ export function asMap(
   return Object.keys(map).every((key) => required.includes(key) || optional.includes(key)) ? map : null;
 }
 
-/** True for an unsigned integer that a JavaScript number holds exactly, up to `max`. */
+/** True for an unsigned integer up to `max` that a JavaScript number represents exactly. */
 export function isUint(value: unknown, max: number = Number.MAX_SAFE_INTEGER): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= max;
 }
 
-/** True for bytes of exactly `length`, or of any length where it is left out. */
+/** True for bytes of exactly `length`, or of any length if `length` is omitted. */
 export function isBytes(value: unknown, length?: number): value is Uint8Array {
   return value instanceof Uint8Array && (length === undefined || value.length === length);
 }

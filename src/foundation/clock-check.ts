@@ -1,11 +1,11 @@
-/** Whether this machine's clock may date what is signed for others. */
+/** Checks that the clock of this machine can date what is signed for other nodes. */
 import { CLOCK_SKEW_S } from './domain/time.ts';
 import { SvcError } from './errors.ts';
 import { timeText } from './quantities.ts';
 
 /**
- * To be called before something is signed that others do not take while its time is in the future.
- * @param aheadMs by how much this clock is ahead of the clocks of other nodes; 0 if that is not known
+ * Call before signing anything that other nodes reject if its time is in the future.
+ * @param aheadMs how far this clock is ahead of the clocks of other nodes; 0 if unknown
  * @throws SvcError `clock_wrong`
  */
 export function assertClockNotAhead(aheadMs: number): void {

@@ -1,4 +1,4 @@
-/** Time as an argument: tests run a day in a millisecond with a clock of their own. */
+/** Injected time, so that tests can run a day in a millisecond. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
@@ -10,15 +10,18 @@ export interface Timer {
   cancel(): void;
 }
 
-/** Longest wait that one timer takes, milliseconds: Node ends a longer one at once. A longer wait is made of several. */
+/**
+ * Longest wait of one Node timer, in milliseconds; Node fires longer timers immediately. Longer waits use several
+ * timers.
+ */
 const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
-/** A timer keeps no program from ending. A browser numbers its timers, and needs no leave to close a page. */
+/** Timers must not keep the process alive. Browser timers are numbers and do not need this. */
 function leaveAlone(timer: number | { unref(): unknown }): void {
   if (typeof timer === 'object') timer.unref();
 }
 
-/** The machine's own clock. */
+/** The clock of the machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, task) {
@@ -33,14 +36,14 @@ export const systemClock: Clock = {
   },
 };
 
-/** Whole Unix seconds of a clock, the unit of records and delegations. */
+/** The time in whole Unix seconds, the unit of records and delegations. */
 export function unixSeconds(clock: Clock): number {
   return Math.floor(clock.now() / 1000);
 }
 
-/** Milliseconds of a day of UTC, which has no leap seconds here. */
+/** Milliseconds per UTC day, without leap seconds. */
 export const DAY_MS = 86_400_000;
-/** The first millisecond of the year 10000, whose texts are longer. */
+/** Start of the year 10000, from which timestamps are longer. */
 const FIVE_DIGITS_MS = 253_402_300_800_000;
 
 function digits(value: number, count: number): string {
@@ -48,7 +51,7 @@ function digits(value: number, count: number): string {
 }
 
 /**
- * The date of a day since 1970, `2026-11-22`: its year begins in March here, so that a leap day is the last of one.
+ * Formats a day since 1970 as `2026-11-22`. Years start in March here, so that a leap day is the last day of its year.
  * https://howardhinnant.github.io/date_algorithms.html#civil_from_days
  */
 function dateText(day: number): string {
@@ -66,9 +69,9 @@ function dateText(day: number): string {
 }
 
 /**
- * ISO 8601 UTC text of Unix milliseconds, the API's form of a timestamp. As `toISOString`, which takes five times as long:
- * a list of a thousand agents has five thousand of them.
- * @throws RangeError where that is no time
+ * Formats Unix milliseconds as ISO 8601 UTC, the timestamp format of the API. Same result as `toISOString`, which takes
+ * five times as long: a list of a thousand agents has five thousand timestamps.
+ * @throws RangeError if `ms` is not a valid time
  */
 export function isoTime(ms: number): string {
   if (!(ms >= 0 && ms < FIVE_DIGITS_MS)) return new Date(ms).toISOString();

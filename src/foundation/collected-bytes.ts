@@ -1,18 +1,18 @@
 /**
- * Bytes that come in chunks, put together. Long ones stand in memory of their own, which goes back to the system as soon
- * as it is freed: `malloc` would keep it for the next one, and the garbage collector leave it for long.
+ * Collects chunks of bytes. Large amounts use a separate buffer that is returned to the system as soon as it is
+ * freed: `malloc` would keep it for reuse, and the garbage collector would free it late.
  */
 import { freeMemory } from './bytes.ts';
 
-/** Up to this length bytes stay in the chunks in which they came: memory of their own would cost more than it saves. */
+/** Up to this size bytes stay in their original chunks, because a separate buffer costs more than it saves. */
 const SHORT_BYTES: number = 128 * 1024;
 
-/** Room for so many bytes in memory of its own, all of which goes back to the system when it is transferred. */
+/** Allocates a buffer that is returned to the system when it is transferred. */
 export function allocateTransferable(length: number): Buffer<ArrayBuffer> {
   return Buffer.from(new ArrayBuffer(length, { maxByteLength: length }));
 }
 
-/** A long text as UTF-8 in such memory. */
+/** Encodes a long text as UTF-8 in such a buffer. */
 export function encodeLongText(text: string): Buffer<ArrayBuffer> {
   const bytes = allocateTransferable(Buffer.byteLength(text));
   bytes.write(text);
@@ -25,17 +25,17 @@ export class CollectedBytes {
   #memory: ArrayBuffer | null = null;
   #length = 0;
 
-  /** @param maxBytes what is kept; the rest is dropped */
+  /** @param maxBytes maximum to store; the rest is dropped */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** How many bytes are kept. */
+  /** Number of stored bytes. */
   get length(): number {
     return this.#length;
   }
 
-  /** Takes a chunk, which nobody may use afterwards; false where not all of it has room. */
+  /** Adds a chunk, which must not be used afterwards. Returns false if it was dropped or truncated. */
   add(chunk: Uint8Array): boolean {
     const kept = chunk.subarray(0, this.#maxBytes - this.#length);
     this.#length += kept.length;
@@ -44,7 +44,7 @@ export class CollectedBytes {
     return kept.length === chunk.length;
   }
 
-  /** All of them, until `free`. */
+  /** All stored bytes, valid until `free`. */
   bytes(): Uint8Array {
     if (this.#memory !== null) return new Uint8Array(this.#memory, 0, this.#length);
     const [only, ...others] = this.#chunks;
@@ -53,7 +53,7 @@ export class CollectedBytes {
       : Buffer.concat(this.#chunks, this.#length);
   }
 
-  /** Gives their memory back; what `bytes` has returned may not be looked at any more. */
+  /** Frees the memory. The result of `bytes` must not be used afterwards. */
   free(): void {
     this.#memory?.transfer(0);
     this.#memory = null;

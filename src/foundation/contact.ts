@@ -1,16 +1,16 @@
 /**
- * Nodes to come into the network by, as people write them: `host`, `host:port`, and before either of them
- * `<node aid>@` where the node has to prove that key.
+ * Contacts: nodes through which this node joins the network, as users write them. `host` or `host:port`, with `<node
+ * aid>@` in front if the node must prove that key.
  */
 import { type Address, formatAddress, isHost, parseAddress } from './address.ts';
 import { type Aid, nativeAid, nativePublicKey, parseAid } from './identity/aid.ts';
 import { canonicalIp } from './ip.ts';
 
-/** The UDP port of the record network where nobody names another. */
+/** Default UDP port of the record network. */
 export const DEFAULT_DHT_PORT = 4121;
 
 export interface NodeContact extends Address {
-  /** The key that the node there has to prove; left out where any node will do. */
+  /** The key that the node must prove; omitted to accept any node. */
   readonly nodeKey?: Uint8Array;
 }
 
@@ -19,11 +19,11 @@ function parsePlace(text: string): Address | null {
   if (ip !== null) return { host: ip, port: DEFAULT_DHT_PORT };
   const address = isHost(text) ? { host: text, port: DEFAULT_DHT_PORT } : parseAddress(text);
   if (address !== null) return address.host === '' || address.port === 0 ? null : address;
-  // [ipv6] alone.
+  // An IPv6 address in brackets without a port.
   return text.endsWith(']') ? parseAddress(`${text}:${DEFAULT_DHT_PORT}`) : null;
 }
 
-/** The native AID's key; null for what is none. */
+/** The public key of a native AID; null if it is none. */
 function keyOf(text: string): Uint8Array | null {
   try {
     const aid: Aid = parseAid(text);
@@ -33,7 +33,7 @@ function keyOf(text: string): Uint8Array | null {
   }
 }
 
-/** Null where the text is no contact, or the AID before it is not that of a node. */
+/** Parses a contact; null if it is invalid or its AID is not the AID of a node. */
 export function parseContact(text: string): NodeContact | null {
   const at = text.indexOf('@');
   const place = parsePlace(text.slice(at + 1));
@@ -42,7 +42,7 @@ export function parseContact(text: string): NodeContact | null {
   return nodeKey === null ? null : { ...place, nodeKey };
 }
 
-/** The text of a contact, the port always with it: equal for equal contacts. */
+/** Formats a contact, always with the port. Equal contacts have equal texts. */
 export function formatContact({ nodeKey, ...place }: NodeContact): string {
   return nodeKey === undefined ? formatAddress(place) : `${nativeAid(nodeKey)}@${formatAddress(place)}`;
 }

@@ -1,40 +1,42 @@
 /**
- * How the API proves which daemon it is of, before a client sends it the API token: any program of the machine can listen
- * at the port of a daemon that has crashed. Two keys do: the one in daemon.json, which only the user of the daemon can
- * read, and one that is derived from the token, for clients that cannot read the data directory. Since any program may
- * ask for a proof, the second is for tokens that cannot be guessed. See docs/decisions/0073-proven-api.md.
+ * Lets a client verify the daemon before it sends the API token: after a crash, any program on the machine could listen
+ * on the daemon's port. Two keys work. One is in daemon.json, which only the daemon's user can read. The other is
+ * derived from the token, for clients that cannot read the data directory. Any program can request a proof, so the
+ * second key requires a token that cannot be guessed. See docs/decisions/0073-proven-api.md.
  */
 import { createHmac, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { canonicalIp, IP_SCOPE, ipScope } from './ip.ts';
 import { CHALLENGE_BYTES } from './service-proof.ts';
 
-/** Headers of a request `OPTIONS *`: a challenge for the key of daemon.json, and one for the key of the token. */
+/** Headers of an `OPTIONS *` request: a challenge for the key in daemon.json, and one for the key of the token. */
 export const DAEMON_CHALLENGE_HEADER = 'Svc-Daemon-Challenge';
 export const TOKEN_CHALLENGE_HEADER = 'Svc-Token-Challenge';
-/** Header of the answer: `v1=<HMAC-SHA-256 in hex>`. */
+/** Header of the response: `v1=<HMAC-SHA-256 in hex>`. */
 export const DAEMON_PROOF_HEADER = 'Svc-Daemon-Proof';
 
-/** Shortest API token that cannot be guessed if it is random, characters: 22 of base64url hold 128 bits. */
+/**
+ * Minimum length of a random API token that cannot be guessed, in characters: 22 base64url characters hold 128 bits.
+ */
 export const UNGUESSABLE_TOKEN_CHARS = 22;
 
 const CHALLENGE = new RegExp(`^[0-9a-f]{${2 * CHALLENGE_BYTES}}$`);
 const TOKEN_KEY_BYTES = 32;
-/** Tens of milliseconds for a guess, should a long token be a weak one. */
+/** Makes each guess cost tens of milliseconds, in case a long token is weak. */
 const SCRYPT = { N: 2 ** 14, r: 8, p: 1 } as const;
 const TOKEN_SALT = 'svcd token proof 1';
 
-/** True if a token is long enough that proofs and guesses give nothing away. */
+/** True if a token is long enough that a proof does not help an attacker guess it. */
 export function isUnguessable(token: string): boolean {
   return token.length >= UNGUESSABLE_TOKEN_CHARS;
 }
 
-/** True for the value of a challenge header. */
+/** True if the value of a challenge header is valid. */
 export function isChallenge(value: string): boolean {
   return CHALLENGE.test(value);
 }
 
-/** The key of proofs that follows from a token. */
+/** Derives the proof key from a token. */
 export async function tokenProofKey(token: string): Promise<Uint8Array> {
   return await promisify<string, string, number, typeof SCRYPT, Buffer>(scrypt)(
     token,
@@ -45,8 +47,8 @@ export async function tokenProofKey(token: string): Promise<Uint8Array> {
 }
 
 /**
- * Where a connection ends, as both ends of it know: an address of loopback. Others are `forwarded`, because containers
- * and port forwarders give the server another address than the client dialled.
+ * The destination address that both ends of a connection see: a loopback address. All others become `forwarded`,
+ * because with containers and port forwarding the server sees another address than the client dialed.
  */
 function placeOf(address: string | undefined): string {
   const ip = canonicalIp(address ?? '');
@@ -61,16 +63,16 @@ function proof(key: Uint8Array, challenge: string, place: string, port: number):
 }
 
 /**
- * The answer to a challenge: a proof for one address is none for another, so no program can pass on that of a daemon
+ * The response to a challenge. A proof is valid for one address only, so no program can forward the proof of a daemon
  * that listens elsewhere.
- * @param address of the server's end of the connection
- * @param port at which it listens
+ * @param address local address of the server's socket
+ * @param port on which the server listens
  */
 export function daemonProof(key: Uint8Array, challenge: string, address: string | undefined, port: number): string {
   return proof(key, challenge, placeOf(address), port);
 }
 
-/** The proofs that a client accepts. @param address that it is connected to */
+/** The proofs that a client accepts. @param address that the client is connected to */
 export function acceptedProofs(
   key: Uint8Array,
   challenge: string,

@@ -1,16 +1,16 @@
-/** Time limits as abort signals whose reason is the error to throw. */
+/** Timeouts as abort signals whose reason is the error to throw. */
 import type { Clock, Timer } from './clock.ts';
 import { SvcError } from './errors.ts';
 
 export interface Deadline {
-  /** The time begins again. */
+  /** Restarts the timeout. */
   restart(): void;
-  /** Aborts with `timeout` when the time is up, with `cancelled` when the outer signal aborts. */
+  /** Aborts with `timeout` when the time is up, or with `cancelled` when the outer signal aborts. */
   readonly signal: AbortSignal;
   [Symbol.dispose](): void;
 }
 
-/** Starts a time limit of `ms`, or none for 0; dispose of it when the work is done. */
+/** Starts a timeout of `ms`; 0 means none. Dispose of it when the work is done. */
 export function deadline(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
   const controller = new AbortController();
   const start = (): Timer | null =>
@@ -36,15 +36,15 @@ function reasonOf(reason: unknown): SvcError {
   return reason instanceof SvcError ? reason : new SvcError('cancelled', { cause: reason });
 }
 
-/** The error that an aborted signal stands for: its reason where that is one of ours, else `cancelled`. */
+/** The error of an aborted signal: its reason if that is an SvcError, otherwise `cancelled`. */
 export function abortError(signal: AbortSignal): SvcError {
   return reasonOf(signal.reason);
 }
 
 /**
- * Settles like `promise`, or rejects as soon as the signal aborts; the work itself goes on, so
- * others may share it.
- * @throws SvcError what the signal stands for, see `abortError`
+ * Settles like `promise`, or rejects as soon as the signal aborts. The work itself continues, so that other callers can
+ * share it.
+ * @throws SvcError see `abortError`
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;

@@ -1,17 +1,17 @@
-/** How many files and sockets this process may have open. */
+/** The limit of open files and sockets of this process. */
 import { readFileSync } from 'node:fs';
 import { memberOf } from './json.ts';
 
-/** What is taken where the system has no such limit, or does not tell. */
+/** Used if the system has no limit or does not report it. */
 const NO_LIMIT = 65_536;
 
-/** @param file where Linux tells the limits of this process; elsewhere it is not there, and a report of Node tells them */
+/** @param file in which Linux lists the limits of this process; on other systems the limit comes from a Node report */
 export function descriptorLimit(file = '/proc/self/limits'): number {
   const soft = limitIn(file) ?? limitInReport();
   return typeof soft === 'number' ? Math.min(soft, NO_LIMIT) : NO_LIMIT;
 }
 
-/** Undefined where nobody tells. */
+/** Undefined if the file does not contain the limit. */
 function limitIn(file: string): number | undefined {
   try {
     const [, soft] = /^Max open files +(\d+) /m.exec(readFileSync(file, 'utf8')) ?? [];
@@ -21,11 +21,11 @@ function limitIn(file: string): number | undefined {
   }
 }
 
-/** It takes some milliseconds to make. */
+/** The report takes a few milliseconds. */
 function limitInReport(): unknown {
   const { report } = process;
   const excluded: unknown = Reflect.get(report, 'excludeNetwork');
-  // Else the names of all hosts that this process is connected with would be looked up meanwhile.
+  // Otherwise Node would resolve the names of all connected hosts.
   Reflect.set(report, 'excludeNetwork', true);
   const contents: object = report.getReport();
   Reflect.set(report, 'excludeNetwork', excluded);

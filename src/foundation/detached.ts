@@ -1,19 +1,19 @@
 /**
- * Work that goes on by itself, and whose failure nobody waits for. A promise that is left alone ends the process where
- * it fails, with all agents: so there is one way to leave one alone, and it has an owner. The linter refuses `void`
- * before a promise that stands by itself, `npm run check:architecture` refuses it where a function gives one.
+ * Runs work in the background. An unhandled rejection would end the process with all its agents, so `detach` is the
+ * only way to leave a promise unawaited, and it has an error handler. The linter rejects `void` before a promise; `npm
+ * run check:architecture` rejects calls that drop one.
  */
 
 type ErrorHandler = (error: unknown) => void;
 
-/** Nobody: what fails ends the process, as it should in tests. */
+/** Without a handler a failure ends the process, as it should in tests. */
 const RETHROW: ErrorHandler = (error) => {
   throw error;
 };
 
 let handler: ErrorHandler = RETHROW;
 
-/** Says who hears of failures from now on, until the returned function is called. */
+/** Sets the error handler until the returned function is called. */
 export function onDetachedError(next: ErrorHandler): () => void {
   handler = next;
   return () => {
@@ -21,7 +21,7 @@ export function onDetachedError(next: ErrorHandler): () => void {
   };
 }
 
-/** Lets a promise go on by itself, where there is one. */
+/** Runs a promise in the background, if there is one. */
 export function detach(promise: Promise<unknown> | undefined): void {
   promise?.catch((error: unknown) => handler(error));
 }

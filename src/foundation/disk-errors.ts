@@ -1,20 +1,20 @@
-/** What a user can do about a disk that refuses. */
+/** Explains disk errors to users. */
 import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { codeOf } from './errors.ts';
 
-/** By the code of the system. */
+/** Advice by system error code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'the disk is full, free some room'],
-  ['EDQUOT', 'your quota of this disk is used up, free some room'],
+  ['EDQUOT', 'your disk quota is used up, free some room'],
   ['EROFS', 'the disk is mounted read-only'],
-  ['EACCES', 'its permissions forbid it'],
-  ['EPERM', 'its permissions forbid it'],
+  ['EACCES', 'permission denied, check its permissions'],
+  ['EPERM', 'permission denied, check its permissions'],
   ['EMFILE', 'this process has too many files open, raise its limit ("ulimit -n")'],
   ['ENFILE', 'this machine has too many files open'],
 ]);
 
-/** The end of a sentence on what could not be done: ` (ENOSPC): the disk is full, free some room.` */
+/** The end of an error message: ` (ENOSPC): the disk is full, free some room.` */
 export function describeDiskError(error: unknown): string {
   const code = codeOf(error);
   const advice = ADVICE.get(code);
@@ -25,8 +25,9 @@ export function describeDiskError(error: unknown): string {
 const DESCRIPTORS = 4;
 
 /**
- * Why SQLite cannot open a file: it does not tell. The file itself is not opened, as that could end a lock on it.
- * @returns the end of a sentence; undefined where nothing can be found out
+ * Finds out why SQLite cannot open a file, because SQLite does not say. The file itself is not opened, because closing
+ * it could release a lock on it.
+ * @returns the end of an error message; undefined if the cause is unknown
  */
 export function describeOpenError(file: string): string | undefined {
   const opened: number[] = [];

@@ -1,11 +1,11 @@
-/** Counts and times as a person says them, in English. */
+/** Formats counts and times for people, in English. */
 
 /** `1 node`, `2 nodes`. */
 export function pluralize(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** A time as a person says it: `3 min ago`, `in 20 s`. @param now milliseconds since 1970 */
+/** Formats a time relative to now: `3 min ago`, `in 20 s`. @param now Unix milliseconds */
 export function relativeTime(iso: string, now: number): string {
   const seconds = Math.round((now - Date.parse(iso)) / 1000);
   const size = Math.abs(seconds);
@@ -20,7 +20,7 @@ export function relativeTime(iso: string, now: number): string {
   return seconds >= 0 ? `${words} ago` : `in ${words}`;
 }
 
-/** How many nodes a node knows, and how many reach the network through it. */
+/** Describes how many peers a node has and how many nodes use the network through it. */
 export function networkText(peers: number, clients: number): string {
   const through =
     clients === 0 ? '' : `${pluralize(clients, 'node')} ${clients === 1 ? 'uses' : 'use'} the network through this one`;

@@ -1,6 +1,6 @@
 /**
- * The error catalogue: each code of the API with its HTTP status, its exit code of `svc` and its default message. Codes
- * are added, never renamed.
+ * The error catalog: each error code of the API with its HTTP status, the exit code of `svc` and its default message.
+ * Codes are added, never renamed.
  */
 import { MAX_SERVICE_NAME_CHARS } from './records/types.ts';
 
@@ -14,7 +14,7 @@ type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 interface CatalogueEntry {
   readonly status: number;
   readonly exit: ExitCode;
-  /** The failure and a remedy. Used if the code that throws gives no message. */
+  /** The failure and a remedy. Used if the throwing code gives no message. */
   readonly message: string;
   /** Other statuses that some operations return with this code. */
   readonly otherStatuses: readonly number[];
@@ -170,11 +170,11 @@ interface SvcErrorOptions {
   readonly cause?: unknown;
   /** Another status of this code, from `otherStatuses`. */
   readonly status?: number;
-  /** The kind of thing that was not found. Surfaces tell where to list them. */
+  /** The kind of object that was not found. The CLI and MCP explain how to list such objects. */
   readonly thing?: ResourceKind;
 }
 
-/** Kinds of things that can be missing. */
+/** Kinds of objects that can be missing. */
 export type ResourceKind =
   | 'agent'
   | 'tunnel'
@@ -188,11 +188,11 @@ export type ResourceKind =
   | 'tool'
   | 'card';
 
-/** The only error that crosses layers: a code of the catalogue with details. */
+/** The only error type that crosses layers: a code of the catalog with details. */
 export class SvcError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails | undefined;
-  /** The kind of thing that was not found, if known. */
+  /** The kind of object that was not found, if known. */
   readonly thing: ResourceKind | undefined;
   /** HTTP status of this error. */
   readonly status: number;
@@ -217,7 +217,7 @@ export function codeOf(error: unknown, otherwise = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : otherwise;
 }
 
-/** Errors of a lookup without a result. */
+/** Errors of a failed lookup. */
 const UNRESOLVED: ReadonlySet<ErrorCode> = new Set(['resolve_failed', 'network_unavailable', 'clock_wrong']);
 
 /** The error for an agent that is not registered on this daemon. */
@@ -229,7 +229,7 @@ export function noSuchAgent(aid: string): SvcError {
   });
 }
 
-/** True if `code` is in the catalogue. Peers and daemons of other versions may send others. */
+/** True if `code` is in the catalog. Peers and daemons of other versions may send others. */
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }

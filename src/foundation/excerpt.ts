@@ -1,11 +1,11 @@
-/** The beginning of a text, as lists show it. */
+/** Shortens texts for lists. */
 
-/** Characters that lists show of the last entry of a conversation. */
+/** Maximum number of characters of the last entry that a list of conversations shows. */
 export const MAX_EXCERPT_CHARS = 200;
 
-/** The first characters of a text; none of them is cut in two. */
+/** The first characters of a text, never cut inside a character. */
 export function excerpt(text: string): string {
-  // A character is two units of a string at most.
+  // A character has at most two string units.
   return Array.from(text.slice(0, 2 * MAX_EXCERPT_CHARS))
     .slice(0, MAX_EXCERPT_CHARS)
     .join('');

@@ -1,6 +1,6 @@
-/** Permissions of what only its owner may see. Windows knows no others, and ignores them. */
+/** Mode of private files. Windows ignores modes. */
 
 export const PRIVATE_FILE_MODE = 0o600;
 export const PRIVATE_DIRECTORY_MODE = 0o700;
-/** Whatever others than the owner may do. */
+/** All permissions of other users. */
 export const OTHERS_MODE = 0o077;

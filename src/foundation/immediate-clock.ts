@@ -1,7 +1,10 @@
-/** A clock for which no time is a turn of the event loop: a timer takes a millisecond at least. */
+/**
+ * A clock whose zero-length timers run in the next turn of the event loop. Node's own timers take at least a
+ * millisecond.
+ */
 import type { Clock } from './clock.ts';
 
-/** As `clock`, but what is to run after 0 milliseconds runs in the next turn of the event loop. */
+/** Like `clock`, but tasks with a delay of 0 run in the next turn of the event loop. */
 export function immediateClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),

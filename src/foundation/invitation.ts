@@ -1,7 +1,7 @@
 /**
- * Invitations into a network, one line: `svc://<node aid>/join/<data>`. The data is in base64url: the first bytes of a
- * hash, by which a line that lost a character is told from a whole one, and deterministic CBOR of the name of the
- * network and of nodes to come in by, each with the key that it has to prove.
+ * Invitations to a network, one line: `svc://<node aid>/join/<data>`. The data is base64url of two parts: the first
+ * bytes of a hash, which detects a truncated line, and deterministic CBOR of the network name and of the contacts with
+ * the keys that they must prove.
  */
 import { createHash } from 'node:crypto';
 import { formatAddress, parseAddress } from './address.ts';
@@ -14,20 +14,20 @@ import { SvcError } from './errors.ts';
 import { type Aid, nativePublicKey, parseAid } from './identity/aid.ts';
 import { PUBLIC_KEY_BYTES } from './identity/ed25519.ts';
 
-/** Longest address in an invitation, characters: a DNS name and a port. */
+/** Maximum length of an address in an invitation, in characters: a DNS name and a port. */
 const MAX_PLACE_CHARS = 260;
-/** Bytes of the hash. */
+/** Length of the hash prefix, in bytes. */
 const CHECK_BYTES = 4;
 
 const LINE = /^svc:\/\/([0-9A-Za-z]{1,100})\/join\/([A-Za-z0-9_-]+)$/;
 
-/** A node to come in by: it has to prove its key. */
+/** A contact that must prove its key. */
 export type PinnedContact = NodeContact & Required<Pick<NodeContact, 'nodeKey'>>;
 
 export interface Invitation {
-  /** The node that invites. */
+  /** The inviting node. */
   readonly from: Aid;
-  /** The name of the network; empty for the public one. */
+  /** The network name; empty for the public network. */
   readonly network: string;
   readonly contacts: readonly PinnedContact[];
 }
@@ -47,7 +47,7 @@ export function formatInvitation({ from, network, contacts }: Invitation): strin
   return `svc://${from}/join/${Buffer.concat([checkOf(from, data), data]).toString('base64url')}`;
 }
 
-/** True for what is meant to be an invitation, whole or not. */
+/** True if a text is meant to be an invitation, complete or not. */
 export function looksLikeInvitation(text: string): boolean {
   return /^svc:/i.test(text.trim());
 }
@@ -66,11 +66,11 @@ function contactOf(value: unknown): PinnedContact | null {
   if (!isBytes(nodeKey, PUBLIC_KEY_BYTES) || typeof place !== 'string' || place.length > MAX_PLACE_CHARS) return null;
   const address = parseAddress(place);
   if (address === null || address.host === '' || address.port === 0) return null;
-  // Each address has one spelling.
+  // Rejects addresses that are not in canonical form.
   return formatAddress(address) === place ? { ...address, nodeKey } : null;
 }
 
-/** @throws SvcError `invalid_request` where it is none, or not all of it */
+/** @throws SvcError `invalid_request` if the invitation is invalid or truncated */
 export function parseInvitation(text: string): Invitation {
   const [, aid = '', encoded = ''] = text.length <= MAX_INVITATION_CHARS ? (LINE.exec(text.trim()) ?? []) : [];
   const bytes = new Uint8Array(Buffer.from(encoded, 'base64url'));

@@ -1,21 +1,21 @@
 /**
- * What IP addresses are: their one spelling, how far they reach, and whom they stand for. The only
- * place that knows address ranges. Text and arithmetic, so that a browser can read it too.
+ * IP addresses: their canonical form, their scope and the network that they count for. All address ranges are defined
+ * here. Uses only text and arithmetic, so that a browser can run it too.
  */
 
-/** How far an address reaches: nowhere, on one machine, on one link, in private networks, everywhere. */
+/** How far an address reaches: nowhere, on this machine, on one link, in private networks, everywhere. */
 export const IP_SCOPE = { none: 0, loopback: 1, link: 2, private: 3, public: 4 } as const;
 export type IpScope = (typeof IP_SCOPE)[keyof typeof IP_SCOPE];
 
-/** Addresses from the first to the last. */
+/** The addresses from first to last. */
 type Range<V> = readonly [first: V, last: V, scope: IpScope];
 
 const DOT = 46;
 const ZERO = 48;
 
 /**
- * An IPv4 address as a number; -1 for any text but four decimal numbers without leading zeros, which
- * some programs read as octal. Runs for every datagram.
+ * An IPv4 address as a number; -1 for any other text, also for numbers with leading zeros, which some programs read as
+ * octal. Runs for every datagram.
  */
 function ipv4Number(text: string): number {
   let value = 0;
@@ -37,25 +37,25 @@ function ipv4Number(text: string): number {
   return dots === 3 && octet >= 0 ? value * 256 + octet : -1;
 }
 
-/** The text of an IPv4 address, from its four bytes as one number. */
+/** Formats an IPv4 address from its 32-bit number. */
 export function ipv4Text(value: number): string {
   return `${value >>> 24}.${(value >>> 16) & 255}.${(value >>> 8) & 255}.${value & 255}`;
 }
 
-/** Without the zone, which says on which link an address is, not which one it is. */
+/** Removes the zone. It identifies the link, not the address. */
 function unzoned(text: string): string {
   const at = text.indexOf('%');
   return at < 0 ? text : text.slice(0, at);
 }
 
-/** An IPv6 address as RFC 5952 spells it, without dots; null for any other text. */
+/** An IPv6 address as in RFC 5952, without dots; null for any other text. */
 function ipv6Text(text: string): string | null {
-  // Nothing that would end the brackets may reach the parser of URLs.
+  // Keeps characters that would end the brackets away from the URL parser.
   if (!/^[0-9a-f:.]+$/i.test(text)) return null;
   return URL.parse(`http://[${text}]`)?.hostname.slice(1, -1) ?? null;
 }
 
-/** Groups of an IPv6 address with all their digits, and nothing between them. */
+/** The groups of an IPv6 address, padded and joined. */
 function digitsOf(groups: string): string {
   if (groups === '') return '';
   return groups
@@ -73,20 +73,22 @@ function ipv6Number(text: string): bigint | null {
   return BigInt(`0x${left.padEnd(32 - right.length, '0')}${right}`);
 }
 
-/** The IPv4 address that an IPv4-mapped one is (RFC 4291, 2.5.5.2); -1 for any other. */
+/** The IPv4 address in an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2); otherwise -1. */
 function mappedIpv4(value: bigint): number {
   return value >> 32n === 0xffffn ? Number(value & 0xffff_ffffn) : -1;
 }
 
-/** The IPv4 address that an IPv6 address leads to by a gateway: NAT64 (RFC 6052), 6to4 (RFC 3056); -1 without one. */
+/**
+ * The IPv4 address that an IPv6 address reaches through a gateway: NAT64 (RFC 6052) or 6to4 (RFC 3056); otherwise -1.
+ */
 function gatewayIpv4(value: bigint): number {
   if (value >> 32n === 0x64_ff9b_0000_0000_0000_0000n) return Number(value & 0xffff_ffffn);
   return value >> 112n === 0x2002n ? Number((value >> 80n) & 0xffff_ffffn) : -1;
 }
 
 /**
- * The one spelling of an IP address: IPv4 with dots, also where it comes as IPv4-mapped IPv6, and
- * IPv6 as RFC 5952 has it. Null for any other text; a zone is no part of an address.
+ * The canonical form of an IP address: IPv4 with dots, also for IPv4-mapped IPv6, and IPv6 as in RFC 5952. Null for any
+ * other text. A zone is not part of an address.
  */
 export function canonicalIp(text: string): string | null {
   if (ipv4Number(text) >= 0) return text;
@@ -106,11 +108,11 @@ function ipv6Range(network: string, prefix: number, scope: IpScope): Range<bigin
   return [first, first + 2n ** BigInt(128 - prefix) - 1n, scope];
 }
 
-/** All others are public: those for documentation too, so that examples are like what they stand for. */
+/** All others count as public, including documentation addresses, so that examples behave like real addresses. */
 const IPV4_RANGES = [
   ipv4Range('0.0.0.0', 8, IP_SCOPE.none),
   ipv4Range('10.0.0.0', 8, IP_SCOPE.private),
-  // Shared by the customers of one provider (RFC 6598).
+  // Carrier-grade NAT (RFC 6598).
   ipv4Range('100.64.0.0', 10, IP_SCOPE.private),
   ipv4Range('127.0.0.0', 8, IP_SCOPE.loopback),
   ipv4Range('169.254.0.0', 16, IP_SCOPE.link),
@@ -120,7 +122,7 @@ const IPV4_RANGES = [
   ipv4Range('224.0.0.0', 3, IP_SCOPE.none),
 ];
 
-/** All others lead nowhere: only 2000::/3 has been given out. */
+/** All others are unassigned: only 2000::/3 is in use. */
 const IPV6_RANGES = [
   ipv6Range('::1', 128, IP_SCOPE.loopback),
   ipv6Range('64:ff9b:1::', 48, IP_SCOPE.private),
@@ -135,12 +137,12 @@ function scopeIn<V extends number | bigint>(ranges: readonly Range<V>[], value: 
   return otherwise;
 }
 
-/** How far an IPv4 address reaches, from its four bytes as one number. */
+/** The scope of an IPv4 address, given as its 32-bit number. */
 export function ipv4Scope(address: number): IpScope {
   return scopeIn(IPV4_RANGES, address, IP_SCOPE.public);
 }
 
-/** How far an IP address reaches, in whatever spelling; `none` for any other text. */
+/** The scope of an IP address in any form; `none` for any other text. */
 export function ipScope(text: string): IpScope {
   const ipv4 = ipv4Number(text);
   if (ipv4 >= 0) return ipv4Scope(ipv4);
@@ -148,19 +150,19 @@ export function ipScope(text: string): IpScope {
   if (value === null) return IP_SCOPE.none;
   const mapped = mappedIpv4(value);
   if (mapped >= 0) return ipv4Scope(mapped);
-  // A gateway of others leads to nobody's own network.
+  // A public gateway cannot lead into a private network.
   const beyond = gatewayIpv4(value);
   if (beyond >= 0) return ipv4Scope(beyond) === IP_SCOPE.public ? IP_SCOPE.public : IP_SCOPE.none;
   return scopeIn(IPV6_RANGES, value, IP_SCOPE.none);
 }
 
-/** Bits of an IPv6 network that one subscriber has to himself, at the least. */
+/** Prefix length of the smallest IPv6 network that a provider gives to one subscriber. */
 const SUBSCRIBER_BITS = 64;
 
 /**
- * Whom an address counts for where each has his share: a subscriber has one IPv4 address, or all
- * those of an IPv6 network. Text that is no IP address counts for itself.
- * @param bits length of the prefix of such a network, at most 64
+ * The source that an address counts for in quotas: the IPv4 address itself, or the IPv6 network of the subscriber. Text
+ * that is not an IP address is returned unchanged.
+ * @param bits prefix length of the IPv6 network, at most 64
  */
 export function subscriberOf(text: string, bits: number = SUBSCRIBER_BITS): string {
   if (ipv4Number(text) >= 0) return text;
@@ -174,10 +176,10 @@ export function subscriberOf(text: string, bits: number = SUBSCRIBER_BITS): stri
   return `${groups.join(':')}::/${bits}`;
 }
 
-/** Bits of the IPv6 network that one customer of a provider gets at most. */
+/** Prefix length of the largest IPv6 network that a provider usually gives to one customer. */
 const NETWORK_BITS = 48;
 
-/** The IPv4 /24 or IPv6 /48 that an address, or a network as `subscriberOf` names it, is in; null for any other text. */
+/** The IPv4 /24 or IPv6 /48 of an address, or of a network from `subscriberOf`; null for any other text. */
 export function networkOf(text: string): string | null {
   const [address = ''] = text.split('/', 1);
   const network = subscriberOf(address, NETWORK_BITS);
@@ -186,7 +188,7 @@ export function networkOf(text: string): string | null {
   return network.endsWith(`::/${NETWORK_BITS}`) ? network : null;
 }
 
-/** True for an IPv4 address in a network such as `192.0.2.0/24`. */
+/** True if an IPv4 address is in a network such as `192.0.2.0/24`. */
 export function inIpv4Network(ip: string, network: string): boolean {
   const [base = '', prefix] = network.split('/', 2);
   const [address, first] = [ipv4Number(ip), ipv4Number(base)];

@@ -1,7 +1,7 @@
-/** Reads JSON that others may have written, and looks into it without trust. */
+/** Parses untrusted JSON and reads values from it safely. */
 import { SvcError } from './errors.ts';
 
-/** Arrays and objects inside each other: deeper ones would exhaust the stack of whatever walks them. */
+/** Maximum nesting depth. Deeper values would exhaust the stack of recursive code. */
 const MAX_JSON_DEPTH = 64;
 
 const QUOTE = 0x22;
@@ -25,10 +25,10 @@ function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** What stands before a value other than the first: `,` `[` `{`. */
+/** Characters that precede a value other than the first: `,` `[` `{`. */
 const BEFORE_VALUES = new Set([0x2c, ...OPENERS]);
 
-/** True for a JSON text with more values than so many, of whatever depth. */
+/** True if a JSON text has more than `max` values, at any depth. */
 export function hasMoreValues(text: string, max: number): boolean {
   let values = 0;
   let inString = false;
@@ -41,15 +41,15 @@ export function hasMoreValues(text: string, max: number): boolean {
   return false;
 }
 
-/** A key that turns into something else than a key where a careless copy is made. */
+/** True if a value has a `__proto__` key, which a careless copy would turn into a prototype. */
 function hasPoison(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return Object.hasOwn(value, '__proto__') || Object.values(value).some(hasPoison);
 }
 
 /**
- * The value of a JSON text.
- * @throws SvcError `invalid_json`, also where it is nested too deep or has a key named "__proto__"
+ * Parses a JSON text.
+ * @throws SvcError `invalid_json`, also if it is nested too deep or has a key named "__proto__"
  */
 export function parseJson(text: string): unknown {
   if (isTooDeep(text))
@@ -60,10 +60,10 @@ export function parseJson(text: string): unknown {
   try {
     value = JSON.parse(text);
   } catch {
-    // Without the parser's own error, which quotes the text: it may hold a secret.
+    // Omits the parser's error, which quotes the text: it may contain a secret.
     throw new SvcError('invalid_json');
   }
-  // Only a text that spells the key, plainly or with escapes, is worth the walk.
+  // Only search the value if the text can contain the key, plain or escaped.
   if ((text.includes('__proto__') || text.includes('\\u')) && hasPoison(value))
     throw new SvcError('invalid_json', {
       message: 'The JSON contains the key "__proto__", which is not allowed. Remove it.',
@@ -71,7 +71,7 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** The value of a JSON text; undefined where `parseJson` would throw. */
+/** Parses a JSON text; undefined if `parseJson` would throw. */
 export function readJson(text: string): unknown {
   try {
     return parseJson(text);
@@ -80,12 +80,12 @@ export function readJson(text: string): unknown {
   }
 }
 
-/** True for what JSON calls an object. */
+/** True for a JSON object. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A member of a value whose members are not known; undefined where it has none such. */
+/** Reads a nested member of an unknown value; undefined if it does not exist. */
 export function memberOf(value: unknown, ...path: readonly string[]): unknown {
   let member: unknown = value;
   for (const key of path) {
@@ -95,13 +95,13 @@ export function memberOf(value: unknown, ...path: readonly string[]): unknown {
   return member;
 }
 
-/** A member that is a text; empty where it is none. */
+/** Reads a string member; empty if it is not a string. */
 export function textMember(value: unknown, name: string): string {
   const member = memberOf(value, name);
   return typeof member === 'string' ? member : '';
 }
 
-/** The texts in a member that is a list. */
+/** Reads the strings of a list member. */
 export function listMember(value: unknown, name: string): readonly string[] {
   const member = memberOf(value, name);
   return Array.isArray(member) ? member.filter((item) => typeof item === 'string') : [];

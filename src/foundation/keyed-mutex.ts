@@ -1,18 +1,18 @@
-/** Work on one key, one after the other; work on different keys side by side. */
+/** Runs work on the same key sequentially, and on different keys concurrently. */
 export class KeyedMutex<K = string> {
   readonly #last = new Map<K, Promise<unknown>>();
 
-  /** Keys that are worked on. */
+  /** Number of keys with running work. */
   get size(): number {
     return this.#last.size;
   }
 
-  /** True while a key is worked on. */
+  /** True while work runs for a key. */
   has(key: K): boolean {
     return this.#last.has(key);
   }
 
-  /** Runs `work` when all earlier work on this key has ended, however it ended. */
+  /** Runs `work` after all earlier work on this key has finished or failed. */
   async run<T>(key: K, work: () => T | Promise<T>): Promise<T> {
     const before = this.#last.get(key);
     const mine = before === undefined ? Promise.resolve().then(work) : before.then(work, work);
@@ -24,7 +24,7 @@ export class KeyedMutex<K = string> {
     }
   }
 
-  /** Waits until nothing is under way. */
+  /** Waits until no work is running. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#last.values());
   }

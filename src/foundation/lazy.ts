@@ -1,4 +1,4 @@
-/** What is made when it is first needed, and kept. */
+/** Creates a value on first use and caches it. */
 export function lazy<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => {

@@ -1,6 +1,6 @@
 /**
- * A part of the daemon with a life: `start` acquires, `stop` releases every timer, socket and
- * handle. Both are called at most once, `stop` only after `start` has settled.
+ * A part of the daemon. `start` acquires its timers, sockets and handles, `stop` releases all of them. Both are called
+ * at most once, `stop` only after `start` has settled.
  */
 export interface Component {
   start(): Promise<void>;

@@ -1,14 +1,14 @@
 /**
- * Writes lines to a file descriptor in the background. A reader that stops reading or goes away, and a disk that is
- * full, never fail the program that writes.
+ * Writes lines to a file descriptor in the background. A reader that stops or disconnects, or a full disk, never fails
+ * the program that writes.
  */
 import { write, writeSync } from 'node:fs';
 import type { Clock } from './clock.ts';
 import { codeOf } from './errors.ts';
 
-/** What may wait in memory for a reader that has stopped reading; lines beyond it are dropped. */
+/** Maximum bytes queued for a slow reader; further lines are dropped. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
-/** When to try again after an error that passes: a pipe that is full and does not block, a disk without room. Milliseconds. */
+/** Retry delay after temporary errors, in milliseconds: a full non-blocking pipe, a full disk. */
 const RETRY_MS: ReadonlyMap<string, number> = new Map([
   ['EAGAIN', 50],
   ['ENOSPC', 500],
@@ -18,10 +18,9 @@ const RETRY_MS: ReadonlyMap<string, number> = new Map([
 export class LineWriter {
   readonly #fd: number;
   readonly #clock: Clock;
-  /** What waits for its turn. */
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
-  /** True also between two tries. */
+  /** Also true between two attempts. */
   #isWriting = false;
 
   constructor(fd: number, { clock }: { readonly clock: Clock }) {
@@ -37,17 +36,17 @@ export class LineWriter {
     if (!this.#isWriting) this.#next();
   }
 
-  /** Writes what waits, as far as the reader takes it at once: before the process ends. */
+  /** Writes the queued lines before the process exits, as far as the reader accepts them without blocking. */
   flushSync(): void {
     let rest = this.#take();
     try {
       while (rest.length > 0) rest = rest.subarray(writeSync(this.#fd, rest));
     } catch {
-      // The end of the process does not wait for a reader, or for room on a disk.
+      // The exiting process does not wait for a reader or for disk space.
     }
   }
 
-  /** All that waits, in one piece. */
+  /** Removes all queued lines and returns them as one buffer. */
   #take(): Buffer {
     const bytes = Buffer.concat(this.#waiting);
     this.#waiting = [];
@@ -65,7 +64,7 @@ export class LineWriter {
       if (error === null && written === bytes.length) return this.#next();
       if (error === null) return this.#put(bytes.subarray(written));
       const retryMs = RETRY_MS.get(codeOf(error));
-      // Any other error drops these lines. The next ones are tried all the same: the error may have been of the moment.
+      // Any other error drops these lines. The next lines are still tried, because the error may be temporary.
       if (retryMs === undefined) return this.#next();
       this.#waiting.unshift(bytes);
       this.#waitingBytes += bytes.length;

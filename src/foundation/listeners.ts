@@ -1,14 +1,14 @@
-/** Those who want to hear of something, told in the order in which they came. */
+/** A list of listeners, called in the order in which they were added. */
 export class Listeners<T extends readonly unknown[]> {
   readonly #all = new Set<(...news: T) => void>();
 
-  /** Calls back from now on. Returns how to end that. */
+  /** Adds a listener. Returns a function that removes it. */
   add(listener: (...news: T) => void): () => void {
     this.#all.add(listener);
     return () => void this.#all.delete(listener);
   }
 
-  /** Tells all of them; what one throws is the teller's, and those after it hear nothing. */
+  /** Calls all listeners. An exception of one reaches the caller, and the remaining listeners are not called. */
   notify(...news: T): void {
     for (const listener of this.#all) listener(...news);
   }

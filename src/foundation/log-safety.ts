@@ -1,6 +1,6 @@
 /**
- * The last guard before a log line: secrets that a caller passed by mistake are hidden, what others
- * wrote is made harmless and short. Callers still must not pass secrets.
+ * Sanitizes log lines: redacts secrets that were passed by mistake, and escapes and shortens remote input. Callers
+ * still must not pass secrets.
  */
 import { SvcError } from './errors.ts';
 import type { LogFields } from './log.ts';
@@ -8,14 +8,14 @@ import type { LogFields } from './log.ts';
 const HIDDEN = '[hidden]';
 const SECRET_NAME = /token|secret|private|passw|passphrase|seed|authorization|credential|cookie|mnemonic/i;
 const BEARER = /\b(bearer|basic)\s+[^\s",;]+/gi;
-/** Names that the line itself uses. */
+/** Field names that the log line itself uses. */
 const RESERVED: ReadonlySet<string> = new Set(['level', 'time', 'component', 'msg']);
 
-/** Longest text of one value in a log line, characters. */
+/** Maximum length of one value in a log line, in characters. */
 const MAX_TEXT_LENGTH = 2000;
-/** Deepest nesting of a value in a log line. */
+/** Maximum nesting depth of a value in a log line. */
 const MAX_DEPTH = 5;
-/** Most members of one object or list in a log line. */
+/** Maximum number of members of one object or list in a log line. */
 const MAX_MEMBERS = 50;
 
 /** Fields that may be logged: plain JSON values without secrets, bounded in size. */
@@ -25,7 +25,7 @@ export function safeFields(fields: LogFields): Record<string, unknown> {
   );
 }
 
-/** A text without credentials of an HTTP header, cut where it is too long. */
+/** Redacts credentials of HTTP headers in a text and shortens it. */
 export function safeLogText(text: string): string {
   const short = text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}… (${text.length} characters)` : text;
   return short.replace(BEARER, `$1 ${HIDDEN}`);
@@ -64,12 +64,12 @@ function safeObject(value: object, depth: number): unknown {
   if (value instanceof Error) return safeError(value, depth);
   if ('toJSON' in value && typeof value.toJSON === 'function') return safeValue(value.toJSON(), depth + 1);
   const prototype: unknown = Object.getPrototypeOf(value);
-  // What an instance of a class holds is its own business, and may be a key.
+  // Fields of class instances are private and may be keys.
   if (prototype !== Object.prototype && prototype !== null) return `[${value.constructor.name}]`;
   return Object.fromEntries(members(value).map(([name, member]) => [name, safeMember(name, member, depth + 1)]));
 }
 
-/** Our own errors say all in code and message; others need their stack to be found. */
+/** An SvcError is complete with code and message; other errors need their stack. */
 function safeError(error: Error, depth: number): Record<string, unknown> {
   const code: unknown = 'code' in error ? error.code : undefined;
   const expected = error instanceof SvcError;

@@ -1,6 +1,6 @@
-/** The two forms of a log line, made from the JSON that the logger writes. */
+/** Formats log lines as text, from the JSON that the logger writes. */
 
-/** What the logger itself puts into each line. */
+/** Fields that the logger adds to each line. */
 interface LineParts {
   readonly time: string;
   readonly level: string;
@@ -9,21 +9,20 @@ interface LineParts {
 }
 
 /**
- * Characters that move a terminal's cursor, break a line, turn the reading direction or are not
- * seen: control and format characters (C1 too: one of them starts escape sequences), separators, and
- * what no font shows, such as fillers and variation selectors, which can hide a text in another one.
- * The selectors that choose between a picture and a sign stay behind an emoji.
+ * Characters that move a terminal's cursor, break a line, change the text direction or are invisible. These are control
+ * and format characters (C1 too: one of them starts escape sequences), separators, and invisible characters such as
+ * fillers and variation selectors, which can hide one text in another. Variation selectors after an emoji are kept.
  */
 export const UNSAFE = /(?!(?<=\p{Emoji})[\ufe0e\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Text with unsafe characters as `\uXXXX`, which inside JSON strings leaves the value as it was. */
+/** Escapes unsafe characters as `\uXXXX`. Inside JSON strings this does not change the value. */
 export function escapeUnsafe(text: string): string {
   return text.replace(UNSAFE, (char) =>
     Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
   );
 }
 
-/** `2026-01-01T00:00:00.000Z INFO  dht: joined peers=3 from="a b"` from one line of JSON; without a line break. */
+/** Formats one JSON line as `2026-01-01T00:00:00.000Z INFO dht: joined peers=3 from="a b"`, without a line break. */
 export function textLine(json: string): string {
   const { time, level, component, msg, ...fields } = JSON.parse(json) as LineParts & Record<string, unknown>;
   const from = component === undefined ? '' : `${component}: `;
@@ -31,7 +30,7 @@ export function textLine(json: string): string {
   return escapeUnsafe(`${time} ${level.toUpperCase().padEnd(5)} ${from}${msg}${pairs.join('')}`);
 }
 
-/** As it is where it is one plain word, in quotes otherwise, so that a value cannot pass for another pair. */
+/** Quotes a value unless it is one plain word, so that a value cannot imitate another field. */
 function word(value: unknown): string {
   return typeof value === 'string' && /^[^\s"=\\[\]{},]+$/.test(value) ? value : JSON.stringify(value);
 }

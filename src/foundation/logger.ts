@@ -10,24 +10,24 @@ interface LoggerOptions {
   readonly format: LogFormat;
 }
 
-/** Where lines go; each ends with a line break. */
+/** Destination of log lines; each line ends with a line break. */
 export interface LogDestination {
   write(line: string): void;
-  /** Writes out what is still in memory. */
+  /** Writes buffered lines. */
   flushSync?(): void;
 }
 
 interface LoggerDependencies {
   readonly clock: Clock;
-  /** stderr where it is left out. stdout carries results, and in stdio mode MCP. */
+  /** Default: stderr. stdout carries results, and MCP messages in stdio mode. */
   readonly destination?: LogDestination;
-  /** Takes each line that is written, as JSON. */
+  /** Receives each written line as JSON. */
   readonly recent?: { add(json: string): void };
 }
 
 const STDERR_FD = 2;
 
-/** The root of all logs of a daemon; level and format change live, for children too. */
+/** The root logger of a daemon. Level and format can change at runtime, also for children. */
 export class Logger implements Log {
   readonly #pino: pino.Logger;
   readonly #destination: LogDestination;
@@ -66,7 +66,7 @@ export class Logger implements Log {
     this.#log('error', undefined, fields, message);
   }
 
-  /** Not one of pino's children: those keep the level of their birth. */
+  /** Not a pino child: those keep the level that they were created with. */
   child(component: string): Log {
     return {
       debug: (fields, message) => this.#log('debug', component, fields, message),
@@ -85,7 +85,7 @@ export class Logger implements Log {
     this.#format = format;
   }
 
-  /** Writes out what waits in memory: before the process ends. */
+  /** Writes buffered lines before the process exits. */
   flush(): void {
     this.#destination.flushSync?.();
   }
@@ -93,7 +93,7 @@ export class Logger implements Log {
   #log(level: LogLevel, component: string | undefined, fields: LogFields, message: string): void {
     if (!this.#pino.isLevelEnabled(level)) return;
     const safe = safeFields(fields);
-    // The message goes as an argument of "%s", so that a "%" in it stays what it is.
+    // Passed as an argument of "%s", so that a "%" in the message is not interpreted.
     this.#pino[level](component === undefined ? safe : { component, ...safe }, '%s', safeLogText(message));
   }
 

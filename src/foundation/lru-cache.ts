@@ -1,9 +1,9 @@
 import type { Clock } from './clock.ts';
 
 interface LruCacheOptions {
-  /** The least recently used entry makes room for a new one above this number; at least 1. */
+  /** Maximum number of entries, at least 1. A new entry then evicts the least recently used one. */
   readonly maxEntries: number;
-  /** Milliseconds after which an entry is gone, counted from `set`; without it entries do not age. Needs a clock. */
+  /** Milliseconds from `set` until an entry expires. Without it entries do not expire. Requires a clock. */
   readonly ttlMs?: number;
 }
 
@@ -13,8 +13,8 @@ interface Entry<V> {
 }
 
 /**
- * A map of bounded size. Reading an entry makes it the most recent one. Expired entries are dropped
- * when they are met, so there is no timer to stop.
+ * A map of bounded size with least-recently-used eviction. Expired entries are removed on access, so there is no timer
+ * to stop.
  */
 export class LruCache<K, V> {
   readonly #maxEntries: number;
@@ -22,7 +22,7 @@ export class LruCache<K, V> {
   readonly #now: () => number;
   readonly #entries = new Map<K, Entry<V>>();
 
-  /** @throws RangeError where a limit is not positive, TypeError where a ttl comes without a clock */
+  /** @throws RangeError if a limit is not positive, TypeError if a ttl is given without a clock */
   constructor(options: LruCacheOptions, { clock }: { readonly clock?: Clock } = {}) {
     const { maxEntries, ttlMs = Number.POSITIVE_INFINITY } = options;
     if (!Number.isSafeInteger(maxEntries) || maxEntries < 1) throw new RangeError(`maxEntries is ${maxEntries}`);
@@ -33,7 +33,7 @@ export class LruCache<K, V> {
     this.#now = clock === undefined ? () => 0 : () => clock.now();
   }
 
-  /** The value, which becomes the most recent one; undefined where it is absent or too old. */
+  /** Returns the value and marks it as recently used; undefined if it is absent or expired. */
   get(key: K): V | undefined {
     const entry = this.#live(key);
     if (entry === undefined) return undefined;
@@ -42,7 +42,7 @@ export class LruCache<K, V> {
     return entry.value;
   }
 
-  /** The value, without making it recent. */
+  /** Returns the value without marking it as recently used. */
   peek(key: K): V | undefined {
     return this.#live(key)?.value;
   }
@@ -51,7 +51,7 @@ export class LruCache<K, V> {
     return this.#live(key) !== undefined;
   }
 
-  /** Keeps a value as the most recent one; the least recent one goes where there is no room. */
+  /** Stores a value as the most recently used one. Evicts the least recently used one if the cache is full. */
   set(key: K, value: V): void {
     this.#entries.delete(key);
     if (this.#entries.size >= this.#maxEntries) {
@@ -61,7 +61,7 @@ export class LruCache<K, V> {
     this.#entries.set(key, { value, expiresAt: this.#now() + this.#ttlMs });
   }
 
-  /** True where there was such an entry. */
+  /** True if the entry existed. */
   delete(key: K): boolean {
     const live = this.#live(key) !== undefined;
     this.#entries.delete(key);
@@ -72,12 +72,12 @@ export class LruCache<K, V> {
     this.#entries.clear();
   }
 
-  /** The values that are not too old, the least recent one first. */
+  /** The values that have not expired, least recently used first. */
   values(): V[] {
     return [...this.#entries.keys()].flatMap((key) => this.#live(key) ?? []).map(({ value }) => value);
   }
 
-  /** Entries held, those that expired and were not met since included. */
+  /** Number of entries, including expired ones that were not accessed since. */
   get size(): number {
     return this.#entries.size;
   }

@@ -1,6 +1,6 @@
 /**
- * A function whose result is kept with the object that it was made of, for as long as that object lives: for what is
- * asked for again and again of objects that never change.
+ * Caches the result of a function per argument, for as long as the argument object exists. The arguments must be
+ * immutable.
  */
 export function memoizeByObject<K extends object, V extends object>(make: (of: K) => V): (of: K) => V {
   const made = new WeakMap<K, V>();

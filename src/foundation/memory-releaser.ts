@@ -1,21 +1,21 @@
-/** Has memory given back once the load is over that it was taken for. */
+/** Releases memory after a load is over. */
 import type { Clock } from './clock.ts';
 import type { Component } from './lifecycle.ts';
 import type { Log } from './log.ts';
 import { every, type RepeatingTask } from './repeat.ts';
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const MEMORY_LOOK_MS = 5000;
-/** A process rests that took less of one processor than this part since the last look. */
+/** The process is idle if it used less than this part of one CPU since the last check. */
 const RESTING = 0.03;
-/** So much more than was left the last time is worth the work, bytes. */
+/** Minimum number of bytes above the last low mark that makes a release worthwhile. */
 const WORTH_BYTES: number = 12 * 1024 * 1024;
 
-/** What this process takes. */
+/** Resource usage of this process. */
 export interface ProcessUsage {
-  /** Processor time since its start, milliseconds. */
+  /** CPU time since the start, in milliseconds. */
   cpuMs(): number;
-  /** Memory, bytes. */
+  /** Memory, in bytes. */
   residentBytes(): number;
 }
 
@@ -23,7 +23,7 @@ interface MemoryReleaserDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly usage: ProcessUsage;
-  /** Gives back what is spare; everything else waits meanwhile. */
+  /** Releases unused memory; blocks the process meanwhile. */
   readonly release: () => void;
 }
 
@@ -37,7 +37,7 @@ export const processUsage: ProcessUsage = {
 
 export class MemoryReleaser implements Component {
   readonly #deps: MemoryReleaserDependencies;
-  /** What was left the last time; nothing yet, as a start takes more than it needs later. */
+  /** Memory after the last release. Starts at 0, because a start uses more than is needed later. */
   #left = 0;
   #lookedAt = 0;
   #cpuMs = 0;

@@ -1,25 +1,25 @@
-/** Figures that a component shows to an operator, in the terms of the Prometheus text format. */
+/** Metrics of a component, in the terms of the Prometheus text format. */
 
 export interface Sample {
   readonly value: number;
-  /** Few and bounded: every combination is a series of its own. Never a name that strangers choose. */
+  /** Few and bounded, because each combination is a series. Never use names that strangers choose. */
   readonly labels?: Readonly<Record<string, string>>;
   /** `_bucket`, `_sum` and `_count` of a histogram. */
   readonly suffix?: '_bucket' | '_sum' | '_count';
 }
 
 export interface Metric {
-  /** snake_case with its unit at the end: `svcd_tunnel_bytes_total`. */
+  /** snake_case with the unit at the end: `svcd_tunnel_bytes_total`. */
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly samples: readonly Sample[];
 }
 
-/** Asked at every scrape; must be cheap. */
+/** Called for every scrape, so it must be cheap. */
 export type MetricSource = () => readonly Metric[];
 
-/** A metric of one value without labels. */
+/** A metric with one value and no labels. */
 export function single(name: string, type: 'counter' | 'gauge', help: string, value: number): Metric {
   return { name, help, type, samples: [{ value }] };
 }

@@ -1,18 +1,18 @@
-/** Gives a file its name without ever taking the place of another one. */
+/** Renames a file without replacing an existing one. */
 import { link, lstat, rename, rm } from 'node:fs/promises';
 import { codeOf } from './errors.ts';
 
-/** File systems without hard links say so in these ways. */
+/** Error codes of file systems without hard links. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /**
- * Moves a file to a name of the same file system.
- * @returns false where something has that name: nothing was done
- * @throws what the system says
+ * Moves a file to another name in the same file system.
+ * @returns false if the target exists; nothing is changed then
+ * @throws the system error
  */
 export async function moveWithoutReplacing(file: string, target: string): Promise<boolean> {
   try {
-    // Unlike a renaming this never replaces anything.
+    // Unlike a rename, a link never replaces a file.
     await link(file, target);
     await rm(file);
     return true;

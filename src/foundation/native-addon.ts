@@ -1,7 +1,6 @@
 /**
- * Native code out of the single file. The system loads it from files only, so it is written into a folder that nobody
- * else may open, once for each content, and looked at again at each start: only the bytes that came with this program are
- * loaded.
+ * Loads native code from the single file. The system loads libraries from files only, so the code is written into a
+ * private folder, once per content. Each start checks it again, so that only the bytes of this program are loaded.
  */
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,8 +11,8 @@ import { OTHERS_MODE, PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from './file-m
 import { readPackageFile } from './package-file.ts';
 
 /**
- * Where programs of this user keep what can be made again.
- * @throws Error where this user has no home directory
+ * The cache directory of this user.
+ * @throws Error if this user has no home directory
  */
 function cacheDirectory({ XDG_CACHE_HOME = '', LOCALAPPDATA = '' }: NodeJS.ProcessEnv): string {
   if (process.platform === 'win32' && LOCALAPPDATA !== '') return join(LOCALAPPDATA, 'svcd', 'native');
@@ -29,8 +28,8 @@ function holds(file: string, content: Uint8Array): boolean {
 }
 
 /**
- * Sees to it that a file with this content, named by its hash, is in a folder of ours; returns its path.
- * @throws Error where the folder cannot be made or written, is a link, is somebody else's, or others may open it
+ * Ensures that a file with this content, named by its hash, is in the given private folder. Returns its path.
+ * @throws Error if the folder cannot be created or written, is a link, has another owner, or is accessible to others
  */
 export function keptFile(directory: string, name: string, content: Uint8Array): string {
   mkdirSync(directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
@@ -40,7 +39,7 @@ export function keptFile(directory: string, name: string, content: Uint8Array): 
   const hash = createHash('sha256').update(content).digest('hex');
   const file = join(directory, `${name}-${hash}.node`);
   if (holds(file, content)) return file;
-  // Another start may do the same at this moment: each writes its own, and either one is right.
+  // Another process may do this at the same moment. Each writes its own file, and all have the same content.
   const own = `${file}.${process.pid}`;
   rmSync(own, { force: true });
   writeFileSync(own, content, { flag: 'wx', mode: PRIVATE_FILE_MODE });
@@ -54,7 +53,7 @@ function open(file: string): unknown {
   return addon.exports;
 }
 
-/** For this start only: the system keeps what it has loaded when the file is gone, but for Windows. */
+/** For this start only. Except on Windows, the loaded code remains usable after the file is deleted. */
 function openOnce(name: string, content: Uint8Array): unknown {
   const directory = mkdtempSync(join(tmpdir(), 'svcd-'));
   try {
@@ -65,8 +64,8 @@ function openOnce(name: string, content: Uint8Array): unknown {
 }
 
 /**
- * Loads native code that is in the single file.
- * @throws SvcError `not_writable` where no folder can be written from which the system loads code
+ * Loads native code from the single file.
+ * @throws SvcError `not_writable` if no folder is writable and allows the system to load code
  */
 export function loadAddon(name: string, environment: NodeJS.ProcessEnv = process.env): unknown {
   const content = readPackageFile(`native/${name}.node`);
@@ -75,7 +74,7 @@ export function loadAddon(name: string, environment: NodeJS.ProcessEnv = process
     directory = cacheDirectory(environment);
     return open(keptFile(directory, name, content));
   } catch {
-    // No home, a home that cannot be written, or from which nothing may run.
+    // No home, or a home that is read-only or mounted noexec.
   }
   try {
     return openOnce(name, content);

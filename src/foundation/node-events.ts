@@ -1,4 +1,4 @@
-/** The events of a node itself: what its owner sees happen to it. Kept in memory only. See docs/events.md. */
+/** Events of the node itself, for its owner. Kept in memory only. See docs/events.md. */
 import type { CallKind, CallRefusal } from './domain/access.ts';
 import type { CloseReason, PathKind } from './domain/tunnels.ts';
 import type { UpdateState } from './domain/updates.ts';
@@ -7,13 +7,13 @@ import type { Aid } from './identity/aid.ts';
 interface LinkData {
   /** The other node. */
   readonly node: Aid;
-  /** Agents there that spoke with agents here lately. */
+  /** Agents on that node that recently communicated with agents here. */
   readonly agents: readonly Aid[];
 }
 
 interface LinkPathData extends LinkData {
   readonly path: PathKind;
-  /** Where packets go, `host:port`: on a relayed path, the relay. */
+  /** The address that packets are sent to, `host:port`. On a relayed path this is the relay. */
   readonly address: string;
   readonly is_relayed: boolean;
 }
@@ -24,13 +24,13 @@ interface TunnelData {
   readonly listen: string;
 }
 
-/** What each kind of event carries. */
+/** Payload of each event type. */
 export interface NodeEventPayloads {
-  /** Nodes of the network keep a new endpoint record of it. */
+  /** Storage nodes accepted a new endpoint record of the agent. */
   'agent.published': { readonly seq: number };
-  /** Its bound service answers, or no longer does. */
+  /** The bound service of the agent became reachable or unreachable. */
   'agent.service': { readonly service: string; readonly ok: boolean; readonly error: string };
-  /** It has a newer delegation. */
+  /** The agent has a newer delegation. */
   'agent.delegation': { readonly issued_at: string; readonly expires_at: string | null };
   'agent.registered': Readonly<Record<string, never>>;
   'agent.deleted': Readonly<Record<string, never>>;
@@ -38,22 +38,22 @@ export interface NodeEventPayloads {
   'link.path': LinkPathData & { readonly before: PathKind };
   'link.closed': LinkData;
   'tunnel.opened': TunnelData;
-  /** Connections of it have lost their path, and are reset at `held_until` unless another one comes. */
+  /** Connections of the tunnel lost their path. They are reset at `held_until` unless a new path is found. */
   'tunnel.no_path': TunnelData & { readonly since: string; readonly held_until: string; readonly connections: number };
-  /** The outage is over: all connections have a path again, or the rest were given up. */
+  /** The outage is over: all connections have a path again, or the rest was reset. */
   'tunnel.path': TunnelData & { readonly state: 'back' | 'given_up'; readonly since: string };
   'tunnel.closed': TunnelData & { readonly reason: CloseReason | null };
   'call.refused': { readonly caller: Aid; readonly kind: CallKind; readonly code: CallRefusal };
-  /** The node has come into the network, or has lost it. */
+  /** The node joined the network, or lost it. */
   network: { readonly ready: boolean; readonly peers: number };
-  /** Keys of the configuration that apply from now on. */
+  /** Configuration keys whose new values apply now. */
   config: { readonly keys: readonly string[] };
   update: { readonly state: UpdateState; readonly latest_version: string | null; readonly error: string };
 }
 
 export type NodeEventType = keyof NodeEventPayloads;
 
-/** Every kind. */
+/** All event types. */
 export const NODE_EVENT_TYPES = [
   'agent.published',
   'agent.service',

@@ -1,4 +1,4 @@
-/** Opens a page in the browser of the person who sits at this machine. */
+/** Opens a page in the browser of the user at this machine. */
 import { spawn } from 'node:child_process';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -6,8 +6,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const isSet = (environment: Environment, name: string): boolean => (environment[name] ?? '') !== '';
 
 /**
- * The command that opens a page; null where there is no desktop, or where the person sits at another machine.
- * @param target an address, or the path of a file
+ * The command that opens a page; null if there is no desktop or the user works from another machine.
+ * @param target a URL or the path of a file
  */
 export function browserCommand(
   target: string,
@@ -20,7 +20,7 @@ export function browserCommand(
   return isSet(environment, 'DISPLAY') || isSet(environment, 'WAYLAND_DISPLAY') ? ['xdg-open', target] : null;
 }
 
-/** Opens a page. @returns false where that cannot be; whether the browser shows it nobody says */
+/** Opens a page. @returns false if that is impossible; true does not guarantee that the browser shows it */
 export async function openInBrowser(target: string, environment: Environment): Promise<boolean> {
   const command = browserCommand(target, process.platform, environment);
   if (command === null) return false;

@@ -1,36 +1,36 @@
 /**
- * What stands in the package beside its programs: files on the disk, or parts of the single file that is Node and svcd in
- * one (`tools/package.ts` makes it, see decision 41).
+ * Files of the package: on disk, or embedded in the single file that contains Node and svcd (built by
+ * `tools/package.ts`, see decision 41).
  */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { getRawAsset, isSea } from 'node:sea';
 
-/** Whether this runs from the single file: then nothing of the package lies on the disk. */
+/** True if svcd runs from the single file. Then the package has no files on disk. */
 export const isSingleFile: boolean = isSea();
 
 /**
  * Reads a file of the package.
  * @param path in the package, such as `package.json`
- * @throws Error where it is not there
+ * @throws Error if it does not exist
  */
 export function readPackageFile(path: string): Buffer {
   return isSingleFile ? Buffer.from(getRawAsset(path)) : readFileSync(new URL(`../../${path}`, import.meta.url));
 }
 
 /**
- * What has to come first in the arguments of `process.execPath` to start this very program anew: the path of its script,
- * absolute, and in the single file its name, `svcd` or `svc`.
- * @param args of this process
+ * The first argument for `process.execPath` to start this program again: the absolute path of its script, or in the
+ * single file its name, `svcd` or `svc`.
+ * @param args arguments of this process
  */
 export function ownScript([, script = 'svcd']: readonly string[] = process.argv): string {
   return isSingleFile ? script : resolve(script);
 }
 
 /**
- * How a short script is run in a process of its own: the command and its first arguments, what follows is in
- * `process.argv` from its second member on. Anything it needs it gets by `require`, of Node's own modules only.
- * @param name that the single file knows it by: it runs nothing that stands in its arguments
+ * The command and first arguments that run a short script in a process of its own. Further arguments are in
+ * `process.argv` from the second member on. The script can only `require` Node's own modules.
+ * @param name by which the single file knows the script, because it does not run code from its arguments
  */
 export function scriptCommand(name: string, code: string): readonly [string, ...string[]] {
   if (isSingleFile) return [process.execPath, `script:${name}`];

@@ -1,6 +1,6 @@
 /**
- * A file that leads a browser to the panel: other users of the machine see the arguments of every program, so an
- * address with a code in it is not one of them.
+ * A file that opens the panel in a browser. The address contains a code, and other users of the machine can see program
+ * arguments, so it is not passed as one.
  */
 import { join } from 'node:path';
 import { writeFileAtomic } from './atomic-file.ts';
@@ -11,7 +11,7 @@ function attribute(text: string): string {
 }
 
 /**
- * Writes the file into the data directory, readable by its owner only. The daemon removes it when the code has ended.
+ * Writes the file into the data directory, readable by its owner only. The daemon removes it when the code expires.
  * @returns its path
  * @throws SvcError `not_writable`
  */

@@ -1,11 +1,11 @@
-/** The form of the tokens of the panel's sessions, which tells them from an API token. */
+/** The format of panel session tokens, which distinguishes them from the API token. */
 
-/** Random bytes of a session's token. */
+/** Random bytes of a session token. */
 export const PANEL_TOKEN_BYTES = 32;
 export const PANEL_TOKEN_PREFIX = 'svcp_';
 const FORM = /^svcp_[\w-]{43}$/;
 
-/** True for what can only be the token of a session, of one that has ended too. */
+/** True if a text has the form of a panel session token, expired or not. */
 export function isPanelToken(text: string): boolean {
   return FORM.test(text);
 }

@@ -1,40 +1,38 @@
-/** A new connection to a local server that has to prove itself before it receives anything else. */
+/** A new connection to a local server that must prove its identity before it receives anything else. */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { Clock } from './clock.ts';
 import { CHALLENGE_BYTES } from './service-proof.ts';
 import { listen } from './stream-listeners.ts';
 
-/** How long a server may take to prove itself once it was dialled, milliseconds. */
+/** Time for the server to prove itself after the dial, in milliseconds. */
 const PROOF_TIMEOUT_MS = 10_000;
-/** Longest head of its answer. */
+/** Maximum size of the response head, in bytes. */
 const MAX_PROOF_ANSWER_BYTES = 1024;
 const HEAD_END = '\r\n\r\n';
 
-/** The code of what a server that does not prove itself fails with. */
+/** Error code if the server does not prove itself. */
 export const UNPROVEN = 'SVCD_UNPROVEN';
 
-/** The `reason` in the details of the error of a client that is told so. */
+/** The `reason` in the error details for the client. */
 export const UNPROVEN_REASON = 'unproven';
 
-/** Why a connection carries nothing; its code is what tells it from other failures. */
+/** The connection is closed without sending anything; the code distinguishes this from other failures. */
 class UnprovenServer extends Error {
   readonly code = UNPROVEN;
 }
 
 export interface ProofRequirement {
-  /** Header that carries the challenge. */
   readonly challengeHeader: string;
-  /** Header that carries the proof. */
   readonly proofHeader: string;
-  /** The proofs that are accepted of the server at the other end of a connected socket. */
+  /** The proofs that are accepted from the server on a connected socket. */
   readonly accepted: (challenge: string, socket: Socket) => readonly string[];
   readonly clock: Clock;
 }
 
 type Done = (error: Error | null, socket?: Socket) => void;
 
-/** True if the head of an answer, and nothing else, came in time and holds the proof. */
+/** True if the response is only a head and contains an accepted proof. */
 function isProof(answer: string, proofHeader: string, accepted: readonly string[]): boolean {
   if (!answer.startsWith('HTTP/1.1 204 ') || answer.indexOf(HEAD_END) + HEAD_END.length !== answer.length) return false;
   const [, proof = ''] = new RegExp(`\r\n${proofHeader}: (v1=[0-9a-f]{64})\r\n`, 'i').exec(answer) ?? [];
@@ -42,7 +40,7 @@ function isProof(answer: string, proofHeader: string, accepted: readonly string[
   return accepted.some((wanted) => given.length === wanted.length && timingSafeEqual(given, Buffer.from(wanted)));
 }
 
-/** Has the server at the other end of a socket that is being connected prove itself; `done` is called once. */
+/** Requires a proof from the server on a connecting socket. Calls `done` once. */
 export function requireProof(socket: Socket, wanted: ProofRequirement, done: Done): void {
   const { challengeHeader, proofHeader, accepted, clock } = wanted;
   const challenge = randomBytes(CHALLENGE_BYTES).toString('hex');
@@ -56,7 +54,7 @@ export function requireProof(socket: Socket, wanted: ProofRequirement, done: Don
   };
   const over = (): void => end(new UnprovenServer('it closed the connection'));
   const ask = (): void => {
-    // Who sees each connection may have cut it.
+    // A listener that inspects each connection may have destroyed it.
     if (!socket.destroyed)
       socket.write(`OPTIONS * HTTP/1.1\r\nHost: localhost\r\n${challengeHeader}: ${challenge}${HEAD_END}`);
   };

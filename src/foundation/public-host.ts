@@ -1,8 +1,8 @@
-/** Which addresses mean something to strangers. */
+/** Recognizes addresses that are valid for strangers. */
 import { hostOfUrl } from './address.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from './ip.ts';
 
-/** True where strangers can use the host of a URL: it is not this machine, nor something on its LAN. */
+/** True if strangers can use the host of a URL: it is neither this machine nor on the LAN. */
 export function isPublicHost(url: URL): boolean {
   const host = hostOfUrl(url).replace(/\.$/, '');
   if (canonicalIp(host) !== null) return ipScope(host) === IP_SCOPE.public;

@@ -1,4 +1,4 @@
-/** Numbers with their unit, as texts for people say them: `64 KiB`, `30 s`, `7 days`. */
+/** Formats quantities with units for people: `64 KiB`, `30 s`, `7 days`. */
 
 type Units = readonly (readonly [number, string])[];
 
@@ -24,18 +24,18 @@ function inLargest(value: number, units: Units): string {
   return `${countText(value / size)} ${unit}`;
 }
 
-/** A number with separators: `10,000`. Not by `toLocaleString`, whose tables take a start 10 ms to load. */
+/** Formats an integer with separators: `10,000`. `toLocaleString` would add 10 ms to a start to load its tables. */
 export function countText(count: number): string {
   const [whole = '', ...fraction] = String(count).split('.');
   return [whole.replace(/\B(?=(?:\d{3})+$)/g, ','), ...fraction].join('.');
 }
 
-/** A number of bytes in the largest unit that keeps it whole: `64 KiB`, `1,000 bytes`. */
+/** Formats bytes in the largest unit that keeps the number whole: `64 KiB`, `1,000 bytes`. */
 export function sizeText(bytes: number): string {
   return inLargest(bytes, BYTES);
 }
 
-/** A number of milliseconds in the largest unit that keeps it whole: `90 s`, `24 h`, `7 days`. */
+/** Formats milliseconds in the largest unit that keeps the number whole: `90 s`, `24 h`, `7 days`. */
 export function timeText(ms: number): string {
   return inLargest(ms, TIMES);
 }

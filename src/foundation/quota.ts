@@ -1,73 +1,79 @@
 /**
- * One quota for every bounded resource: connections, streams, calls, bytes. It counts per key, per node, per source and
- * per network, because each of these costs a stranger more than the one before: an AID and a node key are free, an
- * address costs a little, a network costs more.
+ * The quota for every bounded resource: connections, streams, calls, bytes. It counts per key, per node, per source and
+ * per network, because each level costs a stranger more than the last: AIDs and node keys are free, addresses
+ * cost a little, networks cost more.
  *
- * - Named holders (the owner let them in by name, or this node uses them) count against their key, their node and the
+ * - Named holders (the owner allowed them by name, or this node uses them) count against their key, their node and the
  *   total. Strangers also count against their source and their network, and never use the reserved part of the total.
- * - A full level makes room: for a named holder by evicting a stranger; for a stranger only by evicting one that holds
- *   more. The victim is found from the top: the network that holds most, in it the source that holds most, then the
- *   node, and there the share that was idle longest.
+ * - A full level makes room. For a named holder it evicts a stranger; for a stranger only one that holds more. The
+ *   victim is found from the top: the network that holds most, then its largest source, then its largest node, and
+ *   there the share that has been idle longest.
  */
 import { IP_SCOPE, ipScope, networkOf, subscriberOf } from './ip.ts';
 import { LruCache } from './lru-cache.ts';
 
-/** A level at which a quota counts, from the cheapest identity to the whole. */
+/** The levels of a quota, from the cheapest identity to the total. */
 export type QuotaLevel = 'key' | 'node' | 'source' | 'network' | 'total';
 
-/** Limits in units of the resource (connections, calls, bytes). A level that is left out has no limit of its own. */
+/** Limits in units of the resource (connections, calls, bytes). A missing level has no limit. */
 export interface QuotaLimits {
   readonly perKey?: number;
   readonly perNode?: number;
-  /** Of the strangers at one IPv4 address or IPv6 /64. */
+  /** For strangers at one IPv4 address or IPv6 /64. */
   readonly perSource?: number;
-  /** Of the strangers in one IPv4 /24 or IPv6 /48. */
+  /** For strangers in one IPv4 /24 or IPv6 /48. */
   readonly perNetwork?: number;
   readonly total: number;
   /** Part of `total` that strangers never use. */
   readonly reserved?: number;
 }
 
-/** Who holds a share of a quota. */
+/** The holder of a share. */
 export interface QuotaHolder {
-  /** The smallest thing that has a share, such as a pair of agents; the node if left out. */
+  /** The smallest holder, such as a pair of agents. Default: the node. */
   readonly key?: string;
-  /** Key of the other node, as text. */
+  /** Public key of the remote node, as text. */
   readonly node: string;
-  /** IP address of the other node, or another name if its address is unknown; null for programs on this machine. */
+  /** IP address of the remote node, or another name if the address is unknown; null for programs on this machine. */
   readonly source: string | null;
-  /** The owner let it in by name, or this node uses it; so are programs on this machine. */
+  /** True if the owner allowed it by name, if this node uses it, and for programs on this machine. */
   readonly named: boolean;
 }
 
 export interface TakeOptions {
-  /** Units to take; 1 if left out. */
+  /** Units to take. Default: 1. */
   readonly amount?: number;
-  /** Ends what holds the share, to make room for another. Its units are already given back. Without it, the share stays. */
+  /**
+   * Frees what the share stands for, to make room. The units are already released. A share without it cannot be
+   * evicted.
+   */
   readonly onEvict?: () => void;
 }
 
 /** Units that one holder has taken. */
 export interface QuotaShare {
   readonly amount: number;
-  /** Takes more units; false, and nothing taken, if there is no room. */
+  /** Takes more units. Returns false, and takes none, if there is no room. */
   grow(amount: number): boolean;
-  /** Gives units back, at most those that it has. */
+  /** Releases units, at most `amount`. */
   shrink(amount: number): void;
-  /** It was used: others are evicted before it. */
+  /** Marks the share as used, so that idle shares are evicted before it. */
   touch(): void;
-  /** Gives all units back. A second call does nothing. */
+  /** Releases all units. A second call has no effect. */
   release(): void;
 }
 
-/** Sources whose network and subscriber are remembered: reading an IPv6 address is expensive. */
+/** Maximum number of cached source groups. Parsing an IPv6 address is expensive. */
 const MAX_REMEMBERED_SOURCES = 1024;
-/** Network of every source whose address is unknown: such names are free. */
+/** The network of all sources with an unknown address, because such names are free. */
 const UNKNOWN = 'unknown';
-/** Source and network of the nodes on this machine. They have no limit there, since all its programs are one person's. */
+/**
+ * Source and network of all nodes on this machine. They have no source or network limit, because all its programs
+ * belong to one person.
+ */
 export const THIS_MACHINE = 'here';
 
-/** Where strangers are counted. */
+/** The source and the network that a stranger counts against. */
 export interface SourceGroup {
   readonly source: string;
   readonly network: string;
@@ -75,7 +81,7 @@ export interface SourceGroup {
 
 const sourceGroups = new LruCache<string, SourceGroup>({ maxEntries: MAX_REMEMBERED_SOURCES });
 
-/** The subscriber and the network of a source; `HERE` for both on this machine. */
+/** The source and the network of an address; both are `THIS_MACHINE` for loopback addresses. */
 export function sourceGroupOf(source: string): SourceGroup {
   const known = sourceGroups.get(source);
   if (known !== undefined) return known;
@@ -87,11 +93,11 @@ export function sourceGroupOf(source: string): SourceGroup {
   return place;
 }
 
-/** A level's holder, and what its strangers hold. */
+/** A holder at one level, with the units of its strangers. */
 class Group {
   amount = 0;
   readonly children = new Map<string, Group>();
-  /** Only at the lowest level; the share that was idle longest comes first. */
+  /** Only at the lowest level. The share that has been idle longest comes first. */
   readonly shares = new Set<Share>();
 
   child(name: string): Group {
@@ -103,7 +109,7 @@ class Group {
   }
 }
 
-/** The groups that a stranger's share belongs to. */
+/** The path of a stranger's share in the tree of groups. */
 type Position = readonly [network: string, source: string, node: string];
 
 class Share implements QuotaShare {
@@ -153,10 +159,10 @@ export class Quota {
   #total = 0;
 
   /**
-   * @param limits fixed, or asked each time
-   * @param ownYields a holder that has used up its key's or node's limit loses its own idlest share instead of being
-   *   refused: right where old shares are likely dead
-   * @param countLoopback nodes on this machine have the limits of one source and one network too
+   * @param limits fixed, or a function that is called each time
+   * @param ownYields if a holder reaches the limit of its key or node, evict its own idlest share instead of rejecting
+   *   the new one; useful if old shares are probably dead
+   * @param countLoopback apply the source and network limits to nodes on this machine too
    */
   constructor(limits: QuotaLimits | (() => QuotaLimits), { ownYields = false, countLoopback = false } = {}) {
     this.#limits = typeof limits === 'function' ? limits : () => limits;
@@ -164,22 +170,22 @@ export class Quota {
     this.#countLoopback = countLoopback;
   }
 
-  /** Units that are taken. */
+  /** Units in use. */
   get used(): number {
     return this.#total;
   }
 
-  /** Units that a node has taken. */
+  /** Units that a node uses. */
   usedBy(node: string): number {
     return this.#nodes.children.get(node)?.amount ?? 0;
   }
 
-  /** The level that leaves no room for a holder, before anything is evicted; null if there is room. */
+  /** The first level without room for a holder, before any eviction; null if there is room. */
   fullLevel(holder: QuotaHolder, amount = 1): QuotaLevel | null {
     return this.#fullLevel(holder, positionOf(holder), amount);
   }
 
-  /** Takes units, after evicting what has to make room; null if there is no room. */
+  /** Takes units, evicting shares if necessary; null if there is no room. */
   take(holder: QuotaHolder, { amount = 1, onEvict }: TakeOptions = {}): QuotaShare | null {
     const share = new Share(this, holder, positionOf(holder), onEvict);
     if (!this.#makeRoom(share, amount)) return null;
@@ -195,7 +201,7 @@ export class Quota {
     return true;
   }
 
-  /** For `QuotaShare`: counts units in or, below 0, out. */
+  /** For `QuotaShare`: adds units, or removes them if `amount` is negative. */
   change(share: Share, amount: number): void {
     share.amount += amount;
     this.#total += amount;
@@ -208,7 +214,7 @@ export class Quota {
       if (group?.shares.delete(share)) group.shares.add(share);
   }
 
-  /** For `QuotaShare.release`: forgets a share and the groups that it leaves empty. */
+  /** For `QuotaShare.release`: removes a share and the groups that become empty. */
   remove(share: Share): void {
     const { holder, position } = share;
     const drop = (parent: Group, name: string): void => {
@@ -280,7 +286,7 @@ export class Quota {
     }
   }
 
-  /** The share to evict so that a level has more room; null if none may be. */
+  /** The share to evict to make room at a level; null if there is none. */
   #victim(level: QuotaLevel, share: Share, amount: number): Share | null {
     const { holder, position } = share;
     if (level === 'key') return this.#ownYields ? idlest(this.#keys.children.get(keyOf(holder)), share) : null;
@@ -303,7 +309,7 @@ function positionOf({ node, source, named }: QuotaHolder): Position | null {
   return [place.network, place.source, node];
 }
 
-/** The evictable share of a group that was idle longest, other than one. */
+/** The share of a group that has been idle longest and can be evicted, except one. */
 function idlest(group: Group | undefined, except: Share | null = null): Share | null {
   for (const share of group?.shares ?? []) if (share !== except && share.onEvict !== undefined) return share;
   return null;
@@ -315,7 +321,7 @@ function largestChild(group: Group): readonly [name: string, group: Group] | nul
   return found;
 }
 
-/** The idlest share of whichever holds most in a group. */
+/** The idlest share of the largest holder in a group. */
 function largest(group: Group): Share | null {
   const child = largestChild(group);
   return child === null ? idlest(group) : largest(child[1]);

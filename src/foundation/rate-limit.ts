@@ -2,34 +2,36 @@ import type { Clock } from './clock.ts';
 import { LruCache } from './lru-cache.ts';
 
 interface RateLimiterOptions {
-  /** Tokens that flow back into a bucket per second; above 0, fractions allowed. */
+  /** Tokens that refill a bucket per second; above 0, fractions allowed. */
   readonly perSecond: number;
-  /** Tokens that a full bucket holds: what a key may spend at once; at least 1. */
+  /** Tokens in a full bucket, the most that a key can spend in a burst; at least 1. */
   readonly burst: number;
-  /** Buckets kept; the least recently used one is forgotten, and is full again should its key come back. */
+  /**
+   * Maximum number of buckets. The least recently used one is evicted; if its key returns, its bucket is full again.
+   */
   readonly maxKeys: number;
 }
 
-/** Milliseconds by which a bucket may be early, so that rounding never refuses who waited as told. */
+/** Tolerance in milliseconds, so that rounding never rejects a caller that waited for `retryAfterMs`. */
 const ROUNDING_MS = 0.01;
 
 /**
- * A token bucket per key, in bounded memory. A bucket is one number: the instant at which it will
- * be full again (the "generic cell rate algorithm"), so an untouched bucket costs no work.
+ * A token bucket per key, in bounded memory. A bucket is one number, the time at which it will be full again (the
+ * "generic cell rate algorithm"), so an untouched bucket needs no work.
  *
- * Choose keys that a stranger cannot make for free: an address that is proven, a /64 of IPv6, a
- * node key. Otherwise he evicts whom he likes by inventing `maxKeys` others.
+ * Use keys that a stranger cannot create for free: a verified address, an IPv6 /64, a node key. Otherwise a stranger
+ * could evict any key by inventing `maxKeys` others.
  */
 export class RateLimiter {
   readonly #clock: Clock;
-  /** Milliseconds from an empty bucket to a full one. */
+  /** Milliseconds to refill an empty bucket. */
   readonly #capacityMs: number;
   readonly #msPerToken: number;
   readonly #fullAt: LruCache<string, number>;
   #lastMs: number;
   #elapsedMs = 0;
 
-  /** @throws RangeError where an option is out of its range */
+  /** @throws RangeError if an option is out of range */
   constructor({ perSecond, burst, maxKeys }: RateLimiterOptions, { clock }: { readonly clock: Clock }) {
     if (!(perSecond > 0 && Number.isFinite(perSecond))) throw new RangeError(`perSecond is ${perSecond}`);
     if (!(burst >= 1 && Number.isFinite(burst))) throw new RangeError(`burst is ${burst}`);
@@ -41,8 +43,8 @@ export class RateLimiter {
   }
 
   /**
-   * Spends `cost` tokens of the key's bucket. False, and nothing spent, where it holds fewer; so
-   * always false where `cost` is above `burst`.
+   * Spends `cost` tokens of the key's bucket. Returns false, and spends none, if it has fewer; so always false if
+   * `cost` exceeds `burst`.
    */
   take(key: string, cost = 1): boolean {
     const now = this.#now();
@@ -53,14 +55,17 @@ export class RateLimiter {
   }
 
   /**
-   * Spends `cost` tokens of the key's bucket though it may hold fewer, for what is known only when it is done: who
-   * owes has to wait until that much has flowed back.
+   * Spends `cost` tokens even if the bucket has fewer, for a cost that is known only afterwards. The key must wait
+   * until the deficit is refilled.
    */
   spend(key: string, cost: number): void {
     this.#fullAt.set(key, Math.max(this.#fullAt.get(key) ?? 0, this.#now()) + cost * this.#msPerToken);
   }
 
-  /** Whole milliseconds until `take(key, cost)` succeeds if nobody else spends; 0 now, Infinity never. */
+  /**
+   * Whole milliseconds until `take(key, cost)` succeeds if nothing else is spent; 0 if it succeeds now, Infinity if
+   * never.
+   */
   retryAfterMs(key: string, cost = 1): number {
     const needMs = cost * this.#msPerToken;
     if (needMs > this.#capacityMs + ROUNDING_MS) return Number.POSITIVE_INFINITY;
@@ -69,7 +74,7 @@ export class RateLimiter {
     return wait <= ROUNDING_MS ? 0 : Math.ceil(wait);
   }
 
-  /** Milliseconds since the limiter was made, which never go back: a corrected clock must not lock a key out. */
+  /** Milliseconds since the limiter was created. Never goes back, so that a corrected clock cannot lock a key out. */
   #now(): number {
     const now = this.#clock.now();
     if (now > this.#lastMs) this.#elapsedMs += now - this.#lastMs;

@@ -1,31 +1,34 @@
-/** A rate that strangers share by key, source and network, as `Quota` does for what is held. */
+/** A rate limit that strangers share by key, source and network, like `Quota` for held resources. */
 import type { Clock } from './clock.ts';
 import { type QuotaHolder, sourceGroupOf, THIS_MACHINE } from './quota.ts';
 import { RateLimiter } from './rate-limit.ts';
 
-/** Tokens a second, and at once. */
+/** Tokens per second, and the burst. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
 }
 
 export interface RateQuotaLimits {
-  /** Of each key (the node, if a holder has no key), named or not. */
+  /** For each key (the node, if a holder has no key), named or not. */
   readonly perKey: Rate;
-  /** Of the strangers at one IPv4 address or IPv6 /64. */
+  /** For strangers at one IPv4 address or IPv6 /64. */
   readonly perSource?: Rate;
-  /** Of the strangers in one IPv4 /24 or IPv6 /48. */
+  /** For strangers in one IPv4 /24 or IPv6 /48. */
   readonly perNetwork?: Rate;
-  /** Of all strangers together. */
+  /** For all strangers together. */
   readonly strangers?: Rate;
-  /** Keys, sources and networks that are remembered at each level: at least as many as can spend before they are full again. */
+  /**
+   * Maximum number of keys, sources and networks per level. Must be at least the number that can spend before a bucket
+   * is full again.
+   */
   readonly maxKeys?: number;
 }
 
-/** A bucket that is charged. */
+/** A bucket to charge. */
 type Level = readonly [RateLimiter, string];
 
-/** Keys, sources and networks that are remembered at each level, unless fewer are asked for. */
+/** Default for `maxKeys`. */
 const MAX_KEYS = 4096;
 const ALL = 'strangers';
 
@@ -47,22 +50,25 @@ export class RateQuota {
     this.#strangers = optional(strangers);
   }
 
-  /** Spends `cost` tokens at every level; false, and nothing spent, if one of them has fewer. */
+  /** Spends `cost` tokens at every level. Returns false, and spends none, if a level has fewer. */
   take(holder: QuotaHolder, cost = 1): boolean {
     return spendAll(this.#levels(holder), cost);
   }
 
-  /** As `take`, for several holders at once: a level that they share is charged once. */
+  /** Like `take` for several holders: a level that they share is charged once. */
   takeAll(holders: readonly QuotaHolder[], cost = 1): boolean {
     return spendAll(distinct(holders.flatMap((holder) => this.#levels(holder))), cost);
   }
 
-  /** Spends tokens though a level may have fewer, for a cost that is known only afterwards: `take` fails until they have flowed back. */
+  /**
+   * Spends tokens even if a level has fewer, for a cost that is known only afterwards. `take` fails until the deficit
+   * is refilled.
+   */
   spend(holder: QuotaHolder, cost: number): void {
     for (const [limiter, key] of this.#levels(holder)) limiter.spend(key, cost);
   }
 
-  /** Whole milliseconds until `take` succeeds if no other holder spends; 0 now, Infinity never. */
+  /** Whole milliseconds until `take` succeeds if no other holder spends; 0 if it succeeds now, Infinity if never. */
   retryAfterMs(holder: QuotaHolder, cost = 1): number {
     return Math.max(...this.#levels(holder).map(([limiter, key]) => limiter.retryAfterMs(key, cost)));
   }

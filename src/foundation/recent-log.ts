@@ -1,20 +1,20 @@
-/** The newest lines of the log, in memory: as the logger writes them, without secrets. */
+/** The newest log lines in memory, as the logger writes them, without secrets. */
 import { isObject, parseJson } from './json.ts';
 import { LOG_LEVELS, type LogLevel } from './log.ts';
 
-/** Lines that are kept. */
+/** Maximum number of lines. */
 export const MAX_LOG_LINES = 2_000;
-/** Characters of all of them together. */
+/** Maximum size of all lines, in characters. */
 const MAX_LOG_CHARS = 2 * 1024 * 1024;
 
 /** A line of the log. */
 export interface LogLine {
-  /** Grows by one with each line since the start. */
+  /** Increases by one with each line since the start. */
   readonly seq: number;
   /** ISO 8601, UTC. */
   readonly at: string;
   readonly level: LogLevel;
-  /** The part of the daemon that says it; null for the daemon itself. */
+  /** The component that logged the line; null for the daemon itself. */
   readonly component: string | null;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -40,7 +40,7 @@ export class RecentLog {
   #chars = 0;
   #seq = 0;
 
-  /** Takes a line as the logger made it: JSON. */
+  /** Adds a line as the logger wrote it, in JSON. */
   add(json: string): void {
     this.#lines.push({ seq: ++this.#seq, json });
     this.#chars += json.length;
@@ -48,12 +48,12 @@ export class RecentLog {
       this.#chars -= this.#lines.shift()?.json.length ?? this.#chars;
   }
 
-  /** The number of the newest line; 0 where there is none. */
+  /** The number of the newest line; 0 if there is none. */
   get lastSeq(): number {
     return this.#seq;
   }
 
-  /** The newest lines behind `afterSeq` that are at least as important as `level`, the oldest first. */
+  /** The newest lines after `afterSeq` with at least this level, oldest first. */
   read(level: LogLevel, limit: number, afterSeq: number): readonly LogLine[] {
     const least = LOG_LEVELS.indexOf(level);
     const found: LogLine[] = [];

@@ -1,7 +1,6 @@
 /**
- * Gives memory back to the system that this process has no use for. A process at rest does neither by itself: V8 keeps a
- * young generation of the size that the last load wanted, with garbage in it and behind it, and the C library keeps what
- * was freed between blocks that are still used.
+ * Returns unused memory to the system. An idle process does not do this automatically. V8 keeps a young generation of the
+ * size that the last load needed, with garbage in it. The C library keeps freed memory between blocks that are in use.
  */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -12,7 +11,7 @@ const HIDE = '--no-expose-gc';
 const EMIT = 'emitWarning';
 const IS_EXPERIMENTAL = 'ExperimentalWarning';
 
-/** Collects all garbage, and lets the heap shrink: some 60 ms for a heap of 20 MB, in one piece. */
+/** Runs a full garbage collection and shrinks the heap. Blocks for about 60 ms with a 20 MB heap. */
 function collectGarbage(): void {
   setFlagsFromString(SHOW);
   const collect: unknown = runInNewContext('gc');
@@ -21,7 +20,10 @@ function collectGarbage(): void {
     Reflect.apply(collect, undefined, [{ type: 'major', execution: 'sync', flavor: 'last-resort' }]);
 }
 
-/** `node:ffi`, without its word that it is new: whoever runs svcd has not asked for it. Undefined where Node has none. */
+/**
+ * `node:ffi` without its experimental warning, which does not concern users of svcd. Undefined if Node does not have
+ * it.
+ */
 function foreignFunctions(): object | undefined {
   const emitWarning = Reflect.get(process, EMIT);
   Reflect.set(process, EMIT, (...warning: unknown[]): void => {
@@ -34,7 +36,7 @@ function foreignFunctions(): object | undefined {
   }
 }
 
-/** `malloc_trim` of the GNU C library; null elsewhere, and where Node has no `node:ffi`. */
+/** `malloc_trim` of the GNU C library; null on other systems, or if Node has no `node:ffi`. */
 function findTrim(): (() => void) | null {
   if (process.platform !== 'linux') return null;
   try {
@@ -56,7 +58,7 @@ function findTrim(): (() => void) | null {
 
 let trim: ReturnType<typeof findTrim> | undefined;
 
-/** Holds everything up meanwhile, for some 0.1 s: for moments in which nobody waits. */
+/** Blocks the process for about 0.1 s, so call it only while the process is idle. */
 export function releaseMemory(): void {
   collectGarbage();
   trim ??= findTrim();

@@ -1,34 +1,34 @@
-/** Work that is done again and again: one run after the other, whatever they fail with, until it is stopped. */
+/** Runs a task repeatedly, one run after the other, until it is stopped. A failed run does not end the repetition. */
 import type { Clock, Timer } from './clock.ts';
 
-/** The wait of a task that has nothing to do until it is hurried. */
+/** The delay of a task that runs only on request. */
 export const UNTIL_REQUESTED: number = Number.POSITIVE_INFINITY;
 
 export interface RepeatOptions {
-  /** Milliseconds from the end of a run to the next one, where the run did not say or has failed. */
+  /** Milliseconds from the end of a run to the next, if the run returned no delay or failed. */
   readonly periodMs: number;
-  /** Milliseconds until the first run; the period where it is left out. */
+  /** Milliseconds until the first run. Default: the period. */
   readonly firstMs?: number;
-  /** Told what a run failed with, unless the repetition was stopped meanwhile. */
+  /** Receives the error of a failed run, unless the repetition was stopped meanwhile. */
   readonly onError: (error: unknown) => void;
 }
 
-/** What is done; it may return after how many milliseconds it is to be done again, 0 or more. */
+/** The repeated task. It may return the milliseconds until the next run, 0 or more. */
 type Task = () => number | void | Promise<number | void>;
 
-/** A repetition that has begun. */
+/** A started repetition. */
 export interface RepeatingTask {
   readonly isRunning: boolean;
   /**
-   * Runs the task in `ms` milliseconds at the latest, 0 where left out; where it runs just now, once more
-   * after its end. Never later than it would have run anyway; without effect after a stop.
+   * Runs the task within `ms` milliseconds (default 0), and never later than already planned. During a run, it runs the
+   * task once more afterwards. No effect after a stop.
    */
   soon(ms?: number): void;
-  /** Runs the task in `ms` milliseconds, whatever was planned before; as `soon` where it runs just now. */
+  /** Runs the task in `ms` milliseconds and replaces the current plan. During a run it acts like `soon`. */
   plan(ms: number): void;
-  /** Starts nothing more. What a run under way fails with is told to nobody. */
+  /** Starts no further runs. The error of a run in progress is ignored. */
   stop(): void;
-  /** Settles when no run is under way; never rejects. */
+  /** Settles when no run is in progress; never rejects. */
   idle(): Promise<void>;
 }
 
@@ -37,9 +37,9 @@ class Repetition implements RepeatingTask {
   readonly #options: RepeatOptions;
   readonly #task: Task;
   #timer: Timer | null = null;
-  /** When the next run is to begin, in the clock's time. */
+  /** Time of the next run, in the clock's time. */
   #dueAt = UNTIL_REQUESTED;
-  /** The timer has no time left to wait: to start it anew would only put it off. */
+  /** The timer is already due: restarting it would only delay the run. */
   #isDueNow = false;
   #isRunning = false;
   #underWay: Promise<void> = Promise.resolve();
@@ -60,7 +60,7 @@ class Repetition implements RepeatingTask {
     if (this.#isStopped) return;
     const now = this.#clock.now();
     if (this.#isRunning) this.#dueAt = Math.min(this.#dueAt, now + ms);
-    // Where the clock says that the time is over and the timer does not, the machine slept or was set.
+    // If the clock says that the time is over but the timer has not fired, the machine slept or its clock was set.
     else if (now + ms < this.#dueAt || (this.#dueAt <= now && !this.#isDueNow))
       this.#wait(Math.min(ms, this.#dueAt - now));
   }
@@ -120,7 +120,7 @@ class Repetition implements RepeatingTask {
   }
 }
 
-/** Begins to repeat a task. A run that has not ended is never joined by another one. */
+/** Starts to repeat a task. Runs never overlap. */
 export function every(clock: Clock, options: RepeatOptions, task: Task): RepeatingTask {
   return new Repetition(clock, options, task);
 }

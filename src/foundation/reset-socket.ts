@@ -2,10 +2,10 @@
 import type { Socket } from 'node:net';
 
 /**
- * Resets a TCP connection, where it stands: the other end reads an error and no clean end.
+ * Resets a TCP connection if possible, so that the other side reads an error instead of a clean end.
  *
- * One whose half is just being ended is closed instead: libuv refuses to reset it (`UV_EINVAL`), and Node would then
- * never close it. Its end has been said already.
+ * If the write side is ending but not finished, the connection is closed instead: libuv rejects a reset then
+ * (`UV_EINVAL`), and Node would never close the socket. The end was already requested.
  */
 export function resetSocket(socket: Socket): void {
   if (socket.destroyed) return;

@@ -1,4 +1,7 @@
-/** A share of a quota whose amount rises and falls. It has a place in the quota only while it holds something, so that no holder is evicted in vain. */
+/**
+ * A share of a quota with a variable amount. It is in the quota only while the amount is above 0, so that no empty
+ * share is evicted.
+ */
 import type { Quota, QuotaHolder, QuotaShare } from './quota.ts';
 
 export class ResizableShare {
@@ -7,7 +10,7 @@ export class ResizableShare {
   readonly #onEvict: () => void;
   #share: QuotaShare | null = null;
 
-  /** @param onEvict called if it has to make room; it holds nothing then */
+  /** @param onEvict called if the share is evicted; its amount is 0 then */
   constructor(quota: Quota, holder: QuotaHolder, onEvict: () => void) {
     this.#quota = quota;
     this.#holder = holder;
@@ -17,12 +20,12 @@ export class ResizableShare {
     };
   }
 
-  /** Units that it holds. */
+  /** Units in the share. */
   get amount(): number {
     return this.#share?.amount ?? 0;
   }
 
-  /** Sets how much it holds; false, and nothing changed, if there is no room for more. */
+  /** Sets the amount. Returns false, and changes nothing, if there is no room for more. */
   set(amount: number): boolean {
     const more = amount - this.amount;
     if (more === 0) return true;
@@ -32,7 +35,7 @@ export class ResizableShare {
     return true;
   }
 
-  /** It was used: others are evicted before it. */
+  /** Marks the share as used, so that idle shares are evicted before it. */
   touch(): void {
     this.#share?.touch();
   }

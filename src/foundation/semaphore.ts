@@ -1,4 +1,4 @@
-/** A number of places, and a queue for them. */
+/** A counting semaphore with a queue. */
 export class Semaphore {
   readonly #max: number;
   readonly #waiting = new Set<() => void>();
@@ -8,12 +8,15 @@ export class Semaphore {
     this.#max = max;
   }
 
-  /** Places taken or waited for. */
+  /** Slots in use or waited for. */
   get busy(): number {
     return this.#taken + this.#waiting.size;
   }
 
-  /** Takes a place when one is free; returns how to give it back, which counts once. Rejects with the signal's reason. */
+  /**
+   * Acquires a slot when one is free. Returns a function that releases it; further calls have no effect. Rejects with
+   * the signal's reason.
+   */
   async acquire(signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     if (this.#taken < this.#max) this.#taken++;
@@ -26,7 +29,7 @@ export class Semaphore {
     };
   }
 
-  /** Runs `work` in a place of its own. Rejects with the signal's reason where that aborts before it begins. */
+  /** Runs `work` with a slot. Rejects with the signal's reason if the signal aborts before `work` starts. */
   async run<T>(work: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
     const release = await this.acquire(signal);
     try {
@@ -51,7 +54,7 @@ export class Semaphore {
     });
   }
 
-  /** A place goes straight to who waits longest: nobody can come in between. */
+  /** Passes the slot directly to the longest waiter, so that nothing else can acquire it in between. */
   #handOver(): void {
     const [go] = this.#waiting;
     if (go === undefined) this.#taken--;

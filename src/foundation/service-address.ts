@@ -1,4 +1,4 @@
-/** Addresses of bound services: what `service_tcp` may hold. */
+/** Addresses of bound services, the values of `service_tcp`. */
 import { type Address, isLoopbackHost, mayBeThisMachine, parseAddress } from './address.ts';
 import { MAX_SERVICE_ADDRESS_CHARS } from './domain/agents.ts';
 import { SvcError } from './errors.ts';
@@ -7,18 +7,18 @@ import { canonicalIp } from './ip.ts';
 
 export interface ServiceAddress extends Address {
   readonly scheme: 'tcp' | 'http' | 'https';
-  /** HTTP requests come to it, each with who calls. */
+  /** True if the service accepts HTTP calls, each with the identity of the caller. */
   readonly takesCalls: boolean;
   /**
-   * Where TCP connections come to, whose bytes may say anything: a header that names somebody too. It may be another
-   * port than that of calls. Null: nowhere.
+   * Where tunnels connect to. Tunnel bytes are arbitrary and may include a header that names a caller. The port can
+   * differ from that of calls. Null: no tunnels.
    */
   readonly tunnels: Address | null;
-  /** False for `https+insecure`: any certificate is taken. */
+  /** False for `https+insecure`: any certificate is accepted. */
   readonly verifyCertificate: boolean;
-  /** `http+proven`: the program proves on each connection that it is the one which was bound. */
+  /** `http+proven`: the program proves on each connection that it is the bound program. */
   readonly provesItself: boolean;
-  /** The canonical text: no blanks, no slash at the end. */
+  /** The canonical text, without blanks and trailing slash. */
   readonly text: string;
 }
 
@@ -32,11 +32,11 @@ function refused(reason: string): SvcError {
 const FORM = /^(?:(?:(tcp)|(https?|https\+insecure)(\+tcp|\+proven)?):\/\/)?(.*)$/is;
 
 /**
- * Reads where a service is, and which ways lead to it. `http://host:port` and `https://host:port` take calls,
- * `tcp://host:port` takes tunnels, `host:port` both; so do `http+tcp://`, `https+tcp://`. The certificate of
- * `https+insecure://` and `https+insecure+tcp://` is not verified. See docs/decisions/0022. Calls may go to one port and
- * tunnels to another: `http://host:port,tcp://host:port`. See docs/decisions/0044. Behind `http+proven://` is a program
- * that proves itself, see docs/protocol-calls.md.
+ * Parses the address of a service and the protocols that it accepts. `http://host:port` and `https://host:port` accept
+ * calls, `tcp://host:port` accepts tunnels. `host:port`, `http+tcp://` and `https+tcp://` accept both. The certificate
+ * of `https+insecure://` and `https+insecure+tcp://` is not verified, see docs/decisions/0022. Calls and tunnels can
+ * use different ports: `http://host:port,tcp://host:port`, see docs/decisions/0044. A program behind `http+proven://`
+ * proves itself, see docs/protocol-calls.md.
  * @throws SvcError `bad_service_address`
  */
 export function parseServiceAddress(input: string): ServiceAddress {
@@ -77,18 +77,18 @@ function parseOne(input: string): ServiceAddress {
 }
 
 export interface OwnApi {
-  /** Where the daemon's own API listens; null where it has none. An empty host is every interface. */
+  /** Address of the daemon's API; null if it serves none. An empty host means every interface. */
   api(): Address | null;
   /** The addresses of this machine's interfaces. */
   interfaces(): readonly string[];
-  /** Addresses of a host name; rejects where it has none. */
+  /** Resolves a host name; rejects if it has no address. */
   lookup(host: string): Promise<readonly string[]>;
   /** Ports of the local addresses of an agent on this machine. */
   localPorts?(aid: Aid): readonly number[];
 }
 
 /**
- * Refuses a local address of the agent itself: each call would come back to it.
+ * Rejects a local address of the agent itself, because each call would loop.
  * @throws SvcError `bad_service_address`
  */
 export function rejectOwnLocalAddress(service: ServiceAddress, aid: Aid, own: OwnApi): void {
@@ -98,15 +98,15 @@ export function rejectOwnLocalAddress(service: ServiceAddress, aid: Aid, own: Ow
 }
 
 /**
- * Refuses the daemon's own API: calls from the network would otherwise arrive at it as local ones.
- * Every spelling counts: `localhost`, `127.0.0.0/8`, mapped addresses, names that resolve to this machine.
+ * Rejects the daemon's own API, because calls from the network would reach it as local ones. All spellings are checked:
+ * `localhost`, `127.0.0.0/8`, mapped addresses, and names that resolve to this machine.
  * @throws SvcError `bad_service_address`
  */
 export async function rejectOwnApi(service: ServiceAddress, own: OwnApi): Promise<void> {
   for (const place of addressesOf(service)) await refuseApiAt(place, own);
 }
 
-/** Every address that a bound service has: one, or that of its calls and that of its tunnels. */
+/** All addresses of a bound service: one, or one for calls and one for tunnels. */
 export function addressesOf(service: ServiceAddress): readonly Address[] {
   const { host, port, tunnels } = service;
   const isApart = tunnels !== null && (tunnels.host !== host || tunnels.port !== port);

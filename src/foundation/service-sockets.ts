@@ -1,15 +1,15 @@
 /**
- * The connections of this daemon to bound services. A name may lead to another address than it did
- * when it was bound, and the daemon's own API may have moved to that address since: what ends there
- * would arrive as a program of this machine. So each connection is looked at once it stands, before a
- * byte is written to it; and the API asks here whether a connection to it is one of these.
+ * The connections of this daemon to bound services. A host name can resolve to another address than at the time of the
+ * bind, and the daemon's own API may listen there now. Such a connection would reach the API as a local program. So
+ * each connection is checked after it connects and before anything is sent. The API also asks here whether an accepted
+ * connection is one of these.
  */
 import { connect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { type Address, formatAddress, mayBeThisMachine } from './address.ts';
 import { canonicalIp } from './ip.ts';
 
 export interface ServiceSocketsDependencies {
-  /** Where the daemon's own API listens; null where it has none. */
+  /** Address of the daemon's API; null if it serves none. */
   readonly api: () => Address | null;
   /** The addresses of this machine's interfaces. */
   readonly interfaces: () => readonly string[];
@@ -18,24 +18,27 @@ export interface ServiceSocketsDependencies {
 type Ends = Partial<Record<'localAddress' | 'remoteAddress', string | undefined>> &
   Partial<Record<'localPort' | 'remotePort', number | undefined>>;
 
-/** One end of a connection, however the system spells its address. */
+/** One end of a connection in canonical form. */
 function endOf(host: string | undefined, port: number | undefined): string {
   return formatAddress({ host: canonicalIp(host ?? '') ?? '', port: port ?? 0 });
 }
 
 export class ServiceSockets {
   readonly #deps: ServiceSocketsDependencies;
-  /** Both ends of the connections that stand, ours first: one port of ours may be that of others to other places. */
+  /**
+   * Both ends of the open connections, ours first: different processes can use the same local port for different
+   * destinations.
+   */
   readonly #open = new Set<string>();
 
   constructor(dependencies: ServiceSocketsDependencies) {
     this.#deps = dependencies;
   }
 
-  /** As `connect` of node:net. */
+  /** Like `connect` of node:net. */
   readonly connect = (options: TcpNetConnectOpts): Socket => this.watch(connect(options));
 
-  /** Watches a socket that is being connected to a service: it is destroyed where it has come to the API. */
+  /** Watches a socket that is connecting to a service, and destroys it if it reaches the API. */
   watch<S extends Socket>(socket: S): S {
     socket.prependOnceListener('connect', () => {
       if (this.#leadsToApi(socket)) return void socket.destroy(new Error('the API of the daemon cannot be a service'));
@@ -47,7 +50,7 @@ export class ServiceSockets {
     return socket;
   }
 
-  /** True where a connection that was accepted is one that this daemon made to a service. */
+  /** True if an accepted connection was made by this daemon to a service. */
   isOurs({ localAddress, localPort, remoteAddress, remotePort }: Ends): boolean {
     if (this.#open.size === 0) return false;
     return this.#open.has(`${endOf(remoteAddress, remotePort)} ${endOf(localAddress, localPort)}`);

@@ -1,4 +1,4 @@
-/** Timers that end in the same millisecond end in one turn of the event loop, so that what they begin can be gathered. */
+/** Timers that expire in the same millisecond run in one turn of the event loop, so that their work can be batched. */
 import type { Clock, Timer } from './clock.ts';
 
 export class SharedTimers {

@@ -1,4 +1,4 @@
-/** Work that is done once for all who ask for it at the same time. */
+/** Shares one run of the same work between concurrent callers. */
 export class SingleFlight<T, K = string> {
   readonly #running = new Map<K, Promise<T>>();
 
@@ -7,7 +7,7 @@ export class SingleFlight<T, K = string> {
     return this.#running.has(key);
   }
 
-  /** Runs `work`, or waits for that which runs under this key already. */
+  /** Runs `work`, or waits for the work that already runs under this key. */
   run(key: K, work: () => Promise<T>): Promise<T> {
     const running = this.#running.get(key);
     if (running !== undefined) return running;

@@ -1,7 +1,6 @@
 /**
- * Counts what each source holds of something that outlives the process, such as rows of a database. It has the levels of
- * `Quota` from the source up, and finds the largest holder by the same rule. The rows themselves are not held here: their
- * owner removes them.
+ * Counts resources per source that outlive the process, such as database rows. It uses the levels of `Quota` from the
+ * source up and selects the largest holder by the same rule. The caller removes the rows.
  */
 import { sourceGroupOf } from './quota.ts';
 import { Tally } from './tally.ts';
@@ -10,22 +9,22 @@ export class SourceTally {
   readonly #networks = new Map<string, Tally>();
   #total = 0;
 
-  /** How much all sources hold. */
+  /** Total of all sources. */
   get total(): number {
     return this.#total;
   }
 
-  /** How much a source holds: an IPv4 address, an IPv6 /64, or another name if its address is unknown. */
+  /** Amount of a source: an IPv4 address, an IPv6 /64, or another name if the address is unknown. */
   of(source: string): number {
     return this.#networkOf(source)?.of(source) ?? 0;
   }
 
-  /** How much the network of a source holds: its IPv4 /24 or IPv6 /48. */
+  /** Amount of the network of a source: its IPv4 /24 or IPv6 /48. */
   ofNetwork(source: string): number {
     return this.#networkOf(source)?.total ?? 0;
   }
 
-  /** Adds to a source or, below 0, takes away. */
+  /** Adds to a source, or subtracts if `change` is negative. */
   add(source: string, change = 1): void {
     const { network } = sourceGroupOf(source);
     const tally = this.#networks.get(network) ?? new Tally();
@@ -37,15 +36,15 @@ export class SourceTally {
   }
 
   /**
-   * The source that makes room for a newcomer: the largest of the network that holds most. It is the newcomer itself
-   * unless another holds more than the newcomer would have with `amount` more.
+   * The source to evict for a newcomer: the largest source of the largest network. It is the newcomer itself
+   * unless another holds more than the newcomer would have after adding `amount`.
    */
   largest(newcomer: string, amount: number): string {
     const { network } = sourceGroupOf(newcomer);
     const networks = this.#networks.entries().map(([name, { total }]) => [name, total] as const);
     const largest = largerThan(networks, network, this.ofNetwork(newcomer) + amount);
     const sources = this.#networks.get(largest) ?? [];
-    // In another network, every source may be the one.
+    // In another network, any source qualifies.
     if (largest !== network) return largerThan(sources, '', 0);
     return largerThan(sources, newcomer, this.of(newcomer) + amount);
   }
@@ -55,7 +54,7 @@ export class SourceTally {
   }
 }
 
-/** The name of whoever holds most, if that is more than `own` would; `own` otherwise. */
+/** The name of the largest entry if it exceeds `own`; otherwise `own`. */
 function largerThan(entries: Iterable<readonly [string, number]>, own: string, ownAmount: number): string {
   let largest = own;
   let most = ownAmount;

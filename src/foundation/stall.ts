@@ -1,38 +1,42 @@
 /**
- * Our own stall is not the other side's silence. While this process or its machine sleeps, is stopped
- * or is held up by work, nothing is heard of anybody, and timers end as soon as it goes on: before what
- * has come meanwhile is read. So a wait that ends in a verdict on others counts only the time in which
- * we could have heard them.
+ * Timeouts that ignore stalls of this process. While the process or its machine sleeps, is stopped or is busy, it
+ * receives nothing, and on resume its timers fire before it reads the data that arrived meanwhile. So a timeout that
+ * declares a peer dead only counts the time in which data could have been received.
  */
 import type { Clock, Timer } from './clock.ts';
 import { type Deadline, deadline } from './deadline.ts';
 
-/** A timer that is so late was held up by this process or its machine: milliseconds. */
+/** A timer that fires this late was delayed by this process or its machine, in milliseconds. */
 export const STALL_MS = 500;
-/** One that is so late was held up by a machine that slept, and may be elsewhere now: milliseconds. */
+/**
+ * A timer that fires this late was delayed by a sleeping machine, which may be in another network now. In milliseconds.
+ */
 export const SLEEP_MS = 5_000;
-/** After a stall there is at least so long, or the whole wait where that is shorter, to read what came: milliseconds. */
+/** Minimum time after a stall to read received data, in milliseconds; the whole timeout if that is shorter. */
 const HEARING_MS = 1000;
-/** A wait is cut into so many parts, to see in which of them we stalled … */
+/** Number of parts of a timeout. A stall affects only the part in which it occurs. */
 const PARTS = 8;
-/** … none of them shorter than this: milliseconds. */
+/** Minimum length of a part, in milliseconds. */
 const MIN_PART_MS = 250;
-/** So many stalled parts of one wait are forgiven: whoever keeps us busy for ever shall not be waited for as long. */
+/**
+ * Maximum number of stalled parts of one timeout that are ignored, so that a peer that keeps this process busy still
+ * times out.
+ */
 const MAX_STALLS = 16;
 
-/** Calls back once nothing was heard for a time; a note that something was costs no timer. */
+/** Calls back after a time without received data. Reporting data does not restart a timer, so it is cheap. */
 export class SilenceWatch {
   readonly #clock: Clock;
   readonly #limitMs: number;
   readonly #silent: () => void;
   #leftMs: number;
-  /** When something was heard last in the present part, in the clock's time; null where nothing was. */
+  /** When data was last received in the current part, in the clock's time; null if none was. */
   #heardAt: number | null = null;
-  /** Parts without a word in which we stalled, since the last one was heard. */
+  /** Stalled parts without data since data was last received. */
   #stalls = 0;
   #timer: Timer;
 
-  /** @param silent called once, when nothing was heard for `limitMs` milliseconds of waking time */
+  /** @param silent called once, after `limitMs` milliseconds of awake time without data */
   constructor(clock: Clock, limitMs: number, silent: () => void) {
     this.#clock = clock;
     this.#limitMs = limitMs;
@@ -41,7 +45,7 @@ export class SilenceWatch {
     this.#timer = this.#waitPart();
   }
 
-  /** Something was heard: the time begins anew. */
+  /** Reports that data was received, which restarts the timeout. */
   readonly heard = (): void => {
     this.#heardAt = this.#clock.now();
   };
@@ -61,7 +65,7 @@ export class SilenceWatch {
     });
   }
 
-  /** Milliseconds that are left after a part in which we stalled or did not. */
+  /** Milliseconds left after a part. */
   #leftAfter(partMs: number, stalled: boolean): number {
     const limitMs = this.#limitMs;
     if (this.#heardAt === null) {
@@ -73,12 +77,12 @@ export class SilenceWatch {
   }
 }
 
-/** As `deadline`, in waking time: a time limit after which somebody else counts as gone. */
+/** Like `deadline`, but counts awake time only: for timeouts after which a peer is considered dead. */
 export function awakeTimeout(clock: Clock, ms: number, outer?: AbortSignal): Deadline {
   return deadline(awakeClock(clock), ms, outer);
 }
 
-/** A clock whose timers count waking time only. */
+/** A clock whose timers count awake time only. */
 export function awakeClock(clock: Clock): Clock {
   return {
     now: () => clock.now(),

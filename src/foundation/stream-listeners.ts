@@ -1,8 +1,8 @@
 /**
- * Listening to streams, sockets and servers without ending the process. Node throws an `error` event that has no
- * listener, and may emit it after the code that listened has finished: an aborted request fails one turn after its
- * response closed. So every emitter that passes through here keeps one `error` listener for life. `npm run
- * check:architecture` refuses code elsewhere that removes an `error` listener.
+ * Listens to streams, sockets and servers without ending the process. Node throws an `error` event that has no
+ * listener, and may emit it after the listening code has finished: an aborted request fails one turn after its response
+ * closed. So every emitter that passes through here keeps one `error` listener for life. `npm run check:architecture`
+ * rejects code elsewhere that removes an `error` listener.
  */
 import { type EventEmitter, once } from 'node:events';
 

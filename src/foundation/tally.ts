@@ -1,19 +1,19 @@
-/** Counts things by key, and remembers only keys of which there is something. */
+/** Counts by key, and stores only keys with a count above 0. */
 export class Tally<K = string> {
   readonly #counts = new Map<K, number>();
   #total = 0;
 
-  /** How much there is of a key. */
+  /** The count of a key. */
   of(key: K): number {
     return this.#counts.get(key) ?? 0;
   }
 
-  /** How much there is of all keys together. */
+  /** The sum of all counts. */
   get total(): number {
     return this.#total;
   }
 
-  /** Adds to a key or, below 0, takes away; of what is not there nothing can be taken. */
+  /** Adds to a key, or subtracts if `change` is negative. The count never falls below 0. */
   add(key: K, change = 1): void {
     const before = this.of(key);
     const count = Math.max(0, before + change);
@@ -27,7 +27,7 @@ export class Tally<K = string> {
     this.#total = 0;
   }
 
-  /** The keys of which there is something, and how much. */
+  /** The keys with a count above 0, with their counts. */
   [Symbol.iterator](): MapIterator<[K, number]> {
     return this.#counts.entries();
   }

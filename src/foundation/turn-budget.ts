@@ -1,15 +1,18 @@
-/** Counts what is done in one turn of the event loop, so that work which is quickest done at once holds nobody else up. */
+/**
+ * Limits synchronous work per turn of the event loop, so that work that is cheapest to do immediately does not block
+ * other work.
+ */
 export class TurnBudget {
   readonly #count: number;
   #left: number;
 
-  /** @param count how often in a turn; 1 at least */
+  /** @param count operations per turn, at least 1 */
   constructor(count: number) {
     this.#count = count;
     this.#left = count;
   }
 
-  /** True where there is one left in this turn, which is taken. */
+  /** Takes one operation of this turn; false if the budget is used up. */
   take(): boolean {
     if (this.#left === 0) return false;
     if (this.#left-- === this.#count)
