@@ -5,11 +5,11 @@ import type { Log } from './log.ts';
 import { every, type RepeatingTask } from './repeat.ts';
 
 /** Milliseconds between two checks. */
-const MEMORY_LOOK_MS = 5000;
+const MEMORY_CHECK_MS = 5000;
 /** The process is idle if it used less than this part of one CPU since the last check. */
-const RESTING = 0.03;
+const IDLE_CPU_PART = 0.03;
 /** Minimum number of bytes above the last low mark that makes a release worthwhile. */
-const WORTH_BYTES: number = 12 * 1024 * 1024;
+const MIN_RELEASE_BYTES: number = 12 * 1024 * 1024;
 
 /** Resource usage of this process. */
 export interface ProcessUsage {
@@ -38,10 +38,10 @@ export const processUsage: ProcessUsage = {
 export class MemoryReleaser implements Component {
   readonly #deps: MemoryReleaserDependencies;
   /** Memory after the last release. Starts at 0, because a start uses more than is needed later. */
-  #left = 0;
-  #lookedAt = 0;
+  #floorBytes = 0;
+  #checkedAt = 0;
   #cpuMs = 0;
-  #looks: RepeatingTask | null = null;
+  #checks: RepeatingTask | null = null;
 
   constructor(dependencies: MemoryReleaserDependencies) {
     this.#deps = dependencies;
@@ -49,32 +49,32 @@ export class MemoryReleaser implements Component {
 
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
-    this.#remember();
+    this.#recordUsage();
     const onError = (error: unknown): void => log.warn({ error }, 'memory could not be released');
-    this.#looks = every(clock, { periodMs: MEMORY_LOOK_MS, onError }, () => this.#look());
+    this.#checks = every(clock, { periodMs: MEMORY_CHECK_MS, onError }, () => this.#check());
   }
 
   async stop(): Promise<void> {
-    this.#looks?.stop();
+    this.#checks?.stop();
   }
 
-  #look(): void {
+  #check(): void {
     const { clock, log, usage: taken, release: giveBack } = this.#deps;
-    const passed = clock.now() - this.#lookedAt;
-    const isResting = passed > 0 && taken.cpuMs() - this.#cpuMs < RESTING * passed;
+    const passed = clock.now() - this.#checkedAt;
+    const isResting = passed > 0 && taken.cpuMs() - this.#cpuMs < IDLE_CPU_PART * passed;
     const before = taken.residentBytes();
-    this.#left = Math.min(this.#left, before);
-    if (isResting && before - this.#left >= WORTH_BYTES) {
+    this.#floorBytes = Math.min(this.#floorBytes, before);
+    if (isResting && before - this.#floorBytes >= MIN_RELEASE_BYTES) {
       giveBack();
-      this.#left = taken.residentBytes();
-      log.debug({ before, left: this.#left }, 'memory released');
+      this.#floorBytes = taken.residentBytes();
+      log.debug({ before, left: this.#floorBytes }, 'memory released');
     }
-    this.#remember();
+    this.#recordUsage();
   }
 
-  #remember(): void {
+  #recordUsage(): void {
     const { clock, usage: taken } = this.#deps;
-    this.#lookedAt = clock.now();
+    this.#checkedAt = clock.now();
     this.#cpuMs = taken.cpuMs();
   }
 }

@@ -25,7 +25,7 @@ export class Semaphore {
     return () => {
       if (given) return;
       given = true;
-      this.#handOver();
+      this.#passOn();
     };
   }
 
@@ -55,7 +55,7 @@ export class Semaphore {
   }
 
   /** Passes the slot directly to the longest waiter, so that nothing else can acquire it in between. */
-  #handOver(): void {
+  #passOn(): void {
     const [go] = this.#waiting;
     if (go === undefined) this.#taken--;
     else {

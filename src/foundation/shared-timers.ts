@@ -12,12 +12,12 @@ export class SharedTimers {
   /** Runs `task`, which must not throw, once after `ms` milliseconds. */
   after(ms: number, task: () => void): Timer {
     const at = this.#clock.now() + ms;
-    const tasks = this.#tasks.get(at) ?? this.#begin(at, ms);
+    const tasks = this.#tasks.get(at) ?? this.#startTimer(at, ms);
     tasks.add(task);
     return { cancel: () => void tasks.delete(task) };
   }
 
-  #begin(at: number, ms: number): Set<() => void> {
+  #startTimer(at: number, ms: number): Set<() => void> {
     const tasks = new Set<() => void>();
     this.#tasks.set(at, tasks);
     this.#clock.after(ms, () => {

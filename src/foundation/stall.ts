@@ -13,7 +13,7 @@ export const STALL_MS = 500;
  */
 export const SLEEP_MS = 5_000;
 /** Minimum time after a stall to read received data, in milliseconds; the whole timeout if that is shorter. */
-const HEARING_MS = 1000;
+const RESUME_GRACE_MS = 1000;
 /** Number of parts of a timeout. A stall affects only the part in which it occurs. */
 const PARTS = 8;
 /** Minimum length of a part, in milliseconds. */
@@ -70,7 +70,7 @@ export class SilenceWatch {
     const limitMs = this.#limitMs;
     if (this.#heardAt === null) {
       const isForgiven = stalled && ++this.#stalls <= MAX_STALLS;
-      return isForgiven ? Math.max(this.#leftMs, Math.min(limitMs, HEARING_MS)) : this.#leftMs - partMs;
+      return isForgiven ? Math.max(this.#leftMs, Math.min(limitMs, RESUME_GRACE_MS)) : this.#leftMs - partMs;
     }
     this.#stalls = 0;
     return stalled ? limitMs : Math.min(limitMs, limitMs - (this.#clock.now() - this.#heardAt));

@@ -170,7 +170,7 @@ export class OwnCards implements Component {
       if (cardKind(card) === null)
         throw badCard('not_a_card', 'it is neither an A2A agent card nor an MCP server card');
       const place = { aid, service: this.#deps.serviceOf(aid), to: `svc://${aid}` };
-      const { card: rewritten, left } = rewriteAddresses(unsigned(card), place);
+      const { card: rewritten, skipped: left } = rewriteAddresses(unsigned(card), place);
       const text = canonicalJson(signCard(rewritten, signer, signedAt));
       if (Buffer.byteLength(text) > MAX_CARD_BYTES)
         throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);

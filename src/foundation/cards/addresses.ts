@@ -1,7 +1,7 @@
 /**
- * The addresses in a card, and where they may lead. A card that comes over svcd is one bound service's: its interfaces
- * are that service, whatever its machine calls itself there, and lead to one place. Everything else is refused, so that
- * no card sends a program, or its credentials, to an address that its writer has chosen.
+ * Rewrites the addresses in a card. A card that arrives over svcd describes one bound service. Its interfaces are that
+ * service, under any name of the service's machine, and are rewritten to one address. All other addresses are rejected,
+ * so that a card cannot send a program or its credentials to an address that its author chose.
  */
 import { type Address, hostOfUrl, isEveryInterface, isLoopbackHost } from '../address.ts';
 import type { Aid } from '../identity/aid.ts';
@@ -10,35 +10,35 @@ import { isPublicHost } from '../public-host.ts';
 import { badCard } from './bad-card.ts';
 import type { Card } from './card.ts';
 
-/** Scheme of the address of an agent, wherever it is: `svc://aid1…/path`. */
+/** URL scheme of agents: `svc://aid1…/path`. */
 const AGENT_SCHEME = 'svc://';
-/** Longest address that is looked at, characters. */
+/** Maximum length of an address, in characters. */
 const MAX_ADDRESS_CHARS = 2048;
 const WEB_SCHEMES = /^(?:https?|wss?|grpcs?):\/\//i;
-/** Where relative addresses start from: a host that is nobody's. */
+/** Base for relative addresses. The host does not exist. */
 const CARD_BASE = 'http://agent.invalid';
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443, 'ws:': 80, 'wss:': 443 };
 
-/** What an agent is bound to: where its calls go, and where its tunnels. */
+/** The bound service of an agent: its addresses for calls and for tunnels. */
 export interface CardService extends Address {
-  /** HTTP/2 without an upgrade, which gRPC speaks, goes there; null: nowhere. */
+  /** Receives HTTP/2 without an upgrade, which gRPC uses; null if there is none. */
   readonly tunnels: Address | null;
 }
 
-/** Whose card it is, and where its own addresses lead from now on. */
+/** The agent that the card belongs to, and the new base of its addresses. */
 export interface CardPlace {
   readonly aid: Aid;
-  /** What the agent is bound to; null where that is not known: then every port of its machine may be it. */
+  /** The bound service. If null, it is unknown, and every port of its machine is accepted. */
   readonly service: CardService | null;
   /** Without a path: `http://127.0.0.1:40123`, or `svc://aid1…`. */
   readonly to: string;
 }
 
-/** How an address is written: with a scheme, or as a host and a port, as gRPC has it. */
+/** A parsed address, written with a scheme, or as host and port as in gRPC. */
 interface ReadAddress {
   readonly url: URL;
   readonly isBare: boolean;
-  /** Path and query as they were written; empty where there was none. */
+  /** Path and query as written; empty if there were none. */
   readonly path: string;
 }
 
@@ -46,7 +46,7 @@ function hasPath(text: string): boolean {
   return /[/?#\\]/.test(text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, ''));
 }
 
-/** An address of a service as URL parsers see it; null for what they could read in two ways, or not at all. */
+/** Parses the address of a service; null if it is invalid or ambiguous. */
 function readAddress(text: string): ReadAddress | null {
   if (text.length > MAX_ADDRESS_CHARS || /[\s\\]/.test(text)) return null;
   const isBare = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+):\d{1,5}$/i.test(text);
@@ -60,22 +60,22 @@ function portOf({ port, protocol }: URL): number {
   return port === '' ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port);
 }
 
-/** A host without the dot that may stand behind a name. */
+/** The host without a trailing dot. */
 function hostOf(url: URL): string {
   return hostOfUrl(url).replace(/\.$/, '');
 }
 
-/** True where a host is what a machine calls itself, and be it every interface of it. */
+/** True for a loopback host or the unspecified address. */
 function isThisMachine(host: string): boolean {
   return isLoopbackHost(host) || isEveryInterface(host);
 }
 
-/** Where requests of an interface go: gRPC has a port of its own at many services. */
+/** The address for an interface. Many services have a separate port for gRPC. */
 function placeOf(service: CardService, binding: unknown): Address {
   return binding === 'GRPC' ? (service.tunnels ?? service) : service;
 }
 
-/** True where an address is that of the bound service. */
+/** True if an address is that of the bound service. */
 function isService(url: URL, service: CardPlace['service'], binding: unknown): boolean {
   const host = hostOf(url);
   if (service === null) return isThisMachine(host);
@@ -83,24 +83,24 @@ function isService(url: URL, service: CardPlace['service'], binding: unknown): b
   return portOf(url) === place.port && (host === place.host.toLowerCase() || isThisMachine(host));
 }
 
-/** Path and query of a relative address; null where it leads elsewhere. */
+/** Path and query of a relative address; null if it has another origin. */
 function pathFrom(text: string): string | null {
   const url = URL.parse(text, CARD_BASE);
   return url?.origin === CARD_BASE ? url.pathname + url.search : null;
 }
 
-/** Path and query of an address of the agent; null where it is none. */
+/** Path and query of an address of the agent; null for other addresses. */
 function pathInAgent(text: string, { aid }: CardPlace): string | null {
-  // Relative to wherever the card is.
+  // Relative to the location of the card.
   if (/^\/(?!\/)[!-~]*$/.test(text) && !text.includes('\\') && text.length <= MAX_ADDRESS_CHARS) return pathFrom(text);
   if (!text.toLowerCase().startsWith(AGENT_SCHEME)) return null;
   const [, whom = '', path = ''] = /^([^/?#]*)(.*)$/s.exec(text.slice(AGENT_SCHEME.length)) ?? [];
   if (whom !== aid)
-    throw badCard('swapped', 'an address in it is of another agent', { details: { address: shown(text) } });
+    throw badCard('swapped', 'an address in it belongs to another agent', { details: { address: shown(text) } });
   return path === '' ? '' : pathFrom(path);
 }
 
-/** What may be said of an address: it goes into errors and logs. */
+/** The part of an address that is safe for errors and logs. */
 function shown(text: string): string {
   const url = URL.parse(text);
   return (url === null ? text : `${url.protocol}//${url.host}`).slice(0, 100);
@@ -111,36 +111,38 @@ function foreign(text: string, where: string): Error {
   const isSpecial = url !== null && url.host !== '' && !isPublicHost(url);
   const details = { address: shown(text), where };
   return isSpecial
-    ? badCard('special_address', `"${where}" leads to ${details.address}, which is not the agent's bound service`, {
+    ? badCard('special_address', `"${where}" contains ${details.address}, which is not the agent's bound service`, {
         details,
       })
-    : badCard('foreign_address', `"${where}" leads to ${details.address}, past svcd`, { details });
+    : badCard('foreign_address', `"${where}" contains ${details.address}, which is not reachable over svcd`, {
+        details,
+      });
 }
 
-/** Where an interface of the service leads from now on. @throws SvcError `bad_card` where it is not the service's */
-function ledInterface(text: unknown, where: string, place: CardPlace, binding: unknown): string {
-  if (typeof text !== 'string') throw badCard('not_a_card', `"${where}" is no text`);
+/** The new address of an interface. @throws SvcError `bad_card` if it is not the bound service */
+function rewriteInterface(text: unknown, where: string, place: CardPlace, binding: unknown): string {
+  if (typeof text !== 'string') throw badCard('not_a_card', `"${where}" is not a text`);
   const inAgent = pathInAgent(text, place);
   const read = inAgent === null ? readAddress(text) : null;
   if (inAgent === null && (read === null || !isService(read.url, place.service, binding))) throw foreign(text, where);
   const path = inAgent ?? read?.path ?? '';
-  // Clients of gRPC take a host and a port.
+  // gRPC clients expect host and port without a scheme.
   const isBare = read?.isBare ?? (path === '' && binding === 'GRPC');
   return `${isBare ? place.to.replace(/^https?:\/\//, '') : place.to}${path}`;
 }
 
-/** An interface of a card that leads to another program than the service. */
+/** An interface of a card that is not the bound service. */
 export interface SkippedInterface {
-  /** What it speaks, such as `GRPC`; null where the card does not say. */
+  /** Its protocol, such as `GRPC`; null if the card does not say. */
   readonly binding: string | null;
   readonly host: string;
   readonly port: number;
-  /** The port that it would have to be. */
+  /** The port of the bound service for this protocol. */
   readonly servicePort: number;
 }
 
-/** What is at another port of the service's machine; null for an address that is not. */
-function besides(text: unknown, { service }: CardPlace, binding: unknown): SkippedInterface | null {
+/** Describes an interface on another port of the service's machine; null for other addresses. */
+function otherInterface(text: unknown, { service }: CardPlace, binding: unknown): SkippedInterface | null {
   const read = typeof text === 'string' ? readAddress(text) : null;
   if (read === null || service === null || !isThisMachine(hostOf(read.url))) return null;
   const [port, servicePort] = [portOf(read.url), placeOf(service, binding).port];
@@ -148,7 +150,7 @@ function besides(text: unknown, { service }: CardPlace, binding: unknown): Skipp
   return port === servicePort ? null : { binding: known, host: hostOf(read.url), port, servicePort };
 }
 
-/** Members of a card that are lists of interfaces, each with a `url`. */
+/** Card members that are lists of interfaces, each with a `url`. */
 const INTERFACE_LISTS: ReadonlySet<string> = new Set([
   'supportedInterfaces',
   'supported_interfaces',
@@ -157,9 +159,9 @@ const INTERFACE_LISTS: ReadonlySet<string> = new Set([
   'remotes',
   'transports',
 ]);
-/** Members by which clients know what an interface speaks. */
+/** Members with the protocol of an interface. */
 const BINDINGS = ['protocolBinding', 'protocol_binding', 'transport', 'type'];
-/** Members that are addresses of an interface. */
+/** Members with the address of an interface. */
 const INTERFACE_ADDRESSES = ['url', 'endpoint'];
 
 function bindingOf(one: Card): unknown {
@@ -168,9 +170,9 @@ function bindingOf(one: Card): unknown {
 
 class AddressRewriter {
   readonly #place: CardPlace;
-  /** Interfaces that were left out, as they are other programs'. */
-  readonly left: SkippedInterface[] = [];
-  /** Interfaces that are the service. */
+  /** Omitted interfaces, which belong to other programs. */
+  readonly skipped: SkippedInterface[] = [];
+  /** Number of interfaces that are the bound service. */
   own = 0;
 
   constructor(place: CardPlace) {
@@ -189,19 +191,21 @@ class AddressRewriter {
   }
 
   #rewrite(value: unknown, where: string, binding: unknown): string {
-    const led = ledInterface(value, where, this.#place, binding);
+    const rewritten = rewriteInterface(value, where, this.#place, binding);
     this.own++;
-    return led;
+    return rewritten;
   }
 
   #list(list: unknown, where: string): unknown[] {
-    if (!Array.isArray(list)) throw badCard('not_a_card', `"${where}" is no list`);
+    if (!Array.isArray(list)) throw badCard('not_a_card', `"${where}" is not a list`);
     return list.flatMap((item: unknown, index): unknown[] => {
       const at = `${where}[${index}]`;
-      if (!isObject(item)) throw badCard('not_a_card', `"${at}" is no object`);
-      const [other] = INTERFACE_ADDRESSES.flatMap((key) => besides(item[key], this.#place, bindingOf(item)) ?? []);
+      if (!isObject(item)) throw badCard('not_a_card', `"${at}" is not an object`);
+      const [other] = INTERFACE_ADDRESSES.flatMap(
+        (key) => otherInterface(item[key], this.#place, bindingOf(item)) ?? [],
+      );
       if (other === undefined) return [this.#interface(item, at)];
-      this.left.push(other);
+      this.skipped.push(other);
       return [];
     });
   }
@@ -219,21 +223,21 @@ class AddressRewriter {
     );
   }
 
-  /** Whatever else a card holds: where to read more, or to log in. */
+  /** Any other member, such as documentation or login URLs. */
   #member(value: unknown, key: string, where: string): unknown {
     if (Array.isArray(value)) return value.map((item, index) => this.#member(item, key, `${where}[${index}]`));
     if (isObject(value))
       return Object.fromEntries(Object.entries(value).map(([k, one]) => [k, this.#member(one, k, `${where}.${k}`)]));
-    // A name, such as that of an extension: it is compared and not asked.
+    // An identifier, such as that of an extension, is compared but never requested.
     if (typeof value !== 'string' || key === 'uri' || !/(?:ur[li]|endpoint)$/i.test(key)) return value;
-    return this.#besides(value, where);
+    return this.#otherText(value, where);
   }
 
-  /** Public addresses stay, those of the service lead to it, and others have no place in what strangers send. */
-  #besides(text: string, where: string): string {
+  /** Keeps public addresses, rewrites service addresses and rejects all others. */
+  #otherText(text: string, where: string): string {
     const inAgent = text.toLowerCase().startsWith(AGENT_SCHEME) ? pathInAgent(text, this.#place) : null;
     if (inAgent !== null) return `${this.#place.to}${inAgent}`;
-    // As whoever follows it would read it: tabs and missing slashes are nothing to a parser of URLs.
+    // Parses it as a client would: URL parsers ignore tabs and missing slashes.
     const url = URL.parse(text) ?? URL.parse(text, CARD_BASE);
     if (url === null || url.origin === CARD_BASE || !(url.protocol in DEFAULT_PORTS)) return text;
     const isPlain = url.username === '' && url.password === '';
@@ -244,22 +248,21 @@ class AddressRewriter {
   }
 }
 
-/** A card whose addresses lead to one place, and which of its interfaces were left out. */
+/** A rewritten card and the interfaces that were omitted. */
 export interface RewrittenCard {
   readonly card: Card;
-  readonly left: readonly SkippedInterface[];
+  readonly skipped: readonly SkippedInterface[];
 }
 
 /**
- * A card with its own addresses leading to `place.to`. Interfaces at other ports of the service's machine are left out
- * where one is there that is the service: they are other programs, which the agent is not.
+ * Rewrites the agent's addresses in a card to `place.to`. Interfaces on other ports of the service's machine belong to
+ * other programs. They are omitted if at least one interface is the service.
  * @throws SvcError `bad_card` with `foreign_address`, `special_address`, `swapped`, `not_a_card`
  */
 export function rewriteAddresses(card: Card, place: CardPlace): RewrittenCard {
-  const leading = new AddressRewriter(place);
-  const led = leading.card(card);
-  if (leading.own > 0) return { card: led, left: leading.left };
-  if (leading.left.length > 0)
-    throw badCard('special_address', 'each of its interfaces is another port than that of the bound service');
-  return { card: led, left: [] };
+  const rewriter = new AddressRewriter(place);
+  const rewritten = rewriter.card(card);
+  if (rewriter.own > 0) return { card: rewritten, skipped: rewriter.skipped };
+  if (rewriter.skipped.length > 0) throw badCard('special_address', 'no interface uses the port of the bound service');
+  return { card: rewritten, skipped: [] };
 }

@@ -1,10 +1,9 @@
-/** Why a card is refused. */
+/** The error for an invalid card. */
 import { type ErrorDetails, SvcError } from '../errors.ts';
 
 /**
- * `not_a_card`, `not_canonical`, `too_large`: what it is. `foreign_address`, `special_address`: where it leads.
- * `foreign_root`, `unsigned`, `bad_signature`: who vouches for it. `swapped`: it is another agent's. `replayed`,
- * `expired`: when it was signed.
+ * Format: `not_a_card`, `not_canonical`, `too_large`. Addresses: `foreign_address`, `special_address`. Signature:
+ * `foreign_root`, `unsigned`, `bad_signature`. Another agent's card: `swapped`. Age: `replayed`, `expired`.
  */
 export type CardFault =
   | 'not_a_card'
@@ -19,14 +18,14 @@ export type CardFault =
   | 'replayed'
   | 'expired';
 
-/** @param why goes on after "The card is refused:" */
+/** @param why completes the sentence "The card is invalid: …" */
 export function badCard(
   reason: CardFault,
   why: string,
   { details = {}, cause }: { readonly details?: ErrorDetails; readonly cause?: unknown } = {},
 ): SvcError {
   return new SvcError('bad_card', {
-    message: `The card is refused: ${why}.`,
+    message: `The card is invalid: ${why}.`,
     details: { reason, ...details },
     ...(cause === undefined ? {} : { cause }),
   });

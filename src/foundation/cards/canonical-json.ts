@@ -1,10 +1,10 @@
-/** JSON in the one spelling that is signed: RFC 8785, the JSON Canonicalization Scheme (JCS). */
+/** Canonical JSON for signatures: RFC 8785, the JSON Canonicalization Scheme (JCS). */
 import canonicalize from 'canonicalize';
 import { badCard } from './bad-card.ts';
 
 /**
- * The canonical text of a JSON value, as `JSON.parse` gives it.
- * @throws SvcError `bad_card` for what has no canonical form: half a surrogate pair, a number beyond JSON's
+ * The canonical text of a JSON value as returned by `JSON.parse`.
+ * @throws SvcError `bad_card` if there is none: an unpaired surrogate, or a number out of range
  */
 export function canonicalJson(value: unknown): string {
   let text: string | undefined;
@@ -13,13 +13,13 @@ export function canonicalJson(value: unknown): string {
   } catch (cause) {
     throw badCard('not_canonical', 'it has no canonical form (RFC 8785)', { cause });
   }
-  if (text === undefined) throw badCard('not_canonical', 'it is no JSON');
+  if (text === undefined) throw badCard('not_canonical', 'it is not JSON');
   return text;
 }
 
 /**
- * A value without empty texts, lists and objects, however deep: the form over which the SDKs of A2A sign and verify.
- * @returns undefined where nothing is left
+ * Removes empty texts, lists and objects at any depth. The A2A SDKs sign and verify this form.
+ * @returns undefined if everything was empty
  */
 export function withoutEmpty(value: unknown): unknown {
   if (value === null || value === '') return undefined;

@@ -1,16 +1,13 @@
-/**
- * Detached signatures with Ed25519 over bytes that travel elsewhere: JWS (RFC 7515, appendix F; EdDSA of RFC 8037) in the
- * members that A2A cards have for them.
- */
+/** Detached Ed25519 signatures: JWS (RFC 7515, appendix F; EdDSA of RFC 8037) in the members that A2A cards define. */
 import { SIGNATURE_BYTES, type Signer } from '../identity/ed25519.ts';
 import { verifySignature } from '../identity/keys.ts';
 import { isObject, readJson } from '../json.ts';
 import { canonicalJson } from './canonical-json.ts';
 
-/** Longest protected header that is looked at, characters. */
+/** Maximum length of a protected header, in characters. */
 export const MAX_PROTECTED_CHARS = 2048;
 
-/** One signature: what it says of itself, base64url, and the signature, base64url. */
+/** A signature and its protected header, both in base64url. */
 export interface DetachedJws {
   readonly protected: string;
   readonly signature: string;
@@ -24,18 +21,18 @@ export function toBase64url(bytes: Uint8Array | string): string {
   return Buffer.from(bytes).toString('base64url');
 }
 
-/** The bytes of a base64url text; null for any spelling but the one without padding. */
+/** Decodes base64url without padding; null for any other text. */
 export function fromBase64url(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64url');
   return bytes.toString('base64url') === text ? bytes : null;
 }
 
-/** What is signed: RFC 7515, section 5.1, step 8. */
+/** The signed bytes: RFC 7515, section 5.1, step 8. */
 function signingInput(protectedHeader: string, payload: Uint8Array | string): Uint8Array {
   return Buffer.from(`${protectedHeader}.${toBase64url(payload)}`, 'latin1');
 }
 
-/** Signs a payload; `alg` is set here. */
+/** Signs a payload. This function sets `alg`. */
 export function signDetached(
   header: JwsHeader,
   payload: Uint8Array | string,
@@ -45,7 +42,7 @@ export function signDetached(
   return { protected: protectedHeader, signature: toBase64url(signer.sign(signingInput(protectedHeader, payload))) };
 }
 
-/** The protected header of a signature; null where it is none, and for what we could not verify anyway. */
+/** The protected header of a signature; null if it is malformed or not supported. */
 export function readHeader(jws: { readonly protected: string }): JwsHeader | null {
   if (jws.protected.length > MAX_PROTECTED_CHARS) return null;
   const bytes = fromBase64url(jws.protected);
@@ -54,8 +51,8 @@ export function readHeader(jws: { readonly protected: string }): JwsHeader | nul
 }
 
 /**
- * True where a signature is `publicKey`'s over the payload, with EdDSA. A header that asks for more to be understood
- * (`crit`) or for another form of the payload (`b64`) is none of ours: false.
+ * True if a signature by `publicKey` over the payload is valid (EdDSA). False for headers with extensions (`crit`) or
+ * another payload form (`b64`), which are not supported.
  */
 export function verifyDetached(jws: DetachedJws, payload: Uint8Array | string, publicKey: Uint8Array): boolean {
   const header = readHeader(jws);

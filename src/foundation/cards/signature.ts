@@ -1,7 +1,7 @@
 /**
- * Who vouches for a card: a JWS over its canonical JSON without `signatures` (A2A 1.0, section 8.4), by the operational
- * key of the agent that `kid` names, with the delegation by which that key acts. No other root of trust is followed: a
- * `jku` would have the signer choose his own.
+ * Card signatures: a JWS over the canonical JSON of a card without `signatures` (A2A 1.0, section 8.4). It is signed
+ * with the operational key of the agent in `kid`, and contains the delegation of that key. No other root of trust is
+ * accepted: with a `jku` the signer could choose one.
  */
 import { toBase64 } from '../base64.ts';
 import { fromBase64 } from '../bytes.ts';
@@ -17,31 +17,31 @@ import { canonicalJson, withoutEmpty } from './canonical-json.ts';
 import type { Card } from './card.ts';
 import { type DetachedJws, readHeader, signDetached, verifyDetached } from './jws.ts';
 
-/** Signatures of one card that are looked at. */
+/** Maximum number of signatures per card. */
 const MAX_SIGNATURES = 8;
-/** Members of a header by which a signer names his own keys, or where they are. */
+/** Header members in which a signer names its own keys or their location. */
 const ROOTS = ['jku', 'jwk', 'x5u', 'x5c'];
 
-/** Who signs: an agent here. */
+/** A local agent that signs. */
 export interface CardSigner extends Pick<Signer, 'sign'> {
   readonly aid: Aid;
   readonly delegation: Delegation;
 }
 
-/** What is known of an agent when its card is verified. */
+/** Known facts about an agent when its card is verified. */
 export interface CardCheck {
   readonly aid: Aid;
   /** Unix seconds. */
   readonly now: number;
-  /** `issuedAt` of the newest delegation known of the agent: an older one is a rotated key's. */
+  /** `issuedAt` of the newest known delegation of the agent. An older one belongs to a replaced key. */
   readonly newestDelegation: number;
-  /** When the newest card known of the agent was signed, Unix seconds; 0 where none is. */
+  /** Signing time of the newest known card of the agent, in Unix seconds; 0 if none is known. */
   readonly newestCard: number;
   /** @throws SvcError `bad_delegation` */
   readonly verifyDelegation: (delegation: Delegation, now: number) => void;
 }
 
-/** What a verified signature says. */
+/** The result of a verified signature. */
 export interface CardProof {
   /** Unix seconds. */
   readonly signedAt: number;
@@ -52,15 +52,15 @@ interface Entry extends DetachedJws {
   readonly header: Readonly<Record<string, unknown>>;
 }
 
-/** A card without its signatures: what they are over. */
+/** A card without its signatures, which is the signed content. */
 export function unsigned(card: Card): Card {
   const { signatures: _, ...rest } = card;
   return rest;
 }
 
 /**
- * The card with our signature, in place of whatever it had. Where it has empty members, which the SDKs of A2A leave out
- * before they verify, a second signature stands beside it over what they see.
+ * Signs a card and replaces its signatures. If the card has empty members, a second signature covers the form without
+ * them, because the A2A SDKs omit them before they verify.
  * @param now Unix seconds
  * @throws SvcError `bad_card`
  */
@@ -80,17 +80,17 @@ export function signCard(card: Card, signer: CardSigner, now: number): Card {
 function entriesOf(card: Card): Entry[] {
   const { signatures = [] } = card;
   if (!Array.isArray(signatures) || signatures.length > MAX_SIGNATURES)
-    throw badCard('bad_signature', `its signatures are no list of at most ${MAX_SIGNATURES}`);
+    throw badCard('bad_signature', `its signatures are not a list of at most ${MAX_SIGNATURES}`);
   return signatures.map((one: unknown) => {
     const entry = isObject(one) ? one : {};
     const { protected: head, signature, header = {} } = entry;
     if (typeof head !== 'string' || typeof signature !== 'string' || !isObject(header))
-      throw badCard('bad_signature', 'a signature of it is malformed');
+      throw badCard('bad_signature', 'one of its signatures is malformed');
     return { protected: head, signature, header };
   });
 }
 
-/** The agent that a key id names; null for other ids. */
+/** The agent in a key ID; null for other key IDs. */
 function agentOf(kid: unknown): Aid | null {
   try {
     return typeof kid === 'string' ? parseAid(kid) : null;
@@ -112,25 +112,25 @@ function delegationIn({ header }: Entry, { aid, now, newestDelegation, verifyDel
     const isOver = cause.details?.['reason'] === 'it has expired';
     throw badCard(isOver ? 'expired' : 'bad_signature', cause.message.replace(/\.$/, ''), { cause });
   }
-  if (delegation.agent !== aid) throw badCard('swapped', 'its delegation is of another agent');
+  if (delegation.agent !== aid) throw badCard('swapped', 'its delegation belongs to another agent');
   if (delegation.issuedAt < newestDelegation)
     throw badCard('replayed', 'it is signed with a key that the agent has replaced');
   return delegation;
 }
 
 function proofOf(entry: Entry, kid: Aid, signedAt: unknown, check: CardCheck): CardProof {
-  if (kid !== check.aid) throw badCard('swapped', 'it is the card of another agent', { details: { aid: kid } });
+  if (kid !== check.aid) throw badCard('swapped', 'it belongs to another agent', { details: { aid: kid } });
   if (typeof signedAt !== 'number' || !Number.isSafeInteger(signedAt))
-    throw badCard('bad_signature', 'it does not say when it was signed');
-  if (signedAt > check.now + CLOCK_SKEW_S) throw badCard('bad_signature', 'it is signed in the future');
+    throw badCard('bad_signature', 'its signing time is missing');
+  if (signedAt > check.now + CLOCK_SKEW_S) throw badCard('bad_signature', 'its signing time is in the future');
   const delegation = delegationIn(entry, check);
   if (signedAt < check.newestCard) throw badCard('replayed', 'a newer card of this agent is known');
   return { signedAt, delegation };
 }
 
 /**
- * Checks the signatures of a card that name an agent. Those of other key ids prove nothing here and are passed over.
- * @returns what ours prove; null where the card has none of them
+ * Checks the signatures with the key ID of an agent. Signatures with other key IDs prove nothing here and are ignored.
+ * @returns the proof, or null if no signature has the key ID of an agent
  * @throws SvcError `bad_card` with `foreign_root`, `swapped`, `replayed`, `expired`, `bad_signature`
  */
 export function checkSignatures(card: Card, check: CardCheck): CardProof | null {
@@ -139,21 +139,21 @@ export function checkSignatures(card: Card, check: CardCheck): CardProof | null 
   let ours = 0;
   for (const entry of entriesOf(card)) {
     const head = readHeader(entry);
-    if (head === null) throw badCard('bad_signature', 'a signature of it is malformed');
+    if (head === null) throw badCard('bad_signature', 'one of its signatures is malformed');
     if (ROOTS.some((name) => name in head || name in entry.header))
-      throw badCard('foreign_root', 'a signature of it names a root of trust of its own (jku)');
+      throw badCard('foreign_root', 'one of its signatures names its own root of trust (jku)');
     const kid = agentOf(head['kid']);
     if (kid === null) continue;
     ours++;
     const one = proofOf(entry, kid, head['iat'], check);
     if (verifyDetached(entry, payload, one.delegation.operationalKey)) proof ??= one;
   }
-  if (ours > 0 && proof === null) throw badCard('bad_signature', 'its signature does not verify');
+  if (ours > 0 && proof === null) throw badCard('bad_signature', 'its signature is invalid');
   return proof;
 }
 
 /**
- * Verifies that an agent vouches for a card.
+ * Verifies that an agent signed a card.
  * @throws SvcError `bad_card` as `checkSignatures`, and with `unsigned`
  */
 export function verifyCard(card: Card, check: CardCheck): CardProof {

@@ -8,7 +8,7 @@ export interface Origin {
   readonly line?: number;
 }
 
-/** Characters of an unknown key in an error. */
+/** Maximum length of an unknown key in an error, in characters. */
 const MAX_SHOWN_NAME_LENGTH = 64;
 
 /** The error for an invalid key. It names the key, never the value. */

@@ -134,7 +134,7 @@ export const LIVE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([
 export const NO_FILES_ROOT = 'none';
 
 /**
- * Keys that `PATCH /config` may change. The others would give a token holder more power; they are changed in the file,
+ * Keys that `PATCH /config` may change. All other keys would give a token holder more power; they are changed in the file,
  * or by a route for local programs.
  */
 export const PATCHABLE_KEYS: ReadonlySet<ConfigKey> = new Set<ConfigKey>([

@@ -11,7 +11,7 @@ export type ValueCheck = { readonly value: Config[ConfigKey] } | { readonly prob
 
 /** Characters of a bearer token (RFC 6750). */
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-/** Shortest `api_token`, characters. A shorter one can be guessed over a network. */
+/** Minimum length of an `api_token`, in characters. A shorter one can be guessed over a network. */
 const MIN_TOKEN_LENGTH = 8;
 const TURN_URL = /^turns?:(\[[^\]]+\]|[^:?[\]]+)(?::(\d{1,5}))?(?:\?transport=(?:udp|tcp))?$/;
 /** Control characters, line and paragraph separators, which no value needs. */

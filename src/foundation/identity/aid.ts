@@ -13,7 +13,7 @@ import { LruCache } from '../lru-cache.ts';
 import { isUsablePublicKey } from './ed25519.ts';
 import { decodeEd25519Multikey } from './multikey.ts';
 
-/** An AID in canonical text: only the functions here make one. */
+/** An AID in canonical text. Only the functions here create one. */
 export type Aid = string & { readonly brand: 'Aid' };
 
 /** Version bytes of the canonical form. */
@@ -22,18 +22,21 @@ const BODY_BYTES: Readonly<Record<AidScheme, number>> = { native: 32, paralism: 
 const NATIVE_PREFIX = 'aid';
 const PARALISM_PREFIX = 'bc';
 const PARALISM_ALIAS_PREFIX = 'pr';
-/** What the did:key of an Ed25519 key begins with: another spelling of a native AID. */
+/** Prefix of did:key identifiers. The did:key of an Ed25519 key is another form of a native AID. */
 export const DID_KEY_PREFIX = 'did:key:';
-/** Letters outside ASCII are refused before any case folding: the Kelvin sign folds to "k". */
+/** Rejects non-ASCII letters before any case folding: the Kelvin sign folds to "k". */
 const TEXT = /^(?:did:key:)?[0-9A-Za-z]+$/;
 
-/** AIDs that are remembered, in each form: every request and link names some, and a checksum costs more than its route. */
+/**
+ * Maximum number of cached AIDs per cache. Every request and link names some, and a checksum costs more than routing
+ * it.
+ */
 const MAX_REMEMBERED = 4096;
-/** AIDs by the texts that were given. */
+/** AIDs by their input texts. */
 const read = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED });
-/** AIDs by their schemes and the hex of their bodies. */
+/** AIDs by scheme and hex of the body. */
 const written = new LruCache<string, Aid>({ maxEntries: MAX_REMEMBERED });
-/** Canonical bytes; who asks gets a copy. */
+/** Canonical bytes; callers receive a copy. */
 const canonical = new LruCache<Aid, Uint8Array>({ maxEntries: MAX_REMEMBERED });
 
 const base58check = createBase58check(sha256);
@@ -52,12 +55,12 @@ function bodyOfNative(text: `${string}1${string}`): Uint8Array {
   return bech32m.fromWords(words);
 }
 
-/** A segwit version 0 address (BIP 173) of either prefix. */
+/** A segwit version 0 address (BIP 173) with either prefix. */
 function bodyOfSegwit(text: `${string}1${string}`): Uint8Array {
   const { prefix, words } = bech32.decode(text, MAX_AID_CHARS);
-  // The separator is the last "1", so that a text may begin with "bc1" and have a longer prefix.
+  // The separator is the last "1", so a text may start with "bc1" and still have a longer prefix.
   if (prefix !== PARALISM_PREFIX && prefix !== PARALISM_ALIAS_PREFIX) throw badAid('wrong prefix');
-  if (words[0] !== 0) throw badAid('only segwit version 0 is known');
+  if (words[0] !== 0) throw badAid('only segwit version 0 is supported');
   return bech32.fromWords(words.slice(1));
 }
 
@@ -77,7 +80,7 @@ function bodyOfEthereum(text: string): Uint8Array {
 
 function bodyOfDidKey(text: string): Uint8Array {
   const publicKey = decodeEd25519Multikey(text.slice(DID_KEY_PREFIX.length));
-  if (publicKey === null) throw badAid('only a did:key of an Ed25519 key is an agent');
+  if (publicKey === null) throw badAid('only a did:key of an Ed25519 key is an AID');
   return publicKey;
 }
 
@@ -89,7 +92,7 @@ function decodeText(text: string): [AidScheme, Uint8Array] {
   if (text.startsWith(DID_KEY_PREFIX)) return ['native', bodyOfDidKey(text)];
   // A P2PKH address: the "1" is its version byte, 0.
   if (text.startsWith('1')) return ['paralism', base58check.decode(text).slice(1)];
-  throw badAid('unknown form');
+  throw badAid('unknown format');
 }
 
 function checkBody(scheme: AidScheme, body: Uint8Array): void {
@@ -109,14 +112,14 @@ function encodeText(scheme: AidScheme, body: Uint8Array): Aid {
 }
 
 /**
- * Reads an AID in any of its texts; surrounding blanks are ignored.
+ * Parses an AID in any form. Surrounding blanks are ignored.
  * @throws SvcError `bad_aid`
  */
 export function parseAid(text: string): Aid {
   const known = read.get(text);
   if (known !== undefined) return known;
   const aid = readAid(text);
-  // Blanks around it can be of any length.
+  // Inputs with many blanks are not cached.
   if (text.length <= MAX_AID_CHARS) read.set(text, aid);
   return aid;
 }
@@ -169,7 +172,7 @@ export function aidToBytes(aid: Aid): Uint8Array {
   return bytes.slice();
 }
 
-/** The scheme that an AID belongs to. */
+/** The scheme of an AID. */
 export function schemeOf(aid: Aid): AidScheme {
   if (aid.startsWith('0x')) return 'ethereum';
   return aid.startsWith(`${NATIVE_PREFIX}1`) ? 'native' : 'paralism';
@@ -183,7 +186,7 @@ export function nativeAid(publicKey: Uint8Array): Aid {
   return aidOf('native', publicKey);
 }
 
-/** The Ed25519 public key that a native AID is; null for other schemes. */
+/** The Ed25519 public key of a native AID; null for other schemes. */
 export function nativePublicKey(aid: Aid): Uint8Array | null {
   return schemeOf(aid) === 'native' ? aidToBytes(aid).subarray(1) : null;
 }

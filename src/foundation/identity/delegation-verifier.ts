@@ -1,4 +1,4 @@
-/** Verifies delegation proofs and remembers which signatures were good: a proof comes again with every record. */
+/** Verifies delegation proofs and caches valid ones, because every record contains one. */
 import { hash } from 'node:crypto';
 import type { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
@@ -10,12 +10,12 @@ import { badDelegation, checkGrant, checkWindow } from './grant.ts';
 import { verifySignature, verifySignatureAsync } from './keys.ts';
 import { verifyWalletDelegation } from './wallet.ts';
 
-/** Good proofs that are remembered; one takes about 150 bytes. */
+/** Maximum number of cached valid proofs, about 150 bytes each. */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * Verifies the lasting part of a proof: that it makes sense and that the agent signed it. When it
- * is in force is `checkWindow`'s matter.
+ * Verifies everything about a proof except its time: that the grant is valid and that the agent signed it. Use
+ * `checkWindow` for the time.
  * @throws SvcError `bad_delegation` with the reason
  */
 export function verifyDelegationSignature(d: Delegation): void {
@@ -26,11 +26,11 @@ export function verifyDelegationSignature(d: Delegation): void {
 }
 
 function notTheAgents(): SvcError {
-  return badDelegation("the signature is not the agent's");
+  return badDelegation('the agent did not sign it');
 }
 
 /**
- * Verifies a proof at a time: window, scope, signer and signature.
+ * Verifies a proof at a given time: window, scope, signer and signature.
  * @param now Unix seconds
  * @throws SvcError `bad_delegation` with the reason
  */
@@ -40,9 +40,9 @@ export function verifyDelegation(d: Delegation, now: number): void {
 }
 
 export class DelegationVerifier {
-  /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
+  /** Contains only valid signatures, so that invalid ones of strangers cannot evict them. */
   readonly #good: LruCache<string, true>;
-  /** Proofs that another thread looks at right now. */
+  /** Proofs that another thread is verifying. */
   readonly #checks = new SingleFlight<void>();
   readonly #wallets = new Semaphore(1);
 
@@ -51,7 +51,7 @@ export class DelegationVerifier {
   }
 
   /**
-   * As `verifyDelegation`. The window is looked at every time.
+   * Like `verifyDelegation`. The time window is checked on every call.
    * @param now Unix seconds
    * @throws SvcError `bad_delegation` with the reason
    */
@@ -63,14 +63,13 @@ export class DelegationVerifier {
     this.#good.set(key, true);
   }
 
-  /** True where `verify` takes a signature at most, and no wallet's: those take twenty times as long. */
+  /** True if `verify` costs at most one Ed25519 signature. A wallet signature takes twenty times as long. */
   isFastToVerify({ agent }: Delegation): boolean {
     return schemeOf(agent) === 'native';
   }
 
   /**
-   * As `verify`, with the work on another thread; a wallet's proof is checked on this one, one in a
-   * turn of the event loop.
+   * Like `verify`, but on another thread. Wallet proofs are verified on this thread, one per turn of the event loop.
    * @param now Unix seconds
    * @throws SvcError `bad_delegation` with the reason
    */
@@ -89,7 +88,7 @@ export class DelegationVerifier {
     this.#good.set(key, true);
   }
 
-  /** Runs one piece of work a turn: recovering a wallet's key takes a millisecond or two. */
+  /** Runs one task per turn: recovering a wallet's key takes a millisecond or two. */
   #inTurn(work: () => void): Promise<void> {
     return this.#wallets.run(async () => {
       await new Promise((resolve) => {

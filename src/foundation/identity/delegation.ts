@@ -1,6 +1,6 @@
 /**
- * Delegation proofs: the master key of an AID lets an operational key act for it, for a time.
- * Format and signing input: docs/protocol.md, "Delegation proofs".
+ * Delegation proofs: the master key of an AID allows an operational key to act for it for a given time. Format and
+ * signing input: docs/protocol.md, "Delegation proofs".
  */
 import { concatBytes } from '@noble/hashes/utils.js';
 import { equalBytes, toHex } from '../bytes.ts';
@@ -14,20 +14,20 @@ import { WALLET_SIGNATURE_BYTES } from './wallet.ts';
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/delegation/v1\0');
-/** Largest encoded proof that is looked at, bytes. */
+/** Maximum size of an encoded proof, in bytes. */
 export const MAX_DELEGATION_BYTES = 1024;
-/** Proofs that were read and are at hand: a keeper of records sees the same few again and again. One takes about a kilobyte. */
+/** Maximum number of cached decoded proofs, about a kilobyte each. A storage node sees the same few repeatedly. */
 const MAX_PROOFS_AT_HAND = 1024;
 
-/** A proof: what it grants, and the signature of the agent's master key or wallet. */
+/** A proof: the grant, and the signature of the agent's master key or wallet. */
 export interface Delegation extends Grant {
   /** Ed25519 (64 bytes) for native agents, recoverable ECDSA (65 bytes) for wallets. */
   readonly signature: Uint8Array;
-  /** The text that a wallet signed; native agents have none. */
+  /** The text that a wallet signed; undefined for native agents. */
   readonly text?: string;
 }
 
-/** The wire form of a grant: one letter a key, for datagrams are small. */
+/** The wire format of a grant. Keys have one letter to save space in datagrams. */
 function grantMap(grant: Grant): { readonly [key: string]: Uint8Array | number } {
   return {
     v: VERSION,
@@ -39,16 +39,16 @@ function grantMap(grant: Grant): { readonly [key: string]: Uint8Array | number }
   };
 }
 
-/** What the master key of a native agent signs. */
+/** The bytes that the master key of a native agent signs. */
 export function delegationSigningInput(grant: Grant): Uint8Array {
   return concatBytes(DOMAIN, encodeCbor(grantMap(grant)));
 }
 
 /**
- * Issues a native delegation: `master` is the key that the agent's AID is.
+ * Issues a native delegation with the master key of the AID.
  * @param issuedAt Unix seconds
  * @param expiresAt Unix seconds; 0 means never
- * @throws SvcError `bad_delegation` where the times or the operational key make no sense
+ * @throws SvcError `bad_delegation` if the times or the operational key are invalid
  */
 export function issueDelegation(
   master: Signer,
@@ -67,23 +67,23 @@ export function issueDelegation(
   return Object.freeze({ ...grant, signature: master.sign(delegationSigningInput(grant)) });
 }
 
-/** Proofs that were read lately, by their bytes in hex. That one is here says nothing of its signature. */
+/** Recently decoded proofs by their bytes in hex. Their signatures are not verified. */
 const wellFormed = new LruCache<string, Delegation>({ maxEntries: MAX_PROOFS_AT_HAND });
-/** The bytes of proofs that were read or written: one comes with every record, and is written several times for each. */
+/** Encoded bytes of proofs. Every record contains a proof and is encoded several times. */
 const encodings = new WeakMap<Delegation, Uint8Array>();
 
-/** The proof in deterministic CBOR; not to be changed. */
+/** Encodes a proof in deterministic CBOR. Do not change the result. */
 export function encodeDelegation(d: Delegation): Uint8Array {
   const known = encodings.get(d);
   if (known !== undefined) return known;
   const bytes = encodeCbor({ ...grantMap(d), g: d.signature, t: d.text });
-  // What is frozen says the same for ever.
+  // A frozen proof cannot change, so its encoding can be cached.
   if (Object.isFrozen(d)) encodings.set(d, bytes);
   return bytes;
 }
 
 /**
- * Reads a proof. It is well-formed then, not yet verified.
+ * Decodes a proof. The result is well-formed but not verified.
  * @throws SvcError `bad_delegation`
  */
 export function decodeDelegation(bytes: Uint8Array): Delegation {
@@ -112,7 +112,7 @@ function readDelegation(bytes: Uint8Array): Delegation {
   checkGrant(grant);
   const native = schemeOf(grant.agent) === 'native';
   if (signature.length !== (native ? SIGNATURE_BYTES : WALLET_SIGNATURE_BYTES)) throw badDelegation('malformed field');
-  if (native !== (text === undefined)) throw badDelegation('a wallet signs a text, a native agent none');
+  if (native !== (text === undefined)) throw badDelegation('a wallet must sign a text, and a native agent must not');
   const delegation = Object.freeze({ ...grant, signature, ...(text === undefined ? {} : { text }) });
   encodings.set(delegation, Uint8Array.from(bytes));
   return delegation;
@@ -126,12 +126,12 @@ function readAgent(bytes: Uint8Array): Aid {
   }
 }
 
-/** The self-delegation of a node: its key is master and operational key at once. */
+/** The self-delegation of a node: its key is both master and operational key. */
 export function selfDelegation(node: Signer): Delegation {
   return issueDelegation(node, node.publicKey, 0);
 }
 
-/** True where the operational key of a grant, or proof, is `publicKey`. */
+/** True if `publicKey` is the operational key of a grant or proof. */
 export function delegates(d: Grant, publicKey: Uint8Array): boolean {
   return equalBytes(d.operationalKey, publicKey);
 }

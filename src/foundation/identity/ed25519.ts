@@ -1,18 +1,18 @@
-/** What an Ed25519 key (RFC 8032) is in our formats; node:crypto works with them in keys.ts. */
+/** Ed25519 keys (RFC 8032) without node:crypto; see keys.ts for the rest. */
 import { toHex } from '../bytes.ts';
 
 export const SEED_BYTES = 32;
 export const PUBLIC_KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
-/** Who holds a private key: a pair of keys.ts, or whatever signs where there is no Node. */
+/** A holder of a private key: a `KeyPair`, or another signer where Node is not available. */
 export interface Signer {
   readonly publicKey: Uint8Array;
   /** The 64-byte signature of a message. */
   sign(message: Uint8Array): Uint8Array;
 }
 
-/** The y coordinates, sign bit cleared, of the points of small order: anyone can sign for those "keys". */
+/** The y coordinates, sign bit cleared, of the small-order points. Anyone can sign for these "keys". */
 const SMALL_ORDER: ReadonlySet<string> = new Set([
   '0000000000000000000000000000000000000000000000000000000000000000',
   '0100000000000000000000000000000000000000000000000000000000000000',
@@ -21,15 +21,14 @@ const SMALL_ORDER: ReadonlySet<string> = new Set([
   'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
 ]);
 
-/** True where y is below the field's prime 2^255 − 19, so that the key has this spelling only. */
+/** True if y is less than the field prime 2^255 − 19, so that the encoding is unique. */
 function isReduced(y: Uint8Array): boolean {
   return (y[0] ?? 0) < 0xed || y[PUBLIC_KEY_BYTES - 1] !== 0x7f || y.subarray(1, -1).some((byte) => byte !== 0xff);
 }
 
 /**
- * True for 32 bytes that may stand for one holder of a private key. Small-order points and unreduced
- * spellings are none: a signature "of" the former fits any message. Whether the bytes are a point of
- * the curve shows when a signature is verified.
+ * True for 32 bytes that can be a public key. Rejects small-order points, for which one signature fits any message, and
+ * non-canonical encodings. Whether the bytes are a point on the curve only shows when a signature is verified.
  */
 export function isUsablePublicKey(key: Uint8Array): boolean {
   if (key.length !== PUBLIC_KEY_BYTES) return false;

@@ -1,4 +1,4 @@
-/** What a delegation proof says, before anyone has signed it: which key may act for which agent, and when. */
+/** The content of a delegation proof: the key that may act, the agent and the time. */
 import { isUint } from '../cbor.ts';
 import { CLOCK_SKEW_S, MAX_UNIX_S } from '../domain/time.ts';
 import { SvcError } from '../errors.ts';
@@ -21,14 +21,14 @@ export interface Grant {
 
 export function badDelegation(reason: string): SvcError {
   return new SvcError('bad_delegation', {
-    message: `The delegation proof does not verify: ${reason}.`,
+    message: `Invalid delegation proof: ${reason}.`,
     details: { reason },
   });
 }
 
 /**
- * The scope that a caller means: 0 and an absent one mean network operations too. What is signed
- * always says it in full, so that one grant has one signing input.
+ * The scope of a request: 0 or undefined also mean network operations. The signed grant always contains the scope, so
+ * that one grant has one signing input.
  * @throws SvcError `bad_delegation` for any other scope
  */
 export function scopeOf(scope: number | undefined): number {
@@ -37,24 +37,25 @@ export function scopeOf(scope: number | undefined): number {
 }
 
 /**
- * Checks that a grant makes sense, whoever signed it.
+ * Checks that a grant is valid, regardless of its signature.
  * @throws SvcError `bad_delegation` with the reason
  */
 export function checkGrant(grant: Grant): void {
   if (grant.scope !== SCOPE_NETWORK) throw badDelegation('unknown scope');
   if (!isUint(grant.issuedAt, MAX_UNIX_S)) throw badDelegation('issued_at is not a Unix time in seconds');
   if (!isUint(grant.expiresAt, MAX_UNIX_S)) throw badDelegation('expires_at is not a Unix time in seconds');
-  if (grant.expiresAt !== 0 && grant.expiresAt <= grant.issuedAt) throw badDelegation('it ends before it begins');
+  if (grant.expiresAt !== 0 && grant.expiresAt <= grant.issuedAt)
+    throw badDelegation('expires_at is not after issued_at');
   if (!isUsablePublicKey(grant.operationalKey)) throw badDelegation('the operational key is not a usable Ed25519 key');
 }
 
-/** Whether a time is within the window of a grant, give or take the clocks. Unix seconds. */
+/** True if `now` is in the time window of a grant, with tolerance for clock differences. Unix seconds. */
 export function isWindowOpen({ issuedAt, expiresAt }: Pick<Grant, 'issuedAt' | 'expiresAt'>, now: number): boolean {
   return now >= issuedAt - CLOCK_SKEW_S && (expiresAt === 0 || now <= expiresAt + CLOCK_SKEW_S);
 }
 
 /**
- * Checks that a grant is in force.
+ * Checks that a grant is valid at a given time.
  * @param now Unix seconds
  * @throws SvcError `bad_delegation` with the reason
  */

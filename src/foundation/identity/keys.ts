@@ -1,21 +1,21 @@
-/** Ed25519 keys (RFC 8032) on node:crypto, in the raw forms that our formats hold. */
+/** Ed25519 keys (RFC 8032) with node:crypto, in the raw format of our protocols. */
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
 import { equalBytes, fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
 import { LruCache } from '../lru-cache.ts';
 import { isUsablePublicKey, PUBLIC_KEY_BYTES, SEED_BYTES, SIGNATURE_BYTES, type Signer } from './ed25519.ts';
 
-/** DER headers of RFC 8410: with the raw key behind them they are PKCS #8 and SPKI documents. */
+/** DER headers (RFC 8410). Followed by the raw key they form PKCS #8 and SPKI documents. */
 const PKCS8_HEADER = Buffer.from('302e020100300506032b657004220420', 'hex');
 const SPKI_HEADER = Buffer.from('302a300506032b6570032100', 'hex');
 
-/** The 32 bytes of a public key on Curve25519 (RFC 8037 holds them bare; as DER they take four times as long). */
+/** The raw 32 bytes of a Curve25519 public key. The JWK export (RFC 8037) is four times as fast as the DER export. */
 export function rawPublicKey(key: KeyObject): Uint8Array {
   const { x = '' } = key.export({ format: 'jwk' });
   return new Uint8Array(Buffer.from(x, 'base64url'));
 }
 
-/** A key pair that signs. The seed leaves it only through `seed`, for export and storage. */
+/** A key pair for signing. The seed is available only through `seed`, for export and storage. */
 export class KeyPair implements Signer {
   readonly publicKey: Uint8Array;
   readonly #seed: Uint8Array;
@@ -31,7 +31,7 @@ export class KeyPair implements Signer {
     return new KeyPair(new Uint8Array(randomBytes(SEED_BYTES)));
   }
 
-  /** @throws SvcError `bad_key` where the seed is not 32 bytes */
+  /** @throws SvcError `bad_key` if the seed does not have 32 bytes */
   static fromSeed(seed: Uint8Array): KeyPair {
     if (seed.length !== SEED_BYTES) throw new SvcError('bad_key');
     return new KeyPair(Uint8Array.from(seed));
@@ -47,25 +47,25 @@ export class KeyPair implements Signer {
     return new Uint8Array(sign(null, message, this.#privateKey));
   }
 
-  /** Keeps the seed out of logs and errors that print this object. */
+  /** Hides the seed in logs and errors that print this object. */
   toJSON(): string {
     return '[KeyPair]';
   }
 }
 
-/** The key object of a raw public key that may verify a signature of this length; null where none can. */
+/** Creates the key object to verify a signature of this length; null if the key or the length is invalid. */
 function toVerifierKey(publicKey: Uint8Array, signature: Uint8Array): KeyObject | null {
   if (signature.length !== SIGNATURE_BYTES || !isUsablePublicKey(publicKey)) return null;
   return createPublicKey({ key: Buffer.concat([SPKI_HEADER, publicKey]), format: 'der', type: 'spki' });
 }
 
-/** True where `signature` is `publicKey`'s over `message`; false for malformed input too. */
+/** True if `signature` over `message` by `publicKey` is valid; false also for malformed input. */
 export function verifySignature(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
   const key = toVerifierKey(publicKey, signature);
   return key !== null && verify(null, message, key, signature);
 }
 
-/** As `verifySignature`, on a thread of the pool instead of this one. */
+/** Like `verifySignature`, but on a thread of the pool. */
 export function verifySignatureAsync(
   publicKey: Uint8Array,
   message: Uint8Array,
@@ -76,15 +76,18 @@ export function verifySignatureAsync(
 }
 
 /**
- * Records, or letters, whose signatures this thread verifies in one turn of the event loop: the way to another thread takes
- * longer than one signature.
+ * Maximum number of record or note signatures that the main thread verifies per turn of the event loop. Passing one to
+ * another thread takes longer than one verification.
  */
 export const MAX_VERIFICATIONS_PER_TURN = 2;
 
-/** Key objects kept by `VerifierKeys`. */
+/** Maximum number of key objects cached by `VerifierKeys`. */
 const MAX_KEPT_KEYS = 1024;
 
-/** Verifies as `verifySignatureAsync` does, for those who see the same few keys again and again: reading one costs half as much as using it. */
+/**
+ * Like `verifySignatureAsync`, but caches key objects for callers that see the same few keys repeatedly. Parsing a key
+ * costs half as much as using it.
+ */
 export class VerifierKeys {
   readonly #keys = new LruCache<string, KeyObject>({ maxEntries: MAX_KEPT_KEYS });
 
@@ -93,7 +96,7 @@ export class VerifierKeys {
     return key === null ? Promise.resolve(false) : verifyWith(key, message, signature);
   }
 
-  /** As `verify`, on this thread: the way to another one and back costs nearly as much as the work. */
+  /** Like `verify`, on this thread. Using another thread costs nearly as much as the verification. */
   verifySync(publicKey: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
     const key = this.#key(publicKey, signature);
     return key !== null && verify(null, message, key, signature);
@@ -115,9 +118,9 @@ function verifyWith(key: KeyObject, message: Uint8Array, signature: Uint8Array):
 }
 
 /**
- * Reads a private key of the API: a seed of 64 hex characters, or seed and public key of 128 where
- * the public half matches; `0x` may stand before it.
- * @throws SvcError `bad_key`; the text is never part of the error
+ * Parses a private key from the API: a seed of 64 hex characters, or seed and matching public key of 128, optionally
+ * with a `0x` prefix.
+ * @throws SvcError `bad_key`; the error never contains the text
  */
 export function parsePrivateKey(hex: string): KeyPair {
   const bytes = fromHex(hex.trim());
@@ -125,13 +128,13 @@ export function parsePrivateKey(hex: string): KeyPair {
     throw new SvcError('bad_key');
   const pair = KeyPair.fromSeed(bytes.subarray(0, SEED_BYTES));
   if (bytes.length > SEED_BYTES && !equalBytes(pair.publicKey, bytes.subarray(SEED_BYTES)))
-    throw new SvcError('bad_key', { message: 'The public half of this key does not belong to its private half.' });
+    throw new SvcError('bad_key', { message: 'The public half of this key does not match its private half.' });
   return pair;
 }
 
 /**
- * Reads a 32-byte seed of 64 hex characters (`*_seed_hex`); `0x` may stand before it.
- * @throws SvcError `bad_key`; the text is never part of the error
+ * Parses a 32-byte seed of 64 hex characters (`*_seed_hex`), optionally with a `0x` prefix.
+ * @throws SvcError `bad_key`; the error never contains the text
  */
 export function parseSeed(hex: string): KeyPair {
   const bytes = fromHex(hex.trim());
@@ -141,12 +144,12 @@ export function parseSeed(hex: string): KeyPair {
 }
 
 /**
- * Reads a 32-byte Ed25519 public key of 64 hex characters; `0x` may stand before it.
+ * Parses a 32-byte Ed25519 public key of 64 hex characters, optionally with a `0x` prefix.
  * @throws SvcError `bad_key`
  */
 export function parsePublicKey(hex: string): Uint8Array {
   const bytes = fromHex(hex.trim());
   if (bytes === null || !isUsablePublicKey(bytes))
-    throw new SvcError('bad_key', { message: 'A public key is an Ed25519 key of 32 bytes, 64 hex characters.' });
+    throw new SvcError('bad_key', { message: 'A public key is a valid Ed25519 key of 32 bytes, 64 hex characters.' });
   return bytes;
 }

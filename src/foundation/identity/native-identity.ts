@@ -1,4 +1,4 @@
-/** New native identities. Nothing of them is kept here. */
+/** Creates native identities. Nothing is stored here. */
 import { type Aid, nativeAid } from './aid.ts';
 import { type Delegation, issueDelegation } from './delegation.ts';
 import { KeyPair } from './keys.ts';
@@ -11,11 +11,11 @@ export interface NativeIdentity {
 }
 
 /**
- * A new operational key and the proof by which a master key lets it act.
+ * Creates an operational key and the delegation that allows it to act for a master key.
  * @param issuedAt Unix seconds
- * @param master a new one where it is left out
+ * @param master default: a new key
  * @param expiresAt Unix seconds; 0 means never
- * @throws SvcError `bad_delegation` where the times make no sense
+ * @throws SvcError `bad_delegation` if the times are invalid
  */
 export function makeNativeIdentity(issuedAt: number, master = KeyPair.generate(), expiresAt = 0): NativeIdentity {
   const operational = KeyPair.generate();

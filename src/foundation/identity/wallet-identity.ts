@@ -1,4 +1,4 @@
-/** New identities whose master is a wallet. Nothing of them is kept here. */
+/** Creates identities with a wallet as master key. Nothing is stored here. */
 import type { Aid } from './aid.ts';
 import { KeyPair } from './keys.ts';
 import { issueWalletDelegation, type WalletDelegation } from './wallet.ts';
@@ -13,11 +13,11 @@ export interface WalletIdentity {
 }
 
 /**
- * A new operational key and the proof by which a wallet lets it act.
+ * Creates an operational key and the delegation that allows it to act for a wallet.
  * @param issuedAt Unix seconds
- * @param walletKey private key, 32 bytes; a new one where it is left out
+ * @param walletKey private key, 32 bytes; default: a new key
  * @param expiresAt Unix seconds; 0 means never
- * @throws SvcError `bad_key`, `bad_delegation` where the times make no sense
+ * @throws SvcError `bad_key`, or `bad_delegation` if the times are invalid
  */
 export function makeWalletIdentity(
   scheme: WalletScheme,

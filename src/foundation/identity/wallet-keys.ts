@@ -1,4 +1,4 @@
-/** secp256k1 keys of wallets, and the AIDs that they own. */
+/** secp256k1 keys of wallets, and their AIDs. */
 import { secp256k1 } from '@noble/curves/secp256k1.js';
 import { ripemd160 } from '@noble/hashes/legacy.js';
 import { sha256 } from '@noble/hashes/sha2.js';
@@ -9,7 +9,7 @@ import { type Aid, aidOf } from './aid.ts';
 
 const ADDRESS_BYTES = 20;
 
-/** The schemes whose agents are wallets. */
+/** The AID schemes of wallets. */
 export type WalletScheme = 'ethereum' | 'paralism';
 
 function compressed(publicKey: Uint8Array, yes: boolean): Uint8Array {
@@ -32,7 +32,7 @@ export function walletAid(scheme: WalletScheme, publicKey: Uint8Array): Aid {
     : aidOf(scheme, ripemd160(sha256(compressed(publicKey, true))));
 }
 
-/** A fresh secp256k1 private key, 32 bytes. */
+/** Generates a secp256k1 private key, 32 bytes. */
 export function generateWalletKey(): Uint8Array {
   return secp256k1.utils.randomSecretKey();
 }
@@ -48,8 +48,8 @@ export function walletPublicKey(privateKey: Uint8Array): Uint8Array {
 }
 
 /**
- * Reads a wallet's private key of 64 hex characters; `0x` may stand before it.
- * @throws SvcError `bad_key`; the text is never part of the error
+ * Parses a wallet's private key of 64 hex characters, optionally with a `0x` prefix.
+ * @throws SvcError `bad_key`; the error never contains the text
  */
 export function parseWalletKey(hex: string): Uint8Array {
   const bytes = fromHex(hex.trim());

@@ -1,6 +1,6 @@
 /**
- * The text that a wallet signs to delegate. Its grammar has one text per grant: whoever reads it
- * back gets the very text again. Format: docs/protocol.md, "Wallet text".
+ * The text that a wallet signs to delegate. Each grant has exactly one text, and parsing it returns the grant. Format:
+ * docs/protocol.md, "Wallet text".
  */
 import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
@@ -12,15 +12,15 @@ const FIELDS =
   /^op_key: ([0-9a-f]{64})\nagent: ([0-9A-Za-z]{1,90})\nscope: ([0-9]{1,2})\nissued_at: ([0-9]{1,12})\nexpires_at: ([0-9]{1,12})$/;
 
 /**
- * The text for a grant, without a line break at its end.
- * @throws SvcError `bad_delegation` where the grant makes no sense
+ * Formats a grant, without a line break at the end.
+ * @throws SvcError `bad_delegation` if the grant is invalid
  */
 export function walletText(grant: Grant): string {
   checkGrant(grant);
   return `${TITLE}op_key: ${toHex(grant.operationalKey)}\nagent: ${grant.agent}\nscope: ${grant.scope}\nissued_at: ${grant.issuedAt}\nexpires_at: ${grant.expiresAt}`;
 }
 
-/** The grant that a text states; null where it is not exactly the text that `walletText` makes for it. */
+/** Parses a text; null unless it is exactly the text that `walletText` returns for the grant. */
 export function parseWalletText(text: string): Grant | null {
   const fields = text.startsWith(TITLE) ? FIELDS.exec(text.slice(TITLE.length)) : null;
   if (fields === null) return null;

@@ -1,7 +1,6 @@
 /**
- * Files of a private directory that are written without anybody waiting for the disk: whoever keeps them can make them
- * again until they are sure. Each is there as a whole or as it was before, and many that come together share the last
- * step, in which the disk writes down their names.
+ * Writes files of a private directory in the background. The caller must be able to recreate a file until it is
+ * durable. Each file is replaced atomically, and files written together share one sync of the directory.
  */
 import { renameSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
@@ -10,22 +9,25 @@ import { detach } from '../detached.ts';
 import { PRIVATE_FILE_MODE } from '../file-modes.ts';
 import type { Log } from '../log.ts';
 
-/** Files that are made sure at a time: descriptors, and work for other threads. */
+/** Maximum number of concurrent writes, which use descriptors and threads of the pool. */
 const MAX_CONCURRENT_WRITES = 32;
-/** After how many milliseconds they are: who puts one has something else to do first, and what comes meanwhile shares its last step. */
+/**
+ * Delay before writing, in milliseconds. The caller usually has other work to do first, and files that arrive meanwhile
+ * share the directory sync.
+ */
 const WRITE_AFTER_MS = 50;
 
 interface DeferredFilesDependencies {
   readonly log: Log;
-  /** Writes a file at once, durably. @throws SvcError `not_writable` */
+  /** Writes a file durably before it returns. @throws SvcError `not_writable` */
   readonly write: (file: string, text: string) => void;
 }
 
 export class DeferredFiles {
   readonly #path: string;
   readonly #deps: DeferredFilesDependencies;
-  /** Names and contents of what is not sure yet. */
-  readonly #waiting = new Map<string, string>();
+  /** Names and contents of files that are not durable yet. */
+  readonly #pending = new Map<string, string>();
   #isWriting = false;
 
   /** @param path of the directory */
@@ -34,43 +36,46 @@ export class DeferredFiles {
     this.#deps = dependencies;
   }
 
-  /** The content of a file that is not sure yet; undefined for others. */
+  /** The content of a file that is not durable yet; undefined for others. */
   get(file: string): string | undefined {
-    return this.#waiting.get(file);
+    return this.#pending.get(file);
   }
 
-  /** Writes a file soon. */
+  /** Schedules a write. */
   put(file: string, text: string): void {
-    this.#waiting.set(file, text);
+    this.#pending.set(file, text);
     if (this.#isWriting) return;
     this.#isWriting = true;
     setTimeout(() => detach(this.#writeAll()), WRITE_AFTER_MS);
   }
 
-  /** Leaves a file alone: it was written otherwise, or is to be deleted. */
+  /** Cancels a scheduled write, because the file was written otherwise or will be deleted. */
   discard(file: string): void {
-    this.#waiting.delete(file);
+    this.#pending.delete(file);
   }
 
-  /** Writes at once what waits, durably. @throws SvcError `not_writable`; the rest waits on */
+  /**
+   * Writes all scheduled files durably before it returns. @throws SvcError `not_writable`; the remaining files stay
+   * scheduled
+   */
   flush(): void {
-    for (const [file, text] of this.#waiting) {
+    for (const [file, text] of this.#pending) {
       this.#deps.write(file, text);
-      this.#waiting.delete(file);
+      this.#pending.delete(file);
     }
   }
 
   async #writeAll(): Promise<void> {
     try {
-      while (this.#waiting.size > 0) {
-        const batch = this.#waiting.entries().take(MAX_CONCURRENT_WRITES).toArray();
+      while (this.#pending.size > 0) {
+        const batch = this.#pending.entries().take(MAX_CONCURRENT_WRITES).toArray();
         await Promise.all(batch.map(([file, text]) => this.#write(file, text)));
         await this.#syncNames();
-        for (const [file, text] of batch) if (this.#waiting.get(file) === text) this.#waiting.delete(file);
+        for (const [file, text] of batch) if (this.#pending.get(file) === text) this.#pending.delete(file);
       }
     } catch (error) {
-      // They wait on: for the next that comes, and for whoever needs them to be sure.
-      this.#deps.log.warn({ error }, 'keys could not be written yet');
+      // The files stay scheduled for the next `put` or `flush`.
+      this.#deps.log.warn({ error }, 'keys could not be written, svcd will retry');
     } finally {
       this.#isWriting = false;
     }
@@ -79,7 +84,7 @@ export class DeferredFiles {
   async #write(file: string, text: string): Promise<void> {
     const temporary = join(this.#path, `late-${file}.tmp`);
     await rm(temporary, { force: true });
-    // "wx": a link that somebody put there in between is not written through.
+    // "wx" fails if a link was created here meanwhile, so the write cannot follow it.
     const handle = await open(temporary, 'wx', PRIVATE_FILE_MODE);
     try {
       await handle.writeFile(text);
@@ -87,8 +92,9 @@ export class DeferredFiles {
     } finally {
       await handle.close();
     }
-    // Meanwhile it may have been written otherwise, or deleted; from this look on nobody can come in between.
-    if (this.#waiting.get(file) === text) renameSync(temporary, join(this.#path, file));
+    // The file may have been written otherwise or deleted meanwhile. The check and the rename are synchronous, so
+    // nothing can happen between them.
+    if (this.#pending.get(file) === text) renameSync(temporary, join(this.#path, file));
     else await rm(temporary, { force: true });
   }
 

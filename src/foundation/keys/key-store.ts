@@ -1,7 +1,7 @@
 /**
- * The secret keys of this node and its agents: one file each, in a directory that only its owner
- * may read, optionally sealed with a passphrase. A file is read when its key is asked for, so a
- * node with 10,000 agents starts as fast as one with two. Not cached here: who uses keys, keeps them.
+ * The secret keys of this node and its agents: one file per key in a directory that only its owner can read, optionally
+ * sealed with a passphrase. Keys are read on demand, so a node with 10,000 agents starts as fast as one with two. The
+ * store does not cache keys; callers do.
  */
 import { fromHex, toHex } from '../bytes.ts';
 import { SvcError } from '../errors.ts';
@@ -14,35 +14,35 @@ import { Seal, type SealFile } from './seal.ts';
 
 const SEAL_FILE = 'seal.json';
 const SUFFIX = '.key';
-/** What an interrupted write leaves behind: a secret that nobody would look for. */
+/** Files that an interrupted write leaves behind, which contain secrets. */
 const LEFTOVERS: readonly string[] = [`${SUFFIX}.tmp`, `${SEAL_FILE}.tmp`];
 const VERSION = 1;
-/** A name is also a file name, on every file system: no dot, no slash, no blank. */
+/** A key name is also a file name on every file system: no dots, slashes or blanks. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
-/** Longest secret, bytes. */
+/** Maximum size of a secret, in bytes. */
 export const MAX_SECRET_BYTES = 4096;
 
-/** The name of the node's own key. */
+/** Name of the node's own key. */
 export const NODE_KEY = 'node';
 
-/** The file of the key of that name. */
+/** The file name of a key. */
 export function keyFileName(name: string): string {
   return `${name}${SUFFIX}`;
 }
 
-/** True for names of files that a key store writes. */
+/** True for file names that a key store writes. */
 export function isKeyFile(file: string): boolean {
   return file === SEAL_FILE || (file.endsWith(SUFFIX) && NAME.test(file.slice(0, -SUFFIX.length)));
 }
 
 interface KeyStoreOptions {
-  /** Made where it is missing. */
+  /** Created if missing. */
   readonly directory: string;
-  /** Seals an open store for good, and opens a sealed one. */
+  /** Seals an unsealed store permanently, and opens a sealed one. */
   readonly passphrase?: Passphrase;
 }
 
-/** What seal.json holds. `complete` is false while files from before the seal may still be open. */
+/** Content of seal.json. While `complete` is false, older files may still be unsealed. */
 interface SealState extends SealFile {
   readonly svcd_seal: number;
   readonly complete: boolean;
@@ -58,9 +58,9 @@ export class KeyStore {
   }
 
   /**
-   * Opens a store. With a passphrase it takes a few tenths of a second (scrypt), once.
-   * @throws SvcError `key_locked` where it is sealed and the passphrase is missing or wrong;
-   *   `key_exposed`, `key_damaged`, `not_writable` from its directory
+   * Opens a store. With a passphrase this takes a few tenths of a second (scrypt).
+   * @throws SvcError `key_locked` if it is sealed and the passphrase is missing or wrong; `key_exposed`, `key_damaged`,
+   *   `not_writable` from its directory
    */
   static async open(options: KeyStoreOptions, dependencies: { readonly log: Log }): Promise<KeyStore> {
     const { passphrase } = options;
@@ -76,73 +76,79 @@ export class KeyStore {
     if (text !== null) {
       const state = readSealState(text);
       const store = new KeyStore(directory, await Seal.open(state, passphrase));
-      if (!state.complete) store.#closeOpenFiles(state);
+      if (!state.complete) store.#sealPlainFiles(state);
       return store;
     }
     const { seal, file } = await Seal.create(passphrase);
     const state: SealState = { svcd_seal: VERSION, complete: false, ...file };
     directory.write(SEAL_FILE, JSON.stringify(state));
     const store = new KeyStore(directory, seal);
-    store.#closeOpenFiles(state);
+    store.#sealPlainFiles(state);
     dependencies.log.info({ keys: store.list().length }, 'the key store is sealed now');
     return store;
   }
 
-  /** Keeps a key pair, durably; one of the same name is replaced. @throws SvcError `not_writable` */
+  /** Stores a key pair durably and replaces one of the same name. @throws SvcError `not_writable` */
   put(name: string, pair: KeyPair): void {
     this.putSecret(name, pair.seed);
   }
 
-  /** The key pair of a name; null where there is none. @throws SvcError `key_damaged`, `key_exposed` */
+  /** The key pair of a name; null if there is none. @throws SvcError `key_damaged`, `key_exposed` */
   get(name: string): KeyPair | null {
     const seed = this.getSecret(name);
     return seed === null ? null : KeyPair.fromSeed(seed);
   }
 
-  /** Keeps secret bytes (at most 4 KiB), durably; others of the same name are replaced. @throws SvcError `not_writable` */
+  /**
+   * Stores secret bytes (at most 4 KiB) durably and replaces older ones. @throws SvcError `not_writable`
+   */
   putSecret(name: string, secret: Uint8Array): void {
     this.#directory.write(fileOf(name), this.#textOf(name, secret));
   }
 
   /**
-   * As `putSecret` for what can be made again: nobody waits for the disk, and many that come together cost it less. They
-   * are sure after `flush`, or some moments.
+   * Like `putSecret` for secrets that can be recreated: returns before the disk write, and several writes share the
+   * cost. They are durable after `flush`, or shortly afterwards on their own.
    */
   putSecretDeferred(name: string, secret: Uint8Array): void {
     this.#directory.writeDeferred(fileOf(name), this.#textOf(name, secret));
   }
 
-  /** Makes sure what was put soon: before that goes from which it could be made again. @throws SvcError `not_writable` */
+  /**
+   * Makes deferred secrets durable. Call it before deleting the data from which they can be recreated. @throws SvcError
+   * `not_writable`
+   */
   flush(): void {
     this.#directory.flush();
   }
 
   #textOf(name: string, secret: Uint8Array): string {
     if (secret.length > MAX_SECRET_BYTES) throw new RangeError(`a secret of ${secret.length} bytes is too long`);
-    const content = this.#seal === null ? { secret: toHex(secret) } : { sealed: toHex(this.#seal.close(name, secret)) };
+    const content =
+      this.#seal === null ? { secret: toHex(secret) } : { sealed: toHex(this.#seal.encrypt(name, secret)) };
     return JSON.stringify({ svcd_key: VERSION, name, ...content });
   }
 
-  /** The secret bytes of a name; null where there are none. @throws SvcError `key_damaged`, `key_exposed` */
+  /** The secret bytes of a name; null if there are none. @throws SvcError `key_damaged`, `key_exposed` */
   getSecret(name: string): Uint8Array | null {
     const file = fileOf(name);
     const text = this.#directory.read(file);
     if (text === null) return null;
     const content = readObject(text);
-    if (content['svcd_key'] !== VERSION || content['name'] !== name) throw damaged(file, 'is not the key of that name');
+    if (content['svcd_key'] !== VERSION || content['name'] !== name) throw damaged(file, 'is not the key of this name');
     const { sealed, secret } = content;
     if (this.#seal === null) {
       const bytes = typeof secret === 'string' ? fromHex(secret) : null;
-      if (bytes === null) throw damaged(file, 'holds no readable key');
+      if (bytes === null) throw damaged(file, 'does not contain a valid key');
       return bytes;
     }
-    // A key that lies here unsealed was put here by someone without the passphrase.
-    const bytes = typeof sealed === 'string' ? this.#seal.open(name, fromHex(sealed) ?? new Uint8Array()) : null;
-    if (bytes === null) throw damaged(file, 'does not hold a key under the seal of this store');
+    // An unsealed key in a sealed store was put there without the passphrase.
+    const bytes = typeof sealed === 'string' ? this.#seal.decrypt(name, fromHex(sealed) ?? new Uint8Array()) : null;
+    if (bytes === null) throw damaged(file, 'does not contain a key sealed by this store');
     return bytes;
   }
 
-  /** Deletes a key durably; nothing happens where there is none. @throws SvcError `not_writable` */
+  /** Deletes a key durably, if it exists. @throws SvcError `not_writable` */
   delete(name: string): void {
     this.#directory.delete(fileOf(name));
   }
@@ -153,8 +159,8 @@ export class KeyStore {
     return names.filter((name) => NAME.test(name)).sort();
   }
 
-  /** Seals the files from before the seal. Stopped half-way, it goes on at the next start. */
-  #closeOpenFiles(state: SealState): void {
+  /** Seals the files written before the seal. After an interruption it continues at the next start. */
+  #sealPlainFiles(state: SealState): void {
     const open = new KeyStore(this.#directory, null);
     for (const name of this.list()) {
       const content = readObject(this.#directory.read(fileOf(name)) ?? '');
@@ -166,7 +172,7 @@ export class KeyStore {
   }
 }
 
-/** @throws RangeError where the name could leave the directory: names come from our own code */
+/** @throws RangeError if the name could leave the directory; names come from our own code */
 function fileOf(name: string): string {
   if (!NAME.test(name)) throw new RangeError('not a name of a key');
   return keyFileName(name);
@@ -180,6 +186,6 @@ function readObject(text: string): Readonly<Record<string, unknown>> {
 function readSealState(text: string): SealState {
   const { svcd_seal, complete, salt, wrapped } = readObject(text);
   if (svcd_seal !== VERSION || typeof salt !== 'string' || typeof wrapped !== 'string')
-    throw damaged(SEAL_FILE, 'is no seal of a key store');
+    throw damaged(SEAL_FILE, 'is not the seal of a key store');
   return { svcd_seal, complete: complete === true, salt, wrapped };
 }

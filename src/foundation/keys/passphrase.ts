@@ -2,19 +2,19 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
 import { type ScryptCost, scryptHash } from './scrypt.ts';
 
-/** The salt that goes with a passphrase, bytes. */
+/** Length of the salt of a passphrase, in bytes. */
 export const PASSPHRASE_SALT_BYTES = 32;
-/** 128 MiB and a few tenths of a second for each guess at the passphrase of a key store or of a sealed file. */
+/** Each guess at the passphrase of a key store or a sealed file costs 128 MiB and a few tenths of a second. */
 export const PASSPHRASE_COST: ScryptCost = { N: 2 ** 17, r: 8, p: 1 };
 
-/** A passphrase, and what each guess at it costs. */
+/** A passphrase, and the cost of each guess at it. */
 export interface Passphrase {
   readonly text: string;
   readonly cost: ScryptCost;
 }
 
-/** The 256-bit key of a passphrase. */
+/** Derives a 256-bit key from a passphrase. */
 export async function deriveKey({ text, cost }: Passphrase, salt: Uint8Array): Promise<KeyObject> {
-  // The same passphrase typed on another system may come in another normal form.
+  // Another system may type the same passphrase in another normal form.
   return createSecretKey(await scryptHash(text.normalize('NFKC'), salt, cost));
 }

@@ -1,4 +1,4 @@
-/** A directory of small files that only their owner may read. */
+/** A directory of small files that only their owner can read. */
 import {
   accessSync,
   chmodSync,
@@ -22,7 +22,7 @@ import type { Log } from '../log.ts';
 import { makeDirectory } from '../make-directory.ts';
 import { DeferredFiles } from './deferred-files.ts';
 
-/** Larger files are none of ours. */
+/** Larger files are not key files. */
 const MAX_FILE_BYTES = 16 * 1024;
 
 export class PrivateDirectory {
@@ -37,8 +37,8 @@ export class PrivateDirectory {
   }
 
   /**
-   * Opens a directory, and makes it where it is missing. What is ours and open to others is closed.
-   * @throws SvcError `key_exposed` where others can read it and we cannot change that; `not_writable`
+   * Opens a directory, and creates it if it is missing. Removes access for other users from our own files.
+   * @throws SvcError `key_exposed` if others can read it and that cannot be changed; `not_writable`
    */
   static open(path: string, { log }: { readonly log: Log }): PrivateDirectory {
     let found: Stats;
@@ -49,19 +49,19 @@ export class PrivateDirectory {
     } catch (error) {
       const advice = codeOf(error) === 'EACCES' ? ` If it is yours, run "chmod 700 ${path}".` : '';
       throw new SvcError('not_writable', {
-        message: `The directory ${path} cannot be made or read${describeDiskError(error)}${advice}`,
+        message: `The directory ${path} cannot be created or read${describeDiskError(error)}${advice}`,
         cause: error,
       });
     }
     if (isOpenToOthers(path, found)) {
       tryTo(() => chmodSync(path, PRIVATE_DIRECTORY_MODE));
       if (isOpenToOthers(path, statSync(path))) throw exposed(path);
-      log.warn({ path }, 'others could read this directory of keys: its mode is 0700 now');
+      log.warn({ path }, 'other users could read this key directory; its mode is now 0700');
     }
     return new PrivateDirectory(path, log);
   }
 
-  /** Names of the files, in no order. @throws SvcError `not_writable` if the directory cannot be read */
+  /** File names in no particular order. @throws SvcError `not_writable` if the directory cannot be read */
   list(): string[] {
     try {
       return readdirSync(this.#path);
@@ -71,9 +71,9 @@ export class PrivateDirectory {
   }
 
   /**
-   * The text of a file; null where there is none.
-   * @throws SvcError `key_exposed` if it is another user's or a link, `key_damaged` if it is no key file,
-   *   `not_writable` if the system does not let us read it: the file itself may be whole
+   * The text of a file; null if it does not exist.
+   * @throws SvcError `key_exposed` if it is a link or belongs to another user, `key_damaged` if it is not a key file,
+   *   `not_writable` if it cannot be read but may be intact
    */
   read(file: string): string | null {
     const late = this.#late.get(file);
@@ -81,21 +81,21 @@ export class PrivateDirectory {
     const path = join(this.#path, file);
     let handle: number;
     try {
-      // Windows has no O_NOFOLLOW, and no modes either.
+      // Windows has neither O_NOFOLLOW nor modes.
       handle = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return null;
       if (codeOf(error) === 'ELOOP')
-        throw new SvcError('key_exposed', { message: `${path} is a symbolic link: put the file itself there.` });
+        throw new SvcError('key_exposed', { message: `${path} is a symbolic link. Replace it with the file itself.` });
       throw unreadable(path, error);
     }
     try {
       const found = fstatSync(handle);
-      if (!found.isFile() || found.size > MAX_FILE_BYTES) throw damaged(path, 'is no key file');
+      if (!found.isFile() || found.size > MAX_FILE_BYTES) throw damaged(path, 'is not a key file');
       if (isOpenToOthers(path, found)) {
         tryTo(() => fchmodSync(handle, PRIVATE_FILE_MODE));
         if (isOpenToOthers(path, fstatSync(handle))) throw exposed(path);
-        this.#log.warn({ path }, 'others could read this key file: its mode is 0600 now');
+        this.#log.warn({ path }, 'other users could read this key file; its mode is now 0600');
       }
       return readFileSync(handle, 'utf8');
     } catch (error) {
@@ -105,23 +105,26 @@ export class PrivateDirectory {
     }
   }
 
-  /** Writes a file as a whole, durably. @throws SvcError `not_writable` */
+  /** Writes a file atomically and durably. @throws SvcError `not_writable` */
   write(file: string, text: string): void {
     writeFileAtomic(join(this.#path, file), text);
     this.#late.discard(file);
   }
 
-  /** Writes a file as a whole, soon: `read` gives it from now on, and until `flush` a power cut may leave what was before. */
+  /**
+   * Schedules an atomic write. `read` returns the new text immediately. Until `flush`, a power failure may leave the
+   * old content.
+   */
   writeDeferred(file: string, text: string): void {
     this.#late.put(file, text);
   }
 
-  /** Makes all sure that was to be written soon. @throws SvcError `not_writable` */
+  /** Completes all scheduled writes. @throws SvcError `not_writable` */
   flush(): void {
     this.#late.flush();
   }
 
-  /** Deletes a file durably; nothing happens where there is none. @throws SvcError `not_writable` */
+  /** Deletes a file durably, if it exists. @throws SvcError `not_writable` */
   delete(file: string): void {
     this.#late.discard(file);
     const path = join(this.#path, file);
@@ -137,39 +140,41 @@ export class PrivateDirectory {
   }
 }
 
-/** Whether it worked is looked at afterwards. */
+/** The caller checks the result afterwards. */
 function tryTo(change: () => void): void {
   try {
     change();
   } catch {
-    // A disk that is mounted read-only, for example.
+    // For example, a disk that is mounted read-only.
   }
 }
 
 /**
- * True where others than the owner may do something with it.
- * @throws SvcError `key_exposed` where the owner is another user
+ * True if other users have any access.
+ * @throws SvcError `key_exposed` if another user owns it
  */
 function isOpenToOthers(path: string, found: Stats): boolean {
   const user = process.getuid?.();
   if (user === undefined) return false;
   if (found.uid !== user)
-    throw new SvcError('key_exposed', { message: `${path} belongs to another user, who can read the keys in it.` });
+    throw new SvcError('key_exposed', {
+      message: `${path} belongs to another user. Change its owner, or choose another key_dir.`,
+    });
   return (found.mode & OTHERS_MODE) !== 0;
 }
 
 function exposed(path: string): SvcError {
   return new SvcError('key_exposed', {
-    message: `Others can read ${path}, and this file system does not let us change that. Choose another key_dir.`,
+    message: `Other users can read ${path}, and this file system does not allow svcd to change that. Choose another key_dir.`,
   });
 }
 
-/** The error of a file that the system does not let us read, for example because too many files are open. */
+/** The error for a file that cannot be read, for example because too many files are open. */
 function unreadable(path: string, cause: unknown): SvcError {
   return new SvcError('not_writable', { message: `${path} cannot be read${describeDiskError(cause)}`, cause });
 }
 
-/** The error of a file that does not hold what it should. */
+/** The error for a file with invalid content. */
 export function damaged(path: string, why: string, cause?: unknown): SvcError {
   return new SvcError('key_damaged', {
     message: `${path} ${why}. Restore it from a backup, or register the agent again.`,

@@ -1,7 +1,10 @@
-/** scrypt, in a thread of its own. */
+/** scrypt on a thread of the pool. */
 import { scrypt } from 'node:crypto';
 
-/** What one guess costs: N × r × 128 bytes of memory, and p times the work. What is kept opens with the same cost only. */
+/**
+ * The cost of one guess: N × r × 128 bytes of memory, and p times the work. Stored data can only be opened with the
+ * same cost.
+ */
 export interface ScryptCost {
   readonly N: number;
   readonly r: number;
@@ -10,9 +13,9 @@ export interface ScryptCost {
 
 const SCRYPT_BYTES = 32;
 
-/** The 32 bytes that a text and a salt make. */
+/** Derives 32 bytes from a text and a salt. */
 export function scryptHash(text: string, salt: Uint8Array, cost: ScryptCost): Promise<Buffer> {
-  // More than one guess needs: the limit of node:crypto is lower.
+  // More than one hash needs, because the default limit of node:crypto is too low.
   const maxmem = 2 * 128 * cost.r * (cost.N + cost.p);
   return new Promise((resolve, reject) => {
     scrypt(text, salt, SCRYPT_BYTES, { ...cost, maxmem }, (error, hash) =>

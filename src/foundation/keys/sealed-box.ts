@@ -1,4 +1,4 @@
-/** Seals bytes to an X25519 key, so that only its owner reads them: HPKE (RFC 9180), base mode. */
+/** Encrypts bytes to an X25519 key, so that only its owner can read them: HPKE (RFC 9180), base mode. */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { PUBLIC_KEY_BYTES } from '../identity/ed25519.ts';
 import { rawPublicKey } from '../identity/keys.ts';
@@ -8,7 +8,7 @@ import { openOver, type SealingContext, sealOver } from './hpke.ts';
 const PKCS8_HEADER = Buffer.from('302e020100300506032b656e04220420', 'hex');
 const SPKI_HEADER = Buffer.from('302a300506032b656e032100', 'hex');
 
-/** A key pair that opens what was sealed to it. */
+/** A key pair that opens boxes sealed to it. */
 export interface SealingKey {
   readonly privateKey: Uint8Array;
   readonly publicKey: Uint8Array;
@@ -24,7 +24,7 @@ function privateKeyOf(privateKey: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.concat([PKCS8_HEADER, privateKey]), format: 'der', type: 'pkcs8' });
 }
 
-/** Throws where it is no key. */
+/** Throws if it is not a valid key. */
 function publicKeyOf(publicKey: Uint8Array): KeyObject {
   if (publicKey.length !== PUBLIC_KEY_BYTES) throw new RangeError('an X25519 key has 32 bytes');
   return createPublicKey({ key: Buffer.concat([SPKI_HEADER, publicKey]), format: 'der', type: 'spki' });
@@ -35,21 +35,21 @@ export function sealingKeyOf(privateKey: Uint8Array): SealingKey {
   return { privateKey, publicKey: rawPublicKey(createPublicKey(privateKeyOf(privateKey))) };
 }
 
-/** A key pair for one box. */
+/** The ephemeral key pair of one box. */
 export interface BoxKey {
   readonly privateKey: KeyObject;
   readonly encapsulated: Uint8Array;
 }
 
-/** A new key for one box: half of the work of sealing it, which may be done ahead. */
+/** Creates the key for one box. This is half of the work of sealing and can be done in advance. */
 export function newBoxKey(): BoxKey {
   const { privateKey, publicKey } = generateKeyPairSync('x25519');
   return { privateKey, encapsulated: rawPublicKey(publicKey) };
 }
 
 /**
- * Seals bytes to a key. Throws where the key is no usable one.
- * @param own a key that no other box has
+ * Seals bytes to a key. Throws if the key is invalid.
+ * @param own an ephemeral key that no other box uses
  */
 export function sealTo(
   recipient: Uint8Array,
@@ -61,7 +61,7 @@ export function sealTo(
   return { encapsulated: own.encapsulated, ciphertext };
 }
 
-/** Opens boxes with one key, which is read once. */
+/** Opens boxes with one key, which is parsed once. */
 export class BoxOpener {
   readonly publicKey: Uint8Array;
   readonly #key: SealingKey;
@@ -72,7 +72,7 @@ export class BoxOpener {
     this.#key = key;
   }
 
-  /** Throws where it was not sealed to this key in this context, or was changed. */
+  /** Throws if the box was sealed to another key or context, or was changed. */
   open({ encapsulated, ciphertext }: SealedBox, context: SealingContext): Uint8Array {
     const privateKey = (this.#privateKey ??= privateKeyOf(this.#key.privateKey));
     const exchange = { privateKey, publicKey: publicKeyOf(encapsulated), encapsulated, recipient: this.publicKey };

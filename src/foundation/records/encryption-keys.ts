@@ -7,7 +7,7 @@ import { checkCount, checked, decodeMap, invalidField } from './fields.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from './types.ts';
 
 export interface EncryptionKey {
-  /** 8 bytes that name the key in a note; they follow from it, so they do not travel. */
+  /** 8 bytes that identify the key in a note. They are derived from the key and not transmitted. */
   readonly keyId: Uint8Array;
   /** 32-byte X25519 public key. */
   readonly publicKey: Uint8Array;
@@ -17,7 +17,7 @@ export interface EncryptionKey {
 
 export const KEY_ID_BYTES = 8;
 export const X25519_PUBLIC_KEY_BYTES = 32;
-/** Most keys of one agent: the newest, and older ones for notes that are under way. */
+/** Maximum number of keys per agent: the newest, and older ones for notes in transit. */
 export const MAX_ENCRYPTION_KEYS = 4;
 const KEY_ID_DOMAIN = 'svcd/key-id/v1\0';
 
@@ -27,17 +27,17 @@ export function encryptionKeyId(publicKey: Uint8Array): Uint8Array {
   return Uint8Array.from(digest.subarray(0, KEY_ID_BYTES));
 }
 
-/** Newest first, each key once. */
+/** Keys must be newest first and unique. */
 function checkKeys(keys: readonly EncryptionKey[]): void {
   if (keys.length === 0) throw invalidField('keys', 'is empty');
   checkCount('keys', keys, MAX_ENCRYPTION_KEYS);
   for (const [index, key] of keys.entries()) {
-    if (key.publicKey.length !== X25519_PUBLIC_KEY_BYTES)
-      throw invalidField('keys', 'holds something else than X25519 keys');
-    if (!isUint(key.createdAt, MAX_UNIX_S)) throw invalidField('keys', 'holds a time that is none');
+    if (key.publicKey.length !== X25519_PUBLIC_KEY_BYTES) throw invalidField('keys', 'contains an invalid X25519 key');
+    if (!isUint(key.createdAt, MAX_UNIX_S)) throw invalidField('keys', 'contains an invalid time');
     const earlier = keys.slice(0, index);
     if (earlier.some((other) => other.createdAt < key.createdAt)) throw invalidField('keys', 'is not newest first');
-    if (earlier.some((other) => equalBytes(other.keyId, key.keyId))) throw invalidField('keys', 'holds a key twice');
+    if (earlier.some((other) => equalBytes(other.keyId, key.keyId)))
+      throw invalidField('keys', 'contains a duplicate key');
   }
 }
 
@@ -57,7 +57,7 @@ function readKey(value: unknown): EncryptionKey | null {
   return isBytes(publicKey, X25519_PUBLIC_KEY_BYTES) && isUint(createdAt) ? withId({ publicKey, createdAt }) : null;
 }
 
-/** Null where the bytes are no such payload. */
+/** Null if the payload is invalid. */
 export function decodeEncryptionKeysPayload(bytes: Uint8Array): readonly EncryptionKey[] | null {
   const list = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES)?.['k'];
   if (!Array.isArray(list) || list.length > MAX_ENCRYPTION_KEYS) return null;

@@ -1,13 +1,13 @@
-/** The rules for texts and lists in payloads: strangers write them, people and assistants read them. */
+/** Rules for texts and lists in payloads, which strangers write and people and assistants read. */
 import { asMap, decodeCbor } from '../cbor.ts';
 import { SvcError } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { MAX_LABEL_BYTES, MAX_LABELS } from './types.ts';
 
-/** Control characters, line breaks, the byte order mark, and what turns the direction of the text around it. */
+/** Control characters, line breaks, the byte order mark and characters that change the text direction. */
 const FORBIDDEN = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u;
 
-/** The error of a member that breaks a rule of its payload. */
+/** The error for an invalid member of a payload. */
 export function invalidField(field: string, why: string): SvcError {
   return new SvcError('invalid_request', { message: `"${field}" ${why}.`, details: { field } });
 }
@@ -24,7 +24,7 @@ export function checkText(field: string, text: string, maxBytes: number): void {
   const size = Buffer.byteLength(text, 'utf8');
   if (size > maxBytes) throw tooLarge(field, size, maxBytes, 'bytes');
   if (!text.isWellFormed() || FORBIDDEN.test(text))
-    throw invalidField(field, 'holds a control character or a line break');
+    throw invalidField(field, 'contains a control character or a line break');
 }
 
 /** @throws SvcError `too_large`, `invalid_request` */
@@ -32,21 +32,21 @@ export function checkCount(field: string, items: readonly unknown[], max: number
   if (items.length > max) throw tooLarge(field, items.length, max, 'entries');
 }
 
-/** Short words, none empty. @throws SvcError `too_large`, `invalid_request` */
+/** Checks a list of short, non-empty texts. @throws SvcError `too_large`, `invalid_request` */
 export function checkLabels(field: string, labels: readonly string[], maxItems: number = MAX_LABELS): void {
   checkCount(field, labels, maxItems);
   for (const label of labels) {
-    if (label === '') throw invalidField(field, 'holds an empty entry');
+    if (label === '') throw invalidField(field, 'contains an empty entry');
     checkText(field, label, MAX_LABEL_BYTES);
   }
 }
 
-/** The JSON text of a free-form object; empty where there is none. @throws SvcError `invalid_request` */
+/** Checks the JSON text of a free-form object; empty if there is none. @throws SvcError `invalid_request` */
 export function checkMeta(meta: string): void {
   if (parseMeta(meta) === null || !meta.isWellFormed()) throw invalidField('meta', 'is not a JSON object');
 }
 
-/** The object that a `meta` text says: empty for an empty text, null where it is no JSON object. */
+/** The object in a `meta` text: empty for an empty text, null if it is not a JSON object. */
 export function parseMeta(meta: string): Readonly<Record<string, unknown>> | null {
   if (meta === '') return {};
   try {
@@ -57,7 +57,7 @@ export function parseMeta(meta: string): Readonly<Record<string, unknown>> | nul
   }
 }
 
-/** The members of a payload; null where the bytes are no map. Members that nobody knows are passed over. */
+/** Decodes a payload; null if it is not a map. Unknown members are ignored. */
 export function decodeMap(bytes: Uint8Array, maxBytes: number): Readonly<Record<string, unknown>> | null {
   try {
     return asMap(decodeCbor(bytes, maxBytes), [], 'any');
@@ -67,23 +67,23 @@ export function decodeMap(bytes: Uint8Array, maxBytes: number): Readonly<Record<
   }
 }
 
-/** A text member that may be left out where it is empty; null where it is something else. */
+/** A text member, which is omitted if empty; null if it is not a text. */
 export function readText(value: unknown): string | null {
   return value === undefined ? '' : typeof value === 'string' ? value : null;
 }
 
-/** A list of texts that may be left out where it is empty; null where it is something else. */
+/** A list of texts, which is omitted if empty; null if it is not a list of texts. */
 export function readTexts(value: unknown): readonly string[] | null {
   if (value === undefined) return [];
   return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : null;
 }
 
-/** What a member is on the wire: nothing where it is empty, so that it costs no bytes. */
+/** Omits an empty member from the wire format to save space. */
 export function emptyToUndefined<T extends string | readonly unknown[]>(value: T): T | undefined {
   return value.length === 0 ? undefined : value;
 }
 
-/** A decoded payload that passes its check; null where it does not. */
+/** Returns a decoded payload if it passes its check, otherwise null. */
 export function checked<T>(payload: T, check: (payload: T) => void): T | null {
   try {
     check(payload);

@@ -1,4 +1,4 @@
-/** Where records live: each kind of key is a SHA-256 under a prefix of its own. */
+/** Keys of the record network. Each kind is a SHA-256 with its own prefix. */
 import { createHash } from 'node:crypto';
 import { equalBytes } from '../bytes.ts';
 import { type Aid, aidToBytes } from '../identity/aid.ts';
@@ -12,32 +12,31 @@ function key(prefix: string, body: Uint8Array | string): Uint8Array {
   return new Uint8Array(createHash('sha256').update(`svcd/key/${prefix}\0`).update(body).digest());
 }
 
-/** Where an agent's endpoints, custom records and encryption keys live. */
+/** Key of an agent's endpoints, custom records and encryption keys. */
 export function agentKey(aid: Aid): Uint8Array {
   return key('agent', aidToBytes(aid));
 }
 
-/** Where the providers of a service name live. */
+/** Key of the providers of a service name. */
 export function serviceKey(service: string): Uint8Array {
   return key('service', service);
 }
 
-/** Where the notes for an agent wait. */
+/** Key of the notes for an agent. */
 export function mailboxKey(recipient: Aid): Uint8Array {
   return key('mailbox', aidToBytes(recipient));
 }
 
-/** Where those ask who want to meet a node that no helper introduces. @param publicKey of its `TurnRendezvous` */
+/** Key of the requests to meet a node without a helper at a TURN server. @param publicKey of its `TurnRendezvous` */
 export function turnRendezvousKey(publicKey: Uint8Array): Uint8Array {
   return key('meeting', publicKey);
 }
 
 /**
- * True where a record may be stored under a key. What decides is always under the record's
- * signature, so a storing node cannot move a record elsewhere. A note names its recipient nowhere in
- * clear and is signed by an identity made for it alone: it belongs under the mailbox key that its
- * payload begins with. Anyone may write to any mailbox, by design; whether the sealed part is truly
- * for that recipient shows when the recipient opens it.
+ * True if a record may be stored under a key. The signature covers the fields that decide this, so a storage node
+ * cannot move a record. A note does not contain its recipient in clear text and is signed by an identity that is used
+ * only once, so it belongs to the mailbox key at the start of its payload. Anyone may write to any mailbox, by design.
+ * Only the recipient can find out whether the sealed part is really for it.
  */
 export function belongsUnderKey(record: SignedRecord, at: Uint8Array): boolean {
   // protocol.md, step 7

@@ -1,6 +1,6 @@
 /**
- * What a note record shows to everybody: whose mailbox it is for, which key opens it, and a
- * commitment to what removes it. Format: docs/protocol-notes.md, step 4.
+ * The public part of a note record: its mailbox, the ID of the key that opens it, and a commitment to its removal
+ * token. Format: docs/protocol-notes.md, step 4.
  */
 import { createHash } from 'node:crypto';
 import { KEY_ID_BYTES, X25519_PUBLIC_KEY_BYTES } from './encryption-keys.ts';
@@ -8,17 +8,17 @@ import { KEY_BYTES } from './keys.ts';
 
 const VERSION = 1;
 const REMOVAL_DOMAIN = 'svcd/note-removal/v1\0';
-/** The commitment to a removal token, bytes. */
+/** Length of the commitment to a removal token, in bytes. */
 export const REMOVAL_HASH_BYTES = 16;
 const HEADER_BYTES = KEY_BYTES + 1 + REMOVAL_HASH_BYTES + KEY_ID_BYTES;
 /** Length of an AES-256-GCM tag. */
 const AEAD_TAG_BYTES = 16;
 
-/** The payload of a note record, taken apart. */
+/** The decoded payload of a note record. */
 export interface NotePayload {
   readonly mailbox: Uint8Array;
   readonly removalHash: Uint8Array;
-  /** The recipient's encryption key that opens it. */
+  /** ID of the recipient's encryption key. */
   readonly keyId: Uint8Array;
   /** The HPKE encapsulated key. */
   readonly encapsulated: Uint8Array;
@@ -31,7 +31,7 @@ export function removalHash(token: Uint8Array): Uint8Array {
   return new Uint8Array(digest.subarray(0, REMOVAL_HASH_BYTES));
 }
 
-/** What stands before the sealed part, and is authenticated with it. */
+/** The header before the sealed part, which is authenticated with it. */
 export function noteHeader(payload: Pick<NotePayload, 'mailbox' | 'removalHash' | 'keyId'>): Uint8Array {
   return Buffer.concat([payload.mailbox, Uint8Array.of(VERSION), payload.removalHash, payload.keyId]);
 }
@@ -40,7 +40,7 @@ export function encodeNotePayload(payload: NotePayload): Uint8Array {
   return Buffer.concat([noteHeader(payload), payload.encapsulated, payload.ciphertext]);
 }
 
-/** Null where the bytes are no such payload. */
+/** Null if the payload is invalid. */
 export function decodeNotePayload(bytes: Uint8Array): NotePayload | null {
   const sealedAt = HEADER_BYTES + X25519_PUBLIC_KEY_BYTES;
   if (bytes.length <= sealedAt + AEAD_TAG_BYTES || bytes[KEY_BYTES] !== VERSION) return null;

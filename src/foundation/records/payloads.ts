@@ -1,7 +1,6 @@
 /**
- * The payloads of endpoint and service records, in deterministic CBOR. Encoders refuse what breaks
- * a rule; decoders return null for it. Members that a decoder does not know are passed over, so that
- * a later version can add some: the signature covers the bytes, whatever they say.
+ * The payloads of endpoint and service records, in deterministic CBOR. Encoders reject invalid values; decoders return
+ * null for them. Decoders ignore unknown members, so that later versions can add some. The signature covers all bytes.
  */
 import { parseAddress } from '../address.ts';
 import { type CborValue, encodeCbor, isBytes, isUint } from '../cbor.ts';
@@ -23,26 +22,26 @@ import {
 } from './fields.ts';
 import { isCustomType, MAX_BRIEF_BYTES, MAX_DATAGRAM_RECORD_BYTES, MAX_NAME_BYTES, RECORD } from './types.ts';
 
-/** A helper node: it carries signalling and sealed datagrams for nodes that strangers cannot reach. */
+/** A helper: it introduces nodes that strangers cannot reach, and relays their encrypted packets. */
 export interface HelperNode {
   readonly nodeKey: Uint8Array;
   /** `host:port` of its QUIC endpoint. */
   readonly address: string;
 }
 
-/** Where a node that has no helper looks for those who want to meet it at a TURN server. */
+/** The mailbox in which a node without a helper receives requests to meet at a TURN server. */
 export interface TurnRendezvous {
-  /** An X25519 public key: requests are sealed to it, and lie under the `turnRendezvousKey` of it. */
+  /** An X25519 public key. Requests are sealed to it and stored under its `turnRendezvousKey`. */
   readonly publicKey: Uint8Array;
-  /** The IPv4 address that others see the node's packets come from. */
+  /** The IPv4 address that peers observe for the node. */
   readonly host: string;
 }
 
-/** Payload of an endpoint record: where an agent is now. */
+/** Payload of an endpoint record: the current endpoint of an agent. */
 export interface EndpointsPayload {
   /** `quic://host:port`, best first; at most 8. */
   readonly endpoints: readonly string[];
-  /** Those of them that are ports which the node's router maps to it; absent where none is. */
+  /** The endpoints that are port mappings of the node's router; omitted if there are none. */
   readonly mapped?: readonly string[];
   /** 0 unknown, 1 public or full cone, 2 restricted, 3 port-restricted, 4 symmetric. */
   readonly natType: number;
@@ -50,35 +49,35 @@ export interface EndpointsPayload {
   readonly nodeKey: Uint8Array;
   /** Best first; at most 4. */
   readonly helpers: readonly HelperNode[];
-  /** True where the node has a TURN server of its own; absent where it has none. */
+  /** True if the node has its own TURN server; otherwise omitted. */
   readonly hasTurn?: true;
-  /** Absent where the node has helpers, or needs none. */
+  /** Omitted if the node has helpers or does not need them. */
   readonly meeting?: TurnRendezvous;
   /** The custom record types that this agent publishes. */
   readonly customTypes: readonly number[];
-  /** The local service that the agent is bound to, as its owner wrote it; absent where none is. */
+  /** The address of the bound service as the owner wrote it; omitted if there is none. */
   readonly service?: string;
 }
 
-/** Payload of a service record: what an agent offers under one service name. */
+/** Payload of a service record: the offer of an agent under one service name. */
 export interface ServicePayload {
   readonly service: string;
   readonly name: string;
   readonly protocols: readonly string[];
   readonly tags: readonly string[];
   readonly brief: string;
-  /** JSON text of the free-form `meta` object; empty where there is none. */
+  /** JSON text of the free-form `meta` object; empty if there is none. */
   readonly meta: string;
 }
 
-/** Most endpoints of an agent. */
+/** Maximum number of endpoints per agent. */
 export const MAX_ENDPOINTS = 8;
-/** Most helper nodes of an agent. */
+/** Maximum number of helpers per agent. */
 export const MAX_HELPERS = 4;
-/** Longest text of a bound service in an endpoint record, bytes. */
+/** Maximum length of a service address in an endpoint record, in bytes. */
 export const MAX_BOUND_SERVICE_BYTES = 128;
 const CUSTOM_TYPES: number = RECORD.customLast - RECORD.customFirst + 1;
-/** What an endpoint begins with, before `host:port`. */
+/** Prefix of an endpoint, before `host:port`. */
 export const ENDPOINT_SCHEME = 'quic://';
 
 function isDialable(text: string): boolean {
@@ -86,7 +85,7 @@ function isDialable(text: string): boolean {
   return address !== null && address.host !== '' && address.port > 0;
 }
 
-/** Formats use nothing of Node's. */
+/** Used in browsers too, so without Node's functions. */
 function isIPv4(text: string): boolean {
   return /^[\d.]+$/.test(text) && parseAddress(`${text}:1`)?.host === text;
 }
@@ -96,14 +95,14 @@ function checkEndpoints(p: EndpointsPayload): void {
   checkCount('helpers', p.helpers, MAX_HELPERS);
   checkCount('custom types', p.customTypes, CUSTOM_TYPES);
   if (!p.endpoints.every((e) => e.startsWith(ENDPOINT_SCHEME) && isDialable(e.slice(ENDPOINT_SCHEME.length))))
-    throw invalidField('endpoints', 'holds something else than quic://host:port');
+    throw invalidField('endpoints', 'contains an entry that is not quic://host:port');
   if (!isUint(p.natType, MAX_NAT_TYPE)) throw invalidField('nat_type', 'is not 0 to 4');
   if (p.nodeKey.length !== PUBLIC_KEY_BYTES) throw invalidField('node key', 'is not an Ed25519 key');
   if (!p.helpers.every((h) => h.nodeKey.length === PUBLIC_KEY_BYTES && isDialable(h.address)))
-    throw invalidField('helpers', 'holds something else than a key and host:port');
+    throw invalidField('helpers', 'contains an entry without a valid key and host:port');
   if (p.meeting !== undefined && (!isIPv4(p.meeting.host) || p.meeting.publicKey.length !== X25519_PUBLIC_KEY_BYTES))
-    throw invalidField('meeting place', 'holds something else than a key and an IPv4 address');
-  if (!p.customTypes.every(isCustomType)) throw invalidField('custom types', 'holds another type');
+    throw invalidField('turn rendezvous', 'has no valid key and IPv4 address');
+  if (!p.customTypes.every(isCustomType)) throw invalidField('custom types', 'contains an invalid type');
   checkText('service', p.service ?? '', MAX_BOUND_SERVICE_BYTES);
 }
 
@@ -141,7 +140,7 @@ function isNumbers(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.every((item) => typeof item === 'number');
 }
 
-/** Null where the bytes are no such payload. */
+/** Null if the payload is invalid. */
 export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | null {
   const map = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES);
   const endpoints = readTexts(map?.['e']);
@@ -171,8 +170,8 @@ export function decodeEndpointsPayload(bytes: Uint8Array): EndpointsPayload | nu
 }
 
 /**
- * The payload with as many of its endpoints and helpers as fit, the best ones first: what a record
- * that the daemon makes by itself says must never be too long to be published.
+ * Removes the last endpoints and helpers until the payload fits. Records that the daemon creates automatically must
+ * never be too large to publish.
  * @param maxBytes see `payloadBudget`
  */
 export function fitEndpointsPayload(p: EndpointsPayload, maxBytes: number): EndpointsPayload {
@@ -214,7 +213,7 @@ export function encodeServicePayload(p: ServicePayload): Uint8Array {
   });
 }
 
-/** Null where the bytes are no such payload. */
+/** Null if the payload is invalid. */
 export function decodeServicePayload(bytes: Uint8Array): ServicePayload | null {
   const map = decodeMap(bytes, MAX_DATAGRAM_RECORD_BYTES);
   const service = map?.['s'];

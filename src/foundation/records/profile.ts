@@ -1,4 +1,4 @@
-/** The profile card: custom record 0x02, what an agent says of itself. All members may be left out. */
+/** The profile: custom record 0x02, the public description of an agent. All members are optional. */
 import { encodeCbor } from '../cbor.ts';
 import {
   checkCount,
@@ -27,13 +27,13 @@ export interface ProfilePayload {
   /** At most 3. */
   readonly skills: readonly string[];
   readonly modalities: readonly string[];
-  /** Hash of a fuller card elsewhere, in whatever form its format uses. */
+  /** Hash of a more detailed card elsewhere, in the form of its format. */
   readonly cardHash: string;
-  /** JSON text of the free-form `meta` object; empty where there is none. */
+  /** JSON text of the free-form `meta` object; empty if there is none. */
   readonly meta: string;
 }
 
-/** A card that says nothing. */
+/** An empty profile. */
 export const EMPTY_PROFILE: ProfilePayload = {
   name: '',
   brief: '',
@@ -56,7 +56,7 @@ function checkProfile(p: ProfilePayload): void {
 }
 
 /**
- * The card in deterministic CBOR. Whether the whole fits its 4 KiB shows when the record is signed.
+ * Encodes a profile in deterministic CBOR. The 4 KiB limit is checked when the record is signed.
  * @throws SvcError `too_large`, `invalid_request`
  */
 export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
@@ -72,7 +72,7 @@ export function encodeProfilePayload(p: ProfilePayload): Uint8Array {
   });
 }
 
-/** Null where the bytes are no profile card: custom records hold what applications like. */
+/** Null if the payload is not a profile: applications can put anything into custom records. */
 export function decodeProfilePayload(bytes: Uint8Array): ProfilePayload | null {
   const map = decodeMap(bytes, MAX_CUSTOM_PAYLOAD_BYTES);
   if (map === null) return null;

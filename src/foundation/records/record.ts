@@ -1,6 +1,6 @@
 /**
- * The signed record: the one container for everything that is published. Pure: bytes in, bytes
- * out, time is an argument. Format: docs/protocol.md, "Signed records".
+ * The signed record, the only container for published data. Pure functions without I/O; time is an argument. Format:
+ * docs/protocol.md, "Signed records".
  */
 import { concatBytes } from '@noble/hashes/utils.js';
 import { compareBytes, equalBytes } from '../bytes.ts';
@@ -24,39 +24,39 @@ export { MAX_RECORD_BYTES };
 
 const VERSION = 1;
 const DOMAIN = new TextEncoder().encode('svcd/record/v1\0');
-/** Records of which we made members and bytes from each other ourselves: nobody has to look whether they agree. */
+/** Records whose members and bytes were derived from each other here, so that they need no comparison. */
 const consistent = new WeakSet<SignedRecord>();
-/** Records that were signed here with the key that their delegation names: nobody has to look at their signatures. */
+/** Records signed here with the key of their delegation, so that their signatures need no verification. */
 const signedLocally = new WeakSet<SignedRecord>();
-/** How much the length of a payload may add to its header, bytes. */
+/** Maximum bytes that the length of a payload can add to its header. */
 const PAYLOAD_HEADER_GROWTH_BYTES = 2;
 
 export interface SignedRecord {
   readonly aid: Aid;
   readonly type: RecordType;
-  /** Grows with every record of this AID and type. */
+  /** Increases with every record of this AID and type. */
   readonly seq: number;
-  /** When it was signed, Unix seconds. */
+  /** Signing time in Unix seconds. */
   readonly timestamp: number;
-  /** Seconds that it lives from `timestamp`. */
+  /** Lifetime in seconds from `timestamp`. */
   readonly ttl: number;
   readonly payload: Uint8Array;
   readonly delegation: Delegation;
   readonly signature: Uint8Array;
-  /** The record's only encoding, signature included. */
+  /** The canonical encoding, with the signature. */
   readonly encoded: Uint8Array;
 }
 
-/** Who signs records, and with which key where that is known. */
+/** A signer of records, with its public key if known. */
 type RecordSigner = Pick<Signer, 'sign'> & Partial<Pick<Signer, 'publicKey'>>;
 
 export type RecordContent = Pick<SignedRecord, 'aid' | 'type' | 'seq' | 'timestamp' | 'ttl' | 'payload' | 'delegation'>;
 
 function bad(reason: string): SvcError {
-  return new SvcError('bad_record', { message: `The signed record does not verify: ${reason}.`, details: { reason } });
+  return new SvcError('bad_record', { message: `Invalid signed record: ${reason}.`, details: { reason } });
 }
 
-/** The wire form without its signature: one letter a key, for datagrams are small. */
+/** The wire format without the signature. Keys have one letter to save space in datagrams. */
 function bodyOf(content: RecordContent): { readonly [key: string]: Uint8Array | number } {
   return {
     v: VERSION,
@@ -70,22 +70,22 @@ function bodyOf(content: RecordContent): { readonly [key: string]: Uint8Array | 
   };
 }
 
-/** What the operational key signs. */
+/** The bytes that the operational key signs. */
 export function recordSigningInput(content: RecordContent): Uint8Array {
   return concatBytes(DOMAIN, encodeCbor(bodyOf(content)));
 }
 
 /**
- * Signs a record with the operational key of its delegation. Where the signer says which key it has and that is this one,
- * the record need not be verified here again: `isSignedLocally`.
- * @throws SvcError `too_large` where the payload or the whole is over its type's limit
+ * Signs a record with the operational key of its delegation. If the signer's public key is known to be that key, the
+ * record needs no verification here: see `isSignedLocally`.
+ * @throws SvcError `too_large` if the payload or the record exceeds the limit of its type
  */
 export function signRecord(content: RecordContent, operational: RecordSigner): SignedRecord {
   const { aid, type, seq, timestamp, ttl, payload, delegation } = content;
   const maxPayload = maxPayloadBytes(type);
   if (payload.length > maxPayload)
     throw new SvcError('too_large', {
-      message: `The payload has ${payload.length} bytes; a record of this type takes ${maxPayload}.`,
+      message: `The payload has ${payload.length} bytes; the limit of this record type is ${maxPayload}.`,
       details: { limit: maxPayload, size: payload.length },
     });
   const signature = operational.sign(recordSigningInput(content));
@@ -93,7 +93,7 @@ export function signRecord(content: RecordContent, operational: RecordSigner): S
   const maxRecord = maxRecordBytes(type);
   if (encoded.length > maxRecord)
     throw new SvcError('too_large', {
-      message: `The signed record has ${encoded.length} bytes; one of this type takes ${maxRecord}. Shorten its texts and lists.`,
+      message: `The signed record has ${encoded.length} bytes; the limit of this record type is ${maxRecord}. Shorten its texts and lists.`,
       details: { limit: maxRecord, size: encoded.length },
     });
   const record = markConsistent({ aid, type, seq, timestamp, ttl, payload, delegation, signature, encoded });
@@ -102,7 +102,7 @@ export function signRecord(content: RecordContent, operational: RecordSigner): S
   return record;
 }
 
-/** True where this process made the record's signature with the key that its delegation names. */
+/** True if this process signed the record with the key of its delegation. */
 export function isSignedLocally(record: SignedRecord): boolean {
   return signedLocally.has(record);
 }
@@ -112,7 +112,7 @@ function markConsistent(record: SignedRecord): SignedRecord {
   return record;
 }
 
-/** How many bytes of payload fit a record of a type that is signed under a delegation. */
+/** Maximum payload bytes of a record of a given type and delegation. */
 export function payloadBudget(type: RecordType, delegation: Delegation): number {
   const widest: RecordContent = {
     aid: delegation.agent,
@@ -128,7 +128,7 @@ export function payloadBudget(type: RecordType, delegation: Delegation): number 
 }
 
 /**
- * Reads a record. It is well-formed then, not yet verified.
+ * Decodes a record. The result is well-formed but not verified.
  * @throws SvcError `bad_record`, `bad_delegation`
  */
 export function decodeRecord(encoded: Uint8Array): SignedRecord {
@@ -147,7 +147,7 @@ export function decodeRecord(encoded: Uint8Array): SignedRecord {
   if (!isBytes(agent) || !isBytes(payload) || !isBytes(proof) || !isBytes(signature, SIGNATURE_BYTES))
     throw bad('malformed field');
   const delegation = decodeDelegation(proof);
-  if (!equalBytes(aidToBytes(delegation.agent), agent)) throw bad("the delegation is another agent's");
+  if (!equalBytes(aidToBytes(delegation.agent), agent)) throw bad('the delegation belongs to another agent');
   return markConsistent({
     aid: delegation.agent,
     type,
@@ -162,8 +162,8 @@ export function decodeRecord(encoded: Uint8Array): SignedRecord {
 }
 
 /**
- * Checks everything about a record but its signatures, at a time: sizes, life, window, and that its
- * members are what its encoding says.
+ * Checks everything about a record except its signatures: sizes, lifetime, time window, and that its members match its
+ * encoding.
  * @param now Unix seconds
  * @throws SvcError `bad_record` or `bad_delegation` with the reason
  */
@@ -172,30 +172,30 @@ export function checkRecord(record: SignedRecord, now: number): void {
   const { type, payload, encoded, ttl, timestamp, delegation } = record;
   if (payload.length > maxPayloadBytes(type) || encoded.length > maxRecordBytes(type))
     throw bad('it is too large for its type');
-  if (ttl === 0 || ttl > maxTtlSeconds(type)) throw bad('its life is out of range');
-  if (timestamp > now + CLOCK_SKEW_S) throw bad('it is from the future');
+  if (ttl === 0 || ttl > maxTtlSeconds(type)) throw bad('its lifetime is out of range');
+  if (timestamp > now + CLOCK_SKEW_S) throw bad('its time is in the future');
   if (timestamp + ttl < now) throw bad('it has expired');
-  if (delegation.agent !== record.aid) throw bad("the delegation is another agent's");
+  if (delegation.agent !== record.aid) throw bad('the delegation belongs to another agent');
   checkWindow(delegation, now);
   if (!consistent.has(record) && !equalBytes(encodeCbor({ ...bodyOf(record), g: record.signature }), encoded))
-    throw bad('its members are not what its bytes say');
+    throw bad('its members do not match its bytes');
 }
 
-/** Whether a time is within a record's life and within the window of its delegation. */
+/** True if `now` is within the record's lifetime and the time window of its delegation. */
 export function isValidAt({ timestamp, ttl, delegation }: SignedRecord, now: number): boolean {
   const hasBegun = timestamp <= now + CLOCK_SKEW_S && timestamp + ttl >= now;
   return hasBegun && isWindowOpen(delegation, now);
 }
 
-/** The error of a record that another key signed than the one that its delegation names. */
+/** The error for a record that was not signed by the key of its delegation. */
 export function badRecordSignature(): SvcError {
-  return bad("the signature is not the operational key's");
+  return bad('the operational key did not sign it');
 }
 
 /**
- * Which of two records of one AID and type counts: the later delegation, then the higher seq, then
- * the later timestamp; equal ones are told apart by their bytes, so that all nodes agree.
- * @returns above 0 where `a` is the newer, below 0 where `b` is, 0 where they are the same
+ * Orders two records of one AID and type: the newer delegation wins, then the higher seq, then the later timestamp.
+ * Their bytes break ties, so that all nodes agree.
+ * @returns above 0 if `a` is newer, below 0 if `b` is, 0 if they are equal
  */
 export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
   // protocol.md, "Which record wins"
@@ -207,7 +207,7 @@ export function compareFreshness(a: SignedRecord, b: SignedRecord): number {
   );
 }
 
-/** Unix seconds at which a record ends. */
+/** Expiry time of a record in Unix seconds. */
 export function expiresAt(record: Pick<SignedRecord, 'timestamp' | 'ttl'>): number {
   return record.timestamp + record.ttl;
 }

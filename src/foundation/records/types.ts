@@ -1,10 +1,10 @@
-/** Record types and what each may hold. See docs/protocol.md, "Record types". */
+/** Record types and their limits. See docs/protocol.md, "Record types". */
 
 export const RECORD = {
   endpoints: 0x01,
-  /** Custom types run from here … */
+  /** First custom type, the profile. */
   customFirst: 0x02,
-  /** … to here; the first is the profile card. */
+  /** Last custom type. */
   customLast: 0x0f,
   profile: 0x02,
   service: 0x10,
@@ -15,50 +15,50 @@ export const RECORD = {
 /** Types are one byte. */
 export const MAX_RECORD_TYPE = 0xff;
 
-/** One byte that says what a record is. */
+/** The type of a record, one byte. */
 export type RecordType = number & { readonly brand?: 'RecordType' };
 
-/** Largest encoded record that travels in one datagram, bytes: endpoints, services and encryption keys must. */
+/** Maximum size of a record that must fit into one datagram, in bytes: endpoints, services and encryption keys. */
 export const MAX_DATAGRAM_RECORD_BYTES = 1000;
-/** Largest payload of a custom record, bytes. */
+/** Maximum payload of a custom record, in bytes. */
 export const MAX_CUSTOM_PAYLOAD_BYTES = 4 * 1024;
-/** Largest sealed note, bytes: a body of 32 KiB and what seals it. */
+/** Maximum size of a sealed note, in bytes: a body of 32 KiB and the encryption overhead. */
 export const MAX_NOTE_PAYLOAD_BYTES = 34 * 1024;
-/** Bytes of a digest that tells records apart. */
+/** Length of a digest that identifies a record, in bytes. */
 export const RECORD_DIGEST_BYTES = 8;
-/** What removes a note: 16 bytes that only its sender and its recipient know. */
+/** Length of a token that removes a note, in bytes. Only its sender and its recipient know it. */
 export const REMOVAL_TOKEN_BYTES = 16;
-/** Room for what stands around a payload: the proof of a wallet takes most of it. Bytes. */
+/** Maximum overhead around a payload, in bytes. A wallet's delegation needs the largest part. */
 const MAX_ENVELOPE_BYTES = 1024;
-/** Largest encoded record of any type, bytes. */
+/** Maximum size of an encoded record of any type, in bytes. */
 export const MAX_RECORD_BYTES: number = MAX_NOTE_PAYLOAD_BYTES + MAX_ENVELOPE_BYTES;
 
-/** Longest life of a record, seconds: 30 days, the life of encryption keys. */
+/** Maximum lifetime of a record, in seconds: 30 days, the lifetime of encryption keys. */
 export const MAX_TTL_S: number = 30 * 24 * 3600;
-/** Longest life of a note, seconds: 7 days. */
+/** Maximum lifetime of a note, in seconds: 7 days. */
 export const MAX_NOTE_TTL_S: number = 7 * 24 * 3600;
 
-/** Most entries of a list of labels. */
+/** Maximum number of entries in a list of labels. */
 export const MAX_LABELS = 16;
-/** Longest label (protocol, tag, modality), bytes of UTF-8. */
+/** Maximum length of a label (protocol, tag, modality), in bytes of UTF-8. */
 export const MAX_LABEL_BYTES = 64;
-/** Longest display name, bytes of UTF-8. */
+/** Maximum length of a display name, in bytes of UTF-8. */
 export const MAX_NAME_BYTES = 64;
-/** Longest brief, bytes of UTF-8. */
+/** Maximum length of a brief, in bytes of UTF-8. */
 export const MAX_BRIEF_BYTES = 256;
-/** Longest service name, characters. */
+/** Maximum length of a service name, in characters. */
 export const MAX_SERVICE_NAME_CHARS = 128;
-/** Most skills of a profile card. */
+/** Maximum number of skills in a profile. */
 export const MAX_SKILLS = 3;
-/** Longest skill, bytes of UTF-8. */
+/** Maximum length of a skill, in bytes of UTF-8. */
 export const MAX_SKILL_BYTES = 128;
-/** Longest card hash, bytes of UTF-8. */
+/** Maximum length of a card hash, in bytes of UTF-8. */
 export const MAX_CARD_HASH_BYTES = 128;
 
-/** Records of one key that a node keeps: services, notes. */
+/** Maximum number of records that a node stores under one key: services, notes. */
 export const MAX_RECORDS_PER_KEY = 1000;
 
-/** True for the types that this version knows. */
+/** True for record types that this version supports. */
 export function isRecordType(type: number): type is RecordType {
   return (
     type === RECORD.endpoints ||
@@ -69,24 +69,24 @@ export function isRecordType(type: number): type is RecordType {
   );
 }
 
-/** True for the types that applications choose. */
+/** True for custom types, which applications define. */
 export function isCustomType(type: number): boolean {
   return Number.isInteger(type) && type >= RECORD.customFirst && type <= RECORD.customLast;
 }
 
-/** The most bytes that a payload of a type may have. */
+/** Maximum payload of a type, in bytes. */
 export function maxPayloadBytes(type: RecordType): number {
   if (isCustomType(type)) return MAX_CUSTOM_PAYLOAD_BYTES;
   return type === RECORD.note ? MAX_NOTE_PAYLOAD_BYTES : MAX_DATAGRAM_RECORD_BYTES;
 }
 
-/** The most bytes that a whole record of a type may have. */
+/** Maximum size of a record of a type, in bytes. */
 export function maxRecordBytes(type: RecordType): number {
   if (isCustomType(type)) return MAX_CUSTOM_PAYLOAD_BYTES + MAX_ENVELOPE_BYTES;
   return type === RECORD.note ? MAX_RECORD_BYTES : MAX_DATAGRAM_RECORD_BYTES;
 }
 
-/** The longest life that a record of a type may have, seconds. */
+/** Maximum lifetime of a record of a type, in seconds. */
 export function maxTtlSeconds(type: RecordType): number {
   return type === RECORD.note ? MAX_NOTE_TTL_S : MAX_TTL_S;
 }

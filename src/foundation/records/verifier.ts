@@ -1,4 +1,4 @@
-/** Verifies signed records and remembers which signatures were good: the same record comes from many nodes. */
+/** Verifies signed records and caches valid signatures, because the same record arrives from many nodes. */
 import { hash } from 'node:crypto';
 import { SvcError } from '../errors.ts';
 import type { DelegationVerifier } from '../identity/delegation-verifier.ts';
@@ -8,16 +8,16 @@ import { SingleFlight } from '../single-flight.ts';
 import { TurnBudget } from '../turn-budget.ts';
 import { badRecordSignature, checkRecord, isSignedLocally, recordSigningInput, type SignedRecord } from './record.ts';
 
-/** Good records that are remembered; one takes about 150 bytes. */
+/** Maximum number of cached valid records, about 150 bytes each. */
 const MAX_REMEMBERED = 20_000;
 
 export class RecordVerifier {
   readonly #delegations: DelegationVerifier;
-  /** Who publishes one record mostly publishes another. */
+  /** Publishers of one record usually publish others. */
   readonly #keys = new VerifierKeys();
-  /** Only good signatures are kept: a stranger's bad ones cannot push them out. */
+  /** Contains only valid signatures, so that invalid ones of strangers cannot evict them. */
   readonly #good: LruCache<string, true>;
-  /** Records that another thread looks at right now: the same one comes from several nodes at once. */
+  /** Records that another thread is verifying; the same record often arrives from several nodes at the same time. */
   readonly #checks = new SingleFlight<void>();
   readonly #here = new TurnBudget(MAX_VERIFICATIONS_PER_TURN);
 
@@ -30,7 +30,8 @@ export class RecordVerifier {
   }
 
   /**
-   * Verifies a record at a time: sizes, window, delegation, signature. Sizes and windows are looked at every time.
+   * Verifies a record at a given time: sizes, time window, delegation, signature. Sizes and time windows are checked on
+   * every call.
    * @param now Unix seconds
    * @throws SvcError `bad_record` or `bad_delegation` with the reason
    */
@@ -47,7 +48,7 @@ export class RecordVerifier {
   }
 
   /**
-   * As `verify`, with the work on other threads where more than a few come together.
+   * Like `verify`, but uses other threads if many records arrive at the same time.
    * @param now Unix seconds
    * @throws SvcError `bad_record` or `bad_delegation` with the reason
    */
@@ -55,7 +56,7 @@ export class RecordVerifier {
     if (this.#delegations.isFastToVerify(record.delegation) && this.#here.take()) return this.verify(record, now);
     checkRecord(record, now);
     const key = keyOf(record);
-    // Side by side, on two threads; what is wrong with the delegation is told first.
+    // Verifies both concurrently on two threads. An invalid delegation is reported first.
     const isGood = isSignedLocally(record) || this.#good.get(key) === true;
     const check = isGood ? undefined : this.#checks.run(key, () => this.#check(key, record));
     check?.catch(() => {});
@@ -70,9 +71,9 @@ export class RecordVerifier {
   }
 
   /**
-   * Verifies many records side by side on other threads.
+   * Verifies many records concurrently on other threads.
    * @param now Unix seconds
-   * @returns for each record, in their order, null where it is good and otherwise why it is not
+   * @returns for each record, in order: null if it is valid, otherwise the error
    */
   verifyAll(records: readonly SignedRecord[], now: number): Promise<readonly (SvcError | null)[]> {
     return Promise.all(
@@ -89,7 +90,7 @@ export class RecordVerifier {
   }
 }
 
-/** `checkRecord` has seen that the members are what these bytes say. */
+/** `checkRecord` has verified that the members match these bytes. */
 function keyOf(record: SignedRecord): string {
   return hash('sha256', record.encoded, 'base64');
 }

@@ -141,7 +141,7 @@ export function withBody(headers: RawHeaders, text: string): Reshaped {
 }
 
 /** The note that accompanies a card: the state of its signatures, and interfaces that are not the service. */
-export function cardNote({ left, isSigned }: LocalCard): string {
+export function cardNote({ skipped: left, isSigned }: LocalCard): string {
   const parts = [
     'rewritten',
     ...(isSigned ? ['signature=verified'] : []),

@@ -183,7 +183,7 @@ test('addresses beside the interfaces may be public, and nothing else', () => {
 test('interfaces at other ports of the machine are left out where one is there that is the service', () => {
   const led = rewriteAddresses(v10('http://localhost:41241/', 'localhost:50051'), PLACE);
   const left = [{ binding: 'JSONRPC', host: 'localhost', port: 50051, servicePort: 41241 }];
-  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/`], left]);
+  assert.deepEqual([urlsOf(led), led.skipped], [[`${HERE}/`], left]);
   assert.equal(reasonOf(v10('localhost:50051')), 'special_address');
   assert.equal(
     reasonOf({ url: 'http://localhost:50051/', additionalInterfaces: [{ url: 'http://localhost:41241/' }] }),
@@ -198,14 +198,14 @@ test('gRPC at a port of its own is the service where tunnels lead there, and not
     supportedInterfaces: list.map(([protocolBinding, url]) => ({ protocolBinding, url })),
   });
   const led = rewriteAddresses(ways(['JSONRPC', 'http://127.0.0.1:41241/rpc'], ['GRPC', '127.0.0.1:50051']), place);
-  assert.deepEqual([urlsOf(led), led.left], [[`${HERE}/rpc`, '127.0.0.1:40123'], []]);
+  assert.deepEqual([urlsOf(led), led.skipped], [[`${HERE}/rpc`, '127.0.0.1:40123'], []]);
   const others = rewriteAddresses(
     ways(['GRPC', 'localhost:50051'], ['GRPC', 'localhost:41241'], ['JSONRPC', 'http://localhost:50051/rpc']),
     place,
   );
   assert.deepEqual(urlsOf(others), ['127.0.0.1:40123']);
   assert.deepEqual(
-    others.left.map(({ binding, port, servicePort }) => [binding, port, servicePort]),
+    others.skipped.map(({ binding, port, servicePort }) => [binding, port, servicePort]),
     [
       ['GRPC', 41241, 50051],
       ['JSONRPC', 50051, 41241],

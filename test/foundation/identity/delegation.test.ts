@@ -176,11 +176,11 @@ test('a proof is read where every member has its form, and no further', () => {
   for (const change of [{ a: 'aid1' }, { k: 1 }, { g: 'x' }, { s: 'x' }, { i: -1 }, { i: 'x' }, { e: 1.5 }, { t: 5 }])
     refused(native, change, 'malformed field');
   refused(native, { s: 2 }, 'unknown scope');
-  refused(native, { e: native.issuedAt }, 'it ends before it begins');
+  refused(native, { e: native.issuedAt }, 'expires_at is not after issued_at');
   for (const g of [native.signature.subarray(1), wallet.signature]) refused(native, { g }, 'malformed field');
   refused(wallet, { g: native.signature }, 'malformed field');
-  refused(native, { t: wallet.text }, 'a wallet signs a text, a native agent none');
-  refused(wallet, { t: undefined }, 'a wallet signs a text, a native agent none');
+  refused(native, { t: wallet.text }, 'a wallet must sign a text, and a native agent must not');
+  refused(wallet, { t: undefined }, 'a wallet must sign a text, and a native agent must not');
 });
 
 test('what makes no sense does not hold, though the agent signed it', async () => {

@@ -121,7 +121,7 @@ function bothProofs(): readonly WalletDelegation[] {
 test('the recovery bytes that wallets use are known, and no others', () => {
   const [ethereum, paralism] = bothProofs();
   assert.ok(ethereum !== undefined && paralism !== undefined);
-  const unknown = 'the recovery byte of the signature is unknown';
+  const unknown = 'the signature has an unknown recovery byte';
   const known: [number[], number[]] = [[], []];
   for (let byte = 0; byte < 256; byte++) {
     const atEnd = Uint8Array.from([...ethereum.signature.subarray(0, 64), byte]);
@@ -153,10 +153,10 @@ test('a proof has one signature: not that with n − s, not another length, and 
     const other = byte === even ? odd : even;
     for (const [signature, reason] of [
       [spelled(high, other), 'the signature has a high s'],
-      [spelled(new Uint8Array(64), byte), 'no key fits the signature'],
+      [spelled(new Uint8Array(64), byte), 'no key can be recovered from the signature'],
       [proof.signature.subarray(1), 'a wallet signature has 65 bytes'],
       [Uint8Array.from([...proof.signature, 0]), 'a wallet signature has 65 bytes'],
-      [spelled(rs, byte - (atEnd ? 27 : -4)), 'the signature is not in its one spelling'],
+      [spelled(rs, byte - (atEnd ? 27 : -4)), 'the signature is not in canonical form'],
     ] as const)
       assert.equal(
         refusalOf(() => verifyWalletDelegation({ ...proof, signature })),
@@ -175,11 +175,11 @@ test('a proof states what its wallet signed', () => {
   );
   for (const [change, reason] of [
     [{ text: 'anything' }, 'the signed text is not a delegation'],
-    [{ text: other.text }, 'the signed text names another agent'],
-    [{ operationalKey: KeyPair.generate().publicKey }, 'the signed text names another key'],
-    [{ scope: 2 }, 'the signed text states another scope or time'],
-    [{ issuedAt: NOW + 1 }, 'the signed text states another scope or time'],
-    [{ expiresAt: NOW + 1 }, 'the signed text states another scope or time'],
+    [{ text: other.text }, 'the signed text contains another agent'],
+    [{ operationalKey: KeyPair.generate().publicKey }, 'the signed text contains another key'],
+    [{ scope: 2 }, 'the signed text contains another scope or time'],
+    [{ issuedAt: NOW + 1 }, 'the signed text contains another scope or time'],
+    [{ expiresAt: NOW + 1 }, 'the signed text contains another scope or time'],
     [{ agent: nativeAid(KeyPair.generate().publicKey) }, 'the agent is not a wallet'],
   ] as const)
     assert.equal(

@@ -45,7 +45,7 @@ test('where it cannot be taken from them, nothing is read', (t) => {
   put('a', 'text', 0o644);
   const directory = open();
   ignoreModes(t);
-  const message = /^Others can read .*, and this file system does not let us change that/;
+  const message = /^Other users can read .*, and this file system does not allow svcd to change that/;
   assert.throws(exposed.open, { code: 'key_exposed', message });
   assert.throws(() => directory.read('a'), { code: 'key_exposed', message });
   assert.equal(statSync(join(path, 'a')).mode & 0o777, 0o644);

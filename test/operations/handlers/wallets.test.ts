@@ -143,7 +143,7 @@ describe('the operations on wallets', () => {
     for (const { name, eth_signature_hex, signer } of refused) {
       const error = await failure('ethereumRegister', { ...registration(first), eth_signature_hex });
       assert.equal(error.code, 'bad_delegation', name);
-      assert.equal(error.details?.['reason'], "the signature is not the agent's", name);
+      assert.equal(error.details?.['reason'], 'the agent did not sign it', name);
       assert.notEqual(error.details?.['signer'], first.agent, name);
       if (signer !== undefined) assert.equal(error.details?.['signer'], signer, name);
     }
@@ -157,7 +157,7 @@ describe('the operations on wallets', () => {
     ]) {
       const error = await failure('ethereumRegister', { ...registration(first), ...change });
       assert.equal(error.code, 'bad_delegation', JSON.stringify(change));
-      assert.equal(error.details?.['reason'], "the signature is not the agent's", JSON.stringify(change));
+      assert.equal(error.details?.['reason'], 'the agent did not sign it', JSON.stringify(change));
     }
     assert.equal(world.agents.count(), 0);
   });
@@ -168,13 +168,13 @@ describe('the operations on wallets', () => {
     const native = await world.call<{ aid: string }>('identityGenerate');
     const faults: readonly [object, string, string][] = [
       [{ eth_signature_hex: rs }, 'bad_delegation', 'a wallet signature has 65 bytes'],
-      [{ eth_signature_hex: `${rs}1d` }, 'bad_delegation', 'the recovery byte of the signature is unknown'],
+      [{ eth_signature_hex: `${rs}1d` }, 'bad_delegation', 'the signature has an unknown recovery byte'],
       [{ eth_signature_hex: 'no hex' }, 'bad_delegation', 'the signature is not 65 bytes in hex'],
       [{ eth_signature_hex: '00'.repeat(100) }, 'bad_delegation', 'the signature is not 65 bytes in hex'],
-      [{ eth_signature_hex: `${'00'.repeat(64)}1b` }, 'bad_delegation', 'no key fits the signature'],
+      [{ eth_signature_hex: `${'00'.repeat(64)}1b` }, 'bad_delegation', 'no key can be recovered from the signature'],
       [{ issued_at: now + 61 }, 'bad_delegation', 'it is not valid yet'],
       [{ expires_at: now - 61 }, 'bad_delegation', 'it has expired'],
-      [{ issued_at: now, expires_at: now }, 'bad_delegation', 'it ends before it begins'],
+      [{ issued_at: now, expires_at: now }, 'bad_delegation', 'expires_at is not after issued_at'],
       [{ agent: paralism[0].agent }, 'bad_aid', 'not an Ethereum address'],
       [{ agent: native.aid }, 'bad_aid', 'not an Ethereum address'],
       [{ agent: first.agent.replace('a', 'A') }, 'bad_aid', 'wrong EIP-55 checksum'],
