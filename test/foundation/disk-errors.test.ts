@@ -9,7 +9,7 @@ test('what a disk refuses is said with what to do, and with its code where nothi
   const said = (code: string): string => describeDiskError(Object.assign(new Error('no'), { code }));
   assert.equal(said('ENOSPC'), ' (ENOSPC): the disk is full, free some room.');
   assert.equal(said('EROFS'), ' (EROFS): the disk is mounted read-only.');
-  assert.equal(said('EACCES'), ' (EACCES): its permissions forbid it.');
+  assert.equal(said('EACCES'), ' (EACCES): permission denied, check its permissions.');
   assert.equal(said('EIO'), ' (EIO).');
 });
 

@@ -82,7 +82,7 @@ test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () =
       iconUrl: `${HERE}/icon.png`,
       securitySchemes: { o: { flows: { clientCredentials: { tokenUrl: `${HERE}/token` } } } },
     },
-    left: [],
+    skipped: [],
   });
   const mcp = { name: 'files', remotes: [{ type: 'streamable-http', url: 'http://localhost:41241/mcp' }] };
   assert.deepEqual(rewriteAddresses(mcp, { ...PLACE, to: `svc://${aid}` }).card, {

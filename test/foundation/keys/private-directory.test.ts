@@ -103,5 +103,5 @@ test('a directory that its owner closed to itself is named with what to do', asy
   const user = ['-U', '--map-user=12345', process.execPath, '--input-type=module', '--eval'];
   const { code, stdout, stderr } = await run('unshare', [...user, program, module, path]);
   if (code !== 0) return t.skip(`needs user namespaces (unshare): ${stderr}`);
-  assert.match(stdout, /^not_writable The directory .*keys cannot be made or read \(EACCES\).* "chmod 700 .*keys"/);
+  assert.match(stdout, /^not_writable The directory .*keys cannot be created or read \(EACCES\).* "chmod 700 .*keys"/);
 });
