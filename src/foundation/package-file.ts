@@ -28,9 +28,9 @@ export function ownScript([, script = 'svcd']: readonly string[] = process.argv)
 }
 
 /**
- * The command and first arguments that run a short script in a process of its own. Further arguments are in
+ * The command and first arguments that run a short script in a separate process. Further arguments are in
  * `process.argv` from the second member on. The script can only `require` Node's own modules.
- * @param name by which the single file knows the script, because it does not run code from its arguments
+ * @param name of the script in the single file, which does not run code from its arguments
  */
 export function scriptCommand(name: string, code: string): readonly [string, ...string[]] {
   if (isSingleFile) return [process.execPath, `script:${name}`];

@@ -5,7 +5,7 @@
  *
  * - Named holders (the owner allowed them by name, or this node uses them) count against their key, their node and the
  *   total. Strangers also count against their source and their network, and never use the reserved part of the total.
- * - A full level makes room. For a named holder it evicts a stranger; for a stranger only one that holds more. The
+ * - A full level evicts shares. For a named holder it evicts a stranger; for a stranger only one that holds more. The
  *   victim is found from the top: the network that holds most, then its largest source, then its largest node, and
  *   there the share that has been idle longest.
  */
@@ -44,7 +44,7 @@ export interface TakeOptions {
   /** Units to take. Default: 1. */
   readonly amount?: number;
   /**
-   * Frees what the share stands for, to make room. The units are already released. A share without it cannot be
+   * Called on eviction, to free the resource. The units are already released. A share without it cannot be
    * evicted.
    */
   readonly onEvict?: () => void;
@@ -286,7 +286,7 @@ export class Quota {
     }
   }
 
-  /** The share to evict to make room at a level; null if there is none. */
+  /** The share to evict at a full level; null if there is none. */
   #victim(level: QuotaLevel, share: Share, amount: number): Share | null {
     const { holder, position } = share;
     if (level === 'key') return this.#ownYields ? idlest(this.#keys.children.get(keyOf(holder)), share) : null;

@@ -205,7 +205,7 @@ test('of several processes at once, one gets it', async (t) => {
 test('says so where the directory or the lock cannot be used', (t) => {
   const path = temporaryDirectory(t);
   writeFileSync(join(path, 'file'), '');
-  assert.throws(() => open(join(path, 'file')), { code: 'not_writable', message: /file cannot be used, because it or its parent is a file/ });
+  assert.throws(() => open(join(path, 'file')), { code: 'not_writable', message: /file is not a directory/ });
   assert.throws(() => open(join(path, 'file', 'x')), { code: 'not_writable', message: /x is not a directory/ });
   assert.throws(() => open(join(path, 'x'.repeat(300))), {
     code: 'not_writable',
