@@ -1,4 +1,4 @@
-/** Programs that change the address book at the same time keep what each other wrote. */
+/** Programs that change the address book at the same time keep each other's changes. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { AddressBook } from '../../src/capabilities/address-book/address-book.ts';
@@ -12,7 +12,7 @@ import { httpFetch } from '../../src/surfaces/cli/http-fetch.ts';
 import { testAid } from '../support/agents.ts';
 import { startWorld } from '../surfaces/rest/support.ts';
 
-/** A daemon's address book, and clients of it over the platform's `fetch` and over that of the commands. */
+/** A daemon's address book, and clients that use the platform's `fetch` or that of the commands. */
 async function book(t: TestContext) {
   const stored = new Map<string, unknown>();
   const memory = {
@@ -28,7 +28,7 @@ async function book(t: TestContext) {
   return { addressBook, clients };
 }
 
-test('a label that another program gives between the read and the write stays', async (t) => {
+test('a label that another program adds between the read and the write remains', async (t) => {
   const { addressBook, clients } = await book(t);
   for (const [i, client] of clients.entries()) {
     const [mine, theirs] = [testAid(10 + i), testAid(20 + i)];
@@ -43,7 +43,7 @@ test('a label that another program gives between the read and the write stays', 
   }
 });
 
-test('of many that write at once none loses anything', async (t) => {
+test('concurrent writers lose no label', async (t) => {
   const { addressBook, clients } = await book(t);
   const [client] = clients;
   assert.ok(client !== undefined);
@@ -52,7 +52,7 @@ test('of many that write at once none loses anything', async (t) => {
   assert.deepEqual(addressBook.get().aliases, Object.fromEntries(names));
 });
 
-test('where the book changes each time it is read, the write fails in the end', async (t) => {
+test('a write fails if the book changes after every read', async (t) => {
   const { addressBook, clients } = await book(t);
   const [client] = clients;
   assert.ok(client !== undefined);

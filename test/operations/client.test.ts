@@ -77,7 +77,7 @@ test('a body member named like a path parameter is reached with a prefix', async
   assert.deepEqual(JSON.parse(seen[0].body), { id: 'molly', words: 'hi' });
 });
 
-test('a read sends no body, no content type, and no token where there is none', async (t) => {
+test('a read sends no body and no content type, and no token if none is set', async (t) => {
   const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, { status: 'ok' }));
   assert.deepEqual(await createClient({ baseUrl: `${baseUrl}/` }, table).health(), { status: 'ok' });
   assert.equal(seen[0]?.url, '/health');
@@ -86,7 +86,7 @@ test('a read sends no body, no content type, and no token where there is none', 
   assert.equal(seen[0]?.headers.authorization, undefined);
 });
 
-test('path values that a URL parser would swallow are refused before anything is sent', async (t) => {
+test('path values that a URL parser would drop are refused before any request', async (t) => {
   const { baseUrl, seen } = await daemon(t, (response) => json(response, 200, {}));
   const client = createClient({ baseUrl }, table);
   for (const id of ['', '.', '..'])
@@ -97,7 +97,7 @@ test('path values that a URL parser would swallow are refused before anything is
 test('an input that the operation does not have is refused', async (t) => {
   const { baseUrl } = await daemon(t, (response) => json(response, 200, {}));
   const client = createClient({ baseUrl }, table);
-  // Typed callers cannot even write this; the type checker must refuse it.
+  // The type checker must reject this call.
   // @ts-expect-error a required member is missing
   const incomplete: Parameters<typeof client.parrot>[0] = { id: 'a' };
   assert.ok(incomplete);
@@ -112,7 +112,7 @@ test('an operation with an open body passes every key on', async (t) => {
   assert.equal(seen[0]?.body, '{"auto_publish":false}');
 });
 
-test('an error answer becomes the error that it names', async (t) => {
+test('an error response becomes the error that it names', async (t) => {
   const answer = { error: 'rate_limited', message: 'Slowly.', details: { retry_after_s: 3 } };
   const { baseUrl } = await daemon(t, (response) => json(response, 429, answer));
   await assert.rejects(createClient({ baseUrl }, table).health(), (error) => {
@@ -124,7 +124,7 @@ test('an error answer becomes the error that it names', async (t) => {
   });
 });
 
-test('an unknown code is kept in the details, under a code of the same status', async (t) => {
+test('an unknown code is stored in the details, under a code of the same status', async (t) => {
   const { baseUrl } = await daemon(t, (response) => json(response, 404, { error: 'moon_lost', message: 'No moon.' }));
   await assert.rejects(createClient({ baseUrl }, table).health(), {
     code: 'not_found',
@@ -134,7 +134,7 @@ test('an unknown code is kept in the details, under a code of the same status', 
   });
 });
 
-test('nobody there is told apart from an error of the daemon', async (t) => {
+test('an unreachable daemon and an error of the daemon are different errors', async (t) => {
   const { baseUrl } = await daemon(t, (response) => json(response, 200, {}));
   const gone = await daemon(t, () => {});
   const port = Number(new URL(gone.baseUrl).port);
@@ -149,7 +149,7 @@ test('nobody there is told apart from an error of the daemon', async (t) => {
   assert.ok(await createClient({ baseUrl }, table).health());
 });
 
-test('something else on the port is not taken for the daemon', async (t) => {
+test('another program on the port is not accepted as the daemon', async (t) => {
   const { baseUrl } = await daemon(t, (response, seen) => {
     if (seen.url === '/health') response.writeHead(200, { 'content-type': 'text/html' }).end('<html>');
     else json(response, 404, { oops: true });
@@ -159,7 +159,7 @@ test('something else on the port is not taken for the daemon', async (t) => {
   await assert.rejects(client.parrot({ id: 'a', words: 'b' }), { code: 'daemon_unreachable' });
 });
 
-test('does not follow redirects, which protects the token', async (t) => {
+test('redirects are not followed, which protects the token', async (t) => {
   const other = await daemon(t, (response) => json(response, 200, { status: 'ok' }));
   const { baseUrl } = await daemon(t, (response) => {
     response.writeHead(302, { location: `${other.baseUrl}/health` }).end();
@@ -168,7 +168,7 @@ test('does not follow redirects, which protects the token', async (t) => {
   assert.equal(other.seen.length, 0);
 });
 
-test('a call ends at its time-out, and when its caller gives up', async (t) => {
+test('a call stops at its timeout, and when its caller aborts', async (t) => {
   const { baseUrl } = await daemon(t, () => {});
   const client = createClient({ baseUrl }, table);
   await assert.rejects(client.health({}, { timeoutMs: 20 }), { code: 'timeout' });
@@ -183,7 +183,7 @@ test('the address of the daemon is checked', () => {
     assert.throws(() => createClient({ baseUrl }, table), { code: 'invalid_request' }, baseUrl);
 });
 
-test('a client limits the time of an operation unless that limits itself', async (t) => {
+test('a client limits the time of an operation, unless the operation has its own limit', async (t) => {
   const { baseUrl } = await daemon(t, (response) => response.end('{}'));
   const client = createClient({ baseUrl }, operations);
   const limit = t.mock.method(AbortSignal, 'timeout');

@@ -13,7 +13,7 @@ const table = declare(COMMON, {
   tool: { summary: 'Acts.', route: 'POST', heartbeat: 'local_aid', output: Ok },
 });
 
-test('what is left out comes from the table, and what that leaves out is as for most', () => {
+test('omitted members come from the table, and members omitted there get the defaults', () => {
   const { name, params, query, body, errors, tag, status } = table.look;
   assert.deepEqual(
     { name, errors, tag, status },
@@ -34,7 +34,7 @@ test('a route is a method and a path, or a method that only MCP offers', () => {
   ]);
 });
 
-test('GET reads and all else writes where nothing is said, and what only reads is no heartbeat', () => {
+test('by default GET reads and other methods write, and read-only operations are no heartbeats', () => {
   const kinds = Object.values(table).map(({ permission, heartbeat }) => [permission, heartbeat]);
   assert.deepEqual(kinds, [
     ['read', false],
@@ -45,7 +45,7 @@ test('GET reads and all else writes where nothing is said, and what only reads i
   ]);
 });
 
-test('a stream has its key for a name, and goes before what its table says', () => {
+test('a stream is named after its key, and overrides its table', () => {
   const common = {
     methods: ['GET'],
     params: NONE,

@@ -17,7 +17,7 @@ async function take(events: AsyncGenerator<ReceivedEvent>, count: number): Promi
   return taken;
 }
 
-test('follows an agent from a cursor on', async (t) => {
+test('follows an agent from a cursor', async (t) => {
   const { api, emit, pending } = await eventWorld(t);
   pending[one] = { mailbox: 1, chat_invites: 0, chat_unread: 0 };
   emit(one, 3);
@@ -40,14 +40,14 @@ test('follows an agent from a cursor on', async (t) => {
   await assert.rejects(events.next(), withCode('cancelled'));
 });
 
-test('what the daemon refuses is thrown, and a daemon that was never there', async (t) => {
+test("throws the daemon's refusal, and an error if the daemon was never reachable", async (t) => {
   const { api } = await eventWorld(t);
   await assert.rejects(followEvents({ baseUrl: api.url }, { aid: unknown }).next(), withCode('not_found'));
   await assert.rejects(followEvents({ baseUrl: api.url }, { types: 'nothing' }).next(), withCode('invalid_request'));
   await assert.rejects(followEvents({ baseUrl: 'http://127.0.0.1:1' }, {}).next(), withCode('daemon_unreachable'));
 });
 
-/** A server that gives one script after the other. */
+/** A server that runs one script per request. */
 async function scripted(t: TestContext, ...scripts: ((response: ServerResponse) => void)[]) {
   const asked: (string | undefined)[] = [];
   const server = createServer((request, response) => {
@@ -63,7 +63,7 @@ async function scripted(t: TestContext, ...scripts: ((response: ServerResponse) 
   return { asked, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-test('a broken stream is taken up behind the last event, also where only a position came', async (t) => {
+test('a broken stream resumes after the last event, also if only a position was received', async (t) => {
   const { asked, baseUrl } = await scripted(
     t,
     (response) => response.end('retry: 3000\n\nid: 7\n\n'),
@@ -89,7 +89,7 @@ test('a broken stream is taken up behind the last event, also where only a posit
   await assert.rejects(events.next(), withCode('cancelled'));
 });
 
-test('an event may have lines of any end, in whatever pieces they come', async (t) => {
+test('an event may have any line endings and arrive in any pieces', async (t) => {
   const text = ': here\r\nid: 4\r\nevent: a\r\ndata: {"b":\r\ndata: 1}\r\n\r\nid: x\rdata: 2\r\rdata: 3\n\n';
   const { baseUrl } = await scripted(t, (response) => {
     response.socket?.setNoDelay(true);
@@ -110,14 +110,14 @@ test('an event may have lines of any end, in whatever pieces they come', async (
   stop.abort();
 });
 
-/** More than an event may have, characters. */
+/** More than the maximum length of an event, in characters. */
 const TOO_MUCH = 8 * 1024 * 1024;
 
 for (const [what, piece] of [
   ['a line', 'x'.repeat(64 * 1024)],
   ['an event', `data: ${'x'.repeat(64 * 1024)}\n`],
 ] as const)
-  test(`${what} without end does not fill the memory: the stream is given up`, async (t) => {
+  test(`${what} without an end does not fill the memory: the stream is closed`, async (t) => {
     let written = 0;
     const { baseUrl } = await scripted(t, (response) => {
       response.write('data: ');
@@ -133,7 +133,7 @@ for (const [what, piece] of [
     await assert.rejects(events.next(), withCode('protocol_error'));
   });
 
-test('events that are no JSON are not those of a daemon', async (t) => {
+test("a stream whose events are no JSON is not the daemon's", async (t) => {
   const { baseUrl } = await scripted(t, (response) => response.write('data: {"a":\n\n'));
   await assert.rejects(followEvents({ baseUrl }, {}).next(), withCode('invalid_json'));
 });

@@ -34,7 +34,7 @@ function problem(raw: { params?: object; query?: object; body?: unknown }): SvcE
     if (error instanceof SvcError) return error;
     throw error;
   }
-  throw new Error('the input was taken');
+  throw new Error('the input was accepted');
 }
 
 test('the parts become one input; text of the path and query gets its type', () => {
@@ -47,7 +47,7 @@ test('the parts become one input; text of the path and query gets its type', () 
   assert.deepEqual(input, { aid, n: 7, ...query, to: [aid], peer: aid, meta: { a: [1] } });
 });
 
-test('a body member named like a path parameter has its own place, and cannot pass for it', () => {
+test('a body member named like a path parameter has its own place, and cannot replace it', () => {
   const twins = compileInput({ params: closed({ aid: AidText }), query: NONE, body: closed({ aid: AidText }) });
   const other = nativeAid(new Uint8Array(32).fill(9));
   const input = twins({ params: { aid }, query: {}, body: { aid: other.toUpperCase() } });
@@ -57,17 +57,17 @@ test('a body member named like a path parameter has its own place, and cannot pa
   });
 });
 
-test('without a body the input is that of path and query', () => {
+test('without a body, the input comes from path and query', () => {
   assert.deepEqual(read({ params: { aid }, query: {}, body: undefined }), { aid });
 });
 
-test('text that is not a plain number or truth value is refused', () => {
+test('text that is not a plain number or boolean is refused', () => {
   for (const limit of ['1e1', '0x10', ' 5', '5 ', '', '1.0', '+3', '9'.repeat(16), ['1', '2'], '51', '0'])
     assert.equal(problem({ query: { limit } }).code, 'invalid_request', String(limit));
   for (const loud of ['1', 'TRUE', 'yes', '']) assert.equal(problem({ query: { loud } }).code, 'invalid_request');
 });
 
-test('a failure names its place and never the value', () => {
+test('an error names the member, never the value', () => {
   const cases: [Parameters<typeof problem>[0], string, string][] = [
     [{ query: { limit: 'secret-value' } }, 'query', '/limit'],
     [{ query: { limt: '5' } }, 'query', '/limt'],
@@ -89,7 +89,7 @@ test('a failure names its place and never the value', () => {
   }
 });
 
-test('a malformed AID is bad_aid wherever it stands, of any length', () => {
+test('a malformed AID of any length is bad_aid in every place', () => {
   assert.equal(problem({ params: { aid: 'aid1nonsense' } }).code, 'bad_aid');
   assert.equal(problem({ params: { aid: 'a'.repeat(10_000) } }).code, 'bad_aid');
   const inList = problem({ body: { to: [aid, 'nobody'] } });
@@ -98,7 +98,7 @@ test('a malformed AID is bad_aid wherever it stands, of any length', () => {
   assert.equal(problem({ body: { peer: null } }).code, 'invalid_request');
 });
 
-test('members of a prototype are no input', () => {
+test('prototype members are no input', () => {
   const inherited = compileInput({ params: NONE, query: NONE, body: closed({ name: Type.String() }) });
   const body: unknown = Object.create({ name: 'inherited' });
   assert.throws(() => inherited({ params: {}, query: {}, body }), { code: 'invalid_request' });
@@ -106,7 +106,7 @@ test('members of a prototype are no input', () => {
   assert.throws(() => inherited({ params: {}, query: {}, body: own }), { code: 'invalid_request' });
 });
 
-test('a remembered AID is the same as a parsed one, and a wrong one is wrong again', () => {
+test('a cached AID equals a parsed one, and an invalid AID stays invalid', () => {
   const parse = rememberingParseAid();
   for (let i = 0; i < 3; i++) {
     assert.equal(parse(aid), aid);
@@ -116,7 +116,7 @@ test('a remembered AID is the same as a parsed one, and a wrong one is wrong aga
   }
 });
 
-test('a body holds numbers and truth values as such, in every operation: text is refused', () => {
+test('a body has numbers and booleans as JSON values, in every operation: text is refused', () => {
   let checked = 0;
   for (const { name, body } of Object.values<Declaration>(operations)) {
     for (const [key, schema] of Object.entries(body.properties)) {

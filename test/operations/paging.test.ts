@@ -10,7 +10,7 @@ function placed(...counts: readonly number[]) {
   return counts.map((count) => ({ place: numberPlace(count), entry: count }));
 }
 
-test('pages give each entry once, also where those of the page before were removed and others came', () => {
+test('pages contain each entry once, even if entries are removed and added between pages', () => {
   assert.deepEqual(listPage(placed(10, 9, 1), {}), { entries: [1, 9, 10], next_cursor: undefined });
   const first = listPage(placed(1, 2, 3, 4), { limit: 2 });
   assert.deepEqual(first.entries, [1, 2]);
@@ -21,7 +21,7 @@ test('pages give each entry once, also where those of the page before were remov
   assert.deepEqual(listPage(placed(1, 2), page), { entries: [], next_cursor: undefined });
 });
 
-test('the nodes to join by are listed in pages', async () => {
+test('contacts are listed in pages', async () => {
   const contacts = ['c.example.org:4121', 'a.example.org:4121', 'b.example.org:4121'].map((text, i) => {
     const contact = parseContact(text);
     assert.ok(contact !== null);

@@ -12,10 +12,13 @@ interface Surface {
 const surface = JSON.parse(readFileSync(new URL('../vectors/surface.json', import.meta.url), 'utf8')) as Surface;
 const table: readonly Declaration[] = Object.values(operations);
 
-/** Routes of the surface that are not there yet. An entry that is there is an error: the list only shrinks. */
+/**
+ * Routes of the contract that are not implemented yet. An implemented route in it is an error, so the list only
+ * shrinks.
+ */
 const ROUTES_TO_COME: readonly string[] = [];
 
-/** Routes of ours that the surface does not name. */
+/** Additional routes, which the contract does not name. */
 const ROUTES_OF_OUR_OWN = [
   'GET /sessions/{}',
   'GET /agents/{}/caller-key',
@@ -89,12 +92,12 @@ const ROUTES_OF_OUR_OWN = [
   'GET /docs/{}',
 ];
 
-/** Tools of ours that the surface does not name. */
-/** Parameters of tools that the surface does not name. */
+/** Additional tools, which the contract does not name. */
+/** Additional parameters of tools, which the contract does not name. */
 const PARAMETERS_OF_OUR_OWN: Readonly<Record<string, readonly string[]>> = { svc_fetch: ['timeout_s'] };
 const TOOLS_OF_OUR_OWN = ['svc_origin_open', 'svc_card', 'svc_file_offers', 'svc_file_take'];
 
-/** A route by its method and shape: what a parameter is called is not part of the surface. */
+/** A route by its method and shape: names of parameters are not part of the contract. */
 function route(method: string, path: string): string {
   return `${method} ${path.replaceAll(/\{\w+\*?\}/g, '{}')}`;
 }
@@ -111,7 +114,7 @@ function sorted(names: Iterable<string>): string[] {
   return [...names].sort();
 }
 
-test('every route of the surface is in the table, or on the list of those to come', () => {
+test('every route of the contract is in the table, or on the list of missing ones', () => {
   const have = served();
   const wanted = new Set(surface.routes.map(({ method, path }) => route(method, path)));
   const missing = [...wanted].filter((name) => !have.has(name));
@@ -119,12 +122,12 @@ test('every route of the surface is in the table, or on the list of those to com
   assert.deepEqual(
     toCome.filter((name) => have.has(name)),
     [],
-    'routes that are there: take them off the list',
+    'these routes are implemented: remove them from the list',
   );
-  assert.deepEqual(sorted(missing), sorted(toCome), 'missing routes differ from the list of those to come');
+  assert.deepEqual(sorted(missing), sorted(toCome), 'missing routes differ from the list');
 });
 
-test('every route of the table is in the surface, or one of our own', () => {
+test('every route of the table is in the contract, or an additional one', () => {
   const wanted = new Set(surface.routes.map(({ method, path }) => route(method, path)));
   const extra = [...served()].filter((name) => !wanted.has(name) && !name.startsWith('HEAD '));
   assert.deepEqual(sorted(extra), sorted(ROUTES_OF_OUR_OWN));
@@ -145,17 +148,17 @@ function toolParameters(declaration: Declaration): { required: string[]; optiona
   return { required: sorted(required), optional: sorted(optional) };
 }
 
-test('every tool of the surface is in the table with its parameters, and no other', () => {
+test('every tool of the contract is in the table with its parameters, and no other', () => {
   const have = new Map(
     table.flatMap((declaration) => (declaration.tool ? [[declaration.tool.name, declaration]] : [])),
   );
   const missing = surface.tools.filter(({ name }) => !have.has(name)).map(({ name }) => name);
-  assert.deepEqual(missing, [], 'tools of the surface that are missing');
+  assert.deepEqual(missing, [], 'missing tools of the contract');
   const known = new Set([...surface.tools.map(({ name }) => name), ...TOOLS_OF_OUR_OWN]);
   assert.deepEqual(
     [...have.keys()].filter((name) => !known.has(name)),
     [],
-    'tools that the surface does not name',
+    'tools that the contract does not name',
   );
   const differences = surface.tools.flatMap(({ name, required, optional }) => {
     const declaration = have.get(name);

@@ -6,10 +6,10 @@ import { bodyInputKey, type Declaration, isOpen } from '../../src/operations/ope
 
 const table: readonly [string, Declaration][] = Object.entries(operations);
 
-/** Operations whose body is checked by what they call. */
+/** Operations that check their body in their handler. */
 const OPEN_BODIES = new Set(['configPatch', 'updateApply']);
 
-test('a declaration stands under its own name, and names and summaries are in form', () => {
+test('each declaration has its own name as key, and names and summaries have the right form', () => {
   for (const [key, { name, summary }] of [...table, ...Object.entries(streams)]) {
     assert.equal(name, key);
     assert.match(name, /^[a-z][a-zA-Z0-9]*$/);
@@ -17,7 +17,7 @@ test('a declaration stands under its own name, and names and summaries are in fo
   }
 });
 
-test('path parameters are those of the path', () => {
+test('the declared path parameters are in the path', () => {
   for (const [name, { path, params }] of table) {
     const inPath = [...(path ?? '').matchAll(/\{(\w+)\}/g)].map(([, parameter = '']) => parameter);
     if (path !== undefined) assert.deepEqual(Object.keys(params.properties).sort(), inPath.sort(), name);
@@ -32,7 +32,7 @@ test('every part of a request has its own place in the flat input', () => {
   }
 });
 
-test('a request refuses keys that it does not know, on every level that it describes', () => {
+test('a request refuses unknown keys at every described level', () => {
   const walk = (schema: unknown, where: string): void => {
     if (typeof schema !== 'object' || schema === null) return;
     const properties: unknown = Reflect.get(schema, 'properties');
@@ -49,7 +49,7 @@ test('a request refuses keys that it does not know, on every level that it descr
   }
 });
 
-test('reads take no body; every operation that takes an AID may say bad_aid', () => {
+test('reads have no body; every operation with an AID may return bad_aid', () => {
   for (const [name, { method, body, permission, errors }] of table) {
     if (method === 'GET') assert.equal(Object.keys(body.properties).length, 0, name);
     if (permission === 'read' || permission === 'local_only') continue;

@@ -79,10 +79,10 @@ async function problemOf(args: object): Promise<unknown[]> {
     if (error instanceof SvcError) return [error.code, error.details?.['path']];
     throw error;
   }
-  throw new Error('the arguments were taken');
+  throw new Error('the arguments were accepted');
 }
 
-test('the list shows what a tool takes, under its own names', () => {
+test('the list shows the parameters of a tool, under its own names', () => {
   const views = table().list();
   assert.deepEqual(
     views.map(({ name }) => name),
@@ -94,13 +94,13 @@ test('the list shows what a tool takes, under its own names', () => {
   assert.deepEqual([view?.readOnly, view?.destructive, view?.idempotent], [false, true, false]);
 });
 
-test('arguments find their places, checked and in canonical form', async () => {
+test('arguments are mapped to their places, checked and in canonical form', async () => {
   const args = { remote_aid: aid.toUpperCase(), from: other, times: 2, text: 'hi', meta: { a: 1 } };
   const output = await table().call('svc_greet', args, LOCAL);
   assert.deepEqual(output, { aid, body_aid: other, times: 2, text: 'hi', meta: { a: 1 } });
 });
 
-test('a refused argument is named as the tool names it', async () => {
+test('a refused argument has the name that the tool uses', async () => {
   assert.deepEqual(await problemOf({ text: 'hi' }), ['invalid_request', '/remote_aid']);
   assert.deepEqual(await problemOf({ remote_aid: 'aid1x', text: 'hi' }), ['bad_aid', '/remote_aid']);
   assert.deepEqual(await problemOf({ remote_aid: aid, text: 'hi', from: 7 }), ['invalid_request', '/from']);
@@ -109,7 +109,7 @@ test('a refused argument is named as the tool names it', async () => {
     assert.deepEqual(await problemOf({ remote_aid: aid, text: 'hi', [key]: 'x' }), ['invalid_request', `/${key}`]);
 });
 
-test('what waits goes along with a result, where something does', async () => {
+test('pending items are added to a result, if there are any', async () => {
   const pending = { [aid]: { mailbox: 1 } };
   assert.deepEqual(await table(pending).call('svc_here', {}, LOCAL), { key: 1, pending });
   assert.deepEqual(await table().call('svc_here', {}, LOCAL), { key: 1 });
@@ -122,7 +122,7 @@ test('every tool of the real table can be listed', () => {
   for (const { inputSchema } of listed) JSON.stringify(inputSchema);
 });
 
-test('over HTTP: the result as it is, an error of the tool as 422 with its code', async (t) => {
+test('over HTTP: the result unchanged, an error of the tool as 422 with its code', async (t) => {
   const world = await startWorld(t, { operations: bind(toolOperations, toolHandlers({ tools: table() })) });
   const call = (body: unknown) =>
     world.request('POST', '/mcp/call', { headers: JSON_HEADERS, body: JSON.stringify(body) });
@@ -140,12 +140,12 @@ test('over HTTP: the result as it is, an error of the tool as 422 with its code'
   assert.equal((await call({ tool: 'svc_greet', args: [] })).status, 400);
 });
 
-test('what is for programs on this machine only is refused to others, over a tool too', async () => {
+test('operations for local programs are refused to remote callers, also through a tool', async () => {
   for (const origin of ['remote', 'remote_admin'] as const)
     await assert.rejects(table().call('svc_here', {}, { ...LOCAL, origin }), { code: 'local_only' });
 });
 
-test('no tool takes the text of a number or of a truth value for it', async () => {
+test('no tool accepts a number or a boolean as text', async () => {
   const table = new ToolTable({ operations: bindAll(), pending: () => ({}) });
   let tried = 0;
   for (const { name, inputSchema } of table.list())
@@ -154,7 +154,7 @@ test('no tool takes the text of a number or of a truth value for it', async () =
       if (type !== 'integer' && type !== 'number' && type !== 'boolean') continue;
       tried++;
       const args = { [key]: type === 'boolean' ? 'true' : '1' };
-      // Alone, a wrong type is found before what is missing.
+      // Alone: a wrong type is reported before missing members.
       await assert.rejects(
         table.call(name, args, LOCAL),
         (error: unknown) => error instanceof SvcError && error.code === 'invalid_request',

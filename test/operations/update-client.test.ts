@@ -13,13 +13,13 @@ const BEFORE: UpdateView = {
 };
 const AFTER: UpdateView = { ...BEFORE, current_version: '1.1.0', update_available: false, state: 'ok' };
 
-/** A daemon that answers one question after the other with this. */
+/** A daemon with the given responses, in order. */
 function daemon(...answers: (UpdateView | SvcError)[]) {
   let applied = 0;
   const client = {
     updateStatus: async (): Promise<UpdateView> => {
       const answer = answers.shift();
-      if (answer === undefined) throw new Error('asked too often');
+      if (answer === undefined) throw new Error('too many requests');
       if (answer instanceof SvcError) throw answer;
       return answer;
     },
@@ -48,12 +48,12 @@ test('it follows the daemon over its restart to the end', async () => {
   assert.deepEqual(left, []);
 });
 
-test('what is no sign of a restart ends it', async () => {
+test('an error that does not come from a restart stops it', async () => {
   const { client } = daemon(BEFORE, new SvcError('unauthorized'));
   await assert.rejects(updateAndFollow(client, 1), { code: 'unauthorized' });
 });
 
-test('nothing is applied where there is nothing, or nobody to do it', async () => {
+test('nothing is applied without a release, or without the service', async () => {
   for (const view of [AFTER, { ...BEFORE, managed: false }, { ...BEFORE, warning: 'A checkout.' }]) {
     const { client, applied } = daemon(view);
     assert.deepEqual(await updateAndFollow(client, 1), view);

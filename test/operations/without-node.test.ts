@@ -11,7 +11,7 @@ interface Vectors {
   readonly record: { readonly valid: readonly { record_hex: string; signing_input_hex: string }[] };
 }
 
-test('the declarations, their client and the shared formats need nothing of Node', async (t) => {
+test('the declarations, their client and the shared formats do not depend on Node', async (t) => {
   const { valid: aids } = readVectors('aid') as Vectors['aid'];
   const { valid: proofs } = readVectors('delegation') as Vectors['delegation'];
   const { valid: records } = readVectors('record') as Vectors['record'];
@@ -25,7 +25,7 @@ test('the declarations, their client and the shared formats need nothing of Node
   };
   const worker = new Worker(new URL('../support/without-node.ts', import.meta.url), { workerData });
   t.after(() => worker.terminate());
-  // What the thread throws comes as an error and rejects here.
+  // An error in the thread rejects here.
   assert.deepEqual(await once(worker, 'exit'), [0]);
   const native = workerData.proofs.filter(({ signingInput }) => signingInput !== undefined).length;
   const expected = workerData.aids.length * 2 + proofs.length + native + records.length + 2;

@@ -23,7 +23,7 @@ const CONTEXT: CallContext = {
   setStatus: () => {},
 };
 
-/** Runs operations as a surface does: the raw parts of a request in, JSON out. */
+/** Runs operations as a surface does: request parts in, JSON out. */
 function surface() {
   const clock = new TestClock();
   const repository = new AccessRepository(Store.open(':memory:', MIGRATIONS));
@@ -55,7 +55,7 @@ function idOf(entry: unknown): string {
   return entry.id;
 }
 
-test('an access list is read in pages, those it allows first', async () => {
+test('an access list is read in pages, allow entries first', async () => {
   const { run, clock } = surface();
   const params = { aid: AGENT };
   const ids: string[] = [];
@@ -105,7 +105,7 @@ test('an access list is read and changed', async () => {
   assert.deepEqual(await run('aclGet', params), { default: 'deny', allow: [], deny: [] });
 });
 
-test('a secret is shown where it was generated, and only then', async () => {
+test('a secret is shown only when it is generated', async () => {
   const { run, now } = surface();
   const given = await run('aclAllow', { aid: AGENT }, { secret: 'open sesame' });
   assert.deepEqual(given, { id: idOf(given), secret_set: true, created_at: now });
@@ -115,7 +115,7 @@ test('a secret is shown where it was generated, and only then', async () => {
   assert.ok(!shown.includes('sesame') && !shown.includes(String(generated.secret)));
 });
 
-test('an agent that is not here, an entry that is not there, and input that cannot be meant', async () => {
+test('an unknown agent, an unknown entry and invalid input are refused', async () => {
   const { run } = surface();
   const bodies: [string, object?][] = [
     ['aclGet'],
@@ -141,7 +141,7 @@ test('an agent that is not here, an entry that is not there, and input that cann
   await assert.rejects(run('aclDeny', { aid: AGENT }, { aid: 'aid1x' }), { code: 'bad_aid' });
 });
 
-test('callers are listed with what was let in, why the last one was refused, and what holds now', async () => {
+test('callers are listed with accepted calls, the reason of the last refusal, and their current access', async () => {
   const { run, clock, callers, now } = surface();
   assert.deepEqual(await run('agentCallers', { aid: AGENT }), { since: now, callers: [] });
   const asked = { called: AGENT, accessToken: undefined, nodeKey: null, source: null } as const;

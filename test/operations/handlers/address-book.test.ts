@@ -18,7 +18,7 @@ function setUp() {
   return { clock, memory, run: operationRunner(addressBookOperations, addressBookHandlers({ addressBook, clock })) };
 }
 
-test('an address book is empty at first, and reads as it was put', async () => {
+test('an address book is empty at first, and returns the stored content', async () => {
   const { run, clock } = setUp();
   assert.deepEqual(await run('addressBookGet'), { aliases: {}, favorites: [] });
   const put = await run('addressBookPut', {
@@ -34,7 +34,7 @@ test('an address book is empty at first, and reads as it was put', async () => {
     aliases: { [FRIEND]: 'Friend' },
     favorites: [
       { id: 'mine', aid: FRIEND, skill: 'lang.translate', protocols: ['http'], addedAt: '2020-01-01T00:00:00Z' },
-      // What was left out: the AID in canonical form for an id, nothing, and now.
+      // Defaults: the AID in canonical form as id, empty members, and the current time.
       { id: OTHER, aid: OTHER, skill: '', protocols: [], addedAt: isoTime(clock.now()) },
     ],
   };
@@ -42,7 +42,7 @@ test('an address book is empty at first, and reads as it was put', async () => {
   assert.deepEqual(await run('addressBookGet'), expected);
 });
 
-test('an address book is replaced as a whole, or not at all', async () => {
+test('an address book is replaced completely or not at all', async () => {
   const { run } = setUp();
   await run('addressBookPut', { body: { aliases: { [FRIEND]: 'Friend' }, favorites: [{ aid: FRIEND }] } });
   const before = await run('addressBookGet');
@@ -68,7 +68,7 @@ test('an address book is replaced as a whole, or not at all', async () => {
   });
 });
 
-test('who names the version that it has read does not overwrite another', async () => {
+test('a write with an outdated version fails', async () => {
   const clock = new TestClock();
   const memory = new Map<string, unknown>();
   const addressBook = new AddressBook({ get: (key) => memory.get(key), set: (key, value) => memory.set(key, value) });

@@ -11,7 +11,7 @@ interface Generated {
   readonly delegation_proof_hex: string;
 }
 
-describe('the operations on agents', () => {
+describe('operations on agents', () => {
   let world: HandlerWorld;
 
   beforeEach(() => {
@@ -28,14 +28,14 @@ describe('the operations on agents', () => {
     return identity;
   }
 
-  test('a generated identity registers; two are never the same', async () => {
+  test('a generated identity registers, and two identities differ', async () => {
     const [a, b] = [await register(), await register()];
     assert.notEqual(a.aid, b.aid);
     assert.match(a.master_private_key_hex, /^[0-9a-f]{64}$/);
     assert.notEqual(a.master_private_key_hex, a.operational_private_key_hex);
   });
 
-  test('an agent may be registered to be held back, until it is registered again without that', async () => {
+  test('an agent may be registered without publication, until it is registered again', async () => {
     const { aid, ...keys } = await world.call<Generated>('identityGenerate');
     const { operational_private_key_hex, delegation_proof_hex } = keys;
     const body = { operational_private_key_hex, delegation_proof_hex };
@@ -45,7 +45,7 @@ describe('the operations on agents', () => {
     assert.equal(world.agents.isHeld(parseAid(aid)), false);
   });
 
-  test('a whole generated identity is not taken: what does not belong there is named, and why', async () => {
+  test('a complete generated identity is refused, and the error names the members to remove', async () => {
     const body = await world.call<Generated>('identityGenerate');
     await assert.rejects(world.call('agentRegister', { body }), {
       code: 'invalid_request',
@@ -100,7 +100,7 @@ describe('the operations on agents', () => {
     );
   });
 
-  test('lists page by page, with what waits for the agents here', async () => {
+  test('lists agents in pages, with their pending items', async () => {
     const aids = [(await register()).aid, (await register()).aid, (await register()).aid];
     world.pending = { [aids[1] ?? '']: { mailbox: 2, chat_invites: 0, chat_unread: 0 } };
     const first = await world.call<{ agents: { aid: string }[]; next_cursor: string; pending: unknown }>('agentsList', {
@@ -121,7 +121,7 @@ describe('the operations on agents', () => {
     assert.ok(!('pending' in (await world.call<object>('agentGet', { params: { aid: aids[0] } }))));
   });
 
-  test('credentials leave only to this machine', async () => {
+  test('credentials are returned to local callers only', async () => {
     const { aid, operational_private_key_hex, delegation_proof_hex } = await register();
     assert.deepEqual(await world.call('agentExport', { params: { aid } }), {
       aid,
@@ -133,7 +133,7 @@ describe('the operations on agents', () => {
       await assert.rejects(world.call('agentExport', { params: { aid } }, origin), { code: 'local_only' });
   });
 
-  test("the key by which a service verifies who calls is its agent's own, and leaves only to this machine", async () => {
+  test('the key with which a service verifies callers belongs to its agent, and is returned to local callers only', async () => {
     const [one, other] = [await register(), await register()];
     const keyOf = async (aid: string) => {
       const answer = await world.call<{ aid: string; caller_key_hex: string }>('agentCallerKey', { params: { aid } });
@@ -147,7 +147,7 @@ describe('the operations on agents', () => {
       await assert.rejects(world.call('agentCallerKey', { params: { aid: one.aid } }, origin), { code: 'local_only' });
   });
 
-  test('binding from elsewhere needs the key', async () => {
+  test('remote binding needs the key', async () => {
     const { aid, operational_private_key_hex } = await register();
     const body = { service_tcp: 'http://127.0.0.1:8080' };
     await assert.rejects(world.call('agentPatch', { params: { aid }, body }, 'remote'), {
@@ -166,7 +166,7 @@ describe('the operations on agents', () => {
     await assert.rejects(world.call('agentPatch', { params: { aid }, body: {} }), { code: 'invalid_request' });
   });
 
-  test('a key that comes with no newer delegation is a conflict', async () => {
+  test('a key without a newer delegation is a conflict', async () => {
     const old = newIdentity();
     const bodyOf = ({ credentials }: typeof old) => ({
       operational_private_key_hex: `0x${credentials.operationalPrivateKeyHex}`,
@@ -180,7 +180,7 @@ describe('the operations on agents', () => {
     });
   });
 
-  test('probing tells the service from the network', async () => {
+  test('a probe reports the service and the network separately', async () => {
     const { aid } = await register();
     assert.deepEqual(await world.call('agentProbe', { params: { aid } }), {
       service_tcp_ok: null,
@@ -206,7 +206,7 @@ describe('the operations on agents', () => {
     assert.deepEqual([down['service_tcp_ok'], down['tcp_error'], 'tcp_ms' in down], [false, 'ECONNREFUSED', false]);
   });
 
-  test('a deleted agent is gone with all that is kept of it', async () => {
+  test('a deleted agent is removed with all its data', async () => {
     const { aid } = await register();
     await world.call('serviceRegister', { params: { aid }, body: { services: ['a.b'] } });
     assert.deepEqual(await world.call('agentDelete', { params: { aid } }), { ok: true });
@@ -216,7 +216,7 @@ describe('the operations on agents', () => {
     assert.equal(left?.['n'], 0);
   });
 
-  test('heartbeats say when', async () => {
+  test('heartbeats have a time', async () => {
     const { aid } = await register();
     assert.deepEqual(await world.call('agentHeartbeat', { params: { aid } }), {
       status: 'ok',
@@ -224,7 +224,7 @@ describe('the operations on agents', () => {
     });
   });
 
-  test("the node's own identity is no agent", async () => {
+  test("the node's own identity is not an agent", async () => {
     const aid = world.nodeAid;
     for (const name of ['agentGet', 'agentExport', 'agentCallerKey', 'agentDelete', 'agentPublish'])
       await assert.rejects(world.call(name, { params: { aid } }), { code: 'not_found' }, name);

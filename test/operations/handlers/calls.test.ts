@@ -10,7 +10,7 @@ import { bind, type CallContext } from '../../../src/operations/operation.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-test('a fetch acts for the named agent or the one that is chosen, and takes what the surface takes', async (t) => {
+test('a fetch uses the named or the default agent, and the limits of the surface', async (t) => {
   const world = await callWorld(t);
   const other = world.near.host().aid;
   const service = await webService(t, (request, response) => response.end(request.headers['svc-caller-aid']));
@@ -55,7 +55,7 @@ test('a fetch acts for the named agent or the one that is chosen, and takes what
     await assert.rejects(run(body), { code: 'invalid_request' }, JSON.stringify(body));
 });
 
-test('the limit is given in milliseconds or in seconds, and 0 is none', async () => {
+test('the limit is in milliseconds or in seconds, and 0 means none', async () => {
   const limits: (number | undefined)[] = [];
   const fetch = async ({ timeoutMs }: FetchRequest): Promise<never> => {
     limits.push(timeoutMs);
@@ -74,7 +74,7 @@ test('the limit is given in milliseconds or in seconds, and 0 is none', async ()
   assert.deepEqual(limits, [undefined, 1500, 1500, 0, 0]);
 });
 
-test('a long body is given to a surface that writes it itself, a short one is a text', async (t) => {
+test('a long body is passed to a surface that writes it itself, a short body is a text', async (t) => {
   const world = await callWorld(t);
   const service = await webService(t, (request, response) =>
     response.end(Buffer.alloc(Number(request.url?.slice(1)), 7)),

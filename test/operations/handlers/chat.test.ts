@@ -18,7 +18,7 @@ const OBJECT_ID = 'ab'.repeat(32);
 
 type Chat = ChatHandlerDependencies['chat'];
 
-/** Conversations that write down what they are asked. */
+/** A chat that records its calls. */
 function setUp(more: Partial<Chat> = {}) {
   const asked: unknown[][] = [];
   const note = (...what: unknown[]): void => void asked.push(what);
@@ -40,7 +40,7 @@ function setUp(more: Partial<Chat> = {}) {
   return { asked, run: operationRunner(chatOperations, chatHandlers({ chat })) };
 }
 
-test('a relationship is asked for and changed between the two named, in canonical form', async () => {
+test('a relationship is requested and changed between both agents, in canonical form', async () => {
   const { run, asked } = setUp();
   const request = { ...PARAMS, body: { peer: PEER.toUpperCase(), note: 'It is me' } };
   assert.deepEqual(await run('chatRequest', request), { state: 'out_pending' });
@@ -58,13 +58,13 @@ test('a relationship is asked for and changed between the two named, in canonica
   ]);
 });
 
-test('a relationship that came to nothing meanwhile is no answer', async () => {
+test('a relationship that changed meanwhile is an error', async () => {
   const { run } = setUp({ request: () => 'none', accept: () => 'none' });
   await assert.rejects(run('chatRequest', WITH_PEER), { code: 'wrong_state' });
   await assert.rejects(run('chatAccept', WITH_PEER), { code: 'wrong_state' });
 });
 
-test('what cannot be meant is refused before anything is asked', async () => {
+test('invalid input is refused before any call', async () => {
   const { run, asked } = setUp();
   for (const name of ['chatRequest', 'chatAccept', 'chatRefuse', 'chatRemove', 'chatBlock', 'chatMarkRead'] as const) {
     await assert.rejects(run(name, PARAMS), { code: 'invalid_request' }, name);
@@ -81,7 +81,7 @@ test('what cannot be meant is refused before anything is asked', async () => {
   assert.deepEqual(asked, []);
 });
 
-test('a text, or a file by its object, is sent from anywhere', async () => {
+test('a text, or a file by its object, may be sent remotely', async () => {
   const { run, asked } = setUp();
   const send = (body: object, origin: 'local' | 'remote' | 'remote_admin') =>
     run('chatSend', { ...PARAMS, body: { peer: PEER, ...body } }, { origin });
@@ -93,7 +93,7 @@ test('a text, or a file by its object, is sent from anywhere', async () => {
   ]);
 });
 
-test('a file by its path is only for programs on this machine', async () => {
+test('only local programs may send a file by its path', async () => {
   const { run, asked } = setUp();
   const parts = { ...PARAMS, body: { peer: PEER, path: '/etc/passwd' } };
   for (const origin of ['remote', 'remote_admin'] as const)
@@ -103,7 +103,7 @@ test('a file by its path is only for programs on this machine', async () => {
   assert.deepEqual(asked, [['send', AGENT, PEER, { text: undefined, path: '/etc/passwd', objectId: undefined }]]);
 });
 
-test('a conversation is read from a place, with a page of the usual size where none is named', async () => {
+test('a conversation is read from a position, with the default page size', async () => {
   const { run, asked } = setUp();
   const params = { aid: AGENT, peer: PEER.toUpperCase() };
   const page = { entries: [], scanned_to: 9, has_more: true, read_cursor: 4, unread_count: 5 };
@@ -115,7 +115,7 @@ test('a conversation is read from a place, with a page of the usual size where n
   ]);
 });
 
-test('entries say who wrote what when, and where a file is to be had', async () => {
+test('entries have author, time and content, and the place of a file', async () => {
   const common = { id: Uint8Array.of(0, 1, 255), at: AT };
   const file = { objectId: OBJECT_ID, name: 'a.txt', size: 12 };
   const entries: ChatEntry[] = [
@@ -147,7 +147,7 @@ test('entries say who wrote what when, and where a file is to be had', async () 
   });
 });
 
-test('a conversation is marked as read up to a place, or not moved where none is named', async () => {
+test('a conversation is marked as read up to a position, or not at all', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('chatMarkRead', { ...PARAMS, body: { peer: PEER, scanned_to: 6 } }), {
     read_cursor: 8,
@@ -160,7 +160,7 @@ test('a conversation is marked as read up to a place, or not moved where none is
   ]);
 });
 
-test('contacts are told apart, each with what one needs of it', async () => {
+test('contacts are grouped by state, with the data for each state', async () => {
   const contact = (state: Contact['state'], more: Partial<Contact> = {}): Contact => ({
     peer: PEER,
     state,
@@ -220,7 +220,7 @@ test('contacts are told apart, each with what one needs of it', async () => {
   ]);
 });
 
-test('what chat refuses is refused with its own code', async () => {
+test('refusals of chat keep their codes', async () => {
   const refuse = (): never => {
     throw new SvcError('not_friends');
   };
@@ -230,7 +230,7 @@ test('what chat refuses is refused with its own code', async () => {
   await assert.rejects(run('chatBlock', WITH_PEER), { code: 'not_friends' });
 });
 
-test('a conversation is read from its end too, and not from both ends at once', async () => {
+test('a conversation is read from its end too, but not from both ends', async () => {
   const { run, asked } = setUp();
   const params = { aid: AGENT, peer: PEER };
   await run('chatRead', { params, query: { before_seq: '9', limit: '3' } });

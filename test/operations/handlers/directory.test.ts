@@ -16,7 +16,7 @@ interface Records {
   readonly records: readonly { readonly rec_type: number; readonly record_base64: string; readonly profile?: object }[];
 }
 
-describe('the operations on the directory', () => {
+describe('operations on the directory', () => {
   let world: HandlerWorld;
 
   beforeEach(() => {
@@ -30,7 +30,7 @@ describe('the operations on the directory', () => {
     return aid;
   }
 
-  test('what one publishes, another resolves', async () => {
+  test('another node resolves a published agent', async () => {
     const aid = await add();
     await assert.rejects(world.call('resolve', { params: { aid } }), { code: 'resolve_failed', status: 404 });
     await world.call('agentPublish', { params: { aid } });
@@ -46,7 +46,7 @@ describe('the operations on the directory', () => {
     });
   });
 
-  test('discovery gives the union of the names, newest first, filtered', async () => {
+  test('discovery merges the results of all names, newest first, filtered', async () => {
     const [a, b, c] = [await add(), await add(), await add()];
     const offer = async (aid: string, services: string[], protocols: string[], tags: string[]): Promise<void> => {
       await world.call('serviceRegister', {
@@ -95,7 +95,7 @@ describe('the operations on the directory', () => {
     await assert.rejects(world.call('discover', { body: { services: ['Bad Name'] } }), { code: 'bad_service_name' });
   });
 
-  test('records come signed, so that anyone can check them', async () => {
+  test('records are signed, so that everyone can verify them', async () => {
     const aid = await add();
     await world.call('agentPublish', { params: { aid } });
     await world.call('agentPublishRecord', { params: { aid }, body: { rec_type: 5, payload_base64: 'aGVsbG8=' } });
@@ -113,13 +113,13 @@ describe('the operations on the directory', () => {
     assert.deepEqual(await world.call('resolveRecords', { params: { aid }, query: { type: '200' } }), { records: [] });
   });
 
-  test('of an agent that is not on the network there are no records to give', async () => {
+  test('an agent that is not on the network has no records', async () => {
     const aid = await add();
     await assert.rejects(world.call('resolveRecords', { params: { aid } }), { code: 'resolve_failed' });
     assert.deepEqual(await world.call('resolveRecords', { params: { aid }, query: { type: 2 } }), { records: [] });
   });
 
-  test('a DID document says who may act for an agent, with the proof, and where it is', async () => {
+  test('a DID document contains the keys of an agent, with the proof, and its endpoints', async () => {
     const aid = await add();
     const { did } = await world.call<{ did: string }>('did', { params: { aid } });
     assert.deepEqual(await world.call('did', { params: { aid: did } }), { aid, did });
@@ -145,13 +145,13 @@ describe('the operations on the directory', () => {
     ]);
   });
 
-  test('agents of wallets have no did:key', async () => {
+  test('wallet agents have no did:key', async () => {
     const aid = `0x${'ab'.repeat(20)}`;
     for (const operation of ['did', 'didDocument'])
       await assert.rejects(world.call(operation, { params: { aid } }), { code: 'invalid_request' });
   });
 
-  test('a removed profile is gone from the network at once', async () => {
+  test('a removed profile disappears from the network immediately', async () => {
     const aid = await add();
     await world.call('profileSet', { params: { aid }, body: { name: 'Bob' } });
     await world.call('profileSet', { params: { aid }, body: { brief: 'only this' } });
@@ -164,7 +164,7 @@ describe('the operations on the directory', () => {
     assert.deepEqual(await world.call('profileDelete', { params: { aid } }), { ok: true, seq: 3, replicas: 0 });
   });
 
-  test('what an agent offers is read back as it was said', async () => {
+  test('services and profile are read back unchanged', async () => {
     const aid = await add();
     const card = { name: 'N', brief: 'B', protocols: ['http'], tags: ['free'], meta: { url: 'https://x.example' } };
     await world.call('serviceRegister', { params: { aid }, body: { services: ['b.b', 'a.a'], ...card } });
@@ -187,7 +187,7 @@ describe('the operations on the directory', () => {
     await assert.rejects(world.call('servicesList', { params: { aid: world.nodeAid } }), { code: 'not_found' });
   });
 
-  test('a service that is taken back is not renewed, and cannot be taken back twice', async () => {
+  test('a withdrawn service is not renewed, and cannot be withdrawn again', async () => {
     const aid = await add();
     await world.call('serviceRegister', { params: { aid }, body: { services: ['a.b'] } });
     assert.deepEqual(await world.call('serviceUnregister', { params: { aid, service: 'a.b' } }), { ok: true });
@@ -197,7 +197,7 @@ describe('the operations on the directory', () => {
     });
   });
 
-  test('what is over a limit is refused with the limit, and nothing is kept', async () => {
+  test('input over a limit is refused with the limit, and nothing is stored', async () => {
     const aid = await add();
     const cases: [string, object][] = [
       ['serviceRegister', { services: ['a.b'], brief: 'ä'.repeat(129) }],
@@ -229,7 +229,7 @@ describe('the operations on the directory', () => {
     assert.deepEqual(world.directory.summary(world.agents.list(1).agents[0]?.aid ?? world.nodeAid).services, []);
   });
 
-  test('an agent offers at most 64 services', async () => {
+  test('an agent has at most 64 services', async () => {
     const aid = await add();
     const names = Array.from({ length: 65 }, (_, i) => `many.s${i}`);
     for (let i = 0; i < 64; i += 16)

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { eventWorld, one, two, unknown } from '../../support/event-world.ts';
 import { withCode } from '../../support/link-world.ts';
 
-test('a stream over HTTP: opening, then frames as they come', async (t) => {
+test('a stream over HTTP: its opening, then frames as events occur', async (t) => {
   const { open, emit, pending } = await eventWorld(t);
   pending[one] = { mailbox: 1, chat_invites: 0, chat_unread: 0 };
   const client = await open(`/agents/${one}/events`);
@@ -20,7 +20,7 @@ test('a stream over HTTP: opening, then frames as they come', async (t) => {
   assert.deepEqual(Object.keys(event?.data ?? {}), ['type', 'at', 'aid', 'data']);
 });
 
-test('the header of a client that comes back goes before the query', async (t) => {
+test('the header of a client that reconnects overrides the query', async (t) => {
   const { open, emit } = await eventWorld(t);
   emit(one, 4);
   const byQuery = await open('/events?last_event_id=2');
@@ -37,14 +37,14 @@ test('the header of a client that comes back goes before the query', async (t) =
   );
 });
 
-test('kinds are chosen by a list', async (t) => {
+test('event types are selected by a list', async (t) => {
   const { open, emit } = await eventWorld(t);
   const client = await open('/events?types=chat.received,%20mailbox.received');
   emit();
   await client.until(({ events }) => events.length === 1);
 });
 
-test('what does not fit is refused with 400, an agent that is not here with 404', async (t) => {
+test('invalid input is refused with 400, an unknown agent with 404', async (t) => {
   const { api } = await eventWorld(t);
   for (const query of ['after_seq=1', 'last_event_id=x', 'last_event_id=-1', 'types=chat.receive', 'types=']) {
     const answer = await api.request('GET', `/agents/${one}/events?${query}`);
@@ -58,19 +58,19 @@ test('what does not fit is refused with 400, an agent that is not here with 404'
   assert.equal((await api.request('GET', `/agents/${unknown}/events`)).status, 404);
 });
 
-test('a client that hangs up is forgotten', async (t) => {
+test('a client that disconnects is removed', async (t) => {
   const { open, streams } = await eventWorld(t);
   const client = await open('/events');
   const other = await open('/events');
   assert.equal(streams.active, 2);
   client.close();
   await client.until(({ ended }) => ended);
-  // The server hears of it in its own time: the next opening is behind it on no particular connection.
+  // The server is notified asynchronously, and the next stream may use another connection.
   while (streams.active > 1) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(other.ended, false);
 });
 
-test('polling pages through the buffer and tells of gaps', async (t) => {
+test('polling pages through the buffer and reports gaps', async (t) => {
   const { poll, emit } = await eventWorld(t);
   assert.deepEqual(await poll({ aid: one }), { events: [], last_seq: 0, oldest_seq: 0, truncated: false });
   emit(one, 7);
@@ -95,7 +95,7 @@ test('polling pages through the buffer and tells of gaps', async (t) => {
   await assert.rejects(poll({ aid: unknown }), withCode('not_found'));
 });
 
-test('what happens to the node has a stream of its own, and can be read without one', async (t) => {
+test('events of the node have a separate stream, and can be polled too', async (t) => {
   const { api, open, nodeEvents } = await eventWorld(t);
   nodeEvents.emit('network', { ready: true, peers: 3 });
   const live = await open('/node/events?types=config,call.refused');

@@ -5,7 +5,7 @@ import { pageStreams } from '../../../src/operations/pages.ts';
 
 const handlers = { docs: () => {}, metrics: () => {}, openApi: () => {}, docsFile: async () => {} };
 
-test('each stream is served by the handler of its name, in the order of its table', () => {
+test('each stream is served by the handler of the same name, in the order of its table', () => {
   const bound = bindStreams(pageStreams, handlers);
   assert.deepEqual(
     bound.map(({ declaration }) => declaration),
@@ -17,7 +17,7 @@ test('each stream is served by the handler of its name, in the order of its tabl
   );
 });
 
-test('a handler of nothing that is declared serves nothing', () => {
+test('a handler without a declaration serves no stream', () => {
   const { docs, metrics } = pageStreams;
   const bound = bindStreams({ metrics, docs }, handlers);
   assert.deepEqual(

@@ -8,10 +8,10 @@ import { fileOfferHandlers } from '../../../src/operations/handlers/file-offers.
 import { OBJECT, type OfferNode, offerNodes } from '../../support/offer-nodes.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
-/** The operations of a node, whose files come when the test says so. */
+/** The operations of a node, whose files arrive when the test resolves them. */
 function surfaceOf(node: OfferNode) {
   const asked: string[] = [];
-  /** What bringing a file gives, by where it goes. */
+  /** Results of the next transfers, by destination. */
   const brings: (() => Promise<{ path: string }>)[] = [];
   const progress = new Map<string, number>();
   const taker = new OfferTaker<RemoteObject>({
@@ -21,13 +21,13 @@ function surfaceOf(node: OfferNode) {
       return brings.shift()?.() ?? { path: `/root/${dest}` };
     },
     progress: (objectId) => progress.get(objectId) ?? null,
-    read: () => assert.fail('nobody reads'),
+    read: () => assert.fail('unexpected read'),
   });
   const run = operationRunner(fileOfferOperations, fileOfferHandlers({ offers: node.offers, taker }));
   return { run, asked, brings, progress };
 }
 
-/** An offer of `near` that `far` has. */
+/** An offer of `near` that `far` has received. */
 async function offered(more: object = {}) {
   const [near, far] = offerNodes();
   const [sender, recipient] = [surfaceOf(near), surfaceOf(far)];
@@ -38,7 +38,7 @@ async function offered(more: object = {}) {
   return { near, far, sender, recipient, params: { aid: far.aid, id: String(made.id) } };
 }
 
-test('an offer is shown to both sides, and got below files_root with what has come of it meanwhile', async () => {
+test('an offer is shown to both sides, and received below files_root with its progress', async () => {
   const { near, far, sender, recipient, params } = await offered({ message: 'hi' });
   const { id } = params;
   const common = { id, object_id: OBJECT, name: 'plan.pdf', size: 3, message: 'hi', state: 'open' };
@@ -54,7 +54,7 @@ test('an offer is shown to both sides, and got below files_root with what has co
   assert.equal(Reflect.get(Object(before), 'received_bytes'), undefined);
 
   const { promise, resolve } = Promise.withResolvers<{ path: string }>();
-  // The first name is taken: the next gets a number.
+  // The first name is in use, so the file gets a number.
   recipient.brings.push(
     () => Promise.reject(new SvcError('wrong_state')),
     () => promise,
@@ -71,7 +71,7 @@ test('an offer is shown to both sides, and got below files_root with what has co
   await assert.rejects(recipient.run('fileOfferAccept', { params }), { code: 'wrong_state' });
 });
 
-test('an offer is declined or taken back once, and is no other agent’s', async () => {
+test('an offer is declined or withdrawn once, and only by its own agents', async () => {
   const first = await offered();
   const declined = await first.recipient.run('fileOfferDecline', { params: first.params });
   assert.equal(Reflect.get(Object(declined), 'state'), 'declined');
@@ -84,7 +84,7 @@ test('an offer is declined or taken back once, and is no other agent’s', async
   await assert.rejects(second.recipient.run('fileOfferGet', { params: own }), { code: 'not_found' });
 });
 
-test('offering, getting and saying that a file is here need the token; looking and declining do not', async () => {
+test('offering, receiving and confirming a file need the token; listing and declining do not', async () => {
   const { near, far, sender, recipient, params } = await offered();
   const denied = {
     requireToken: () => {

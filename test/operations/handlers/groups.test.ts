@@ -14,7 +14,7 @@ const CONTEXT: CallContext = {
   setStatus: () => {},
 };
 
-/** Calls the tools of a node; each result is held against its schema. */
+/** Calls the tools of a node and checks each result against its schema. */
 function toolsOf(world: GroupWorld, node: GroupNode) {
   const table = new ToolTable({
     operations: bind(groupOperations, groupHandlers({ groups: node.groups })),
@@ -29,7 +29,7 @@ function toolsOf(world: GroupWorld, node: GroupNode) {
   };
 }
 
-test('the tools of groups do what they say, under the names that the API has', async () => {
+test('the tools of groups work under the names of the API', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const [asAnn, asBen] = [toolsOf(world, ann), toolsOf(world, ben)];
@@ -101,7 +101,7 @@ test('the tools of groups do what they say, under the names that the API has', a
   await world.stop();
 });
 
-test('what does not fit is refused with its code', async () => {
+test('invalid input is refused with its code', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const asAnn = toolsOf(world, ann);

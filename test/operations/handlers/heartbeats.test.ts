@@ -13,7 +13,7 @@ const context: CallContext = {
 };
 const aid = nativeAid(new Uint8Array(32).fill(9));
 
-test('only a success of an operation that counts is a heartbeat', async () => {
+test('only a success of a heartbeat operation is a heartbeat', async () => {
   const seen: string[] = [];
   let fail = false;
   const run = async (): Promise<unknown> => {
@@ -37,7 +37,7 @@ test('only a success of an operation that counts is a heartbeat', async () => {
   assert.deepEqual(seen, [aid]);
 });
 
-test('a call and a tunnel are heartbeats of the agent here that acts, not of the called one', async () => {
+test('a call and a tunnel are heartbeats of the local agent, not of the called one', async () => {
   const remote = nativeAid(new Uint8Array(32).fill(8));
   const other = nativeAid(new Uint8Array(32).fill(7));
   const seen: string[] = [];
@@ -57,7 +57,7 @@ test('a call and a tunnel are heartbeats of the agent here that acts, not of the
   assert.deepEqual(seen, [aid, other, aid, other, aid, other]);
 });
 
-test('closing and resetting a tunnel are heartbeats of the agent whose it is', async () => {
+test('closing and resetting a tunnel are heartbeats of its agent', async () => {
   const seen: string[] = [];
   let there = true;
   const run = async (): Promise<unknown> => {

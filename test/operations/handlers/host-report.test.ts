@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { VERSION } from '../../../src/foundation/version.ts';
 import { hostReport } from '../../../src/operations/handlers/host-report.ts';
 
-test('the report names the program, the machine and where the daemon listens', () => {
+test('the report contains the program, the machine and the listening addresses of the daemon', () => {
   const bound = { api_addr: '127.0.0.1:2121' };
   const report = hostReport(bound);
   const { version, node, platform, arch, pid, cpus, memory_total_bytes } = report;
@@ -33,7 +33,7 @@ test('memory and uptime are figures of this process, in whole numbers', () => {
   assert.ok(Number.isInteger(report['uptime_s']) && Number(report['uptime_s']) <= process.uptime());
 });
 
-test('every address of every interface is there, with no more than what explains a fault', () => {
+test('every address of every interface is listed, without more than a diagnosis needs', () => {
   const found = Object.entries(networkInterfaces()).flatMap(([name, all = []]) =>
     all.map(({ address, family, internal }) => ({ name, address, family, internal })),
   );
@@ -41,7 +41,7 @@ test('every address of every interface is there, with no more than what explains
   assert.ok(!JSON.stringify(hostReport({})).includes('"mac"'));
 });
 
-test('what keeps the process alive is counted by kind', async () => {
+test('handles that keep the process running are counted by type', async () => {
   const counted = (): number => {
     const { resources } = hostReport({});
     assert.ok(typeof resources === 'object' && resources !== null);

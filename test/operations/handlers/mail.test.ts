@@ -35,7 +35,7 @@ const QUEUED = {
   attempts: 1,
 };
 
-/** Mailboxes that write down what they are asked, and what became of what they handed out. */
+/** Mailboxes that record their calls and the outcome of each delivery. */
 function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
   const asked: unknown[] = [];
   const notes: MailHandlerDependencies['notes'] = {
@@ -65,7 +65,7 @@ function setUp(more: Partial<MailHandlerDependencies['notes']> = {}) {
   return { asked, run: operationRunner(mailOperations, mailHandlers({ notes })) };
 }
 
-test('a note is sent as the bytes that the base64 stands for, in the names of both in canonical form', async () => {
+test('a note is sent as the bytes of its base64, with both AIDs in canonical form', async () => {
   const { run, asked } = setUp();
   const body = { recipient: PEER.toUpperCase(), msg_type: 3, body_base64: 'AP8+Pw==' };
   assert.deepEqual(await run('mailboxSend', { ...PARAMS, body }), {
@@ -78,7 +78,7 @@ test('a note is sent as the bytes that the base64 stands for, in the names of bo
   assert.deepEqual(asked, [[AGENT, PEER, 3, BODY], 'settled']);
 });
 
-test('a body that is no standard base64, or a type beyond four bytes, is not sent', async () => {
+test('a body that is not standard base64, or a type over four bytes, is not sent', async () => {
   const { run, asked } = setUp();
   const send = (body: object) => run('mailboxSend', { ...PARAMS, body });
   for (const text of ['!', 'AP8-Pw==', 'AP8+Px', 'A', 'AP8+Pw==\n'])
@@ -94,17 +94,17 @@ test('a body that is no standard base64, or a type beyond four bytes, is not sen
   await send({ recipient: PEER, msg_type: 2 ** 32 - 1, body_base64: '' });
 });
 
-test('what was sent is settled once its answer has left, or could not', async () => {
+test('a send is settled after its response was sent or failed', async () => {
   const { run, asked } = setUp();
   const body = { recipient: PEER, msg_type: 3, body_base64: '' };
-  let settled: (arrived: boolean) => void = () => assert.fail('nobody was told');
+  let settled: (arrived: boolean) => void = () => assert.fail('not settled');
   await run('mailboxSend', { ...PARAMS, body }, { onAnswered: (then) => (settled = then) });
   assert.equal(asked.length, 1);
   settled(false);
   assert.deepEqual(asked.slice(1), ['taken back']);
 });
 
-test('notes are listed a page at a time, and stay', async () => {
+test('notes are listed in pages, and remain stored', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('mailboxList', PARAMS), { messages: [SHOWN], next_cursor: '7' });
   await run('mailboxList', { ...PARAMS, query: { limit: String(MAX_NOTES_PAGE), cursor: '7' } });
@@ -116,29 +116,29 @@ test('notes are listed a page at a time, and stay', async () => {
     await assert.rejects(run('mailboxList', { ...PARAMS, query }), { code: 'invalid_request' });
 });
 
-test('the last page names no other', async () => {
+test('the last page has no cursor', async () => {
   const { run } = setUp({ list: () => ({ notes: [], nextCursor: null }) });
   assert.deepEqual(await run('mailboxList', PARAMS), { messages: [] });
 });
 
-test('notes that are handed out are gone where the answer arrives, and given back where it does not', async () => {
+test('polled notes are removed if the response arrives, and returned to the mailbox otherwise', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('mailboxPoll', PARAMS), { messages: [SHOWN], has_more: true });
-  assert.deepEqual(asked, [AGENT, 'confirmed'], 'where nobody can tell, it was delivered');
+  assert.deepEqual(asked, [AGENT, 'confirmed'], 'delivered, as the surface cannot detect the arrival');
   for (const [arrived, outcome] of [
     [true, 'confirmed'],
     [false, 'given back'],
   ] as const) {
     asked.length = 0;
-    let settled: (arrived: boolean) => void = () => assert.fail('nobody was told');
+    let settled: (arrived: boolean) => void = () => assert.fail('not settled');
     await run('mailboxPoll', PARAMS, { onAnswered: (then) => (settled = then) });
-    assert.deepEqual(asked, [AGENT], 'not before the answer has left');
+    assert.deepEqual(asked, [AGENT], 'not yet settled before the response was sent');
     settled(arrived);
     assert.deepEqual(asked, [AGENT, outcome]);
   }
 });
 
-test('a mailbox of an agent that is not here is an error', async () => {
+test('the mailbox of an unknown agent is an error', async () => {
   const absent = () => {
     throw new SvcError('not_found');
   };
@@ -150,7 +150,7 @@ test('a mailbox of an agent that is not here is an error', async () => {
   await assert.rejects(run('mailboxList', { params: { aid: 'me' } }), { code: 'bad_aid' });
 });
 
-test('one note is deleted by its id, and nothing but an id is one', async () => {
+test('one note is deleted by its id, and other texts are refused', async () => {
   const { run, asked } = setUp();
   const params = { aid: AGENT.toUpperCase(), message_id: NOTE.messageId };
   assert.deepEqual(await run('mailboxDelete', { params }), { ok: true });
@@ -161,7 +161,7 @@ test('one note is deleted by its id, and nothing but an id is one', async () => 
   );
 });
 
-test('a note that no other node has is answered with 202, listed and taken back', async () => {
+test('a note that no other node has is answered with 202, listed and withdrawn', async () => {
   const queued = { messageId: NOTE.messageId, replicas: 0, delivered: false, queued: true, settle: () => {} };
   const { run, asked } = setUp({ post: async () => queued });
   let status = 200;

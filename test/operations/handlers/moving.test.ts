@@ -17,7 +17,7 @@ function nodeIn(t: TestContext): MoverNode {
   return node;
 }
 
-/** A node with an agent that has something of everything. */
+/** A node with an agent that has data of every kind. */
 async function furnished(t: TestContext) {
   const node = nodeIn(t);
   const agent = newIdentity();
@@ -26,7 +26,7 @@ async function furnished(t: TestContext) {
   return { node, aid: agent.aid };
 }
 
-test('an agent goes into a bundle and comes out of it elsewhere, counted part by part', async (t) => {
+test('an agent is exported to a bundle and imported elsewhere, with a count for each part', async (t) => {
   const { node, aid } = await furnished(t);
   const document = await runnerOf(node.mover)('agentBundle', { params: { aid: aid.toUpperCase() } });
   assert.deepEqual(document, JSON.parse(JSON.stringify(node.mover.export(aid))));
@@ -47,7 +47,7 @@ test('an agent goes into a bundle and comes out of it elsewhere, counted part by
   await assert.rejects(runnerOf(home.mover)('agentImport', { body: document }), { code: 'agent_exists' });
 });
 
-test('tunnels whose ports something else has are told apart from those that listen', async (t) => {
+test('tunnels whose ports are in use are reported separately from listening tunnels', async (t) => {
   const { node, aid } = await furnished(t);
   const document = node.mover.export(aid);
   const [tunnel] = document.tunnels;
@@ -66,7 +66,7 @@ test('tunnels whose ports something else has are told apart from those that list
   assert.deepEqual([answer.tunnels, answer.origins, answer.ports_taken], [1, 0, [4242, 4243, 4244]]);
 });
 
-test('keys leave and enter for programs on this machine only, whatever a surface forgot to ask', async (t) => {
+test('only local programs may export and import keys, even if a surface does not check it', async (t) => {
   const { node, aid } = await furnished(t);
   const document = node.mover.export(aid);
   const untouchable: MovingHandlerDependencies['mover'] = {
@@ -80,7 +80,7 @@ test('keys leave and enter for programs on this machine only, whatever a surface
   }
 });
 
-test('an agent that is not here, and a document that is none, are errors', async (t) => {
+test('an unknown agent and an invalid document are errors', async (t) => {
   const node = nodeIn(t);
   const run = runnerOf(node.mover);
   await assert.rejects(run('agentBundle', { params: { aid: newIdentity().aid } }), { code: 'not_found' });

@@ -57,7 +57,7 @@ function handlers(t: TestContext) {
   return { run, file, set };
 }
 
-test('the configuration is shown without its secrets, and with what the file does not decide', async (t) => {
+test('the configuration is shown without its secrets, and with the values from other sources', async (t) => {
   const { run } = handlers(t);
   const shown = await run('configGet');
   assert.ok(!JSON.stringify(shown).includes('a-secret-token'));
@@ -66,7 +66,7 @@ test('the configuration is shown without its secrets, and with what the file doe
   assert.equal(Reflect.get(Object(shown), 'auto_publish'), true);
 });
 
-test('a patch is all or nothing, and a refused key is named as in every refused body', async (t) => {
+test('a patch is applied completely or not at all, and names a refused key as every refused body does', async (t) => {
   const { run, file } = handlers(t);
   const before = readFileSync(file, 'utf8');
   for (const [key, value] of [
@@ -86,7 +86,7 @@ test('a patch is all or nothing, and a refused key is named as in every refused 
   assert.equal(readFileSync(file, 'utf8'), before);
 });
 
-test('the folder of files is set with the token, and a refused one is named as in every refused body', async (t) => {
+test('the files folder is set with the token, and a refused folder is named as in every refused body', async (t) => {
   const { run, set } = handlers(t);
   assert.deepEqual(await run('filesRootSet', { path: '/srv/files' }), {
     ok: true,
@@ -98,14 +98,14 @@ test('the folder of files is set with the token, and a refused one is named as i
   await assert.rejects(run('filesRootSet', { path: 'relative' }), { code: 'invalid_request' });
 });
 
-test('a patch says what waits for a restart', async (t) => {
+test('a patch reports settings that need a restart', async (t) => {
   const { run, file } = handlers(t);
   const result = await run('configPatch', { auto_publish: false, min_observed_peers: 5 });
   assert.deepEqual(result, { ok: true, restart_required: ['min_observed_peers'], overridden: [] });
   assert.match(readFileSync(file, 'utf8'), /min_observed_peers = 5/);
 });
 
-test('the reports are those that were handed over', async (t) => {
+test('the reports are returned unchanged', async (t) => {
   const { run } = handlers(t);
   assert.deepEqual(await run('health'), { status: 'ok' });
   for (const name of ['identity', 'routing', 'store', 'stats'])

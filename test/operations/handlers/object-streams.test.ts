@@ -22,7 +22,7 @@ const [NODE, AGENT, HOLDER] = [testAid(1), testAid(2), testAid(3)];
 const BYTES = Buffer.from('the content');
 const OBJECT_ID = sha256(BYTES);
 
-/** Handlers over objects that keep what comes; what a test does not name is not asked. */
+/** Handlers with objects that store their input; other calls fail. */
 function handlersOf(more: Partial<ObjectStreamDependencies>) {
   return objectStreamHandlers({
     objects: { store: () => assert.fail('stored') },
@@ -37,7 +37,7 @@ function handlersOf(more: Partial<ObjectStreamDependencies>) {
 
 interface Served {
   readonly port: number;
-  /** The error of the handler; null where it had none. */
+  /** The error of the handler, or null. */
   readonly outcome: Promise<unknown>;
 }
 
@@ -123,7 +123,7 @@ test('an upload is stored for its agent under its name and length, and counts as
   assert.deepEqual(heard, ['token', 'here?', AGENT, AGENT, 'x', 11, 'the content', 'alive', AGENT]);
 });
 
-test('what is refused is not read, and is no sign of life', async (t) => {
+test('a refused upload is not read, and is no heartbeat', async (t) => {
   const refusals: Partial<ObjectStreamDependencies & CallContext>[] = [
     {
       requireToken: () => {
@@ -148,7 +148,7 @@ test('what is refused is not read, and is no sign of life', async (t) => {
   assert.deepEqual(codes, ['unauthorized', 'not_found', 'quota_exceeded']);
 });
 
-/** An upload whose first bytes have been read, and that goes on as the test says. */
+/** An upload whose first bytes were read; the test continues it. */
 async function begunUpload(t: TestContext, clock: TestClock) {
   const read = Promise.withResolvers<void>();
   const { objectUpload } = handlersOf({
@@ -167,7 +167,7 @@ async function begunUpload(t: TestContext, clock: TestClock) {
   return { call, served };
 }
 
-test('an upload that stops coming is given up, one that goes on is not', async (t) => {
+test('a stalled upload is canceled, an active upload is not', async (t) => {
   const clock = new TestClock();
   const { call, served } = await begunUpload(t, clock);
   while (clock.timers === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -179,7 +179,7 @@ test('an upload that stops coming is given up, one that goes on is not', async (
   call.destroy();
 });
 
-test('an upload whose client goes away is cancelled, whatever the socket calls it', async (t) => {
+test('an upload whose client disconnects is canceled, for any socket error', async (t) => {
   const clock = new TestClock();
   const { call, served } = await begunUpload(t, clock);
   call.destroy();
@@ -204,7 +204,7 @@ function remoteObject(more: Partial<RemoteObject> = {}): RemoteObject {
 const READ = { path: `/aid/${HOLDER}/cas/${OBJECT_ID}` };
 const INPUT = { holder: HOLDER.toUpperCase(), object_id: OBJECT_ID };
 
-test('an object is read as this node, with the condition and range of who asks', async (t) => {
+test('an object is read as this node, with the condition and range of the client', async (t) => {
   const asked: unknown[] = [];
   const { objectRead } = handlersOf({
     remote: {
@@ -221,7 +221,7 @@ test('an object is read as this node, with the condition and range of who asks',
   assert.deepEqual(asked, [NODE, HOLDER, OBJECT_ID, 'GET', 'bytes=0-', false]);
 });
 
-test('answers without content have none, and the body of the holder is not waited for', async (t) => {
+test("responses without content have no body, and do not wait for the holder's body", async (t) => {
   for (const [method, status] of [
     ['HEAD', 200],
     ['GET', 304],
@@ -237,7 +237,7 @@ test('answers without content have none, and the body of the holder is not waite
   }
 });
 
-test('a part is sent as it comes, a whole object only where its hash is right', async (t) => {
+test('a range is streamed, a complete object only if its hash is right', async (t) => {
   const part = remoteObject({ status: 206, start: 4, length: 3, body: Readable.from([Buffer.from('con')]) });
   const { objectRead } = handlersOf({ remote: { read: async () => part } });
   const { port } = await serve(t, objectRead, INPUT);
@@ -247,10 +247,10 @@ test('a part is sent as it comes, a whole object only where its hash is right', 
   const forged = remoteObject({ body: Readable.from([Buffer.from('the '), Buffer.from('forgery')]) });
   const { objectRead: lying } = handlersOf({ remote: { read: async () => forged } });
   const { port: other } = await serve(t, lying, INPUT);
-  await assert.rejects(ask(other, READ), 'cut off before its last piece');
+  await assert.rejects(ask(other, READ), 'closed before the last piece');
 });
 
-test('a client that goes away ends the reading at the holder', async (t) => {
+test('a client that disconnects stops the read at the holder', async (t) => {
   const endless = new Readable({ read() {} });
   endless.push(BYTES);
   const { objectRead } = handlersOf({
@@ -265,7 +265,7 @@ test('a client that goes away ends the reading at the holder', async (t) => {
   await closed;
 });
 
-test('a path that did not pass the gate as remote content, and a worker, get nothing', async (t) => {
+test('a path that is not remote content, and a worker, are refused', async (t) => {
   const { objectRead } = handlersOf({});
   for (const asked of [
     { path: `/%61id/${HOLDER}/cas/${OBJECT_ID}` },

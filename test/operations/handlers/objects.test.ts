@@ -72,7 +72,7 @@ async function world(t: TestContext, token = '', clock: Clock = systemClock) {
   return { objects, near, far, api, call, heartbeats, cas: `/agents/${near.aid}/cas` };
 }
 
-test('an upload streams to disk and answers with the object', async (t) => {
+test('an upload streams to disk and returns the object', async (t) => {
   const { api, cas, near, heartbeats } = await world(t);
   const body = someBytes(5_000_000);
   const answer = await api.request('POST', `${cas}?name=a%20b.bin`, { headers: OCTETS, body });
@@ -92,7 +92,7 @@ test('an upload streams to disk and answers with the object', async (t) => {
   assert.equal((await api.request('DELETE', `${cas}/${objectId}`, { headers: JSON_HEADERS })).status, 404);
 });
 
-test('uploads are for programs here with the token, of octets, for agents that are here', async (t) => {
+test('uploads need a local program with the token, octets, and a local agent', async (t) => {
   const { api, cas } = await world(t, TOKEN);
   const right = { ...OCTETS, authorization: `Bearer ${TOKEN}` };
   assert.equal(
@@ -109,7 +109,7 @@ test('uploads are for programs here with the token, of octets, for agents that a
   assert.equal((await api.request('POST', nobody, { headers: right, body: 'x' })).status, 404);
 });
 
-test('storing and deleting objects needs the token here too, whichever way', async (t) => {
+test('storing and deleting objects needs the token locally too, over every surface', async (t) => {
   const { api, near, cas } = await world(t, TOKEN);
   const { objectId } = await near.objects.put(near.aid, { bytes: Buffer.from('kept') }, 'x');
   const authorization = `Bearer ${TOKEN}`;
@@ -130,7 +130,7 @@ test('storing and deleting objects needs the token here too, whichever way', asy
   assert.equal((await remove({ authorization })).status, 200);
 });
 
-test('wrong tokens run out where only objects ask for one, whichever way they are tried', async (t) => {
+test('wrong tokens are limited if only objects require one, over every surface', async (t) => {
   const { api, cas, call } = await world(t, TOKEN, new TestClock());
   const wrong = { ...JSON_HEADERS, authorization: 'Bearer wrong-horse-battery' };
   const put = async (authorization: string) => {
@@ -146,9 +146,13 @@ test('wrong tokens run out where only objects ask for one, whichever way they ar
   }
   assert.equal(await put(wrong.authorization), 'rate_limited');
   assert.equal(await upload(wrong.authorization), 429);
-  assert.equal(await upload(`Bearer ${TOKEN}`), 429, 'nor is it told whether the next one is right');
+  assert.equal(await upload(`Bearer ${TOKEN}`), 429, 'a correct token is refused as well');
   assert.equal((await call('group_object_locate', { object_id: sha256(Buffer.from('x')) })).status, 200);
-  assert.equal((await api.request('GET', cas, { headers: wrong })).status, 200, 'what asks for none is not in the way');
+  assert.equal(
+    (await api.request('GET', cas, { headers: wrong })).status,
+    200,
+    'requests without a required token are not limited',
+  );
 });
 
 test('a page of another site cannot upload', async (t) => {
@@ -157,7 +161,7 @@ test('a page of another site cannot upload', async (t) => {
   assert.equal((await api.request('POST', cas, { headers, body: 'x' })).status, 403);
 });
 
-test('an upload that breaks off leaves nothing', async (t) => {
+test('an interrupted upload leaves no file', async (t) => {
   const { api, cas, near } = await world(t);
   const headers = { ...OCTETS, 'content-length': '1000000' };
   const incoming = join(near.filesRoot, '.svcd', 'incoming');
@@ -171,7 +175,7 @@ test('an upload that breaks off leaves nothing', async (t) => {
   assert.equal(near.objects.list(near.aid, 10).usage.count, 0);
 });
 
-test('an object of this node and of another is read below the gateway, in a sandbox', async (t) => {
+test('a local and a remote object are read below the gateway, in a sandbox', async (t) => {
   const { api, near, far } = await world(t);
   const bytes = someBytes(300_000);
   const objectId = sha256(bytes);
@@ -197,7 +201,7 @@ test('an object of this node and of another is read below the gateway, in a sand
   }
 });
 
-test('reading needs no token, but the holder has to agree, on this daemon too', async (t) => {
+test('reading needs no token, but the holder must allow it, on this daemon too', async (t) => {
   const { objects, api, near } = await world(t, TOKEN);
   const { objectId } = await near.objects.put(near.aid, { bytes: Buffer.from('x') });
   const path = `/aid/${near.aid}/cas/${objectId}`;
@@ -209,7 +213,7 @@ test('reading needs no token, but the holder has to agree, on this daemon too', 
   assert.equal((await api.request('GET', path)).status, 403);
 });
 
-test('forged bytes never come through whole', async (t) => {
+test('forged bytes never arrive complete', async (t) => {
   const { objects, api } = await world(t);
   const liar = await objects.links.node();
   const { aid } = liar.host();
@@ -223,7 +227,7 @@ test('forged bytes never come through whole', async (t) => {
   await assert.rejects(ask(api.host, api.port, 'GET', `/aid/${aid}/cas/${objectId}`));
 });
 
-test('the tools put, locate and get', async (t) => {
+test('the tools put, locate and get objects', async (t) => {
   const { call, near, far } = await world(t);
   writeFileSync(join(near.filesRoot, 'mine.txt'), 'mine');
   const put = (await call('group_object_put', { path: 'mine.txt' })).json as Stored;

@@ -23,7 +23,7 @@ function setUp(managed: boolean) {
   return { done, handlers, answered, context };
 }
 
-test('a daemon that was started by hand is ended once it has said so, and not by a page', async () => {
+test('a daemon that was started by hand stops after its response, and pages cannot stop it', async () => {
   const { done, handlers, answered, context } = setUp(false);
   await assert.rejects(async () => handlers.nodeStop({}, { ...context, fromPage: true }), { code: 'forbidden_origin' });
   await assert.rejects(async () => handlers.nodeRestart({}, context), { code: 'wrong_state' });
@@ -33,7 +33,7 @@ test('a daemon that was started by hand is ended once it has said so, and not by
   assert.deepEqual(done, ['stop asked']);
 });
 
-test('the installed service is started anew, by the panel too, and not ended', async () => {
+test('the system service restarts, also from the panel, and does not stop', async () => {
   const { done, handlers, answered, context } = setUp(true);
   await assert.rejects(async () => handlers.nodeStop({}, context), {
     code: 'wrong_state',

@@ -5,7 +5,7 @@ import { pushOperations } from '../../../src/operations/push.ts';
 import { testAid } from '../../support/agents.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
-test('of the address of a webhook nothing is shown that may be a secret', async () => {
+test('secret parts of a webhook URL are not shown', async () => {
   const webhook = {
     ...{ name: '0011223344556677', originId: 'o', localAid: testAid(1), remoteAid: testAid(2) },
     ...{ registeredAt: 1, usedAt: 2, taken: 0, waiting: 0, lastError: null, lastTry: null },

@@ -33,7 +33,7 @@ async function setUp(more: Partial<ReachDependencies> = {}) {
   };
 }
 
-test('a link says by which path it goes, who speaks over it, and what it is there for', async () => {
+test('a link has its path, its agents and its purpose', async () => {
   await using all = await setUp();
   const { world, links } = all;
   assert.deepEqual(await links(), []);
@@ -57,7 +57,7 @@ test('a link says by which path it goes, who speaks over it, and what it is ther
   link.destroy();
 });
 
-test('a connection that helps says so', async () => {
+test('a helper connection is marked', async () => {
   await using all = await setUp({ helpers: { has: () => true, addresses: [], current: [] } });
   const { world, links } = all;
   await world.near.pool.connect(world.world.locate(world.remote, false), new AbortController().signal);
@@ -67,7 +67,7 @@ test('a connection that helps says so', async () => {
   );
 });
 
-test('the nodes of the table come with what is known of them, the last heard first', async () => {
+test('nodes of the routing table have their details, most recently seen first', async () => {
   await using all = await setUp();
   assert.deepEqual(await all.run('nodePeers'), {
     peers: [
@@ -93,7 +93,7 @@ test('the nodes of the table come with what is known of them, the last heard fir
   });
 });
 
-test('the look at the node is what its parts say, each address once', async () => {
+test('netcheck merges the reports of its parts, with each address once', async () => {
   await using all = await setUp();
   assert.deepEqual(await all.run('netcheck'), {
     network_ready: true,
@@ -125,7 +125,7 @@ test('the look at the node is what its parts say, each address once', async () =
   });
 });
 
-test('a ping makes the connection, and says what came of each probe and of all', async () => {
+test('a ping opens the connection, and reports each probe and the summary', async () => {
   await using all = await setUp();
   const { probes, rtt_ms, ...rest } = await all.ping({ count: 3, interval_ms: 100 });
   assert.ok(rtt_ms !== null && rtt_ms.min <= rtt_ms.avg && rtt_ms.avg <= rtt_ms.max);
@@ -144,10 +144,10 @@ test('a ping makes the connection, and says what came of each probe and of all',
     remote_addr: `${host}:${port}`,
     not_direct: null,
   });
-  assert.equal(all.world.near.pool.stats().connections, 1, 'one connection for all of them');
+  assert.equal(all.world.near.pool.stats().connections, 1, 'one connection for all');
 });
 
-test('a ping to an agent of this daemon goes nowhere', async () => {
+test('a ping to an agent of this daemon stays local', async () => {
   await using all = await setUp();
   const here = { params: { aid: all.world.local } };
   const pinged = (await all.run('pingAgent', { ...here, body: { count: 1 } })) as Loose<Pinged>;
@@ -157,13 +157,13 @@ test('a ping to an agent of this daemon goes nowhere', async () => {
   assert.equal(all.world.near.pool.stats().connections, 0);
 });
 
-test('a node that is not reached is an error; one that goes away meanwhile loses its probes', async () => {
+test('an unreachable node is an error; a node that disconnects loses its probes', async () => {
   await using all = await setUp();
   const { world, ping, run } = all;
   await assert.rejects(run('pingAgent', { params: { aid: testAid(9) } }), withCode('resolve_failed'));
   const pinging = ping({ count: 2, interval_ms: 100, timeout_ms: 500 });
   await eventually(
-    'the first probe is over',
+    'the first probe is done',
     () => world.near.pool.stats().streams === 0 && world.near.pool.stats().connections === 1,
   );
   await world.far.stop();
@@ -173,7 +173,7 @@ test('a node that is not reached is an error; one that goes away meanwhile loses
   await assert.rejects(ping({ count: 1, timeout_ms: 500 }), withCode('timeout'));
 });
 
-test('a ping that may use no relay is refused where only one leads there', async () => {
+test('a ping without relays is refused if only a relay is available', async () => {
   await using all = await setUp();
   const { world, ping } = all;
   const known = world.world.locate(world.remote, false);
@@ -191,7 +191,7 @@ test('a ping that may use no relay is refused where only one leads there', async
   assert.deepEqual([relayed.path, relayed.is_relayed, relayed.not_direct?.code], ['relay', true, 'no_helpers']);
 });
 
-test('a connection that moves from a relay to a punched way is seen to, in links, ways and pings', async () => {
+test('a connection that moves from a relay to a punched path is shown in links, paths and pings', async () => {
   await using all = await setUp();
   const { world, links, ping, ways } = all;
   await world.reach('relay');
@@ -212,7 +212,7 @@ test('a connection that moves from a relay to a punched way is seen to, in links
   );
 });
 
-test('an address is verified only while a node has reached it over QUIC lately; a node that none reaches is not reached', async () => {
+test('an address is verified only after a recent QUIC connection from a node; without one the node is unreachable', async () => {
   const at = Date.UTC(2026, 1, 3);
   const known = [
     { address: { host: '203.0.113.9', port: 4122 }, source: 'observed', verifiedBy: 'helper' },
@@ -236,5 +236,5 @@ test('an address is verified only while a node has reached it over QUIC lately; 
     ['peers', null],
   ]);
   state.isRefuted = true;
-  assert.equal((await checked()).is_reached, false, 'the record network is reached, and QUIC is not');
+  assert.equal((await checked()).is_reached, false, 'the record network is reachable, QUIC is not');
 });

@@ -50,7 +50,7 @@ function idOf(entry: unknown): string {
   return entry.id;
 }
 
-test('remote administration is off at first, and says so after each switch', async () => {
+test('remote administration is off at first, and reports each change', async () => {
   const { run, remoteAdmin } = setUp();
   const off = { enabled: false, allow: [], deny: [], last_access: null, last_refused: null };
   assert.deepEqual(await run('remoteAdminGet'), off);
@@ -62,7 +62,7 @@ test('remote administration is off at first, and says so after each switch', asy
   await assert.rejects(run('remoteAdminPatch', { body: {} }), { code: 'invalid_request' });
 });
 
-test("the lists are the node's, with the last who asked and the last who was refused", async () => {
+test("the lists are the node's, with the last accepted and the last refused caller", async () => {
   const { run, remoteAdmin, request, now, clock } = setUp();
   const allowed = await run('remoteAdminAllow', {
     body: { aid: FRIEND.toUpperCase(), label: 'laptop', expires_at: '2030-01-01T00:00:00Z' },
@@ -97,7 +97,7 @@ function remoteAdminView(value: unknown): { allow: unknown; deny: unknown } {
   return value;
 }
 
-test('a password is never shown, one that was generated once', async () => {
+test('a password is never shown, a generated one once', async () => {
   const { run, access } = setUp();
   const chosen = await run('remoteAdminAllow', { body: { secret: 'correct horse' } });
   assert.deepEqual(Object.keys(chosen ?? {}).sort(), ['created_at', 'id', 'secret_set']);
@@ -123,7 +123,7 @@ interface AuditPage {
   readonly next_cursor?: string;
 }
 
-test('the audit trail shows what was asked and who was refused, the newest first', async () => {
+test('the audit log shows requests and refusals, newest first', async () => {
   const { run, remoteAdmin, request, now } = setUp();
   const observed = remoteAdmin.trail.request(CALLER, 'POST', '/mcp/call');
   observed.tool('svc_status');
@@ -161,7 +161,7 @@ test('the audit trail shows what was asked and who was refused, the newest first
   });
 });
 
-test('the audit trail is read page by page, to its end and no further', async () => {
+test('the audit log is read in pages, to its end', async () => {
   const { run, remoteAdmin } = setUp();
   for (let i = 1; i <= AUDIT_PAGE_DEFAULT + 1; i++) remoteAdmin.trail.request(CALLER, 'GET', `/${i}`);
   const page = async (query: object): Promise<AuditPage> => (await run('remoteAdminAudit', { query })) as AuditPage;

@@ -6,7 +6,7 @@ import type { CallContext } from '../../../src/operations/operation.ts';
 import { toolOperations } from '../../../src/operations/tools.ts';
 import { operationRunner } from '../../support/run-operation.ts';
 
-/** A table with the one tool `svc_one`, which does what the test says. */
+/** A table with the one tool `svc_one`, which the test defines. */
 function setUp(call: (args: unknown, context: CallContext) => unknown = () => ({ done: true })) {
   const asked: unknown[] = [];
   const tools = {
@@ -19,7 +19,7 @@ function setUp(call: (args: unknown, context: CallContext) => unknown = () => ({
   return { asked, run: operationRunner(toolOperations, toolHandlers({ tools })) };
 }
 
-test('a tool is called with its arguments, or with none, and its result is the answer', async () => {
+test('a tool is called with its arguments or none, and its result is the response', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('toolCall', { body: { tool: 'svc_one', args: { a: 1 } } }), { done: true });
   await run('toolCall', { body: { tool: 'svc_one' } });
@@ -29,7 +29,7 @@ test('a tool is called with its arguments, or with none, and its result is the a
   ]);
 });
 
-test('a tool that is not there is not found, which is no error of a tool', async () => {
+test('an unknown tool is not found, which is not a tool error', async () => {
   const { run, asked } = setUp();
   await assert.rejects(run('toolCall', { body: { tool: 'svc_two' } }), (error) => {
     assert.ok(error instanceof SvcError);
@@ -41,14 +41,14 @@ test('a tool that is not there is not found, which is no error of a tool', async
   assert.deepEqual(asked, []);
 });
 
-test('an error of the tool keeps code, message and details, with a status that says whose it is', async () => {
-  const cause = new SvcError('rate_limited', { message: 'Not so fast.', details: { retry_after_s: 3 } });
+test('an error of the tool keeps code, message and details, with a status that marks it as a tool error', async () => {
+  const cause = new SvcError('rate_limited', { message: 'Slow down.', details: { retry_after_s: 3 } });
   const { run } = setUp(() => {
     throw cause;
   });
   await assert.rejects(run('toolCall', { body: { tool: 'svc_one' } }), (error) => {
     assert.ok(error instanceof SvcError);
-    assert.deepEqual([error.code, error.status, error.message], ['rate_limited', 422, 'Not so fast.']);
+    assert.deepEqual([error.code, error.status, error.message], ['rate_limited', 422, 'Slow down.']);
     assert.deepEqual(error.details, { retry_after_s: 3 });
     assert.equal(error.cause, cause);
     return true;
@@ -63,7 +63,7 @@ test('an error of the tool keeps code, message and details, with a status that s
   });
 });
 
-test('a fault of ours is none of the tool', async () => {
+test('an internal error is not a tool error', async () => {
   for (const fault of [new SvcError('internal'), new TypeError('a bug')]) {
     const { run } = setUp(() => {
       throw fault;
@@ -72,7 +72,7 @@ test('a fault of ours is none of the tool', async () => {
   }
 });
 
-test('the tool hears who asks, for how long, and asks for the token; it chooses no status of its own', async () => {
+test('the tool gets the caller, the timeout and the token check, but cannot set a status', async () => {
   const controller = new AbortController();
   const heard: unknown[] = [];
   const { run } = setUp((_args, context) => {
@@ -90,7 +90,7 @@ test('the tool hears who asks, for how long, and asks for the token; it chooses 
       origin: 'remote_admin',
       signal: controller.signal,
       requireToken: () => void heard.push('token'),
-      setStatus: () => assert.fail('a status was chosen'),
+      setStatus: () => assert.fail('a status was set'),
       onTool: (name) => void heard.push(name),
       onAnswered: (settled) => settled(false),
     },
@@ -98,7 +98,7 @@ test('the tool hears who asks, for how long, and asks for the token; it chooses 
   assert.deepEqual(heard, ['remote_admin', true, 'token', 'svc_one', false]);
 });
 
-test('where a surface cannot tell whether answers arrive, the tool is not told that it can', async () => {
+test('the tool can detect the arrival of its response only if the surface can', async () => {
   const { run } = setUp((_args, context) => ({ can: context.onAnswered !== undefined }));
   assert.deepEqual(await run('toolCall', { body: { tool: 'svc_one' } }), { can: false });
   assert.deepEqual(await run('toolCall', { body: { tool: 'svc_one' } }, { onAnswered: () => {} }), { can: true });

@@ -52,7 +52,7 @@ const SHOWN = {
 
 type Tunnels = TunnelHandlerDependencies['tunnels'];
 
-/** Tunnels that write down what they are asked. Only the tunnel `one` is there. */
+/** Tunnels that record their calls. Only the tunnel `one` exists. */
 function setUp(more: Partial<Tunnels> = {}) {
   const asked: unknown[] = [];
   const known = (id: string): void => {
@@ -79,7 +79,7 @@ function setUp(more: Partial<Tunnels> = {}) {
   return { asked, run: operationRunner(tunnelOperations, tunnelHandlers({ tunnels, inbound, localAid })) };
 }
 
-test('tunnels are listed in pages, oldest first, and those that closed with the first', async () => {
+test('tunnels are listed in pages, oldest first, with recently closed ones on the first page', async () => {
   const list = [3, 1, 2].map((n) => ({ ...INFO, id: `t${n}`, openedAt: INFO.openedAt + n }));
   const { run } = setUp({ list: () => list });
   type Answer = { tunnels: { id: string }[]; closed: unknown[]; next_cursor?: string };
@@ -95,7 +95,7 @@ test('tunnels are listed in pages, oldest first, and those that closed with the 
   assert.equal(second.next_cursor, undefined);
 });
 
-test('a connection is opened as the agent that is named, or the only one', async () => {
+test('a connection is opened as the named agent, or the only one', async () => {
   const { run, asked } = setUp();
   assert.deepEqual(await run('connect', PARAMS), { tunnel: '127.0.0.1:5000' });
   const body = { local_aid: NAMED.toUpperCase(), access_token: 'open sesame', disable_relay: true };
@@ -109,7 +109,7 @@ test('a connection is opened as the agent that is named, or the only one', async
   await assert.rejects(run('connect', { params: { aid: 'them' } }), { code: 'bad_aid' });
 });
 
-test('a tunnel is opened on a port that is free and with the usual time-out, unless others are named', async () => {
+test('a tunnel is opened on a free port and with the default timeout, unless both are given', async () => {
   const { run, asked } = setUp();
   const statuses: number[] = [];
   const setStatus = (status: number): void => void statuses.push(status);
@@ -134,17 +134,17 @@ test('a tunnel is opened on a port that is free and with the usual time-out, unl
       disableRelay: true,
     },
   ]);
-  assert.deepEqual(statuses, [], '201 is what the table says');
+  assert.deepEqual(statuses, [], '201 comes from the table');
 });
 
-test('a tunnel that stood already is given with status 200', async () => {
+test('an existing tunnel is returned with status 200', async () => {
   const { run } = setUp({ open: async () => ({ tunnel: INFO, reused: true }) });
   const statuses: number[] = [];
   await run('tunnelOpen', PARAMS, { setStatus: (status) => void statuses.push(status) });
   assert.deepEqual(statuses, [200]);
 });
 
-test('ports and time-outs that cannot be are refused', async () => {
+test('invalid ports and timeouts are refused', async () => {
   const { run, asked } = setUp();
   for (const body of [
     { local_port: -1 },
@@ -162,7 +162,7 @@ test('ports and time-outs that cannot be are refused', async () => {
   assert.deepEqual(asked, []);
 });
 
-test('tunnels are listed and shown, and those over a third node are called relayed', async () => {
+test('tunnels are listed and shown, and tunnels over a third node are marked as relayed', async () => {
   const { run } = setUp();
   const shown = ['direct', 'turn', 'relay', 'punched'].map((path) => ({
     ...SHOWN,
@@ -200,7 +200,7 @@ test('a tunnel is closed and reset by its id', async () => {
   }
 });
 
-test('a service learns by the source port who calls it', async () => {
+test('a service finds its caller by the source port', async () => {
   const { run } = setUp();
   assert.deepEqual(await run('sessionGet', { params: { port: '4001' } }), {
     caller_aid: REMOTE,

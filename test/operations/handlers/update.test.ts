@@ -58,7 +58,7 @@ const UNASKED = {
   managed: true,
 };
 
-test('the status asks nobody, unless it is told to', async (t) => {
+test('the status checks the registry only on request', async (t) => {
   const { call, looks } = setUp(t);
   assert.deepEqual(await call('updateStatus'), UNASKED);
   assert.deepEqual(await call('updateStatus', { check: 'false' }), UNASKED);
@@ -73,7 +73,7 @@ test('the status asks nobody, unless it is told to', async (t) => {
   assert.equal(looks(), 1);
 });
 
-test('apply takes any body and names no version of it', async (t) => {
+test('apply accepts any body and ignores a version in it', async (t) => {
   const { call, switched } = setUp(t);
   const answer = await call('updateApply', {}, { version: '0.0.1', registry: 'http://127.0.0.1' });
   assert.deepEqual(Object.keys(answer as object), ['message']);
@@ -81,10 +81,10 @@ test('apply takes any body and names no version of it', async (t) => {
   assert.deepEqual(switched, ['1.1.0']);
 });
 
-test('where nothing can be installed, the answer says why', async (t) => {
+test('if nothing can be installed, the response gives the reason', async (t) => {
   const alone = setUp(t, { managed: false });
   assert.match(JSON.stringify(await alone.call('updateApply')), /"warning":".*Install the new version by hand/);
-  await eventually('the look', () => alone.looks() > 0);
+  await eventually('the check', () => alone.looks() > 0);
   assert.deepEqual(alone.switched, []);
   const checkout = setUp(t, { disabled: 'This is a checkout.' });
   assert.match(JSON.stringify(await checkout.call('updateApply')), /"warning":"This is a checkout\."/);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { bytesOf, timeOf, timeOrNull } from '../../../src/operations/handlers/values.ts';
 
-test('bytes come from standard base64 only, and what is none is named by its place and not shown', () => {
+test('only standard base64 is accepted, and an error names the member without its value', () => {
   assert.deepEqual([...bytesOf('AP8+Pw==', 'body')], [0, 255, 62, 63]);
   for (const text of ['AP8-Pw==', 'sec ret!', '====', 'AP8+Px=='])
     assert.throws(() => bytesOf(text, 'payload'), {
@@ -12,7 +12,7 @@ test('bytes come from standard base64 only, and what is none is named by its pla
     });
 });
 
-test('times are Unix milliseconds inside and ISO 8601 outside, and none stays none', () => {
+test('times are Unix milliseconds inside and ISO 8601 outside, and null stays null', () => {
   assert.equal(timeOf('2026-02-03T00:00:00.500Z'), Date.UTC(2026, 1, 3, 0, 0, 0, 500));
   assert.equal(timeOf(undefined), undefined);
   assert.equal(timeOrNull(Date.UTC(2026, 1, 3)), '2026-02-03T00:00:00.000Z');

@@ -38,7 +38,7 @@ function messageRequest({ agent, issued_at, expires_at, operational_public_key_h
   return { agent, issued_at, expires_at, operational_public_key_hex };
 }
 
-describe('the operations on wallets', () => {
+describe('operations on wallets', () => {
   let world: HandlerWorld;
 
   beforeEach(() => {
@@ -52,13 +52,13 @@ describe('the operations on wallets', () => {
       body: { operational_private_key_hex: operational, delegation_proof_hex: proof },
     });
 
-  /** The error of an operation that must fail, without a secret of the request in it. */
+  /** The error of an operation that must fail. It must contain no secret of the request. */
   async function failure(name: string, body: Readonly<Record<string, unknown>>): Promise<SvcError> {
     const error: unknown = await world.call(name, { body }).then(
       () => null,
       (thrown: unknown) => thrown,
     );
-    assert.ok(error instanceof SvcError, `${name} takes ${JSON.stringify(body)}`);
+    assert.ok(error instanceof SvcError, `${name} accepts ${JSON.stringify(body)}`);
     const shown = `${error.message} ${JSON.stringify(error.details)}`;
     for (const [key, value] of Object.entries(body))
       if (key.includes('private')) assert.ok(!shown.includes(String(value)), shown);
@@ -89,7 +89,7 @@ describe('the operations on wallets', () => {
     assert.equal((await failure('walletGenerate', { chain: 'bitcoin' })).code, 'invalid_request');
   });
 
-  test('the message is the one that wallet libraries signed, whatever form the request has', async () => {
+  test('the message equals that of wallet libraries, for every form of the request', async () => {
     for (const signed of ethereum) {
       const { operational_private_key_seed_hex, operational_public_key_hex, ...rest } = signed;
       const { agent, issued_at, expires_at } = rest;
@@ -126,7 +126,7 @@ describe('the operations on wallets', () => {
     assert.equal(new Set(ethereum.map((one) => one.made_by)).size, 2);
   });
 
-  test('registering takes either form of the key, a service, and a repetition', async () => {
+  test('registering accepts both forms of the key, a service, and a repetition', async () => {
     const { operational_private_key_seed_hex: seed, ...rest } = registration(first);
     const body = { ...rest, operational_private_key_hex: `${seed}${first.operational_public_key_hex}` };
     for (const service_tcp of ['127.0.0.1:9000', '127.0.0.1:9001']) {
@@ -139,7 +139,7 @@ describe('the operations on wallets', () => {
     assert.equal(own.code, 'bad_service_address');
   });
 
-  test('a signature over anything else, or of anyone else, is refused, and the answer says whose it is', async () => {
+  test('a signature for another text or by another wallet is refused, and the response names its signer', async () => {
     for (const { name, eth_signature_hex, signer } of refused) {
       const error = await failure('ethereumRegister', { ...registration(first), eth_signature_hex });
       assert.equal(error.code, 'bad_delegation', name);
@@ -162,7 +162,7 @@ describe('the operations on wallets', () => {
     assert.equal(world.agents.count(), 0);
   });
 
-  test('each fault of a registration has an error of its own', async () => {
+  test('each error of a registration is distinct', async () => {
     const now = world.clock.now() / 1000;
     const rs = first.eth_signature_hex.slice(0, -2);
     const native = await world.call<{ aid: string }>('identityGenerate');
@@ -191,7 +191,7 @@ describe('the operations on wallets', () => {
     assert.equal(world.agents.count(), 0);
   });
 
-  test('times are Unix seconds, the scope is 1, and the key comes in exactly one form', async () => {
+  test('times are Unix seconds, the scope is 1, and exactly one form of the key is given', async () => {
     const message = messageRequest(first);
     const seed = { operational_private_key_seed_hex: first.operational_private_key_seed_hex };
     const { operational_public_key_hex: _, ...keyless } = message;
@@ -221,7 +221,7 @@ describe('the operations on wallets', () => {
     assert.equal((await failure('ethereumProof', { ...proof, scope: 2 })).code, 'bad_delegation');
   });
 
-  test('a proof holds the signature that wallet libraries make of the same key and text', async () => {
+  test('a proof has the signature that wallet libraries make with the same key and text', async () => {
     for (const signed of ethereum) {
       const { issued_at, expires_at, ethereum_private_key_hex, operational_public_key_hex } = signed;
       const body = { ethereum_private_key_hex, operational_public_key_hex, issued_at, expires_at };
@@ -247,14 +247,14 @@ describe('the operations on wallets', () => {
         },
       );
       assert.equal(aid, parseAid(signed.p2pkh_address));
-      assert.ok(!('operational_private_key_hex' in proof), 'what came in is not sent back');
+      assert.ok(!('operational_private_key_hex' in proof), 'the key of the request is not returned');
       const delegation = decodeDelegation(hex(proof.delegation_proof_hex));
       assert.equal(toHex(delegation.signature), signed.compressed_signature_hex, signed.made_by);
       await registerProof(operational_private_key_seed_hex, proof.delegation_proof_hex);
     }
   });
 
-  test('a proof without an operational key makes one', async () => {
+  test('a proof without an operational key generates one', async () => {
     const issued_at = world.clock.now() / 1000;
     for (const [operation, key] of [
       ['ethereumProof', { ethereum_private_key_hex: first.ethereum_private_key_hex }],
@@ -270,7 +270,7 @@ describe('the operations on wallets', () => {
     }
   });
 
-  test('keys that are none are refused without a word of them', async () => {
+  test('invalid keys are refused, and the error does not contain them', async () => {
     const n = 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141';
     for (const name of ['ethereum', 'paralism'])
       for (const key of ['00'.repeat(32), n, 'ab'.repeat(31), 'my wallet', '0x'])
@@ -281,7 +281,7 @@ describe('the operations on wallets', () => {
         );
   });
 
-  test('a newer delegation changes the key and keeps what the agent has; an older one is a conflict', async () => {
+  test("a newer delegation changes the key and keeps the agent's data; an older one is a conflict", async () => {
     await world.call('ethereumRegister', { body: { ...registration(first), service_tcp: '127.0.0.1:9000' } });
     await world.call('serviceRegister', { params: { aid: first.agent }, body: { services: ['a.b'] } });
     const issued_at = first.issued_at + 1;
