@@ -202,7 +202,7 @@ describe('an A2A agent at a local address', () => {
     const text = await svcOk(far, ...set);
     assert.match(
       text,
-      /signed and named.*\nLeft out: its GRPC interface at localhost:1, as .*\nWith "svc inbound bind/,
+      /signed and published.*\nOmitted: its GRPC interface at localhost:1, because .*\nBind both with "svc inbound bind/,
     );
     writeFileSync(file, JSON.stringify(card));
     assert.match(await svcOk(far, ...set), /^[^\n]+ is signed and published as object \w+\.$/);

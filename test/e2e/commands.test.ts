@@ -152,7 +152,7 @@ test('every command in every output mode', async (t) => {
         env: { SVC_API: api, TERM: 'xterm', ...plain },
       });
     const doctor = await onTerminal('doctor');
-    assert.ok(doctor.stdout.includes(`${ESC}[32mPASS${ESC}[39m  the daemon answers`));
+    assert.ok(doctor.stdout.includes(`${ESC}[32mPASS${ESC}[39m  the daemon responds`));
     const status = await onTerminal('status');
     assert.equal(status.code, 0);
     assert.match(status.stdout, /^node: +aid1/m);
@@ -167,7 +167,7 @@ test('every command in every output mode', async (t) => {
     assert.equal((await svc(here, card.split(' '))).code, 2);
     assert.deepEqual((await here.call<{ services: string[] }>('GET', `/agents/${aid}`)).services, []);
     const agreed = await onTerminal(card, 'y\n');
-    assert.match(agreed.stdout, /Draft from http[\s\S]*name: +Carded[\s\S]*is published/);
+    assert.match(agreed.stdout, /Draft from http[\s\S]*name: +Carded[\s\S]*Published cards\.test/);
     const found = await svcJson<{ entries: { name: string; protocols: string[] }[] }>(there, 'search', 'cards.test');
     assert.deepEqual(
       found.entries.map(({ name, protocols }) => [name, protocols]),

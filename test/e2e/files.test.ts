@@ -211,7 +211,7 @@ test('a large file resumes after a SIGKILL of the sending daemon and of the rece
     );
     assert.equal(statSync(join(inbox, 'film.mp4')).ino, ino);
     assert.ok(readFileSync(join(inbox, 'film.mp4')).equals(bytes));
-    assert.match(await sending, /has taken film\.mp4/);
+    assert.match(await sending, /has received film\.mp4/);
   } finally {
     await Promise.all([far.stop(), near.stop()]);
   }

@@ -49,7 +49,11 @@ export async function messageCommands(
     second = messages[1]?.message_id ?? '';
     return second !== '';
   });
-  await step(there, ['note', 'del', peer, second, '-y'], { schema: Ok, text: /is deleted/, quiet: /^[0-9a-f]{64}$/ });
+  await step(there, ['note', 'del', peer, second, '-y'], {
+    schema: Ok,
+    text: /^Deleted the note/,
+    quiet: /^[0-9a-f]{64}$/,
+  });
   await step(there, ['note', 'poll', peer, '-y'], { schema: d.mailboxPoll.output, ...notes });
 
   const as = (who: string, ...args: string[]): string[] => ['chat', ...args, '--aid', who];
@@ -59,7 +63,7 @@ export async function messageCommands(
       return in_pending.length > 0;
     });
   };
-  const requested = { schema: d.chatRequest.output, text: /is on its way/, quiet: /^out_pending$/ };
+  const requested = { schema: d.chatRequest.output, text: /^The request was sent/, quiet: /^out_pending$/ };
   await step(here, as(aid, 'request', peer, '--note', 'it is me'), requested);
   await asked(peer);
   await step(there, as(peer, 'accept', aid), { schema: d.chatAccept.output, text: /now friends/, quiet: /^friends$/ });
@@ -79,13 +83,13 @@ export async function messageCommands(
   await step(there, as(peer, 'read', aid), { schema: d.chatRead.output, text: / <\n {4}Wie geht es\?$/, quiet: SEQ });
   await step(there, as(peer, 'mark-read', aid), { schema: d.chatMarkRead.output, text: /; 0 unread/, quiet: SEQ });
   await step(there, as(peer, 'contacts'), { schema: d.chatContacts.output, text: /friend/, quiet: ONE_AID });
-  await step(there, as(peer, 'remove', aid, '-y'), { schema: Ok, text: /over/, quiet: /^ok$/ });
+  await step(there, as(peer, 'remove', aid, '-y'), { schema: Ok, text: /^Done/, quiet: /^ok$/ });
   const shy = await there.newAgent();
   await there.call('POST', `/agents/${shy}/publish`);
   await here.call('POST', `/agents/${aid}/chat/request`, { peer: shy });
   await asked(shy);
-  await step(there, as(shy, 'refuse', aid), { schema: Ok, text: /refused/, quiet: /^ok$/ });
-  await step(there, as(shy, 'block', aid, '-y'), { schema: Ok, text: /blocked/, quiet: /^ok$/ });
+  await step(there, as(shy, 'refuse', aid), { schema: Ok, text: /^Refused/, quiet: /^ok$/ });
+  await step(there, as(shy, 'block', aid, '-y'), { schema: Ok, text: /^Blocked/, quiet: /^ok$/ });
   await step(there, ['events', '--node'], { schema: null, text: /agent\.registered/, quiet: /agent\.registered/ });
   await step(there, ['events', '--aid', peer], {
     schema: EventLine,
@@ -119,7 +123,11 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
     text: /invites you to "Plans", .* ago\. Join: svc group join [0-9a-f]{8}$/,
     quiet: HEX,
   });
-  await step(there, ['group', 'refuse', group, '--aid', peer], { schema: Ok, text: /is gone/, quiet: HEX });
+  await step(there, ['group', 'refuse', group, '--aid', peer], {
+    schema: Ok,
+    text: /^Declined the invitation/,
+    quiet: HEX,
+  });
   const { link } = (await tool(here, 'group_get_link', { aid, group_id: group })) as { link: string };
   await step(there, ['group', 'join', link, '--aid', peer], {
     schema: d.groupJoin.output,
@@ -144,13 +152,13 @@ export async function groupCommands(step: Step, { here, there }: WalkWorld, aid:
   await step(here, mine('mark-read', group, '1'), { schema: d.groupMarkRead.output, text: /unread/, quiet: SEQ });
   await step(here, mine('retract', group, entry, '-y'), {
     schema: d.groupRetract.output,
-    text: /retracted/,
+    text: /^Withdrew the entry/,
     quiet: HEX,
   });
   await step(here, mine('head', group), { schema: d.groupHead.output, text: /title: +Plans/, quiet: SEQ });
   await step(here, mine('members', group), { schema: d.groupMembers.output, text: /^AID +ROLE/, quiet: AIDS });
   await step(here, mine('list'), { schema: d.groupList.output, text: /^GROUP +TITLE/, quiet: HEX });
-  await step(here, mine('sync', group, peer), { schema: d.groupSync.output, text: /in all/, quiet: SEQ });
+  await step(here, mine('sync', group, peer), { schema: d.groupSync.output, text: /in total/, quiet: SEQ });
   await step(there, ['group', 'leave', group, '--aid', peer, '-y'], {
     schema: d.groupLeave.output,
     text: /Left the group/,
@@ -182,10 +190,10 @@ export async function objectCommands(step: Step, { here, directory }: WalkWorld,
   await step(here, mine('locate', id), { schema: d.objectLocate.output, text: /^It is stored here/, quiet: ANY });
   await step(here, mine('get', id, '--dest', `${aid}.copy`), {
     schema: d.objectGet.output,
-    text: /\.copy has all of it, \d+ B/,
+    text: /\.copy, \d+ B/,
     quiet: /\.copy$/,
   });
-  await step(here, mine('del', id, '-y'), { schema: Ok, text: /is deleted/, quiet: HEX });
+  await step(here, mine('del', id, '-y'), { schema: Ok, text: /^Deleted the object/, quiet: HEX });
 }
 
 const Received = Type.Object({
@@ -218,7 +226,7 @@ export async function fileCommands(
     writeFileSync(file, `${text} of ${aid}`);
     await step(here, ['send', file, peer, '--aid', aid, '-m', 'for you', '--no-wait'], {
       schema: Type.Intersect([d.fileOfferGet.output, Type.Object({ delivered: Type.Boolean() })]),
-      text: /^offered\.txt \(\d+ B\) is offered to /,
+      text: /^Offered offered\.txt \(\d+ B\) to /,
       quiet: /^[0-9a-f]{16}$/,
     });
     return come();
@@ -237,7 +245,7 @@ export async function fileCommands(
   const declined = await send('two');
   await step(there, ['files', 'decline', declined, '--aid', peer], {
     schema: d.fileOfferDecline.output,
-    text: /is declined/,
+    text: /^Declined offered\.txt/,
     quiet: /^[0-9a-f]{16}$/,
   });
   const withdrawn = await send('three');

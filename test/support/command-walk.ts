@@ -57,14 +57,14 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
   const { code } = await here.call<{ code: string }>('POST', '/panel/login');
   const { id } = await here.call<{ id: string }>('POST', '/panel/session', { code });
   await step(here, ['panel', 'sessions'], { schema: d.panelSessions.output, text: /^ID +SINCE/, quiet: ID });
-  await step(here, ['panel', 'end', id], { schema: Ok, text: /has ended/, quiet: ID });
+  await step(here, ['panel', 'end', id], { schema: Ok, text: /^Ended the session/, quiet: ID });
   await step(here, ['links'], { schema: d.nodeLinks.output, text: /^PATH +ADDRESS/, quiet: AIDS });
   await step(here, ['peers'], {
     schema: d.nodePeers.output,
     text: /^ADDRESS +NODE/,
     quiet: /^(127\.0\.0\.1:\d+\n?)+$/,
   });
-  await step(here, ['traffic'], { schema: d.nodeTraffic.output, text: /^(MINUTE|No minute)/, quiet: ANY });
+  await step(here, ['traffic'], { schema: d.nodeTraffic.output, text: /^(MINUTE|The first minute)/, quiet: ANY });
   await step(here, ['netcheck'], { schema: d.netcheck.output, text: /^network: +ready/, quiet: /^\w/ });
   await step(here, ['config', 'get'], { schema: d.configGet.output, text: /log_level: +info/, quiet: /log_level/ });
   await step(here, ['config', 'get', 'log_level'], { schema: Type.String(), text: /^info$/, quiet: /^info$/ });
@@ -90,9 +90,17 @@ async function nodeCommands(step: Step, { here }: WalkWorld): Promise<void> {
 async function joiningCommands(step: Step, { here, there }: WalkWorld): Promise<void> {
   const line = /^svc:\/\/aid1\w+\/join\/[\w-]+$/;
   await step(here, ['invite'], { schema: d.invite.output, text: line, quiet: line });
-  await step(here, ['join', there.dhtAddress], { schema: d.join.output, text: /in the network: /, quiet: ADDRESS });
-  await step(here, ['contacts'], { schema: d.contacts.output, text: /^CONTACT +FROM +LAST TIME/, quiet: SOME });
-  await step(here, ['contacts', 'forget', there.dhtAddress], { schema: Ok, text: /forgotten/, quiet: ADDRESS });
+  await step(here, ['join', there.dhtAddress], {
+    schema: d.join.output,
+    text: /joined the network through /,
+    quiet: ADDRESS,
+  });
+  await step(here, ['contacts'], { schema: d.contacts.output, text: /^CONTACT +FROM +LAST RESULT/, quiet: SOME });
+  await step(here, ['contacts', 'forget', there.dhtAddress], {
+    schema: Ok,
+    text: /^Deleted the contact/,
+    quiet: ADDRESS,
+  });
 }
 
 async function identityCommands(step: Step, { here, service, directory }: WalkWorld): Promise<void> {
@@ -133,7 +141,7 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['inbound', 'key', '--aid', aid], {
     schema: d.agentCallerKey.output,
-    text: /^[0-9a-f]{64}\nVerifies the header Svc-Caller-Proof of calls to aid1/,
+    text: /^[0-9a-f]{64}\nIt verifies the header Svc-Caller-Proof of calls to aid1/,
     quiet: HEX,
   });
   const evidence = d.evidenceGet.output;
@@ -147,17 +155,17 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['agents', 'heartbeat', aid], {
     schema: d.agentHeartbeat.output,
-    text: /^ok, \d{4}-/,
+    text: /^OK, \d{4}-/,
     quiet: /^\d{4}-\S+Z$/,
   });
   await step(here, ['agents', 'probe', aid], {
     schema: d.agentProbe.output,
-    text: /^service: +\S+:\d+ answers in/,
+    text: /^service: +\S+:\d+ responds in/,
     quiet: /^ok$/,
   });
   await step(here, ['agents', 'topic', 'add', aid, 'lang.detect'], {
     schema: d.serviceRegister.output,
-    text: /^It is published, kept by 1 node\.$/,
+    text: /^Published the record, stored at 1 node\.$/,
     quiet: SEQ,
   });
   await step(here, ['agents', 'topic', 'list', aid], {
@@ -167,10 +175,10 @@ async function agentCommands(step: Step, world: WalkWorld, aid: string): Promise
   });
   await step(here, ['agents', 'topic', 'del', aid, 'lang.detect'], {
     schema: Ok,
-    text: /renewed no more/,
+    text: /no longer renewed/,
     quiet: /^lang\.detect$/,
   });
-  const profiled = { schema: d.profileSet.output, text: /^It is published, kept by 1 node\.$/, quiet: SEQ };
+  const profiled = { schema: d.profileSet.output, text: /^Published the record, stored at 1 node\.$/, quiet: SEQ };
   await step(here, ['agents', 'profile', 'set', aid, '--name', 'Walker', '--skill', 'walk'], profiled);
   await step(here, ['agents', 'profile', 'clear', aid, '-y'], profiled);
   const card = join(directory, 'agent-card.json');
@@ -216,7 +224,7 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
   });
   await step(here, acl('del', aid, 'allow', lists.allow[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
   await step(here, acl('del', aid, 'deny', lists.deny[0]?.id ?? '', '-y'), { schema: Ok, text: /^ok$/, quiet: ID });
-  await step(here, acl('default', aid, 'deny'), { schema: Ok, text: /^Others: deny/, quiet: /^deny$/ });
+  await step(here, acl('default', aid, 'deny'), { schema: Ok, text: /^Default: deny/, quiet: /^deny$/ });
 
   const state = d.remoteAdminGet.output;
   await step(here, ['admin', 'on'], { schema: state, text: /administration is on/, quiet: /^on$/ });
@@ -228,7 +236,7 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
   const password = { schema: Type.Object({ ok: Type.Literal(true), password: Type.Boolean() }) };
   const secret = 'a password of some length\n';
   await step(here, ['admin', 'password'], { ...password, text: /is set/, quiet: /^on$/, input: secret });
-  await step(here, ['admin', 'password', 'off'], { ...password, text: /is gone/, quiet: /^off$/ });
+  await step(here, ['admin', 'password', 'off'], { ...password, text: /is removed/, quiet: /^off$/ });
   await step(here, ['admin', 'status'], { schema: state, text: /administration is on/, quiet: /^on$/ });
   await step(here, ['admin', 'audit'], { schema: d.remoteAdminAudit.output, text: SOME, quiet: ANY });
   await step(here, ['admin', 'off'], { schema: state, text: /administration is off/, quiet: /^off$/ });
@@ -240,7 +248,7 @@ async function accessCommands(step: Step, { here }: WalkWorld, aid: string, peer
     text: /^LABEL +AID\nbob +aid1/,
     quiet: /^bob$/,
   });
-  await step(here, ['alias', 'del', 'bob'], { schema: named, text: /forgotten/, quiet: /^bob$/ });
+  await step(here, ['alias', 'del', 'bob'], { schema: named, text: /^Deleted the label/, quiet: /^bob$/ });
 }
 
 const Served = {
@@ -254,7 +262,7 @@ const Served = {
 async function serveCommands(step: Step, { here, service }: WalkWorld, aid: string): Promise<void> {
   await step(here, ['serve', service, '--aid', aid, '--name', 'demo'], {
     schema: Type.Object({ ...Served, replicas: Type.Integer() }),
-    text: /^name: +demo\nserves: +127\.0\.0\.1:\d+ \(it answers\)\naid: +aid1/,
+    text: /^name: +demo\nserves: +127\.0\.0\.1:\d+ \(responds\)\naid: +aid1/,
     quiet: ONE_AID,
   });
   await step(here, ['serve'], {
@@ -303,7 +311,7 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   });
   await step(there, ['unpublish', 'lang.translate', '--aid', peer], {
     schema: Ok,
-    text: /renewed no more/,
+    text: /no longer renewed/,
     quiet: /^lang\.translate$/,
   });
   const answer = { schema: d.fetch.output, text: /"url":"\/hello"/, quiet: /"url":"\/hello"/ };
@@ -328,13 +336,13 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   await step(here, ['tunnel', 'open', peer, '--local-aid', aid], { schema: d.tunnelOpen.output, ...tunnel });
   await step(here, ['open', peer, '/hello', '--local-aid', aid], {
     schema: Type.Object({ url: Type.String(), origin_id: Type.String(), opened: Type.Boolean() }),
-    text: /^http:\/\/127/,
+    text: /^(Opened )?http:\/\/127/,
     quiet: /^http:\/\/127\.0\.0\.1:\d+\/hello$/,
   });
   const url = /^http:\/\/127\.0\.0\.1:\d+$/;
   await step(here, ['origin', 'open', peer, '--local-aid', aid], {
     schema: d.originOpen.output,
-    text: /^http:\/\/127[\s\S]* is this agent/,
+    text: /^http:\/\/127[\s\S]* now leads to this agent/,
     quiet: url,
   });
   await step(here, ['origin', 'list'], { schema: d.originList.output, text: /^ID +ADDRESS/, quiet: url });
@@ -354,7 +362,11 @@ async function callCommands(step: Step, { here, there }: WalkWorld, aid: string,
   const { webhooks } = await here.call<{ webhooks: { id: string }[] }>('GET', '/push');
   await step(here, ['push', 'remove', webhooks[0]?.id ?? ''], { schema: Ok, text: /^Deleted/, quiet: ID });
   const { origins } = await here.call<{ origins: { id: string }[] }>('GET', '/origins');
-  await step(here, ['origin', 'close', origins[0]?.id ?? ''], { schema: Ok, text: /is closed/, quiet: ID });
+  await step(here, ['origin', 'close', origins[0]?.id ?? ''], {
+    schema: Ok,
+    text: /^Closed the local address/,
+    quiet: ID,
+  });
   const { tunnels } = await here.call<{ tunnels: { id: string }[] }>('GET', '/tunnel');
   const id = tunnels[0]?.id ?? '';
   await step(here, ['tunnel', 'status'], { schema: d.tunnelList.output, text: /^ID +LISTEN/, quiet: ADDRESS });

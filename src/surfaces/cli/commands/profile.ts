@@ -9,7 +9,7 @@ type Published = AnswerOf<'serviceRegister'>;
 
 /** Output after publication. */
 export const PUBLISHED_OUTPUT = {
-  text: (answer: Published): string => publishResultText('It', answer),
+  text: (answer: Published): string => publishResultText('the record', answer),
   quiet: ({ seq }: Published): string => String(seq),
 };
 
