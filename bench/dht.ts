@@ -23,7 +23,7 @@ async function time(work: () => Promise<void>): Promise<number> {
 
 function at<T>(items: readonly T[], index: number): T {
   const item = items[index % items.length];
-  if (item === undefined) throw new RangeError('nothing to choose from');
+  if (item === undefined) throw new RangeError('an empty list');
   return item;
 }
 

@@ -1,4 +1,7 @@
-/** The cost of evidence per call: the same call by two agents of one node, alternating. One of them signs. */
+/**
+ * The cost of evidence per call: the same call by two agents of one node, alternating. Only one of them signs its
+ * calls.
+ */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { TestDaemon } from '../test/support/daemon.ts';

@@ -20,12 +20,18 @@ import { type BenchRow, type BenchTable, quantile } from './table.ts';
  */
 const NODES = 8;
 const SMALL_NETWORK_NODES = 3;
-/** Milliseconds between two looks whether all nodes are at rest, the CPU time that they may take meanwhile, and for all looks. */
+/**
+ * Milliseconds between two idle checks of all nodes, the CPU time that counts as idle, and the maximum time for all
+ * checks.
+ */
 const LOOK_MS = 100;
 const RESTING_CPU_MS = 10;
 const MAX_REST_MS = 3000;
 
-/** Targets for the median in milliseconds, even without another product. The target of all other rows is a ratio of at most 1. */
+/**
+ * Targets for the median in milliseconds, even without another product. All other rows have a target ratio of at most
+ * 1.
+ */
 const TARGET_MS: ReadonlyMap<string, number> = new Map([
   ['publish, first', 15],
   ['publish again', 15],
@@ -35,8 +41,8 @@ const TARGET_MS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * How the steps of a part are made, how many warm it up, and how many are measured: a node runs for days, and V8 compiles
- * what is used often only after some hundred times.
+ * The steps of a part, the number of warm-up steps, and the number of measured steps. V8 compiles frequent code only
+ * after some hundred runs, and a node runs for days.
  */
 interface Part {
   readonly name: string;
@@ -62,7 +68,7 @@ function cpuOf({ nodes }: FeltNetwork): number {
   return nodes.reduce((sum, { pid }) => sum + cpuMs(pid), 0);
 }
 
-/** Settles when the nodes of all networks do next to nothing. */
+/** Resolves when the nodes of all networks are idle. */
 async function rest(networks: readonly FeltNetwork[]): Promise<void> {
   const all = (): number => networks.reduce((sum, network) => sum + cpuOf(network), 0);
   const until = performance.now() + MAX_REST_MS;
@@ -85,14 +91,14 @@ async function attempt<T>({ name }: FeltNetwork, work: () => Promise<T>): Promis
   }
 }
 
-/** Milliseconds that a plain Node service needs for one request. */
+/** Milliseconds of one request to a plain Node service. */
 async function plainMs(port: number): Promise<number> {
   const started = performance.now();
   await call(port, 'GET', '/');
   return performance.now() - started;
 }
 
-/** All samples of a part by network and measurement. With one network, the plain service's as well. */
+/** All samples of a part by network and measurement. With one network, also the samples of the plain service. */
 async function measure(
   { make, warmUp, samples, rests = false }: Part,
   networks: readonly FeltNetwork[],

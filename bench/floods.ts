@@ -40,7 +40,7 @@ function residentMib({ process: { pid } }: TestDaemon): number {
   return (Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * 4096) / MIB;
 }
 
-/** The most that a daemon holds until the signal, MiB. */
+/** Peak memory of a daemon until the signal, MiB. */
 async function peakMib(daemon: TestDaemon, until: AbortSignal): Promise<number> {
   let peak = 0;
   while (!until.aborted) {
@@ -79,7 +79,7 @@ interface Outcome {
   readonly after: number;
 }
 
-/** Measures while a flood is poured; `null` pours nothing. */
+/** Measures during a flood; `null` measures without one. */
 async function measure({ daemon, target, plainPort, call }: World, name: string | null): Promise<Outcome> {
   const child =
     name === null ? null : fork(new URL('support/flood-child.ts', import.meta.url), [name, JSON.stringify(target)]);
@@ -170,7 +170,7 @@ async function targetOf(daemon: TestDaemon, floodedPort: number): Promise<Target
 }
 
 export async function run(): Promise<BenchTable> {
-  // The floods call a separate service: the yardstick must stay without a flood.
+  // The floods call a separate service, so that they do not slow the yardstick.
   const [plain, flooded] = [fork(PLAIN), fork(PLAIN)];
   const [plainPort, floodedPort] = await Promise.all([portOf(plain), portOf(flooded)]);
   const env = { SVCD_LOG_LEVEL: 'warn' };
@@ -187,7 +187,7 @@ export async function run(): Promise<BenchTable> {
   await fill(target, RECORDS);
   const world = { daemon, target, plainPort, call: new URL(`/aid/${called}/`, honest.api) };
   const only = process.env['FLOODS']?.split(',');
-  // Code that is compiled and caches that are filled by all this are no flood's memory.
+  // Compiled code and caches filled by this warm-up do not count as memory of a flood.
   await measure(world, 'all of these, mixed');
   await measure(world, null);
   const rows = rowsOf('nothing', await measure(world, null));

@@ -18,7 +18,7 @@ const DELIVERY_AIM_MS = 500;
 const WRITTEN = 500;
 const ENTRIES = 10_000;
 const SYNC_AIM_MS = 5000;
-/** Joining daemons that are measured. */
+/** Number of measured joining daemons. */
 const JOINERS = 3;
 
 interface Member {
@@ -90,7 +90,7 @@ async function spread(author: Member, members: readonly Member[]): Promise<{ eac
   return { each: each.flat(), last: each.map((times) => Math.max(...times)) };
 }
 
-/** Entries per second that one author writes, one request after the other. */
+/** Entries per second of one author, with sequential requests. */
 async function written({ daemon, aid }: Member): Promise<number> {
   const { group_id } = await tool<{ group_id: string }>(daemon, 'group_create', { aid });
   const body = Buffer.from('x'.repeat(100)).toString('base64');
@@ -99,7 +99,7 @@ async function written({ daemon, aid }: Member): Promise<number> {
   return (WRITTEN / (performance.now() - started)) * 1000;
 }
 
-/** Milliseconds from the request to join until a new member has everything. */
+/** Milliseconds from the request to join until a new member has all entries. */
 async function measureSync(root: TestDaemon): Promise<number[]> {
   const first = await TestDaemon.start({ bootstrap: [root.dhtAddress] });
   await ready(first);

@@ -15,7 +15,7 @@ const OPENS = 500;
 const AT_ONCE = 20;
 const LOOPBACK = '127.0.0.1';
 const BULK_AIM = 0.2;
-/** The task of a TCP connection, from its first byte. */
+/** The task of a TCP connection, given by its first byte. */
 const TCP = { echo: 1, swallow: 2, give: 3 } as const;
 
 /** The TCP peer: the same three services as the agent of link-process.ts. */

@@ -108,7 +108,7 @@ async function measure(targets: readonly Target[]): Promise<PacedResult[]> {
   return best;
 }
 
-/** CPU time of the daemon for one of many calls, microseconds. */
+/** CPU time of the daemon per call, averaged over many calls, microseconds. */
 async function cpuPerCall(daemon: TestDaemon, call: Do): Promise<number> {
   const cpuSeconds = async (): Promise<number> => {
     const text = String((await daemon.request('GET', '/metrics')).body);

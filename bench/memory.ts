@@ -1,4 +1,4 @@
-/** Memory that both daemons keep after calls with large responses. */
+/** Memory that both daemons retain after calls with large responses. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,11 +9,11 @@ import type { BenchRow, BenchTable } from './table.ts';
 const CALLS = 640;
 const AT_ONCE = 32;
 const ANSWER_BYTES: number = 1024 * 1024;
-/** When the memory is read, milliseconds after the last call. */
+/** Time of the memory measurement, in milliseconds after the last call. */
 const SOON_MS = 10_000;
 const LATER_MS = 60_000;
 const AIM_MIB = 160;
-/** So much more than before counts as idle, MiB. */
+/** Memory growth that counts as idle, MiB. */
 const IDLE_MORE_MIB = 16;
 const SVCD: Command = [process.execPath, 'bin/svcd'];
 

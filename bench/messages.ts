@@ -13,7 +13,7 @@ const NOTE_AIM_MS = 50;
 const NODES = 60;
 const PICKUP_AIM_MS = 2000;
 const CHAT_ENTRIES = 3000;
-/** Requests of the chat client side by side. */
+/** Concurrent requests of the chat client. */
 const SENDERS = 16;
 const CHAT_AIM_PER_S = 500;
 
@@ -35,7 +35,7 @@ async function follow(daemon: TestDaemon, aid: string, signal: AbortSignal): Pro
   return arrivals;
 }
 
-/** From the answer of `send` to the event at the recipient, and the time of `send` itself. */
+/** Time from the response of `send` to the event at the recipient, and the time of `send` itself. */
 async function notes(a: TestDaemon, b: TestDaemon): Promise<{ after: number[]; sending: number[] }> {
   const [alice, bob] = [await published(a), await published(b)];
   const stop = new AbortController();
@@ -56,7 +56,7 @@ async function notes(a: TestDaemon, b: TestDaemon): Promise<{ after: number[]; s
   return { after, sending };
 }
 
-/** From the network being ready to the note in the mailbox of a daemon that was away. */
+/** Time from a ready network to the note in the mailbox of a daemon that was offline. */
 async function pickup(network: TestNetwork): Promise<number> {
   const [root, a, b] = [network.at(0), network.at(1), network.at(2)];
   const [alice, bob] = [await published(a), await published(b)];
@@ -75,7 +75,7 @@ async function pickup(network: TestNetwork): Promise<number> {
   return took;
 }
 
-/** Entries per second from the first request to the last entry in the other log. */
+/** Entries per second, from the first request to the last entry in the other log. */
 async function chat(a: TestDaemon, b: TestDaemon, senders: number, entries: number): Promise<number> {
   const [alice, bob] = [await published(a), await published(b)];
   await a.call('POST', `/agents/${alice}/chat/request`, { peer: bob });

@@ -1,4 +1,4 @@
-/** A large object from one daemon to another, against a tunnel between the same two and the same bytes. */
+/** A large object from one daemon to another, compared with a tunnel between the same daemons and the same bytes. */
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 const OBJECT_BYTES = 1024 * MIB;
 const ROUNDS = 3;
 const AIM = 0.8;
-/** How much a daemon may grow while an object of a gibibyte passes through it. */
+/** Maximum memory growth of a daemon during the transfer of a 1 GiB object. */
 const MAX_GROWTH_MIB = 256;
 
 async function residentMib(daemon: TestDaemon): Promise<number> {
@@ -23,7 +23,7 @@ async function residentMib(daemon: TestDaemon): Promise<number> {
   return (Number(statm.split(' ')[1]) * 4096) / MIB;
 }
 
-/** The highest memory of a daemon while `work` runs, above what it was before. */
+/** Peak memory of a daemon while `work` runs, above its memory before. */
 async function growth(daemon: TestDaemon, work: () => Promise<void>): Promise<number> {
   const before = await residentMib(daemon);
   let highest = before;

@@ -15,9 +15,9 @@ const DAEMON = [process.execPath, 'bin/svcd'] as const;
 const PANEL = join(import.meta.dirname, '../dist/panel');
 const KIB = 1024;
 const AGENTS = 20;
-/** Loads without anything kept by the browser, and loads of a browser that was there before. */
+/** Page loads with an empty browser cache, and with a filled one. */
 const LOADS = 9;
-/** How long the daemon is watched without and with a panel, milliseconds. */
+/** Time of each CPU and memory measurement, without and with a panel, milliseconds. */
 const WATCHED_MS = 60_000;
 /** Time for an opened page to finish its first requests, milliseconds. */
 const SETTLED_MS = 5_000;
@@ -34,7 +34,7 @@ interface Loaded {
   readonly shownMs: number;
 }
 
-/** Loads the home of the panel until it shows the agents. */
+/** Loads the home page of the panel until it shows the agents. */
 async function load(browser: Browser, api: string, visits: number): Promise<Loaded> {
   const context = await browser.newContext({ locale: 'en-GB' });
   const page = await context.newPage();
@@ -102,7 +102,7 @@ export async function run(): Promise<BenchTable> {
   await using daemon = await PolledDaemon.start(DAEMON);
   for (let i = 0; i < AGENTS; i++) await daemon.newAgent();
   await using browser = await startChromium();
-  // Once for what the daemon reads and keeps at the first request.
+  // One load fills the daemon's caches.
   await load(browser, daemon.api, 1);
   const fresh = await loads(browser, daemon.api, 1);
   const again = await loads(browser, daemon.api, 2);

@@ -27,7 +27,7 @@ const STREAM_LANES = 20;
 type Open = () => Promise<Duplex>;
 type Direction = 'up' | 'down';
 
-/** Speed in MB/s and the receiver's and sender's CPU seconds for each GB. */
+/** Throughput in MB/s, and CPU seconds of the receiver and the sender per GB. */
 interface Transfer {
   readonly speed: number;
   readonly cpuHere: number;
@@ -87,7 +87,7 @@ async function pings(open: Open): Promise<readonly number[]> {
   return samples;
 }
 
-/** Streams that are opened, used for one short question and answer, and closed, per second. */
+/** Short requests per second, each on a new stream. */
 async function streamRate(connection: QuicConnection, total: number, lanes: number): Promise<number> {
   const from = performance.now();
   const lane = async (): Promise<void> => {
@@ -113,7 +113,7 @@ async function dials(dial: () => Promise<QuicConnection>): Promise<readonly numb
   return samples;
 }
 
-/** How much each process grows, in MB, with a writer against a reader that never reads. */
+/** Memory growth of each process, in MB, if one writes and the other never reads. */
 async function measureBackpressure(open: Open, other: Other): Promise<{ here: number; there: number }> {
   const before = { here: usage(), there: await other.usage() };
   const stream = await open();
@@ -270,7 +270,7 @@ async function latency({ quic, tcp, connection, dial }: World): Promise<BenchRow
 export async function run(): Promise<BenchTable> {
   const world = await startWorld();
   const rows = [
-    // First, while neither process has been swollen by other work.
+    // First, before other work increases the memory of the processes.
     ...(await memory(world)),
     ...(await throughput(world, 'up')),
     ...(await throughput(world, 'down')),

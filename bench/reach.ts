@@ -25,9 +25,9 @@ const SET_UPS = 3;
 /** Target for punched compared with direct paths, and for MB that a relay forwards per second of CPU time. */
 const PUNCHED_AIM = 0.9;
 const RELAY_AIM = 40;
-/** How long an idle node is looked at, seconds: a hello to each helper falls into it. */
+/** Measuring time of an idle node, seconds: it includes a hello to each helper. */
 const IDLE_S = 180;
-/** Bytes a second for each helper. */
+/** Bytes per second for each helper. */
 const IDLE_AIM = 50;
 
 interface Tunnel {
@@ -42,7 +42,7 @@ interface Measured {
   readonly speeds: { up: number; down: number };
   /** Seconds of CPU time per GB in each direction, minimum of the rounds: both nodes and their helpers. */
   readonly cpu: { up: number; down: number };
-  /** MB that a relay handed over for each second of its CPU time, the best of the rounds. */
+  /** MB that a relay forwarded per second of its CPU time, maximum of the rounds. */
   relayed: number;
 }
 
@@ -76,7 +76,7 @@ async function setUps(path: LabPath): Promise<number[]> {
   return times;
 }
 
-/** One round: each path in its turn, so that all meet the same machine. */
+/** One round: each path in turn, so that the load of the machine affects all paths equally. */
 async function round({ paths, helpers }: LabPaths, results: ReadonlyMap<LabPath, Measured>): Promise<void> {
   for (const path of paths) {
     const measured = results.get(path);

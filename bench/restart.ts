@@ -9,10 +9,10 @@ import { type BenchTable, quantile } from './table.ts';
 
 const PEERS = 3;
 const AGENTS = 1000;
-/** Registrations under way at a time. */
+/** Concurrent registrations. */
 const AT_ONCE = 8;
 const ROUNDS = 3;
-/** How long a node is watched that came back, milliseconds. */
+/** Measuring time of a restarted node, milliseconds. */
 const AFTER_MS = 10_000;
 const AIM_CPU_MS = 600;
 const LOOK_MS = 1000;
@@ -21,7 +21,7 @@ interface Listed {
   readonly agents: readonly { readonly last_publish_at: string | null }[];
 }
 
-/** How many agents were published since a time, Unix milliseconds. */
+/** Number of agents published since a time, Unix milliseconds. */
 async function publishedSince(daemon: PolledDaemon, since: number): Promise<number> {
   const { agents } = await daemon.call<Listed>('GET', `/agents?limit=${AGENTS}`);
   return agents.filter(({ last_publish_at: at }) => at !== null && Date.parse(at) >= since).length;

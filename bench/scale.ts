@@ -12,14 +12,14 @@ import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
 const ENTRIES = 100_000;
 const FEW = 5000;
-/** How often each operation is measured. */
+/** Number of measurements of each operation. */
 const TIMES = 100;
-/** How much slower an operation may be than in a small room or conversation. */
+/** Maximum slowdown of an operation, compared with a small group or conversation. */
 const AIM_RATIO = 2;
-/** A page without a hit looks at 20,000 entries, in a small room at all of them. */
-const SEARCH = 'room: read, dates without a hit';
+/** A page without a match scans 20,000 entries; in a small group it scans all of them. */
+const SEARCH = 'group: read, dates without a hit';
 const SEARCH_AIM_MS = 25;
-/** Milliseconds between two looks at whether a daemon still answers. */
+/** Milliseconds between two checks whether a daemon responds. */
 const LOOK_MS = 20;
 
 interface Pair {
@@ -36,7 +36,7 @@ function tool<T = object>(daemon: TestDaemon, name: string, args: object): Promi
 }
 
 async function friends(a: TestDaemon, b: TestDaemon, alice: string, bob: string): Promise<void> {
-  await eventually('the request goes out', async () => {
+  await eventually('the request was sent', async () => {
     const answer = await a.request('POST', `/agents/${alice}/chat/request`, { peer: bob });
     return answer.status < 300;
   });
@@ -51,7 +51,7 @@ async function friends(a: TestDaemon, b: TestDaemon, alice: string, bob: string)
   });
 }
 
-/** Client operations, each a little further in the data. */
+/** Client operations, each at a later position in the data. */
 function operations({ a, alice, bob, group }: Pair, entries: number): [string, (i: number) => Promise<unknown>][] {
   const aid = alice.aid;
   const chat = `/agents/${aid}/chat`;
@@ -64,15 +64,15 @@ function operations({ a, alice, bob, group }: Pair, entries: number): [string, (
     ['chat: read 200', (i) => a.call('GET', `${chat}/peers/${bob.aid}?limit=200&after_seq=${place(i)}`)],
     ['chat: contacts', () => a.call('GET', `${chat}/contacts`)],
     ['chat: mark read', (i) => tool(a, 'chat_mark_read', { aid, peer: bob.aid, scanned_to: 1 + place(i) })],
-    ['room: append', () => tool(a, 'group_append', { aid, group_id: group, body })],
-    ['room: read 50', (i) => read(i, {})],
-    ['room: read, kind', (i) => read(i, { kind: 'msg' })],
-    ['room: read, author', (i) => read(i, { author: aid })],
-    ['room: read, to', (i) => read(i, { to: aid })],
+    ['group: append', () => tool(a, 'group_append', { aid, group_id: group, body })],
+    ['group: read 50', (i) => read(i, {})],
+    ['group: read, kind', (i) => read(i, { kind: 'msg' })],
+    ['group: read, author', (i) => read(i, { author: aid })],
+    ['group: read, to', (i) => read(i, { to: aid })],
     [SEARCH, (i) => read(i, { since_ts: '2001-01-01T00:00:00Z', until_ts: '2001-01-02T00:00:00Z' })],
-    ['room: list', () => tool(a, 'group_list', { aid })],
-    ['room: head', () => tool(a, 'group_head', { aid, group_id: group })],
-    ['room: mark read', (i) => tool(a, 'group_mark_read', { aid, group_id: group, seq: 1 + place(i) })],
+    ['group: list', () => tool(a, 'group_list', { aid })],
+    ['group: head', () => tool(a, 'group_head', { aid, group_id: group })],
+    ['group: mark read', (i) => tool(a, 'group_mark_read', { aid, group_id: group, seq: 1 + place(i) })],
   ];
 }
 

@@ -13,10 +13,10 @@ import { type Command, PolledDaemon, type PolledOptions } from './support/polled
 import { type BenchRow, type BenchTable, quantile } from './table.ts';
 
 const ROUNDS = 3;
-/** How often a command is run. */
+/** Number of runs of a command. */
 const COMMANDS = 15;
 const AGENTS = 1000;
-/** Registrations under way at a time. */
+/** Concurrent registrations. */
 const AT_ONCE = 8;
 /** Number of requests for a list of all agents. */
 const LISTS = 30;
@@ -50,10 +50,10 @@ function emptyFigures(): Figures {
   return { startMs: [], startCpuMs: [], idleCpuMs: [], residentMib: [], listMs: [], listCpuMs: [] };
 }
 
-/** The state that a daemon restarts with. */
+/** Data of a daemon that restarts. */
 type Home = Required<Pick<PolledOptions, 'dataDir' | 'ports'>>;
 
-/** Starts a daemon, leaves it alone, and lists its agents. */
+/** Starts a daemon, leaves it idle, and lists its agents. */
 async function look(command: Command, home: Home | undefined, figures: Figures): Promise<void> {
   const began = performance.now();
   await using daemon = await PolledDaemon.start(command, home);
@@ -73,7 +73,7 @@ async function look(command: Command, home: Home | undefined, figures: Figures):
   figures.listCpuMs.push((daemon.cpuMs() - before) / LISTS);
 }
 
-/** A home with a thousand agents, all of which have been published. */
+/** A data directory with a thousand published agents. */
 async function populated(command: Command): Promise<Home> {
   const home = { dataDir: mkdtempSync(join(tmpdir(), 'svcd-agents-')), ports: await PolledDaemon.anyPorts() };
   await using daemon = await PolledDaemon.start(command, home);

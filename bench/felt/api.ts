@@ -1,4 +1,4 @@
-/** A client of a node's API over one kept connection, and one of its events. */
+/** A client of a node's API on one keep-alive connection, and a client of its events. */
 import { Agent, type IncomingMessage, request } from 'node:http';
 
 const agent = new Agent({ keepAlive: true });
@@ -14,7 +14,7 @@ function open(port: number, method: string, path: string, body: unknown): Promis
   });
 }
 
-/** An answer that must be a success. */
+/** A response that must be a success. */
 export async function call(port: number, method: string, path: string, body?: unknown): Promise<Json> {
   const answer = await open(port, method, path, body);
   let text = '';
@@ -23,7 +23,7 @@ export async function call(port: number, method: string, path: string, body?: un
   return Object(JSON.parse(text));
 }
 
-/** Makes and registers an agent; returns its AID. */
+/** Creates and registers an agent; returns its AID. */
 export async function newAgent(port: number, serviceTcp?: string): Promise<string> {
   const { operational_private_key_hex, delegation_proof_hex } = await call(port, 'POST', '/identity/generate');
   const service = serviceTcp === undefined ? {} : { service_tcp: serviceTcp };
@@ -49,7 +49,7 @@ export class EventWatch {
     return new EventWatch(await open(port, 'GET', `/agents/${aid}/events?types=${type}`, undefined), type);
   }
 
-  /** When the next event comes, by `performance.now()`. */
+  /** Time of the next event, by `performance.now()`. */
   next(): Promise<number> {
     return new Promise((resolve) => this.#waiting.push(() => resolve(performance.now())));
   }

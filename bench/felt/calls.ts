@@ -8,10 +8,13 @@ import { ends, type Step } from './messages.ts';
 import { cpuMs, type FeltNetwork } from './nodes.ts';
 
 const ROUND_TRIP = Buffer.alloc(64, 0x78);
-/** Calls at a time, and in one round of them. */
+/** Concurrent calls, and calls in one round. */
 const PARALLEL = 32;
 const CALLS_PER_ROUND = 600;
-/** How long an agent of the other product may take to be found once it was published, milliseconds: more than a minute at times. */
+/**
+ * Maximum time until an agent of the other product is found after publication, in milliseconds: sometimes more than a
+ * minute.
+ */
 const FOUND_MS = 120_000;
 /** Pause before the next poll, milliseconds. */
 const ASK_AGAIN_MS = 1000;
@@ -41,7 +44,7 @@ async function reached(network: FeltNetwork, port: number) {
   return { near, aid, acting, found };
 }
 
-/** Calls with an answer of 1 KB: one, and many side by side with their speed and the CPU time of both nodes. */
+/** Calls with a response of 1 KB: one alone, and concurrent ones with their rate and the CPU time of both nodes. */
 export async function fetches(network: FeltNetwork, port: number): Promise<{ one: Step; many: Step }> {
   const { near, aid, acting, found } = await reached(network, port);
   const ask = () => call(near, 'POST', `/fetch/${aid}`, { ...acting, method: 'GET', path: '/1KB' });
@@ -68,7 +71,10 @@ export async function fetches(network: FeltNetwork, port: number): Promise<{ one
   };
 }
 
-/** Round trips of 64 bytes through a tunnel, and new connections to their first byte; `port` echoes what begins with `e`. */
+/**
+ * Round trips of 64 bytes through a tunnel, and new connections to their first byte. `port` echoes connections that
+ * begin with `e`.
+ */
 export async function tunnels(network: FeltNetwork, port: number): Promise<{ roundTrip: Step; connection: Step }> {
   const { near, aid, acting, found } = await reached(network, port);
   const { listen } = await found(() =>

@@ -5,7 +5,7 @@ import type { FeltNetwork } from './nodes.ts';
 
 /** Milliseconds by measurement. */
 export type Taken = Readonly<Record<string, number>>;
-/** One of a row of measurements. */
+/** One of a series of measurements. */
 export type Step = (index: number) => Promise<Taken>;
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
@@ -17,11 +17,11 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 /** The two nodes that communicate. Neither is the bootstrap node. */
 export function ends({ nodes }: FeltNetwork): { near: number; far: number } {
   const [near, far] = [nodes[1]?.port, nodes[2]?.port];
-  if (near === undefined || far === undefined) throw new RangeError('a network of three nodes at least');
+  if (near === undefined || far === undefined) throw new RangeError('the network needs at least three nodes');
   return { near, far };
 }
 
-/** Publishes a fresh agent, then again, and then a service of it. */
+/** Publishes a new agent, publishes it again, and then publishes a service of it. */
 export function publishing(network: FeltNetwork): Step {
   const { near } = ends(network);
   return async (index) => {
@@ -49,7 +49,7 @@ async function measureDelivery(what: string, heard: EventWatch, send: () => Prom
   return { [`${what} answered`]: answered, [`${what}, event at the receiver`]: (await event) - started };
 }
 
-/** A note to an agent that is there. */
+/** A note to an online agent. */
 export async function notes(network: FeltNetwork): Promise<Step> {
   const { near, far } = ends(network);
   const { alice, bob } = await pair(network);
@@ -64,7 +64,7 @@ export async function notes(network: FeltNetwork): Promise<Step> {
   };
 }
 
-/** An entry of chat to a friend who is there. */
+/** A chat entry to an online friend. */
 export async function chat(network: FeltNetwork): Promise<Step> {
   const { near, far } = ends(network);
   const { alice, bob } = await pair(network);

@@ -1,4 +1,6 @@
-/** Networks of nodes that the felt benchmark asks: of svcd, and of A2AL or another svcd where a variable names it. */
+/**
+ * Networks of nodes for the perceived latency benchmark: of svcd, and of A2AL or another svcd if a variable names it.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -14,7 +16,7 @@ import { ready } from '../../test/support/network.ts';
  */
 const { SVCD_BENCH_A2AL: A2AL, SVCD_BENCH_BEFORE: BEFORE } = process.env;
 /** The compared product, or null. */
-export const YARDSTICK = BEFORE !== undefined ? 'svcd as it was' : A2AL !== undefined ? 'A2AL' : null;
+export const YARDSTICK = BEFORE !== undefined ? 'svcd before' : A2AL !== undefined ? 'A2AL' : null;
 /** Time for the other product's nodes to find each other, milliseconds. They do not report it. */
 const SETTLE_MS = 8000;
 const START_MS = 20_000;
@@ -33,7 +35,7 @@ export interface FeltNetwork {
   stop(): Promise<void>;
 }
 
-/** CPU time of a process so far, milliseconds, as fine as the scheduler counts. */
+/** CPU time of a process so far in milliseconds, with the resolution of the scheduler. */
 export function cpuMs(pid: number): number {
   let ns = 0;
   for (const task of readdirSync(`/proc/${pid}/task`))
@@ -100,7 +102,8 @@ async function a2alNetwork(count: number, program: string): Promise<FeltNetwork>
     );
     rmSync(home, { recursive: true, force: true });
   };
-  // Each knows all before it: with one for all to begin with, its records reach some nodes only after minutes.
+  // Each node bootstraps from all earlier ones. With a single bootstrap node, its records reach some nodes only after
+  // minutes.
   const bootstrap: string[] = [];
   try {
     for (let i = 0; i < count; i++) {

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { type Flood, paced, type Target } from './flood.ts';
 
-/** More connections than the API holds. */
+/** More connections than the API accepts. */
 const CONNECTIONS = 2500;
 const CONNECTS_PER_SECOND = 1000;
 const REQUESTS_PER_SECOND = 5000;
@@ -16,7 +16,7 @@ function open({ api }: Target, first: string, keep: Set<Socket>): Socket {
   return socket;
 }
 
-/** Holds as many connections as it gets, with one first write each, and then sends byte by byte. */
+/** Keeps as many connections open as possible. Each sends a first part, and then one byte at a time. */
 function slow(first: (target: Target) => string, more: string | null): Flood {
   return async (target) => async (until, sent) => {
     const sockets = new Set<Socket>();

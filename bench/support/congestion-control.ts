@@ -1,4 +1,4 @@
-/** Which congestion control new TCP connections of this network namespace use. */
+/** Congestion control of new TCP connections in this network namespace. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const SETTING = '/proc/sys/net/ipv4/tcp_congestion_control';

@@ -23,9 +23,9 @@ import { endpointRecord, type Published, serviceRecord } from '../../test/suppor
 import { type Flood, paced, type Target } from './flood.ts';
 
 const PER_SECOND = 5000;
-/** Different records that one flood stores, again and again. */
+/** Number of different records that one flood stores repeatedly. */
 const RECORDS = 2000;
-/** Numbers of dht-rpc's own requests. */
+/** Command numbers of dht-rpc. */
 const PING = 0;
 const FIND_NODE = 2;
 /** Offset of the token in a response of dht-rpc: after the tag, a header, and the node's id if present. */
@@ -154,7 +154,7 @@ function flood(kind: string | null, sockets = 1): Flood {
         const [socket, token] = [sources[index % sockets], tokens[index % sockets]];
         const make = kinds[Math.floor(index / sockets) % kinds.length];
         if (socket === undefined || token === undefined || make === undefined) return;
-        // Now and then a request whose answer brings a new token.
+        // Some requests fetch a new token.
         const datagram =
           Math.floor(index / sockets) % 50 === 0
             ? rawRequest(target.dht, { command: COMMAND.find, target: key, value: refresh }, '')
@@ -186,7 +186,7 @@ export async function fill(target: Target, publishers: number): Promise<void> {
   socket.close();
 }
 
-/** The key of a node, as it tells everybody. */
+/** The key of a node, from its responses. */
 export async function nodeKeyOf(dht: Target['dht']): Promise<Uint8Array> {
   const socket = await open();
   const value = encodeFindRequest({ types: [], wantsRecords: false });

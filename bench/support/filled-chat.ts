@@ -1,4 +1,4 @@
-/** A conversation with many entries, written into the databases of two daemons that are at rest. */
+/** A conversation with many entries, written into the databases of two stopped daemons. */
 import { join } from 'node:path';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';

@@ -1,4 +1,4 @@
-/** A group with many entries, written into the database of a daemon that is at rest. */
+/** A group with many entries, written into the database of a stopped daemon. */
 import { join } from 'node:path';
 import { Groups } from '../../src/capabilities/groups/groups.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
@@ -14,7 +14,7 @@ import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { TestDaemon } from '../../test/support/daemon.ts';
 
-/** Entries that are kept together. */
+/** Entries per transaction. */
 const BATCH = 1000;
 /** Interval of entries that mention the agent. */
 export const MENTION_EVERY = 100;
@@ -26,7 +26,7 @@ export interface KnownAgent {
   readonly proofHex: string;
 }
 
-/** Makes, registers and publishes an agent whose key the benchmark keeps. */
+/** Creates, registers and publishes an agent and returns its key. */
 export async function knownAgent(daemon: TestDaemon): Promise<KnownAgent> {
   const made = await daemon.call<Record<string, string>>('POST', '/identity/generate');
   const { operational_private_key_hex = '', delegation_proof_hex = '' } = made;

@@ -16,7 +16,7 @@ export const FLOODS: Readonly<Record<string, Flood>> = {
 async function main(send: (message: unknown) => void): Promise<void> {
   const [name = '', target = ''] = process.argv.slice(2);
   const flood = FLOODS[name];
-  if (flood === undefined) throw new Error(`there is no flood ${name}`);
+  if (flood === undefined) throw new Error(`unknown flood ${name}`);
   const runFlood = await flood(JSON.parse(target) as Target);
   const until = new AbortController();
   let sent = 0;

@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Address } from '../../src/foundation/address.ts';
 
-/** The attacked daemon, as strangers know it. */
+/** The attacked daemon, as known to strangers. */
 export interface Target {
   readonly dht: Address;
   readonly quic: Address;
@@ -17,13 +17,13 @@ export interface Target {
   readonly service: string;
 }
 
-/** Pours until the signal; counts what it has sent. */
+/** Sends until the signal; returns the number of requests. */
 export type RunFlood = (until: AbortSignal, sent: (count: number) => void) => Promise<void>;
 
 /** Expensive preparation, so that it does not slow the flood. */
 export type Flood = (target: Target) => Promise<RunFlood>;
 
-/** Milliseconds between two looks at how many are due. */
+/** Milliseconds between two batches of due requests. */
 const TICK_MS = 2;
 
 /** Sends at a constant rate. */

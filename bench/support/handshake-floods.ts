@@ -8,7 +8,7 @@ import { type Flood, paced } from './flood.ts';
 const PER_SECOND = 5000;
 /** Enough for all floods: each is a separate connection. */
 const INITIALS = 75_000;
-/** Not the address from which others flood: it is refused for a while. */
+/** Not the address of other floods, which is refused for a while. */
 const FLOODER = '127.0.0.3';
 const LONG_HEADER = 0xc0;
 const SHORT_HEADER = 0x40;
@@ -31,7 +31,7 @@ const handshakes: Flood = async (target) => {
   return await floodWith((index) => ready[index % INITIALS] ?? forge.next())(target);
 };
 
-/** A packet of QUIC by its first bytes, and noise. */
+/** First bytes of a QUIC packet, and noise. */
 function noise(index: number): Uint8Array {
   const packet = randomBytes(randomInt(20, 1250));
   packet[0] = index % 2 ? LONG_HEADER | randomInt(64) : SHORT_HEADER | randomInt(64);

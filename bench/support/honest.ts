@@ -10,7 +10,7 @@ import { rawRequest } from '../../test/support/hostile-dht.ts';
 
 /** A longer wait counts as not served, milliseconds. */
 const ATTEMPT_TIMEOUT_MS = 5000;
-/** The other address of this machine, from which the honest ask. */
+/** Another address of this machine, for honest requests. */
 export const HONEST_HOST = '127.0.0.2';
 
 /** Makes one attempt. True if it was served. */

@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 
-/** Bytes of one answer; all answers to the same request are as long. */
+/** Bytes of one response; all responses to the same request have this length. */
 async function answerLength(port: number, request: string): Promise<number> {
   const socket = connect(port, '127.0.0.1');
   socket.write(request);
@@ -21,7 +21,7 @@ async function answerLength(port: number, request: string): Promise<number> {
   }
 }
 
-/** Answers received in `ms` over `connections` connections. */
+/** Responses received in `ms` over `connections` connections. */
 export async function load(port: number, request: string, connections: number, ms: number): Promise<number> {
   const length = await answerLength(port, request);
   let answers = 0;
@@ -38,7 +38,7 @@ export async function load(port: number, request: string, connections: number, m
     });
     return socket;
   });
-  // Never asleep: a server that is waited for would pay for waking us with each of its writes.
+  // Busy polling: otherwise the server would spend CPU time to wake this process with each write.
   const spin = (): void => {
     if (running) setImmediate(spin);
   };

@@ -54,7 +54,7 @@ async function nodeOn(machine: Machine, listen?: string, config = ''): Promise<L
   return { machine, daemon, aid, node: node_aid, client: machine.fork(CLIENT) };
 }
 
-/** Starts the lab; all nodes know their place when it returns. */
+/** Starts the lab and waits until all nodes know their NAT type. */
 export async function startPaths(): Promise<LabPaths> {
   const internet = await Internet.open();
   const helpers: LabDaemon[] = [];
@@ -117,14 +117,14 @@ export async function startTurnPath(): Promise<LabPaths> {
   };
 }
 
-/** MiB a second of one transfer through a tunnel. */
+/** MiB per second of one transfer through a tunnel. */
 export async function transfer({ client }: LabNode, order: LabTransfer): Promise<number> {
   client.send(order);
   const [speed]: unknown[] = await once(client, 'message');
   return Number(speed);
 }
 
-/** CPU time of daemons so far, seconds; the kernel counts in hundredths of one. */
+/** CPU time of daemons so far in seconds, with a resolution of 10 ms. */
 export function cpuSeconds(daemons: readonly LabDaemon[]): number {
   return daemons.reduce((sum, { pid }) => {
     const [user = 0, system = 0] = (readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1] ?? '')
@@ -139,7 +139,9 @@ export function residentBytes({ pid }: LabDaemon): number {
   return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
 }
 
-/** Counts what passes between a machine and the QUIC ports of the helpers; returns the bytes so far, IP headers included. */
+/**
+ * Counts the bytes between a machine and the QUIC ports of the helpers, including IP headers; returns the count so far.
+ */
 export async function countHelping(machine: Machine): Promise<() => Promise<number>> {
   const hosts = HELPERS.map((number) => `203.0.113.${number}`).join(', ');
   await machine.nft(`table inet idle {

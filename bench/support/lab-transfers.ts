@@ -1,4 +1,4 @@
-/** A child process on a machine of a lab: up- and downloads through what listens at a port there, and their speed. */
+/** A child process on a lab machine that uploads and downloads through a local port, and reports the speed. */
 import { bulk, download, upload } from './tcp-client.ts';
 
 export interface LabTransfer {

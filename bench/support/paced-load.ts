@@ -1,15 +1,15 @@
-/** Requests at a steady rate, each measured from the moment when it was due: a server that lags cannot hide it. */
+/** Requests at a constant rate. Each is measured from its due time, so that delays of a slow server count. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { quantile } from '../table.ts';
 
 export interface PacedResult {
   readonly p50Ms: number;
   readonly p95Ms: number;
-  /** Answers per second, from the first request to the last answer. */
+  /** Responses per second, from the first request to the last response. */
   readonly perSecond: number;
 }
 
-/** @param request does one request; it rejects where the answer is not the expected one */
+/** @param request sends one request; rejects if the response is not the expected one */
 export async function pacedLoad(
   request: () => Promise<void>,
   perSecond: number,
@@ -21,7 +21,7 @@ export async function pacedLoad(
   const started = performance.now();
   for (let i = 0; i < total; i++) {
     const due = started + (i * 1000) / perSecond;
-    // No busy waiting: that would take a processor away from the server. A timer may come a moment early.
+    // No busy waiting, which would take CPU time from the server. A timer may fire slightly early.
     while (performance.now() < due) await delay(Math.max(0, due - performance.now()));
     running.push(request().then(() => void samples.push(performance.now() - due)));
   }
@@ -30,7 +30,7 @@ export async function pacedLoad(
   return { p50Ms: quantile(samples, 0.5), p95Ms: quantile(samples, 0.95), perSecond: total / elapsed };
 }
 
-/** Requests per second with `parallel` at a time. */
+/** Requests per second with `parallel` concurrent requests. */
 export async function closedLoad(request: () => Promise<void>, parallel: number, total: number): Promise<number> {
   let left = total;
   const started = performance.now();

@@ -19,7 +19,7 @@ const LOSSY_BYTES = 32 * MIB;
 const RENO_BYTES = 4 * MIB;
 /** Compared with TCP without loss. */
 const AIM = 0.8;
-/** With loss, MiB/s: TCP with its default congestion control is no useful yardstick there. */
+/** MiB/s with loss: TCP with its default congestion control is no useful yardstick there. */
 const MIN_SPEED_WITH_LOSS = 5;
 
 const [delayMs = '20', loss = '0'] = process.argv.slice(2);
@@ -28,7 +28,7 @@ execFileSync('ip', ['link', 'set', 'lo', 'up']);
 const far = spawn('unshare', ['-n', process.execPath, new URL('path-far.ts', import.meta.url).pathname], {
   stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
 });
-// Without its far end there is nothing to wait for.
+// The far end has exited.
 const giveUp = (): void => process.exit(1);
 far.once('exit', giveUp);
 await once(far, 'message');
@@ -64,7 +64,7 @@ for (const [name, transfer] of [
     if (!lossy) await bulk(transfer, tunnel, streams, bytes);
     const value = await bulk(transfer, tunnel, streams, bytes);
     if (streams === 1) ofOne = value;
-    // More connections together are never slower than one.
+    // Several connections are never slower than one.
     const least = streams === 1 ? MIN_SPEED_WITH_LOSS : Math.max(MIN_SPEED_WITH_LOSS, ofOne);
     for (const control of [standard, 'reno']) {
       const yardstick = await plain(control, transfer, streams, lossy && control === 'reno' ? RENO_BYTES : bytes);

@@ -19,7 +19,7 @@ import { localIdentity, newIdentity } from '../../test/support/identities.ts';
 import { linkBytes, RawSession } from '../../test/support/raw-peer.ts';
 import type { Flood, Target } from './flood.ts';
 
-/** Streams that a flood has open at a time: as many as a page is made for, and as many as may wait. */
+/** Concurrent streams of a flood: as many as the limits allow to be open, and to be queued. */
 const FEW = 16;
 const MANY = 256;
 
@@ -81,7 +81,7 @@ function page({ service }: Target): Next {
   return () => nodeRequest(body);
 }
 
-/** Each from an agent that was made for it, with a secret that is wrong. */
+/** Each is from a new agent, with a wrong secret. */
 function guess({ guarded }: Target): Next {
   const called = parseAid(guarded);
   return (session, index) => {

@@ -1,8 +1,8 @@
-/** A child process of the benchmarks: a plain web service, or a plain proxy with one hop. Says its port over IPC. */
+/** A child process of the benchmarks: a plain web service, or a plain proxy with one hop. Sends its port over IPC. */
 import { Agent, createServer, request as httpRequest, type RequestListener } from 'node:http';
 
 const BODY = JSON.stringify({ answer: 'x'.repeat(200) });
-/** Longer ones, by their path. */
+/** Longer responses, by path. */
 const LONG: Readonly<Record<string, Buffer>> = {
   '/1KB': Buffer.alloc(1024, 'x'),
   '/1MB': Buffer.alloc(1024 * 1024, 'x'),
@@ -14,7 +14,7 @@ const service: RequestListener = (request, response) => {
   response.end(LONG[request.url ?? ''] ?? BODY);
 };
 
-/** Forwards to the port that the first argument names, over kept connections. */
+/** Forwards to the port in the first argument, over keep-alive connections. */
 function proxy(port: number): RequestListener {
   const agent = new Agent({ keepAlive: true });
   return (request, response) => {

@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { quietPort } from '../../test/support/programs.ts';
 
-/** How long its start may take, milliseconds. */
+/** Maximum start time, milliseconds. */
 const START_LIMIT_MS = 30_000;
-/** Milliseconds between two looks at whether it answers. */
+/** Milliseconds between two health checks. */
 const LOOK_MS = 1;
 
-/** Milliseconds in a tick of the processor's time, as Linux counts it. */
+/** Milliseconds per CPU time tick on Linux. */
 const TICK_MS = 10;
 const MIB = 1024 * 1024;
 
@@ -20,9 +20,9 @@ const MIB = 1024 * 1024;
 export type Command = readonly [string, ...string[]];
 
 export interface PolledOptions {
-  /** `host:port` of the nodes to start from. */
+  /** `host:port` of the bootstrap nodes. */
   readonly bootstrap?: readonly string[];
-  /** Keeps what an earlier daemon left there. */
+  /** An existing data directory. */
   readonly dataDir?: string;
   /** Fixed ports of its API and its records, for restarts. Any port by default. */
   readonly ports?: readonly [number, number];
@@ -66,7 +66,7 @@ export class PolledDaemon {
     return daemon;
   }
 
-  /** Ports that nothing listens on. */
+  /** Free ports. */
   static async anyPorts(): Promise<readonly [number, number]> {
     return [await quietPort(), await quietPort()];
   }
@@ -79,7 +79,7 @@ export class PolledDaemon {
     }
   }
 
-  /** A request that must succeed: its body, whose shape the caller names. */
+  /** Sends a request that must succeed and returns its body, with the type that the caller names. */
   async call<T = unknown>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await fetch(this.api + path, {
       method,
@@ -91,7 +91,7 @@ export class PolledDaemon {
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 
-  /** Makes and registers an agent; returns its AID. */
+  /** Creates and registers an agent; returns its AID. */
   async newAgent(serviceTcp?: string): Promise<string> {
     const identity = await this.call<Record<string, string>>('POST', '/identity/generate', {});
     const { operational_private_key_hex, delegation_proof_hex, aid = '' } = identity;
@@ -100,7 +100,7 @@ export class PolledDaemon {
     return aid;
   }
 
-  /** Processor time that it has taken so far, milliseconds (Linux). */
+  /** CPU time so far, milliseconds (Linux). */
   cpuMs(): number {
     const [, text = ''] = readFileSync(`/proc/${this.process.pid}/stat`, 'utf8').split(') ');
     const ticks = text.split(' ').slice(11, 15).map(Number);

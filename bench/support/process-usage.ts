@@ -9,7 +9,7 @@ export function residentBytes(pid: number | undefined): number {
   return Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES;
 }
 
-/** CPU time, seconds; counted in hundredths. */
+/** CPU time in seconds, with a resolution of 10 ms. */
 export function cpuSeconds(pid: number | undefined): number {
   const [user = 0, system = 0] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13).map(Number);
   return (user + system) / TICKS_PER_S;

@@ -17,7 +17,7 @@ function head(method: string, path: string, headers = ''): string {
   return `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n${headers}\r\n`;
 }
 
-/** Counts an answer to its end. */
+/** Counts the bytes of a response until its end. */
 async function answered(socket: Socket, least: number): Promise<void> {
   let received = 0;
   let status = '';

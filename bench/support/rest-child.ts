@@ -1,4 +1,4 @@
-/** The server process of the REST benchmark: our surface with its whole table, and bare Fastify. */
+/** The server process of the REST benchmark: the REST surface with all operations, and bare Fastify. */
 import fastify from 'fastify';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { nativeAid } from '../../src/foundation/identity/aid.ts';

@@ -1,4 +1,4 @@
-/** The engine as the stock JavaScript wrapper uses it: 4 KiB brought over at a time. */
+/** The engine as its original JavaScript wrapper uses it, with reads of 4 KiB. */
 import type { EngineConnection, EngineStream, QuicEngine } from '../../src/network/quic/engine.ts';
 
 const STOCK_READ_BYTES = 4096;
@@ -25,7 +25,7 @@ function connection(native: EngineConnection): EngineConnection {
   };
 }
 
-/** The given engine with every read cut to 4 KiB. */
+/** Limits every read of an engine to 4 KiB. */
 export function withSmallReads(engine: QuicEngine): QuicEngine {
   return {
     QuinnConfig: engine.QuinnConfig,

@@ -19,7 +19,7 @@ export async function dial({ host, port }: Target): Promise<Socket> {
   return socket;
 }
 
-/** Sends `bytes` bytes and waits until the service has seen their end. */
+/** Sends `bytes` bytes and waits until the service has received all of them. */
 export async function upload(target: Target, bytes: number): Promise<void> {
   const socket = await dial(target);
   socket.write('s');

@@ -11,7 +11,7 @@ export const Task = { sink: 1, source: 2, echo: 3, hold: 4 } as const;
 /** A task and its argument. */
 const HEAD_BYTES = 2;
 
-/** Writes `bytes` zeros, in step with the stream, and ends our half. */
+/** Writes `bytes` zeros with backpressure, and ends the writable half. */
 export async function pump(stream: Duplex, bytes: number): Promise<void> {
   const block = Buffer.alloc(BLOCK_BYTES);
   for (let sent = 0; sent < bytes; sent += BLOCK_BYTES) {
@@ -20,7 +20,7 @@ export async function pump(stream: Duplex, bytes: number): Promise<void> {
   stream.end();
 }
 
-/** Reads to the end and gives the number of bytes. */
+/** Reads to the end and returns the number of bytes. */
 export async function count(stream: Duplex): Promise<number> {
   let bytes = 0;
   stream.on('data', (chunk: Buffer) => {
