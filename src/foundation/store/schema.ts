@@ -643,7 +643,7 @@ const PUSH = `
     token TEXT NOT NULL UNIQUE,
     opened_at INTEGER NOT NULL,
     renewed_at INTEGER NOT NULL,
-    -- Where the caller came from when it was opened: mailboxes are counted by source.
+    -- Where the caller came from when it was opened: webhook URLs are counted by source.
     node TEXT NOT NULL,
     source TEXT,
     UNIQUE (called, caller)
