@@ -21,7 +21,7 @@ test('reads host:port, bracketed IPv6 and a bare port', () => {
   assert.deepEqual(parseAddress('node.example.org:80'), { host: 'node.example.org', port: 80 });
 });
 
-test('refuses what is no address', () => {
+test('rejects invalid addresses', () => {
   for (const text of [
     ...['', ':', '4121', 'host', 'host:', ':65536', ':-1', ':4121 ', ' :4121', ':4 1', 'a b:1', 'host:1:2'],
     ...['::1:80', '[::1]', '[]:1', '[127.0.0.1]:1', '[fe80::1%eth0]:1', '256.1.1.1:80', '1.2.3:80', '0x7f000001:80'],
@@ -103,7 +103,7 @@ test('text of an address reads back, and equal addresses have equal texts', () =
   );
 });
 
-test('writes brackets where there are colons', () => {
+test('formats IPv6 with brackets', () => {
   assert.equal(formatAddress({ host: '192.0.2.1', port: 80 }), '192.0.2.1:80');
   assert.equal(formatAddress({ host: '2001:db8::1', port: 0 }), '[2001:db8::1]:0');
   assert.equal(formatAddress({ host: '', port: 4121 }), ':4121');
@@ -120,7 +120,7 @@ test('knows which hosts are every interface', () => {
   for (const host of ['127.0.0.1', '::1', '0.0.0.1', 'a']) assert.equal(isEveryInterface(host), false, host);
 });
 
-test('what may be this machine is more than what is loopback', () => {
+test('mayBeThisMachine includes more than loopback', () => {
   for (const host of ['127.9.9.9', '::1', '::ffff:127.0.0.1', 'a.localhost', '0.0.0.0', '0.1.2.3', '::', '::127.0.0.1'])
     assert.equal(mayBeThisMachine(host), true, host);
   for (const host of ['64:ff9b::7f00:1', '2002:7f00:1::', '::ffff:0.0.0.0', '::ffff:0:127.0.0.1'])

@@ -4,7 +4,7 @@ import { backoff } from '../../src/foundation/backoff.ts';
 
 const STEPS = { firstMs: 500, maxMs: 30_000 };
 
-test('nothing is waited for where nothing failed', () => {
+test('no wait without a failure', () => {
   assert.equal(backoff(STEPS, 0), 0);
   assert.equal(backoff(STEPS, -3), 0);
   assert.equal(backoff({ ...STEPS, jitter: 0.5 }, 0, 0.9), 0);

@@ -8,7 +8,7 @@ import { compareBytes, equalBytes, freeMemory, fromBase64, fromHex, toHex } from
 const PART = new Uint8Array([9, 1, 0xab, 9]).subarray(1, 3);
 const bytes = fc.uint8Array({ maxLength: 100 });
 
-test('arrays are equal where length and content are', () => {
+test('arrays with equal length and content are equal', () => {
   assert.equal(equalBytes(PART, new Uint8Array([1, 0xab])), true);
   for (const other of [[1, 0xac], [1], [1, 0xab, 0], []]) assert.equal(equalBytes(PART, new Uint8Array(other)), false);
 });
@@ -72,7 +72,7 @@ test('of all texts only the one base64 of some bytes is read', () => {
   );
 });
 
-test('the memory of a chunk is freed only where nobody else has a part of it', () => {
+test('the memory of a chunk is freed only if nothing shares it', () => {
   const whole = new Uint8Array(8);
   freeMemory(whole);
   assert.equal(whole.byteLength, 0);

@@ -28,7 +28,7 @@ const value = fc.letrec<{ value: CborValue }>((tie) => ({
   ),
 })).value;
 
-test('what is encoded is decoded again', () => {
+test('encoded values decode to the same values', () => {
   fc.assert(
     fc.property(value, (v) => {
       assert.deepEqual(decodeCbor(encodeCbor(v), LIMIT), v);
@@ -122,7 +122,7 @@ test('undefined members are left out', () => {
   assert.deepEqual(encodeCbor({ a: 1, b: undefined }), encodeCbor({ a: 1 }));
 });
 
-test('asMap takes exactly the members that it is told', () => {
+test('asMap accepts exactly the given members', () => {
   assert.deepEqual(asMap({ a: 1, b: 2 }, ['a'], ['b', 'c']), { a: 1, b: 2 });
   assert.deepEqual(asMap({ a: 1, z: 2 }, ['a'], 'any'), { a: 1, z: 2 });
   assert.equal(asMap({ a: 1, z: 2 }, ['a'], ['b']), null);

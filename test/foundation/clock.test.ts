@@ -7,7 +7,7 @@ import { MAX_IDLE_TIMEOUT_S } from '../../src/foundation/domain/tunnels.ts';
 const WAIT_MS = MAX_IDLE_TIMEOUT_S * 1000;
 const LONGEST_MS = 2 ** 31 - 1;
 
-test('a wait beyond what a timer of Node takes is made of several', (t) => {
+test('a wait longer than a Node timer uses several timers', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const set = t.mock.method(globalThis, 'setTimeout');
   let runs = 0;

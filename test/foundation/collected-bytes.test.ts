@@ -24,7 +24,7 @@ for (const lengths of [[], [0], [5], [3, 4], [100_000, 100_000, 1], [131_072], [
     assert.ok(all.subarray(0, MAX_BYTES).equals(collected.bytes()));
   });
 
-test('long ones are freed at once: their chunks when they are taken, and all of them when nobody needs them', () => {
+test('large buffers are freed immediately: chunks when they are copied, the rest by free', () => {
   const collected = new CollectedBytes(MAX_BYTES);
   const chunks = [chunk(100_000), chunk(100_000), chunk(100_000)];
   for (const one of chunks) collected.add(one);

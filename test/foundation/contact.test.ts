@@ -26,7 +26,7 @@ test('a contact has one text', () => {
   }
 });
 
-test('what is none is refused', () => {
+test('invalid contacts are rejected', () => {
   const ethereum = '0x52908400098527886E0F7030069857D2E4169EE7';
   const wrong = [
     '',

@@ -52,7 +52,7 @@ test('a limit that is no number counts as none', (t) => {
   assert.deepEqual(seen, [7, 65_536, 65_536, 65_536]);
 });
 
-test('what Linux tells counts, and Node is asked where that is no number', (t) => {
+test('the limit comes from Linux, or from a Node report if that is not a number', (t) => {
   t.mock.method(process.report, 'getReport', () => ({ userLimits: { open_files: { soft: 9 } } }));
   const file = join(temporaryDirectory(t), 'limits');
   const told = (soft: string): number => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { detach, onDetachedError } from '../../src/foundation/detached.ts';
 
-test('what fails by itself is told to its owner, whoever that is at the time', async () => {
+test('a detached failure reaches the current handler', async () => {
   const heard: unknown[] = [];
   const leave = onDetachedError((error) => heard.push(error));
   const late = Promise.withResolvers<void>();

@@ -5,7 +5,7 @@ import { describeDiskError } from '../../src/foundation/disk-errors.ts';
 import { run } from '../support/programs.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('what a disk refuses is said with what to do, and with its code where nothing is known', () => {
+test('disk errors have advice, or the code if they are unknown', () => {
   const said = (code: string): string => describeDiskError(Object.assign(new Error('no'), { code }));
   assert.equal(said('ENOSPC'), ' (ENOSPC): the disk is full, free some room.');
   assert.equal(said('EROFS'), ' (EROFS): the disk is mounted read-only.');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ERRORS, isErrorCode, noSuchAgent, SvcError } from '../../src/foundation/errors.ts';
 
-test('an error says what its catalogue entry says, unless the thrower knows better', () => {
+test('an error has the message of its catalog entry unless another is given', () => {
   const plain = new SvcError('rate_limited');
   assert.deepEqual(
     [plain.name, plain.code, plain.status, plain.exit, plain.message, plain.details, plain.cause],

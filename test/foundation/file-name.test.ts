@@ -41,7 +41,7 @@ test('a name of any length fits, with a number behind it', () => {
   }
 });
 
-test('a number stands before the ending', () => {
+test('the number precedes the extension', () => {
   assert.equal(numberedName('plan.pdf', 0), 'plan.pdf');
   assert.equal(numberedName('plan.pdf', 1), 'plan (1).pdf');
   assert.equal(numberedName('plan', 2), 'plan (2)');

@@ -49,7 +49,7 @@ test('a line that lost or changed a character is damaged', () => {
   }
 });
 
-test('an invitation that names nobody, too many, or places that are none is damaged', () => {
+test('an invitation without contacts, with too many, or with invalid addresses is rejected', () => {
   const contact = { host: '203.0.113.7', port: 4121, nodeKey: publicKey };
   const many = Array.from({ length: MAX_INVITATION_CONTACTS + 1 }, () => contact);
   for (const contacts of [

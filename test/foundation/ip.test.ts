@@ -124,7 +124,7 @@ test('one address has one spelling', () => {
     for (const text of texts) assert.equal(canonicalIp(text), ip, text);
 });
 
-test('what is no address has no spelling and reaches nowhere', () => {
+test('invalid addresses have no canonical form and scope none', () => {
   for (const text of NO_ADDRESSES) {
     assert.equal(isIP(text), 0, `${text}, says Node`);
     assert.equal(canonicalIp(text), null, text);
@@ -163,7 +163,7 @@ test('reads the same addresses as Node, and spells them alike', () => {
   );
 });
 
-test('every IPv4 class ends where the next begins, in every spelling', () => {
+test('every IPv4 range has exact bounds, in every form', () => {
   for (const [first, last, scope] of IPV4_CLASSES)
     for (const ip of [first, last]) {
       for (const text of [ip, ...mapped(ip)]) assert.equal(ipScope(text), scope, text);
@@ -174,7 +174,7 @@ test('every IPv4 class ends where the next begins, in every spelling', () => {
     }
 });
 
-test('every IPv6 class ends where the next begins', () => {
+test('every IPv6 range has exact bounds', () => {
   for (const [first, last, scope] of IPV6_CLASSES)
     for (const ip of [first, last]) {
       assert.equal(ipScope(ip), scope, ip);

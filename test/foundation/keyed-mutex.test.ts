@@ -23,7 +23,7 @@ test('work on one key runs one after the other, on others side by side', async (
   assert.deepEqual(seen, ['a1', 'b1', 'a1 ends', 'a2']);
 });
 
-test('idle waits for all that is under way, also where it fails', async () => {
+test('idle waits for all running work, even if it fails', async () => {
   const mutex = new KeyedMutex<number>();
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const works = gates.map(({ promise }, key) => mutex.run(key, () => promise));
@@ -41,7 +41,7 @@ test('idle waits for all that is under way, also where it fails', async () => {
   await mutex.idle();
 });
 
-test('hands on what work gives, and runs none of it at once', async () => {
+test('returns the result of the work, and never starts it synchronously', async () => {
   const mutex = new KeyedMutex();
   let ran = false;
   const result = mutex.run('a', () => {

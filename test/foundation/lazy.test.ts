@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { lazy } from '../../src/foundation/lazy.ts';
 
-test('made at the first use, once, even where it is undefined; a failure is tried again', () => {
+test('creates the value once on first use, even undefined, and retries after a failure', () => {
   let times = 0;
   const value = lazy(() => {
     times += 1;

@@ -59,7 +59,7 @@ test('a reader that goes away ends nothing, and holds up no end', async () => {
   assert.equal(await stdout, 'wrote one\nwrote two\nwrote three\nflushed\n');
 });
 
-test('what is written at once arrives whole; beyond 4 MiB that wait lines are dropped', async (t) => {
+test('queued lines arrive completely; lines beyond 4 MiB are dropped', async (t) => {
   const path = join(temporaryDirectory(t), 'log');
   const fd = openSync(path, 'w');
   t.after(() => closeSync(fd));

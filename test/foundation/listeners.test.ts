@@ -15,7 +15,7 @@ test('listeners are told in order, each once, until they have enough', () => {
   assert.deepEqual(heard, ['first a 1', 'second a', 'second b']);
 });
 
-test('what a listener throws is heard by who tells', () => {
+test('the exception of a listener reaches the notifier', () => {
   const listeners = new Listeners<[]>();
   listeners.add(() => {
     throw new Error('no');

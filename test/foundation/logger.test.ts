@@ -64,7 +64,7 @@ test('a level that is off costs no look at the fields', () => {
   assert.deepEqual(lines, []);
 });
 
-test('hides what is named like a secret, at any depth, and secrets in texts', () => {
+test('redacts fields with secret names at any depth, and secrets in texts', () => {
   const hidden = '[hidden]';
   const secret = 'hunter2';
   const { api_token, Authorization, nested, list, has_token, error, text } = logged({
@@ -109,7 +109,7 @@ test('shows neither bytes nor the inside of objects', () => {
   assert.deepEqual([bytes, buffer, shown, holder, map], ['[32 bytes]', '[7 bytes]', '[KeyPair]', '[Holder]', '[Map]']);
 });
 
-test('errors keep what finds them', () => {
+test('errors keep code, message and stack', () => {
   const { expected, unexpected } = logged({
     expected: new SvcError('timeout', { details: { peer: 'x', secret: 'y' }, cause: new Error('socket') }),
     unexpected: Object.assign(new TypeError('broken'), { code: 'EIO' }),
@@ -181,7 +181,7 @@ test('no text of others reaches the terminal as more than text', () => {
   );
 });
 
-test('writes to stderr and leaves stdout clean, also where the process ends at once', () => {
+test('writes to stderr and never to stdout, even if the process exits immediately', () => {
   const logger = new URL('../../src/foundation/logger.ts', import.meta.url).href;
   const clock = new URL('../../src/foundation/clock.ts', import.meta.url).href;
   const program = `

@@ -15,7 +15,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const MODE = 0o700;
 
-test('folders are made with those above them, and what is there stays', (t) => {
+test('creates folders with their parents and keeps existing ones', (t) => {
   const base = temporaryDirectory(t);
   const path = join(base, 'a', 'b', 'c');
   makeDirectory(path, MODE);
@@ -40,7 +40,7 @@ test('a file in the way is an error, as a name that leads nowhere', (t) => {
   makeDirectory(join(base, 'dangling'), MODE);
 });
 
-test('below /proc, where nothing can be made, it comes back: objects are off, and the daemon goes on', {
+test('returns for a folder below /proc, which cannot be created: objects are off, and the daemon runs', {
   skip: process.platform === 'linux' ? false : 'there is no such file system',
 }, async (t) => {
   for (const path of ['/proc/svcd', '/proc/svcd/files', '/proc/self/svcd'])

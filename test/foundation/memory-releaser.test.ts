@@ -24,7 +24,7 @@ function aProcess() {
   return { state, clock, memory };
 }
 
-test('what a start took is given back once, and what a load took when it is over', async () => {
+test('releases the memory of a start once, and that of a load after it ends', async () => {
   const { state, clock, memory } = aProcess();
   await memory.start();
   await clock.run(LOOK_MS);
@@ -43,7 +43,7 @@ test('what a start took is given back once, and what a load took when it is over
   assert.equal(clock.timers, 0);
 });
 
-test('what is needed is not asked for again and again', async () => {
+test('does not try to release memory in use repeatedly', async () => {
   const { state, clock, memory } = aProcess();
   await memory.start();
   await clock.run(LOOK_MS);

@@ -17,7 +17,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const CONTENT = Buffer.from('what came with the program');
 
-test('a part is written once for its content, for its owner only, and anew where it was changed', (t) => {
+test('an addon is written once per content, private to its owner, and rewritten if it was changed', (t) => {
   const directory = join(temporaryDirectory(t), 'a', 'b');
   const file = keptFile(directory, 'part', CONTENT);
   assert.ok(readFileSync(file).equals(CONTENT));
@@ -44,7 +44,7 @@ test('a link in the place of a part is replaced, not followed', (t) => {
   assert.ok(lstatSync(file).isFile());
 });
 
-test('no part is put where others may write, and into no link', (t) => {
+test('no addon is written to a folder that others can write, or through a link', (t) => {
   const directory = temporaryDirectory(t);
   const [open, link] = [join(directory, 'open'), join(directory, 'link')];
   mkdirSync(open);

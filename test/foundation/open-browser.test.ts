@@ -4,7 +4,7 @@ import { browserCommand, openInBrowser } from '../../src/foundation/open-browser
 
 const URL = 'http://127.0.0.1:2121/';
 
-test('a browser is opened where a person sits, in the way of the system', () => {
+test('opens a browser on a desktop, with the command of the system', () => {
   assert.deepEqual(browserCommand(URL, 'darwin', {}), ['open', URL]);
   assert.deepEqual(browserCommand(URL, 'win32', {}), ['rundll32', 'url.dll,FileProtocolHandler', URL]);
   assert.deepEqual(browserCommand(URL, 'linux', { DISPLAY: ':0' }), ['xdg-open', URL]);

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { RateLimiter } from '../../src/foundation/rate-limit.ts';
 import { TestClock } from '../support/test-clock.ts';
 
-test('spends the burst at once, then refills at the rate', () => {
+test('allows the burst, then refills at the rate', () => {
   const clock = new TestClock();
   const limiter = new RateLimiter({ perSecond: 2, burst: 3, maxKeys: 10 }, { clock });
   assert.deepEqual(
@@ -31,7 +31,7 @@ test('keys do not share a bucket', () => {
   assert.equal(limiter.take('b'), true);
 });
 
-test('what is spent on credit has to flow back before anything is given', () => {
+test('a deficit must be refilled before take succeeds', () => {
   const clock = new TestClock();
   const limiter = new RateLimiter({ perSecond: 1, burst: 2, maxKeys: 10 }, { clock });
   limiter.spend('a', 5);
@@ -66,7 +66,7 @@ test('asking how long to wait changes nothing', () => {
   assert.equal(limiter.retryAfterMs('a'), 1000);
 });
 
-test('a clock that is set back locks nobody out', () => {
+test('setting the clock back does not lock a key out', () => {
   const clock = new TestClock();
   const limiter = new RateLimiter({ perSecond: 1, burst: 2, maxKeys: 10 }, { clock });
   assert.equal(limiter.take('a', 2), true);
@@ -98,7 +98,7 @@ test('refuses options that limit nothing', () => {
   }
 });
 
-test('whoever waits as told is served, and never more than burst plus rate passes', () => {
+test('waiting for retryAfterMs succeeds, and never more than burst plus rate passes', () => {
   const step = fc.record({ wait: fc.integer({ min: 0, max: 3000 }), cost: fc.integer({ min: 1, max: 5 }) });
   fc.assert(
     fc.property(

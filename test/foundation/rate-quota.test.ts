@@ -61,7 +61,7 @@ test('nodes without a known address share the rate of one network: their names a
   assert.equal(taken, LIMITS.perNetwork.burst);
 });
 
-test('holders that are charged together pay once where they are the same', () => {
+test('takeAll charges a shared level once', () => {
   const rate = new RateQuota(
     {
       perKey: { perSecond: 1, burst: 2 },

@@ -17,7 +17,7 @@ function load(): readonly Buffer[] {
   return blocks.filter((_, i) => i % STAYING === STAYING - 1);
 }
 
-test('what is free goes back to the system, and what is used stays', async () => {
+test('free memory returns to the system, used memory stays', async () => {
   releaseMemory();
   const before = process.memoryUsage.rss();
   const warnings: unknown[] = [];

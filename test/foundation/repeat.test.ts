@@ -39,7 +39,7 @@ test('the first run may come at another time', () => {
   }
 });
 
-test('a run says when the next one is; where it does not, the period holds', () => {
+test('a run can return the delay of the next; the default is the period', () => {
   const next = [10, undefined, 0, -5, 40];
   const { clock, runs } = noting({ periodMs: 100 }, () => next.shift());
   clock.advance(360);
@@ -75,7 +75,7 @@ test('a hurry brings the next run forward and never puts it off', () => {
   assert.deepEqual(runs, [40, 50, 150], 'the period begins with the end of the run');
 });
 
-test('a plan replaces what was planned before, to a later time too', () => {
+test('plan replaces the earlier plan, even with a later time', () => {
   const { clock, runs, repeating } = noting({ periodMs: 100 }, () => {
     if (runs.length === 2) repeating.plan(30);
   });
@@ -116,7 +116,7 @@ test('hurried again and again, a run that is due is not put off', () => {
   assert.deepEqual(set, [1000, 0]);
 });
 
-test('after a machine slept, a hurry does not wait for what is left on the timer', () => {
+test('after the machine slept, soon does not wait for the rest of the timer', () => {
   const { clock, runs, repeating } = noting({ periodMs: 3_600_000 });
   clock.jump(8 * 3_600_000);
   const time = counting(clock);
@@ -201,7 +201,7 @@ test('a run that takes longer than the period is never joined by another one', a
   assert.equal(runs.length, 4);
 });
 
-test('what a run throws is told once, and the next run comes after the period', async () => {
+test('the error of a run is reported once, and the next run follows after the period', async () => {
   const clock = new TestClock();
   const failures: unknown[] = [];
   const faults = [new Error('thrown'), new Error('rejected')];
@@ -224,7 +224,7 @@ test('what a run throws is told once, and the next run comes after the period', 
   assert.equal(runs, 3);
 });
 
-test('the repetition outlives an owner of failures who fails himself', () => {
+test('the repetition continues if onError throws', () => {
   const clock = new TestClock();
   let runs = 0;
   const onError = (error: unknown): void => {
@@ -238,7 +238,7 @@ test('the repetition outlives an owner of failures who fails himself', () => {
   assert.throws(() => clock.advance(100), { message: 'run 2' });
 });
 
-test('a stop during a run drops what the run returns and what it fails with', async () => {
+test('a stop during a run ignores its result and its error', async () => {
   for (const end of ['resolve', 'reject'] as const) {
     const { clock, runs, failures, repeating } = lasting({ periodMs: 100 });
     clock.advance(100);

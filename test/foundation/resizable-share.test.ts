@@ -5,7 +5,7 @@ import { ResizableShare } from '../../src/foundation/resizable-share.ts';
 
 const stranger = (node: string): QuotaHolder => ({ node, source: `192.0.2.${node}`, named: false });
 
-test('a share rises and falls, and is refused what the quota has no room for', () => {
+test('a share grows and shrinks, and cannot exceed the quota', () => {
   const quota = new Quota({ total: 10 });
   const share = new ResizableShare(quota, stranger('1'), () => assert.fail());
   assert.deepEqual([share.set(4), share.set(10), share.set(11)], [true, true, false]);

@@ -38,7 +38,7 @@ test('a place handed over cannot be taken in between', async () => {
   assert.equal(slots.busy, 0);
 });
 
-test('who gives up leaves the queue', async () => {
+test('an aborted waiter leaves the queue', async () => {
   const slots = new Semaphore(1);
   const free = await slots.acquire();
   const abort = new AbortController();

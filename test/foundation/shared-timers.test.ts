@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { SharedTimers } from '../../src/foundation/shared-timers.ts';
 import { TestClock } from '../support/test-clock.ts';
 
-test('what is due in the same millisecond is done together, and what was cancelled is not', async () => {
+test('timers of the same millisecond run together, canceled ones do not run', async () => {
   const clock = new TestClock();
   const begun: number[] = [];
   const after = clock.after.bind(clock);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SingleFlight } from '../../src/foundation/single-flight.ts';
 
-test('who asks while work runs waits for that; who asks later begins anew', async () => {
+test('a call during the work shares it; a later call starts again', async () => {
   const flights = new SingleFlight<number>();
   const first = Promise.withResolvers<number>();
   let runs = 0;
@@ -21,7 +21,7 @@ test('who asks while work runs waits for that; who asks later begins anew', asyn
   assert.equal(await flights.run('a', work), 3);
 });
 
-test('all who wait see a failure, and the next one tries again', async () => {
+test('all waiting callers see a failure, and the next call retries', async () => {
   const flights = new SingleFlight<number, number>();
   const failing = (): Promise<number> => Promise.reject(new Error('no'));
   const results = await Promise.allSettled([flights.run(1, failing), flights.run(1, failing)]);

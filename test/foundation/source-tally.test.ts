@@ -8,7 +8,7 @@ function tally(entries: Readonly<Record<string, number>>): SourceTally {
   return made;
 }
 
-test('it counts by source and by network, and forgets what is gone', () => {
+test('counts by source and by network, and removes empty entries', () => {
   const held = tally({ '192.0.2.1': 2, '192.0.2.2': 3, '2001:db8:1:2::/64': 4, '2001:db8:1:3::/64': 5 });
   assert.deepEqual([held.of('192.0.2.1'), held.ofNetwork('192.0.2.9'), held.total], [2, 5, 14]);
   assert.deepEqual([held.of('2001:db8:1:2::/64'), held.ofNetwork('2001:db8:1:9::/64')], [4, 9]);

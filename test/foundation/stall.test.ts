@@ -44,7 +44,7 @@ test('it lasts from the last that was heard', () => {
   assert.deepEqual(silences, [2800]);
 });
 
-test('a stopped watch calls nobody and leaves no timer', () => {
+test('a stopped watch never calls back and leaves no timer', () => {
   const { clock, silences, watch } = watching(1000);
   clock.advance(500);
   watch.stop();
@@ -91,7 +91,7 @@ test('a long wait takes few timers, a short one no very short ones', () => {
   }
 });
 
-test('a stall is nobody’s silence: after it there is time to read what has come', () => {
+test('a stall does not count as silence: it is followed by time to read received data', () => {
   for (const before of [0, 100, 700, 999]) {
     const { clock, silences, stall } = watching(1000);
     clock.advance(before);
@@ -104,7 +104,7 @@ test('a stall is nobody’s silence: after it there is time to read what has com
   }
 });
 
-test('who keeps this process busy for ever is not waited for as long, and a word makes the wait new', () => {
+test('a peer that keeps this process busy times out, and received data restarts the timeout', () => {
   const { clock, silences, watch, stall } = watching(1000);
   const stalls = (times: number): void => {
     for (let i = 0; i < times; i++) stall(10_000);
@@ -118,7 +118,7 @@ test('who keeps this process busy for ever is not waited for as long, and a word
   assert.equal(clock.timers, 0);
 });
 
-test('of a long wait only the part counts anew in which we stalled', () => {
+test('of a long timeout only the stalled part is repeated', () => {
   const { clock, silences, stall } = watching(80_000);
   clock.advance(65_000);
   stall(3_600_000);
@@ -142,7 +142,7 @@ test('near the end of a long wait a stall still leaves a second', () => {
   assert.deepEqual(silences, [30_050 + 10_000 + 1000]);
 });
 
-test('what was heard just before a stall counts as heard after it', () => {
+test('data received just before a stall counts as received after it', () => {
   const { clock, silences, watch, stall } = watching(1000);
   clock.advance(800);
   watch.heard();
@@ -205,7 +205,7 @@ test('a waking clock tells the time of its clock, and its timers outlast a stall
   assert.equal(time.timers, 0);
 });
 
-test('an event loop that was blocked hears what came meanwhile before anybody is called silent', async () => {
+test('a blocked event loop reads received data before a peer times out', async () => {
   const { port1, port2 } = new MessageChannel();
   const outcome = Promise.withResolvers<string>();
   const watch = new SilenceWatch(systemClock, 300, () => outcome.resolve('silent'));

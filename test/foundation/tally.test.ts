@@ -14,7 +14,7 @@ test('counts by key and all together', () => {
   assert.deepEqual([tally.of('a'), tally.of('b'), tally.total], [4, 0, 4]);
 });
 
-test('of what is not there nothing can be taken', () => {
+test('a count never falls below 0', () => {
   const tally = new Tally<number>();
   tally.add(1, -1);
   assert.deepEqual([tally.of(1), tally.total], [0, 0]);
@@ -33,7 +33,7 @@ test('of what is not there nothing can be taken', () => {
   );
 });
 
-test('begins anew', () => {
+test('clear removes all counts', () => {
   const tally = new Tally();
   tally.add('a', 3);
   tally.clear();

@@ -23,7 +23,7 @@ async function setUp(t: TestContext) {
   return { directory, store: await open(), open, file, written };
 }
 
-test('what is put soon is there at once, and on the disk without anybody asking, for its owner only', async (t) => {
+test('a deferred file is readable immediately, and written to disk in the background with private mode', async (t) => {
   const { store, open, file, written } = await setUp(t);
   const names = Array.from({ length: 70 }, (_, n) => `notes-${n}`);
   for (const name of names) store.putSecretDeferred(name, SECRET);
@@ -47,7 +47,7 @@ test('after settle it is on the disk, the last that was put', async (t) => {
   assert.deepEqual((await open()).getSecret('notes-1'), OTHER);
 });
 
-test('what is put durably, or deleted, meanwhile stays so', async (t) => {
+test('a durable write or a deletion meanwhile wins', async (t) => {
   const { store, open, written } = await setUp(t);
   // The first turn of each is under way when the others come.
   for (const name of ['a', 'b', 'c']) store.putSecretDeferred(name, SECRET);
@@ -62,7 +62,7 @@ test('what is put durably, or deleted, meanwhile stays so', async (t) => {
   assert.deepEqual([again.getSecret('a'), again.getSecret('b'), again.getSecret('c')], [OTHER, null, SECRET]);
 });
 
-test('where the disk refuses, it waits: settle says so, and later it is written', async (t) => {
+test('after a disk error flush throws, and the file is written later', async (t) => {
   const { directory, store, open } = await setUp(t);
   rmSync(directory, { recursive: true });
   store.putSecretDeferred('notes-1', SECRET);

@@ -101,7 +101,7 @@ test('an empty passphrase is refused before anything is made', async (t) => {
   assert.ok(!existsSync(directory));
 });
 
-test('what is sealed has the documented sizes, and is not written again when it is opened', async (t) => {
+test('a seal has the documented sizes and is not rewritten when it is opened', async (t) => {
   const directory = directoryIn(t);
   const store = await open(directory, 'x');
   store.put('node', KeyPair.generate());
@@ -192,7 +192,7 @@ test('damaged files are refused and never quoted', async (t) => {
   }
 });
 
-test('what others can read is closed, and said', async (t) => {
+test('removes access for other users and logs it', async (t) => {
   const directory = directoryIn(t);
   const lines: string[] = [];
   const log: Log = { ...silentLog, warn: (_fields, message) => void lines.push(message) };
@@ -226,7 +226,7 @@ test('a link, a directory and a device in place of a key are refused', async (t)
   assert.throws(() => store.get('folder'), refuses('key_damaged'));
 });
 
-test('what an interrupted write left behind is removed', async (t) => {
+test('removes the files of an interrupted write', async (t) => {
   const directory = directoryIn(t);
   mkdirSync(directory, { mode: 0o700 });
   writeFileSync(join(directory, 'node.key.tmp'), 'half a key', { mode: 0o600 });

@@ -23,7 +23,7 @@ test('a passphrase makes the same key in every normal form, another one with ano
   }
 });
 
-test('a passphrase costs what the threat model says, and node:crypto lets it', async () => {
+test('a passphrase has the cost in the threat model, and node:crypto allows it', async () => {
   assert.deepEqual(PASSPHRASE_COST, { N: 131_072, r: 8, p: 1 });
   assert.equal((await deriveKey({ text: 'x', cost: PASSPHRASE_COST }, SALT)).symmetricKeySize, 32);
 });

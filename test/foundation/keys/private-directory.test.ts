@@ -23,14 +23,14 @@ function world(t: TestContext, mode = 0o700) {
   return { path, warnings, put, open: () => PrivateDirectory.open(path, { log }) };
 }
 
-test('what is private already is left as it is, without a word', (t) => {
+test('private files are not changed or logged', (t) => {
   const { open, put, warnings } = world(t);
   put('a', 'text');
   assert.equal(open().read('a'), 'text');
   assert.deepEqual(warnings, []);
 });
 
-test('what the least of others could do is taken from them', (t) => {
+test('removes any access of other users', (t) => {
   for (const mode of [0o701, 0o710, 0o740, 0o777]) {
     const { open, path, put, warnings } = world(t, mode);
     put('a', 'text', mode);
@@ -40,7 +40,7 @@ test('what the least of others could do is taken from them', (t) => {
   }
 });
 
-test('where it cannot be taken from them, nothing is read', (t) => {
+test('reads nothing if the access cannot be removed', (t) => {
   const [exposed, { path, put, open }] = [world(t, 0o755), world(t)];
   put('a', 'text', 0o644);
   const directory = open();
@@ -93,7 +93,7 @@ test('no file stays open, and a deletion is on the disk', (t) => {
   });
 });
 
-test('a directory that its owner closed to itself is named with what to do', async (t) => {
+test('the error for an unreadable directory has advice', async (t) => {
   const { path } = world(t, 0);
   const program = `
     const { PrivateDirectory } = await import(process.argv[1]);
