@@ -6,9 +6,9 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
 import { silentLog } from '../src/foundation/log.ts';
-import { loadEngine, type QuicEngine } from '../src/network/quic/engine.ts';
-import { NativeQuicEndpoint } from '../src/network/quic/native-endpoint.ts';
-import type { QuicConnection } from '../src/network/quic/types.ts';
+import { loadEngine, type QuicEngine } from '../src/network/transport/quic/engine.ts';
+import { NativeEndpoint } from '../src/network/transport/quic/native-endpoint.ts';
+import type { Connection } from '../src/network/transport/types.ts';
 import { type Hello, type Usage, usage } from './support/quic-child.ts';
 import { withSmallReads } from './support/small-reads.ts';
 import { begin, count, pump, Task } from './support/transfer.ts';
@@ -88,7 +88,7 @@ async function pings(open: Open): Promise<readonly number[]> {
 }
 
 /** Short requests per second, each on a new stream. */
-async function streamRate(connection: QuicConnection, total: number, lanes: number): Promise<number> {
+async function streamRate(connection: Connection, total: number, lanes: number): Promise<number> {
   const from = performance.now();
   const lane = async (): Promise<void> => {
     for (let i = 0; i < total / lanes; i++) {
@@ -102,7 +102,7 @@ async function streamRate(connection: QuicConnection, total: number, lanes: numb
   return total / ((performance.now() - from) / 1000);
 }
 
-async function dials(dial: () => Promise<QuicConnection>): Promise<readonly number[]> {
+async function dials(dial: () => Promise<Connection>): Promise<readonly number[]> {
   const samples: number[] = [];
   for (let i = 0; i < DIALS; i++) {
     const from = performance.now();
@@ -141,8 +141,8 @@ interface World {
   readonly tcp: Open;
   readonly quic: Open;
   readonly smallReads: Open;
-  readonly connection: QuicConnection;
-  readonly dial: () => Promise<QuicConnection>;
+  readonly connection: Connection;
+  readonly dial: () => Promise<Connection>;
   readonly stop: () => Promise<void>;
 }
 
@@ -151,16 +151,16 @@ async function startWorld(): Promise<World> {
   const [hello]: Hello[] = await once(child, 'message');
   if (hello === undefined) throw new Error('the other process did not start');
   const key = Buffer.from(hello.key, 'hex');
-  const endpoints: NativeQuicEndpoint[] = [];
-  const endpoint = async (engine: QuicEngine): Promise<NativeQuicEndpoint> => {
+  const endpoints: NativeEndpoint[] = [];
+  const endpoint = async (engine: QuicEngine): Promise<NativeEndpoint> => {
     const options = { key: KeyPair.generate(), host: '127.0.0.1', port: 0 };
-    const created = new NativeQuicEndpoint(options, { log: silentLog, engine });
+    const created = new NativeEndpoint(options, { log: silentLog, engine });
     await created.start();
     endpoints.push(created);
     return created;
   };
   const [ours, small] = [await endpoint(loadEngine()), await endpoint(withSmallReads(loadEngine()))];
-  const dial = (): Promise<QuicConnection> => ours.dial({ host: '127.0.0.1', port: hello.quicPort }, key);
+  const dial = (): Promise<Connection> => ours.dial({ host: '127.0.0.1', port: hello.quicPort }, key);
   const connection = await dial();
   const smallConnection = await small.dial({ host: '127.0.0.1', port: hello.stockPort }, key);
   return {

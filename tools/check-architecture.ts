@@ -30,14 +30,19 @@ const RULES: readonly Rule[] = [
     to: '^src/(capabilities|operations|surfaces|daemon)/',
   },
   {
-    name: 'the transport imports neither records nor links',
-    from: /^src\/network\/quic\//,
-    to: '^src/network/(dht|links|reach)/',
+    name: 'the transport imports no other part of the network',
+    from: /^src\/network\/transport\//,
+    to: '^src/network/(?!transport/)',
+  },
+  {
+    name: 'only the composition root, reachability and tests choose an adapter of the transport',
+    from: /^src\/(?!network\/transport\/|network\/reachability\/|daemon\/|capabilities\/tunnels\/)/,
+    to: '^src/network/transport/(quic|lan-tcp|udp-lane)/',
   },
   {
     name: 'records and links do not import each other',
-    from: /^src\/network\/(dht|links)\//,
-    to: '^src/network/(?!$1/)(dht|links|reach)/',
+    from: /^src\/network\/(records|links)\//,
+    to: '^src/network/(?!$1/)(records|links|reachability)/',
   },
   { name: 'capabilities import no surface', from: /^src\/capabilities\//, to: '^src/(operations|surfaces|daemon)/' },
   {

@@ -16,8 +16,8 @@ import {
   encodeRemoveRequest,
   MAX_PARTS,
   MAX_REMOVALS,
-} from '../../src/network/dht/messages.ts';
-import { NETWORK_TAG_BYTES } from '../../src/network/dht/wire.ts';
+} from '../../src/network/records/messages.ts';
+import { NETWORK_TAG_BYTES } from '../../src/network/records/wire.ts';
 import { rawRequest } from '../../test/support/hostile-dht.ts';
 import { endpointRecord, type Published, serviceRecord } from '../../test/support/records.ts';
 import { type Flood, paced, type Target } from './flood.ts';

@@ -5,7 +5,7 @@ import { Agent, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Address } from '../../src/foundation/address.ts';
 import { serviceKey } from '../../src/foundation/records/keys.ts';
-import { COMMAND, encodeFindRequest } from '../../src/network/dht/messages.ts';
+import { COMMAND, encodeFindRequest } from '../../src/network/records/messages.ts';
 import { rawRequest } from '../../test/support/hostile-dht.ts';
 
 /** A longer wait counts as not served, milliseconds. */

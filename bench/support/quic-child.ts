@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { loadEngine } from '../../src/network/quic/engine.ts';
-import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
+import { loadEngine } from '../../src/network/transport/quic/engine.ts';
+import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
 import { withSmallReads } from './small-reads.ts';
 import { serve } from './transfer.ts';
 

@@ -5,28 +5,28 @@ import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
 import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
 import { descriptorLimit } from '../foundation/descriptors.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
-import { BulkLanes } from '../network/bulk/bulk-lanes.ts';
-import { RecordDht } from '../network/dht/record-dht.ts';
-import { networkTag } from '../network/dht/wire.ts';
 import { KnownNodes } from '../network/known-nodes.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../network/links/dial.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
-import { Near } from '../network/near/near.ts';
 import type { NodeAt } from '../network/node-requests.ts';
-import { findGateway } from '../network/port-mapping/default-gateway.ts';
-import { grantorsAt } from '../network/port-mapping/grantors.ts';
-import { PortMapper } from '../network/port-mapping/port-mapper.ts';
-import { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
-import { DialGuard } from '../network/reach/dial-guard.ts';
-import { InterfaceAddresses } from '../network/reach/interface-addresses.ts';
-import { LanDiscovery } from '../network/reach/lan.ts';
-import { NAT_TYPE } from '../network/reach/nat.ts';
-import { NetworkChanges } from '../network/reach/network-changes.ts';
-import { NetworkTrouble } from '../network/reach/network-trouble.ts';
-import { OwnAddresses } from '../network/reach/own-addresses.ts';
-import { kindOfPath } from '../network/reach/path-kind.ts';
-import { isUsable } from '../network/turn/turn-servers.ts';
+import { DialGuard } from '../network/reachability/dial-guard.ts';
+import { InterfaceAddresses } from '../network/reachability/interface-addresses.ts';
+import { LanDiscovery } from '../network/reachability/lan.ts';
+import { NAT_TYPE } from '../network/reachability/nat.ts';
+import { NetworkChanges } from '../network/reachability/network-changes.ts';
+import { NetworkTrouble } from '../network/reachability/network-trouble.ts';
+import { OwnAddresses } from '../network/reachability/own-addresses.ts';
+import { kindOfPath } from '../network/reachability/path-kind.ts';
+import { findGateway } from '../network/reachability/port-mapping/default-gateway.ts';
+import { grantorsAt } from '../network/reachability/port-mapping/grantors.ts';
+import { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
+import { isUsable } from '../network/reachability/turn/turn-servers.ts';
+import { RecordDht } from '../network/records/record-dht.ts';
+import { networkTag } from '../network/records/wire.ts';
+import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
+import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
+import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import type { Foundation } from './foundation.ts';
 import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
 import { buildReach } from './reach.ts';
@@ -59,10 +59,10 @@ export async function buildNetwork(foundation: Foundation) {
     },
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
-  const near = config.lan_tcp ? new Near({ clock, descriptors: descriptorLimit }) : null;
+  const lanTcp = config.lan_tcp ? new LanTcp({ clock, descriptors: descriptorLimit }) : null;
   const pool = new ConnectionPool(
     { nodeKey: node.key.publicKey, network: config.network },
-    { endpoint, clock, log, relayDisabled, known, ...(near === null ? {} : { near }) },
+    { endpoint, clock, log, relayDisabled, known, ...(lanTcp === null ? {} : { upgrade: lanTcp }) },
   );
   configuration.onChange((changed) => {
     if (changed.has('disable_relay') && relayDisabled()) pool.closeRelayed();
@@ -169,8 +169,8 @@ export async function buildNetwork(foundation: Foundation) {
     },
   });
   const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
-  const optional = [...mapping, ...(config.mdns ? [lan] : []), ...(near === null ? [] : [near])];
-  const lanes = new BulkLanes({
+  const optional = [...mapping, ...(config.mdns ? [lan] : []), ...(lanTcp === null ? [] : [lanTcp])];
+  const lanes = new UdpLanes({
     clock,
     records,
     outerPort: () => {

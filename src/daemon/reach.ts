@@ -5,40 +5,40 @@ import { detach } from '../foundation/detached.ts';
 import type { NatMapping } from '../foundation/domain/directory.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Component } from '../foundation/lifecycle.ts';
-import { ownHosts } from '../network/dht/own-hosts.ts';
-import type { RecordDht } from '../network/dht/record-dht.ts';
 import type { ConnectionPool } from '../network/links/connection-pool.ts';
 import type { NodeRequests } from '../network/node-requests.ts';
-import { isStraight } from '../network/path.ts';
-import type { NativeQuicEndpoint } from '../network/quic/native-endpoint.ts';
-import type { QuicConnection } from '../network/quic/types.ts';
-import { ChosenHelpers } from '../network/reach/chosen-helpers.ts';
-import { ClientPool } from '../network/reach/client-pool.ts';
-import { Helper } from '../network/reach/helper.ts';
-import { HelperLine, overLiving } from '../network/reach/helper-line.ts';
-import { Meetings } from '../network/reach/meetings.ts';
-import { NatLooks } from '../network/reach/nat-looks.ts';
-import type { NetworkChanges } from '../network/reach/network-changes.ts';
-import { observersAmong } from '../network/reach/observers.ts';
-import { isTold, type OwnAddress, provableAddresses } from '../network/reach/own-address.ts';
-import type { OwnAddresses } from '../network/reach/own-addresses.ts';
-import { OwnProof } from '../network/reach/own-proof.ts';
-import type { InterfaceAddress } from '../network/reach/path-kind.ts';
-import { OBSERVERS, PortLender } from '../network/reach/port-lender.ts';
-import { isPublicIpv6 } from '../network/reach/public-ipv6.ts';
-import { PunchGuard } from '../network/reach/punch-guard.ts';
-import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reach/punch-initiator.ts';
-import { type Introduced, PunchResponder, wayOf } from '../network/reach/punch-responder.ts';
-import { Punches } from '../network/reach/punches.ts';
-import { Relay, type RelayUse } from '../network/reach/relay.ts';
-import { relayLimits } from '../network/reach/relay-budget.ts';
-import { relayed } from '../network/reach/relayed.ts';
-import { RememberedHelpers } from '../network/reach/remembered-helpers.ts';
-import { signalAnswers } from '../network/reach/signal-answers.ts';
-import { publicIpv6To } from '../network/reach/source-address.ts';
-import { TurnRendezvousClient } from '../network/reach/turn-rendezvous-client.ts';
-import { turned } from '../network/reach/turned.ts';
-import { TurnServers } from '../network/turn/turn-servers.ts';
+import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
+import { ClientPool } from '../network/reachability/client-pool.ts';
+import { Helper } from '../network/reachability/helper.ts';
+import { HelperLine, overLiving } from '../network/reachability/helper-line.ts';
+import { Meetings } from '../network/reachability/meetings.ts';
+import { NatLooks } from '../network/reachability/nat-looks.ts';
+import type { NetworkChanges } from '../network/reachability/network-changes.ts';
+import { observersAmong } from '../network/reachability/observers.ts';
+import { isTold, type OwnAddress, provableAddresses } from '../network/reachability/own-address.ts';
+import type { OwnAddresses } from '../network/reachability/own-addresses.ts';
+import { OwnProof } from '../network/reachability/own-proof.ts';
+import type { InterfaceAddress } from '../network/reachability/path-kind.ts';
+import { OBSERVERS, PortLender } from '../network/reachability/port-lender.ts';
+import { isPublicIpv6 } from '../network/reachability/public-ipv6.ts';
+import { PunchGuard } from '../network/reachability/punch-guard.ts';
+import { PUNCH_DIAL_MS, PunchInitiator, RELAY_DIAL_MS } from '../network/reachability/punch-initiator.ts';
+import { type Introduced, PunchResponder, wayOf } from '../network/reachability/punch-responder.ts';
+import { Punches } from '../network/reachability/punches.ts';
+import { Relay, type RelayUse } from '../network/reachability/relay.ts';
+import { relayLimits } from '../network/reachability/relay-budget.ts';
+import { relayed } from '../network/reachability/relayed.ts';
+import { RememberedHelpers } from '../network/reachability/remembered-helpers.ts';
+import { signalAnswers } from '../network/reachability/signal-answers.ts';
+import { publicIpv6To } from '../network/reachability/source-address.ts';
+import { TurnServers } from '../network/reachability/turn/turn-servers.ts';
+import { TurnRendezvousClient } from '../network/reachability/turn-rendezvous-client.ts';
+import { turned } from '../network/reachability/turned.ts';
+import { ownHosts } from '../network/records/own-hosts.ts';
+import type { RecordDht } from '../network/records/record-dht.ts';
+import { isStraight } from '../network/transport/path.ts';
+import type { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
+import type { Connection } from '../network/transport/types.ts';
 import type { Foundation } from './foundation.ts';
 
 /** Timeout for dialing a node that asks whether it is reachable, in milliseconds. The first packet is sent twice. */
@@ -131,11 +131,11 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   /** Open means that strangers can reach the node. A host with a public address may be behind a firewall. */
   const mapping = (): NatMapping => (lender.mapping === 'open' && isUnreached() ? 'cone' : lender.mapping);
 
-  const adopt = (introduced: Introduced, isAsked = false): QuicConnection => {
+  const adopt = (introduced: Introduced, isAsked = false): Connection => {
     const { native, outbound } = introduced;
     return endpoint.adopt(native, { outbound, way: wayOf(introduced), isAsked });
   };
-  const greeted = async (connection: QuicConnection): Promise<void> => {
+  const greeted = async (connection: Connection): Promise<void> => {
     await pool.upgrade(connection);
   };
   const clients = new ClientPool(() => endpoint.parts, { clock });

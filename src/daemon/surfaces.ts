@@ -7,7 +7,7 @@ import { homeDirectory } from '../foundation/data-dir/paths.ts';
 import type { Aid } from '../foundation/identity/aid.ts';
 import { readPackageFile } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
-import type { Reachability } from '../network/dht/types.ts';
+import type { Reachability } from '../network/records/types.ts';
 import { accessHandlers } from '../operations/handlers/access.ts';
 import { addressBookHandlers } from '../operations/handlers/address-book.ts';
 import { agentHandlers } from '../operations/handlers/agents.ts';

@@ -1,5 +1,5 @@
 import type { Address } from '../foundation/address.ts';
-import type { Path } from './path.ts';
+import type { Path } from './transport/path.ts';
 
 /** A node, and where it is. */
 export interface NodeAt {

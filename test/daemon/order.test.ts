@@ -34,8 +34,8 @@ test('components that respond to others start before the network, and active one
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: [
-      ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'BulkLanes', 'OwnAddresses', 'NetworkChanges'],
-      'Near',
+      ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkChanges'],
+      'LanTcp',
       ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
     ],
     acting: [

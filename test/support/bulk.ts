@@ -1,9 +1,9 @@
 /** Bulk lanes over real local sockets. */
 import DHT from 'dht-rpc';
 import { systemClock } from '../../src/foundation/clock.ts';
-import type { BulkLane } from '../../src/network/bulk/bulk-lane.ts';
-import { BulkLanes, type OfferedLane } from '../../src/network/bulk/bulk-lanes.ts';
-import type { Path } from '../../src/network/path.ts';
+import type { Path } from '../../src/network/transport/path.ts';
+import type { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
+import { type OfferedLane, UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
 
 const HOST = '127.0.0.1';
 
@@ -12,10 +12,10 @@ export const NO_LANES = { offer: () => null, take: () => null };
 
 /** The lanes of a node on its own socket. */
 export class TestLanes {
-  readonly lanes: BulkLanes;
+  readonly lanes: UdpLanes;
   readonly socket: DHT.Socket;
   /** Lanes opened by an offer. */
-  readonly opened: BulkLane[] = [];
+  readonly opened: UdpLane[] = [];
   readonly #dht: DHT;
 
   private constructor(dht: DHT, knownPort: boolean) {
@@ -23,7 +23,7 @@ export class TestLanes {
     const socket = dht.udx.createSocket();
     socket.bind(0, HOST);
     this.socket = socket;
-    this.lanes = new BulkLanes({
+    this.lanes = new UdpLanes({
       clock: systemClock,
       records: {
         openSocket: socket,

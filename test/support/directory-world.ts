@@ -12,7 +12,7 @@ import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
 import type { LocalIdentity } from '../../src/network/links/types.ts';
-import type { NodeAddresses } from '../../src/network/reach/own-addresses.ts';
+import type { NodeAddresses } from '../../src/network/reachability/own-addresses.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { ScriptedRecords } from './scripted-records.ts';
 import { TestClock } from './test-clock.ts';

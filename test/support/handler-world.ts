@@ -16,7 +16,7 @@ import { AgentStore } from '../../src/foundation/store/agents.ts';
 import { PublicationStore } from '../../src/foundation/store/publications.ts';
 import { MIGRATIONS } from '../../src/foundation/store/schema.ts';
 import { Store } from '../../src/foundation/store/store.ts';
-import type { NodeAddresses } from '../../src/network/reach/own-addresses.ts';
+import type { NodeAddresses } from '../../src/network/reachability/own-addresses.ts';
 import { agentOperations } from '../../src/operations/agents.ts';
 import { directoryOperations } from '../../src/operations/directory.ts';
 import { agentHandlers } from '../../src/operations/handlers/agents.ts';

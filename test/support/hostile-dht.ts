@@ -5,9 +5,9 @@ import type { TestContext } from 'node:test';
 import type DHT from 'dht-rpc';
 import type { Address } from '../../src/foundation/address.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
-import { DhtEngine } from '../../src/network/dht/engine.ts';
-import { PeerHealth } from '../../src/network/dht/peer-health.ts';
-import { networkTag } from '../../src/network/dht/wire.ts';
+import { DhtEngine } from '../../src/network/records/engine.ts';
+import { PeerHealth } from '../../src/network/records/peer-health.ts';
+import { networkTag } from '../../src/network/records/wire.ts';
 
 /** A node with the protocol of the engine whose responses the test controls. */
 export async function hostileNode(

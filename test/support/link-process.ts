@@ -14,8 +14,8 @@ import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
 import { UNHELPED } from '../../src/network/links/dial.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import type { AgentLocation, LinkStream } from '../../src/network/links/types.ts';
-import { loadEngine, type QuicEngine } from '../../src/network/quic/engine.ts';
-import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
+import { loadEngine, type QuicEngine } from '../../src/network/transport/quic/engine.ts';
+import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
 
 const MIB = 1024 * 1024;
 const LOOPBACK = '127.0.0.1';

@@ -18,8 +18,8 @@ import type {
   LocateOptions,
   Purpose,
 } from '../../src/network/links/types.ts';
-import type { Near } from '../../src/network/near/near.ts';
-import type { QuicEndpoint } from '../../src/network/quic/types.ts';
+import type { LanTcp } from '../../src/network/transport/lan-tcp/lan-tcp.ts';
+import type { Endpoint } from '../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
 import { type MemoryEndpointOptions, MemoryQuicNetwork } from './memory-quic.ts';
 
@@ -28,7 +28,7 @@ interface NodeOptions extends Omit<MemoryEndpointOptions, 'publicKey'> {
   readonly network?: string;
   readonly relayDisabled?: () => boolean;
   /** Local TCP connections in addition to the in-memory ones. */
-  readonly near?: Near;
+  readonly upgrade?: LanTcp;
   /** Its own clock instead of the world's. */
   readonly clock?: Clock;
 }
@@ -56,12 +56,12 @@ export class LinkWorld {
     key = KeyPair.generate(),
     network = '',
     relayDisabled,
-    near,
+    upgrade,
     clock = this.clock,
     ...options
   }: NodeOptions = {}): Promise<LinkNode> {
     const endpoint = this.network.endpoint({ ...options, publicKey: key.publicKey });
-    const node = new LinkNode(this, { key, endpoint, network, relayDisabled, near, clock });
+    const node = new LinkNode(this, { key, endpoint, network, relayDisabled, upgrade, clock });
     this.#nodes.push(node);
     await endpoint.start();
     await node.pool.start();
@@ -103,17 +103,17 @@ export function withCode(expected: ErrorCode): (error: unknown) => boolean {
 
 interface LinkNodeParts {
   readonly key: KeyPair;
-  readonly endpoint: QuicEndpoint;
+  readonly endpoint: Endpoint;
   readonly network: string;
   readonly relayDisabled: (() => boolean) | undefined;
-  readonly near: Near | undefined;
+  readonly upgrade: LanTcp | undefined;
   readonly clock: Clock;
 }
 
 export class LinkNode {
   readonly key: KeyPair;
-  readonly near: Near | null;
-  readonly endpoint: QuicEndpoint;
+  readonly upgrade: LanTcp | null;
+  readonly endpoint: Endpoint;
   readonly pool: ConnectionPool;
   readonly links: AgentLinks;
   readonly requests: PooledNodeRequests;
@@ -128,15 +128,20 @@ export class LinkNode {
   readonly #world: LinkWorld;
   #stopped = false;
 
-  constructor(world: LinkWorld, { key, endpoint, network, relayDisabled, near, clock }: LinkNodeParts) {
+  constructor(world: LinkWorld, { key, endpoint, network, relayDisabled, upgrade, clock }: LinkNodeParts) {
     this.#world = world;
     this.key = key;
     this.endpoint = endpoint;
-    this.near = near ?? null;
+    this.upgrade = upgrade ?? null;
     const common = { clock, log: silentLog };
     this.pool = new ConnectionPool(
       { nodeKey: key.publicKey, network },
-      { endpoint, relayDisabled: () => relayDisabled?.() === true, ...common, ...(near === undefined ? {} : { near }) },
+      {
+        endpoint,
+        relayDisabled: () => relayDisabled?.() === true,
+        ...common,
+        ...(upgrade === undefined ? {} : { upgrade }),
+      },
     );
     this.links = new AgentLinks({
       pool: this.pool,
@@ -181,7 +186,7 @@ export class LinkNode {
   async stop(): Promise<void> {
     if (this.#stopped) return;
     this.#stopped = true;
-    await this.near?.stop();
+    await this.upgrade?.stop();
     await this.pool.stop();
     await this.endpoint.stop();
   }

@@ -2,7 +2,7 @@
 import { toHex } from '../../src/foundation/bytes.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import type { NodeRequestHandler, NodeRequests } from '../../src/network/node-requests.ts';
-import { plainPath } from '../../src/network/path.ts';
+import { plainPath } from '../../src/network/transport/path.ts';
 
 interface Node {
   readonly nodeKey: Uint8Array;

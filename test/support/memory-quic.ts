@@ -4,24 +4,18 @@ import { equalBytes } from '../../src/foundation/bytes.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { awakeClock } from '../../src/foundation/stall.ts';
-import { kindByScope, type Path, plainPath, type Way, wayPath } from '../../src/network/path.ts';
-import { ConnectionTable } from '../../src/network/quic/connection-table.ts';
+import { kindByScope, type Path, plainPath, type Way, wayPath } from '../../src/network/transport/path.ts';
+import { ConnectionTable } from '../../src/network/transport/quic/connection-table.ts';
 import {
   type ConnectionLimits,
   DEFAULT_CONNECTION_LIMITS,
   MAX_STREAMS_PER_CONNECTION,
   STREAM_WINDOW_BYTES,
-} from '../../src/network/quic/limits.ts';
-import { OPEN_STREAM_TIMEOUT_MS } from '../../src/network/quic/native-connection.ts';
-import { StreamError } from '../../src/network/quic/stream-error.ts';
-import type {
-  ConnectionStats,
-  DialOptions,
-  QuicConnection,
-  QuicEndpoint,
-  QuicStream,
-} from '../../src/network/quic/types.ts';
-import { WatchedStream } from '../../src/network/quic/watched-stream.ts';
+} from '../../src/network/transport/quic/limits.ts';
+import { OPEN_STREAM_TIMEOUT_MS } from '../../src/network/transport/quic/native-connection.ts';
+import { StreamError } from '../../src/network/transport/stream-error.ts';
+import type { Connection, ConnectionStats, DialOptions, Endpoint, Stream } from '../../src/network/transport/types.ts';
+import { WatchedStream } from '../../src/network/transport/watched-stream.ts';
 
 /** Size of an acknowledgement for a chunk. */
 const RECEIPT_BYTES = 32;
@@ -84,7 +78,7 @@ function nameOf({ host, port }: Address): string {
   return `${host} ${port}`;
 }
 
-export class MemoryQuicEndpoint implements QuicEndpoint {
+export class MemoryQuicEndpoint implements Endpoint {
   readonly #network: MemoryQuicNetwork;
   readonly #clock: Clock;
   readonly #options: MemoryEndpointOptions;
@@ -93,7 +87,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
   readonly #dialled = new Set<MemoryConnection>();
   readonly #stop = new AbortController();
   #running = false;
-  #handler: ((connection: QuicConnection) => void) | undefined;
+  #handler: ((connection: Connection) => void) | undefined;
 
   constructor(network: MemoryQuicNetwork, clock: Clock, options: MemoryEndpointOptions) {
     this.#network = network;
@@ -120,7 +114,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     for (const connection of [...this.#accepted, ...this.#dialled]) connection.close();
   }
 
-  onConnection(handler: (connection: QuicConnection) => void): void {
+  onConnection(handler: (connection: Connection) => void): void {
     this.#handler = handler;
   }
 
@@ -149,7 +143,7 @@ export class MemoryQuicEndpoint implements QuicEndpoint {
     return new MemoryConnection(key, path, outbound, { clock: this.#clock, streams, receiptBytes });
   }
 
-  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<QuicConnection> {
+  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<Connection> {
     if (!this.#running) throw new SvcError('connect_failed');
     if (options.signal?.aborted) throw new SvcError('cancelled');
     const target = this.#network.at(address);
@@ -193,11 +187,11 @@ interface ConnectionParts {
   readonly receiptBytes: number;
 }
 
-class MemoryConnection implements QuicConnection {
+class MemoryConnection implements Connection {
   readonly closed: Promise<void>;
   #settleClosed: () => void = () => {};
   #peer: MemoryConnection | undefined;
-  #handler: ((stream: QuicStream) => void) | undefined;
+  #handler: ((stream: Stream) => void) | undefined;
   #ended = false;
   /** Streams of the peer that were not accepted yet. */
   readonly #incoming: MemoryStream[] = [];
@@ -245,7 +239,7 @@ class MemoryConnection implements QuicConnection {
     return { bytesSent: this.bytesSent, bytesReceived, packetsSent: 0, packetsLost: 0 };
   }
 
-  async openStream(): Promise<QuicStream> {
+  async openStream(): Promise<Stream> {
     const peer = this.#peer;
     // A refused connection stays open until the refusal arrives.
     if (this.#ended || peer === undefined) throw new SvcError('connect_failed');
@@ -296,7 +290,7 @@ class MemoryConnection implements QuicConnection {
     else this.#handler(stream);
   }
 
-  onStream(handler: (stream: QuicStream) => void): void {
+  onStream(handler: (stream: Stream) => void): void {
     if (this.#handler !== undefined) throw new Error('onStream is called once');
     this.#handler = handler;
     for (const stream of this.#incoming.splice(0)) queueMicrotask(() => handler(stream));
@@ -314,8 +308,9 @@ class MemoryConnection implements QuicConnection {
 }
 
 /** The bytes in transit in one direction, limited by flow control. */
-class MemoryStream extends WatchedStream implements QuicStream {
+class MemoryStream extends WatchedStream implements Stream {
   readonly connection: MemoryConnection;
+  readonly isUpgraded = false;
   #peer: MemoryStream | undefined;
   #announce: (() => void) | undefined;
   #received: (Buffer | null)[] = [];

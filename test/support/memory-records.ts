@@ -14,7 +14,7 @@ import { belongsUnderKey } from '../../src/foundation/records/keys.ts';
 import { decodeRecord, type SignedRecord } from '../../src/foundation/records/record.ts';
 import { MAX_RECORDS_PER_KEY, type RecordType } from '../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
-import { RecordStore } from '../../src/network/dht/record-store.ts';
+import { RecordStore } from '../../src/network/records/record-store.ts';
 import type {
   DhtPeer,
   GetOptions,
@@ -27,7 +27,7 @@ import type {
   Reachability,
   RecordNetwork,
   StoreUsage,
-} from '../../src/network/dht/types.ts';
+} from '../../src/network/records/types.ts';
 
 /** Largest number of storage nodes per record. */
 const MAX_REPLICAS = 8;

@@ -1,7 +1,7 @@
 /** Fake nodes of the record network, and their answers. */
 import type { Address } from '../../src/foundation/address.ts';
-import type { LookupAnswer } from '../../src/network/dht/lookup.ts';
-import type { FindReply } from '../../src/network/dht/messages.ts';
+import type { LookupAnswer } from '../../src/network/records/lookup.ts';
+import type { FindReply } from '../../src/network/records/messages.ts';
 
 /** Each number is another public host, up to 1,024 in different blocks. */
 export function nodeAddress(n: number): Address {

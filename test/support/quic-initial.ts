@@ -4,7 +4,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { NativeQuicEndpoint } from '../../src/network/quic/native-endpoint.ts';
+import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
 
 const SALT = Buffer.from('38762cf7f55934b34d179ae6a4c80cadccbb7f0a', 'hex');
 const TAG_BYTES = 16;

@@ -13,14 +13,14 @@ import {
 import type { ConnectionEnd } from '../../src/network/links/proofs.ts';
 import { KIND } from '../../src/network/links/stream-dispatcher.ts';
 import { readExactly, u16 } from '../../src/network/links/wire.ts';
-import type { QuicConnection, QuicEndpoint, QuicStream } from '../../src/network/quic/types.ts';
+import type { Connection, Endpoint, Stream } from '../../src/network/transport/types.ts';
 import type { LinkNode, LinkWorld } from './link-world.ts';
 
 const never = new AbortController().signal;
 
 export class RawPeer {
   readonly key = KeyPair.generate();
-  readonly endpoint: QuicEndpoint;
+  readonly endpoint: Endpoint;
   /** Incoming connections after their hello. */
   readonly accepted: RawSession[] = [];
   #onSession: (session: RawSession) => void = () => {};
@@ -43,7 +43,7 @@ export class RawPeer {
     this.#onSession = handler;
   }
 
-  dial(node: LinkNode): Promise<QuicConnection> {
+  dial(node: LinkNode): Promise<Connection> {
     return this.endpoint.dial(node.endpoint.address, node.key.publicKey);
   }
 
@@ -60,7 +60,7 @@ export class RawPeer {
     return { nonce, instance: new Uint8Array(INSTANCE_BYTES).fill(instance) };
   }
 
-  async #accept(connection: QuicConnection): Promise<void> {
+  async #accept(connection: Connection): Promise<void> {
     const session = new RawSession(connection, this.#hello(1), this.key.publicKey);
     this.accepted.push(session);
     await session.answerHello(networkId(''));
@@ -69,13 +69,13 @@ export class RawPeer {
 }
 
 export class RawSession {
-  readonly connection: QuicConnection;
+  readonly connection: Connection;
   readonly #ours: Hello;
   readonly #ourKey: Uint8Array;
   #theirs: Hello | null = null;
-  #onStream: (stream: QuicStream) => void = () => {};
+  #onStream: (stream: Stream) => void = () => {};
 
-  constructor(connection: QuicConnection, ours: Hello, ourKey: Uint8Array) {
+  constructor(connection: Connection, ours: Hello, ourKey: Uint8Array) {
     this.connection = connection;
     this.#ours = ours;
     this.#ourKey = ourKey;
@@ -96,7 +96,7 @@ export class RawSession {
   }
 
   async answerHello(network: Uint8Array): Promise<void> {
-    const first = await new Promise<QuicStream>((resolve) => {
+    const first = await new Promise<Stream>((resolve) => {
       this.#onStream = resolve;
     });
     const { hello } = await receiveHello(first, network, never);
@@ -105,19 +105,19 @@ export class RawSession {
   }
 
   /** Handles new streams of the other node. */
-  onStream(handler: (stream: QuicStream) => void): void {
+  onStream(handler: (stream: Stream) => void): void {
     this.#onStream = handler;
   }
 
   /** Opens a stream and sends bytes on it. */
-  async send(...parts: readonly Uint8Array[]): Promise<QuicStream> {
+  async send(...parts: readonly Uint8Array[]): Promise<Stream> {
     const stream = await this.connection.openStream();
     stream.write(Buffer.concat(parts));
     return stream;
   }
 
   /** Opens a stream with the header of a link. */
-  link(header: LinkHeader): Promise<QuicStream> {
+  link(header: LinkHeader): Promise<Stream> {
     return this.send(linkBytes(header));
   }
 }
@@ -129,6 +129,6 @@ export function linkBytes(header: LinkHeader): Uint8Array {
 }
 
 /** The first byte of the response on a stream. */
-export async function statusOn(stream: QuicStream): Promise<number | undefined> {
+export async function statusOn(stream: Stream): Promise<number | undefined> {
   return (await readExactly(stream, 1, never))[0];
 }

@@ -2,7 +2,7 @@
 import { type ReachDependencies, ReachReport } from '../../src/capabilities/reach/reach-report.ts';
 import type { PathKind } from '../../src/foundation/domain/tunnels.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
-import { kindByScope } from '../../src/network/path.ts';
+import { kindByScope } from '../../src/network/transport/path.ts';
 import { testKeys } from './agents.ts';
 import { type LinkNode, LinkWorld } from './link-world.ts';
 

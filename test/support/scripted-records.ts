@@ -13,7 +13,7 @@ import type {
   PutResult,
   Reachability,
   RecordNetwork,
-} from '../../src/network/dht/types.ts';
+} from '../../src/network/records/types.ts';
 import { verifyRecord } from './records.ts';
 
 export class ScriptedRecords

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { RECORD } from '../../src/foundation/records/types.ts';
-import type { RecordDht } from '../../src/network/dht/record-dht.ts';
+import type { RecordDht } from '../../src/network/records/record-dht.ts';
 import { LIMIT_MS } from './eventually.ts';
 import { NodeRequestHub } from './memory-node-requests.ts';
 import { endpointRecord } from './records.ts';

@@ -1,8 +1,8 @@
 /** A session after its hello, without a network. */
 import type { Clock } from '../../src/foundation/clock.ts';
 import { NodeSession } from '../../src/network/links/node-session.ts';
-import { type Path, plainPath } from '../../src/network/path.ts';
-import type { QuicConnection } from '../../src/network/quic/types.ts';
+import { type Path, plainPath } from '../../src/network/transport/path.ts';
+import type { Connection } from '../../src/network/transport/types.ts';
 
 export interface StubSession {
   readonly session: NodeSession;
@@ -20,7 +20,7 @@ export function stubSession(
 ): StubSession {
   let closed = false;
   const ended = Promise.withResolvers<void>();
-  const connection: QuicConnection = {
+  const connection: Connection = {
     remoteKey,
     path,
     outbound,

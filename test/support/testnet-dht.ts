@@ -5,9 +5,9 @@ import { DelegationVerifier } from '../../src/foundation/identity/delegation-ver
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { RecordVerifier } from '../../src/foundation/records/verifier.ts';
-import { RecordDht, type RecordDhtOptions } from '../../src/network/dht/record-dht.ts';
-import type { Reachability } from '../../src/network/dht/types.ts';
 import type { NodeAt } from '../../src/network/node-requests.ts';
+import { RecordDht, type RecordDhtOptions } from '../../src/network/records/record-dht.ts';
+import type { Reachability } from '../../src/network/records/types.ts';
 import { eventually } from './eventually.ts';
 import { NodeRequestHub } from './memory-node-requests.ts';
 

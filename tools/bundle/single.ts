@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
-import { enginePackages } from '../../src/network/quic/engine.ts';
+import { enginePackages } from '../../src/network/transport/quic/engine.ts';
 import { programOptions, programOutput, toAscii } from './bundle.ts';
 import { udxBinding } from './udx-binding.ts';
 

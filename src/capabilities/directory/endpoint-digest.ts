@@ -1,7 +1,7 @@
 /** What endpoint records say of where their node is, in short: what says something else than is so has to go out anew. */
 import { createHash } from 'node:crypto';
 import { toHex } from '../../foundation/bytes.ts';
-import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
+import type { NodeAddresses } from '../../network/reachability/own-addresses.ts';
 
 /** Characters of a hash: of 128 bits, in base64url. */
 const HASH_CHARS = 22;

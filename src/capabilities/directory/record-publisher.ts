@@ -14,8 +14,8 @@ import {
 import { payloadBudget, type SignedRecord, signRecord } from '../../foundation/records/record.ts';
 import { isCustomType, RECORD } from '../../foundation/records/types.ts';
 import type { Publication, PublicationRow } from '../../foundation/store/publications.ts';
-import type { NearbyNodes, PutResult } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
+import type { NearbyNodes, PutResult } from '../../network/records/types.ts';
 import { endpointDigest } from './endpoint-digest.ts';
 import { checkRoomAbove, standing, supersededError } from './sequence.ts';
 import type { DirectoryDependencies, DirectoryOptions } from './types.ts';

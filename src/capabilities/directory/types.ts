@@ -6,9 +6,9 @@ import type { NewAids } from '../../foundation/identity/new-aids.ts';
 import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
-import type { RecordNetwork } from '../../network/dht/types.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
-import type { NodeAddresses } from '../../network/reach/own-addresses.ts';
+import type { NodeAddresses } from '../../network/reachability/own-addresses.ts';
+import type { RecordNetwork } from '../../network/records/types.ts';
 
 /** The part of the record network that the directory uses. */
 export type Records = Pick<

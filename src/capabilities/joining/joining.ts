@@ -12,8 +12,8 @@ import {
   type PinnedContact,
   parseInvitation,
 } from '../../foundation/invitation.ts';
-import type { ContactView } from '../../network/dht/bootstrap-nodes.ts';
-import type { RecordDht } from '../../network/dht/record-dht.ts';
+import type { ContactView } from '../../network/records/bootstrap-nodes.ts';
+import type { RecordDht } from '../../network/records/record-dht.ts';
 import type { JoinedContacts } from './joined-contacts.ts';
 import { contactsToGive, type NodeFacts } from './own-contacts.ts';
 

@@ -3,7 +3,7 @@ import { type Address, formatAddress, isEveryInterface } from '../../foundation/
 import { type InvitationReach, MAX_INVITATION_CONTACTS } from '../../foundation/domain/joining.ts';
 import type { PinnedContact } from '../../foundation/invitation.ts';
 import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
-import type { OwnAddress } from '../../network/reach/own-address.ts';
+import type { OwnAddress } from '../../network/reachability/own-address.ts';
 
 /** LAN addresses in an invitation. A machine may have one for each virtual machine. */
 const MAX_LAN = 2;

@@ -12,7 +12,7 @@ import { mailboxKey } from '../../foundation/records/keys.ts';
 import { decodeRecord, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { NoteCopy, NoteCopyStore } from '../../foundation/store/note-copies.ts';
-import type { NearbyNodes } from '../../network/dht/types.ts';
+import type { NearbyNodes } from '../../network/records/types.ts';
 import type { MailNetwork } from './types.ts';
 
 /** Milliseconds without a further note after which copies go out … */

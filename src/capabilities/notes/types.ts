@@ -2,7 +2,7 @@
 import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
-import type { RecordNetwork } from '../../network/dht/types.ts';
+import type { RecordNetwork } from '../../network/records/types.ts';
 
 export type { LocalIdentity } from '../../network/links/types.ts';
 

@@ -9,7 +9,7 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { PathChange } from '../../network/links/path-changes.ts';
-import type { Path } from '../../network/path.ts';
+import type { Path } from '../../network/transport/path.ts';
 
 /** Minimum time between two events about one path, in milliseconds. Later changes are combined. */
 export const PATH_WORD_MS = 10_000;

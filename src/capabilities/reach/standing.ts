@@ -1,13 +1,13 @@
 /** This node's connections to others, and the nodes of its routing table. */
 import type { LinkUse } from '../../foundation/domain/reach.ts';
 import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/aid.ts';
-import type { RecordDht } from '../../network/dht/record-dht.ts';
-import type { Neighbour } from '../../network/dht/types.ts';
 import type { ConnectionPool } from '../../network/links/connection-pool.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { ConnectionView } from '../../network/links/views.ts';
-import type { ChosenHelpers } from '../../network/reach/chosen-helpers.ts';
+import type { ChosenHelpers } from '../../network/reachability/chosen-helpers.ts';
+import type { RecordDht } from '../../network/records/record-dht.ts';
+import type { Neighbour } from '../../network/records/types.ts';
 
 /** A remote agent and the local agents that communicate with it. */
 export interface MetAgent {

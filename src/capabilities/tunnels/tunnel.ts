@@ -208,7 +208,7 @@ export class Tunnel {
     early.stop();
     if (socket.destroyed) return void stream.destroy();
     this.#path = path();
-    if (this.#path.isNear === true && !this.#isOneShot) this.#ahead.prepare();
+    if (this.#path.isUpgraded === true && !this.#isOneShot) this.#ahead.prepare();
     this.#newest = { socket, path };
     this.#clients.set(socket, stream);
     socket.off('close', onGone);

@@ -16,13 +16,11 @@ import type { RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
 import { KnownNodes } from '../known-nodes.ts';
-import type { Near } from '../near/near.ts';
-import type { QuicConnection, QuicEndpoint, QuicStream } from '../quic/types.ts';
+import type { Connection, Endpoint, Stream, StreamUpgrade } from '../transport/types.ts';
 import { type Dialler, directly, type NodePlace } from './dial.ts';
 import { Dials } from './dials.ts';
 import { type Greeted, Greeter, HELLO_TIMEOUT_MS } from './greeter.ts';
 import { sweepIdle } from './idle-sweep.ts';
-import { NearStreams } from './near-streams.ts';
 import { NodeSession } from './node-session.ts';
 import { type PathChange, PathChanges } from './path-changes.ts';
 import { PathRecovery } from './path-recovery.ts';
@@ -32,6 +30,7 @@ import { type Probed, probe, probeAnswers } from './probe.ts';
 import { Relocation } from './relocation.ts';
 import { SessionTable } from './session-table.ts';
 import { KIND, type Kind, StreamDispatcher, type StreamHandler } from './stream-dispatcher.ts';
+import { StreamUpgrades } from './stream-upgrades.ts';
 import { type ConnectionView, connectionView, type LinkStats, Traffic, type WayView } from './views.ts';
 
 interface NodePoolOptions {
@@ -42,13 +41,13 @@ interface NodePoolOptions {
 }
 
 interface NodePoolDependencies {
-  readonly endpoint: Pick<QuicEndpoint, 'dial' | 'onConnection'>;
+  readonly endpoint: Pick<Endpoint, 'dial' | 'onConnection'>;
   readonly clock: Clock;
   readonly log: Log;
   /** The configuration's `disable_relay`; false where left out. */
   relayDisabled?(): boolean;
   /** TCP beside the QUIC connections with neighbours; none where left out. */
-  readonly near?: Near;
+  readonly upgrade?: StreamUpgrade;
   /** Shared with the endpoint, for which strangers make room. */
   readonly known?: KnownNodes;
 }
@@ -73,7 +72,7 @@ export class ConnectionPool implements Component {
   /** Nodes for which strangers make room. */
   readonly known: KnownNodes;
   /** Told of a node to which new links go beside its QUIC connection from now on. */
-  readonly nearer: Listeners<[nodeKey: Uint8Array]> = new Listeners();
+  readonly upgraded: Listeners<[nodeKey: Uint8Array]> = new Listeners();
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #table: SessionTable;
@@ -88,17 +87,17 @@ export class ConnectionPool implements Component {
   readonly #elsewhere: Relocation;
   /** Nodes whose connections are kept, by the hex of their keys. */
   readonly #kept = new Tally();
-  readonly #near: NearStreams | null;
+  readonly #upgrades: StreamUpgrades | null;
   readonly #relayDisabled: () => boolean;
   #locate: Locate = async () => null;
   /** Those who wait for the hello of a connection that the other node dialled. */
-  readonly #awaited = new WeakMap<QuicConnection, (session: NodeSession) => void>();
+  readonly #awaited = new WeakMap<Connection, (session: NodeSession) => void>();
   #sweep: RepeatingTask | null = null;
   #stopped = false;
 
   /** Takes the endpoint's connections, so it is made before the endpoint starts. */
   constructor({ nodeKey, network }: NodePoolOptions, dependencies: NodePoolDependencies) {
-    const { endpoint, clock, log, near } = dependencies;
+    const { endpoint, clock, log, upgrade } = dependencies;
     this.nodeKey = nodeKey;
     this.#clock = clock;
     this.#log = log.child('links');
@@ -111,10 +110,11 @@ export class ConnectionPool implements Component {
     this.handle(KIND.probe, probeAnswers({ clock, known: this.known }));
     const onReady = ({ nodeId: node, there }: NodeSession): void => {
       this.#log.debug({ node }, 'new links to a neighbour go over TCP');
-      this.nearer.notify(there.nodeKey);
+      this.upgraded.notify(there.nodeKey);
     };
-    this.#near = near === undefined ? null : new NearStreams({ near, gate: this.gate, clock, log: this.#log, onReady });
-    if (this.#near !== null) this.handle(KIND.near, this.#near.answer);
+    this.#upgrades =
+      upgrade === undefined ? null : new StreamUpgrades({ upgrade, gate: this.gate, clock, log: this.#log, onReady });
+    if (this.#upgrades !== null) this.handle(KIND.near, this.#upgrades.answer);
     this.#diallers.push(directly({ endpoint, clock }));
     this.#dials = new Dials({
       clock,
@@ -185,14 +185,14 @@ export class ConnectionPool implements Component {
   }
 
   /** Waits for the hello of a connection that another node dialled. */
-  receive(connection: QuicConnection): void {
+  receive(connection: Connection): void {
     if (this.#relayDisabled() && isRelayed(connection.path.kind)) connection.close();
     else this.#greeter.receive(connection);
   }
 
   /** A new stream to a neighbour beside its QUIC connection; null where that has to carry it. */
-  openNear(session: NodeSession): QuicStream | null {
-    return this.#near?.open(session) ?? null;
+  openUpgraded(session: NodeSession): Stream | null {
+    return this.#upgrades?.open(session) ?? null;
   }
 
   /** Adds a way to reach nodes; it is tried from the next attempt on. */
@@ -251,7 +251,7 @@ export class ConnectionPool implements Component {
    * @returns the connection that new streams use from now on
    * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; the connection is closed then
    */
-  async upgrade(connection: QuicConnection, signal?: AbortSignal): Promise<NodeSession> {
+  async upgrade(connection: Connection, signal?: AbortSignal): Promise<NodeSession> {
     const standing = this.current(connection.remoteKey);
     const isWorse = standing !== null && isRelayed(connection.path.kind) && !isRelayed(standing.connection.path.kind);
     if (this.#stopped || isWorse) connection.close();
@@ -322,7 +322,7 @@ export class ConnectionPool implements Component {
   }
 
   /** The session of a connection that the other node dialled because we asked it to: it says hello. */
-  async #greeted(connection: QuicConnection, signal: AbortSignal): Promise<NodeSession> {
+  async #greeted(connection: Connection, signal: AbortSignal): Promise<NodeSession> {
     const known = this.#table.of(toHex(connection.remoteKey)).find((session) => session.connection === connection);
     if (known !== undefined) return known;
     const greeting = Promise.withResolvers<NodeSession>();

@@ -8,7 +8,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { TurnRendezvous } from '../../foundation/records/payloads.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
-import type { QuicConnection, QuicEndpoint } from '../quic/types.ts';
+import type { Connection, Endpoint } from '../transport/types.ts';
 import { race } from './race.ts';
 
 /** Head start of each address over the next one, milliseconds. */
@@ -91,11 +91,11 @@ export interface Dialler {
    * endpoint: there the other node says hello, on all others we do. When the signal aborts it lets go of all that it holds; a connection that comes after all is closed.
    * @throws SvcError `connect_failed` where it does not lead there, or the signal's reason; `NodeAbsent`
    */
-  dial(place: NodePlace, signal: AbortSignal): Promise<QuicConnection>;
+  dial(place: NodePlace, signal: AbortSignal): Promise<Connection>;
 }
 
 /** Refuses a connection that is not to the node. */
-function checked(connection: QuicConnection, { nodeKey }: NodePlace): QuicConnection {
+function checked(connection: Connection, { nodeKey }: NodePlace): Connection {
   if (equalBytes(connection.remoteKey, nodeKey)) return connection;
   connection.close();
   throw new SvcError('connect_failed', { message: 'Another node than the expected one answers.' });
@@ -110,7 +110,7 @@ export async function dialBy(
   diallers: readonly Dialler[],
   place: NodePlace,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
-): Promise<QuicConnection> {
+): Promise<Connection> {
   // protocol-links.md, step 1
   if (diallers.length === 0) throw new SvcError('connect_failed', { message: 'There is no way to the node.' });
   const absences: NodeAbsent[] = [];
@@ -145,7 +145,7 @@ export async function dialBy(
 }
 
 interface DirectDependencies {
-  readonly endpoint: Pick<QuicEndpoint, 'dial'>;
+  readonly endpoint: Pick<Endpoint, 'dial'>;
   readonly clock: Clock;
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { QuicConnection } from '../quic/types.ts';
+import type { Connection } from '../transport/types.ts';
 import { SharedAttempt } from './attempt.ts';
 import { type Dialler, dialBy, NodeAbsent, type NodePlace, tryRelays } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
@@ -29,7 +29,7 @@ interface DialsDependencies {
   /** How nodes may be reached. */
   readonly diallers: () => readonly Dialler[];
   /** Says hello on a connection that was dialled. */
-  readonly greet: (connection: QuicConnection, signal: AbortSignal) => Promise<NodeSession>;
+  readonly greet: (connection: Connection, signal: AbortSignal) => Promise<NodeSession>;
 }
 
 /** Names for all that a dial of a place can begin with: two places with the same ones lead to the same. */
@@ -114,7 +114,7 @@ export class Dials {
     const begins = (dialler: Dialler): number => dialler.delayMs(place, tryRelays(allowed));
     const limitMs = Math.max(0, ...allowed.map((dialler) => begins(dialler) + dialler.timeoutMs));
     using limit = awakeTimeout(clock, limitMs, cancelled);
-    let connection: QuicConnection;
+    let connection: Connection;
     try {
       connection = await dialBy(allowed, place, { clock, signal: limit.signal });
     } catch (cause) {

@@ -5,7 +5,7 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { QuicConnection, QuicStream } from '../quic/types.ts';
+import type { Connection, Stream } from '../transport/types.ts';
 import {
   acceptHello,
   HELLO_NONCE_BYTES,
@@ -28,7 +28,7 @@ const MAX_EARLY_STREAMS = 64;
 
 /** A connection on which both nodes have said hello. */
 export interface Greeted {
-  readonly connection: QuicConnection;
+  readonly connection: Connection;
   readonly ours: Hello;
   readonly theirs: Hello;
 }
@@ -44,7 +44,7 @@ export class Greeter {
   readonly #network: Uint8Array;
   readonly #instance = new Uint8Array(randomBytes(INSTANCE_BYTES));
   readonly #deps: GreeterDependencies;
-  readonly #ungreeted = new Set<QuicConnection>();
+  readonly #ungreeted = new Set<Connection>();
   #stopped = false;
 
   /** @param network name of the network; nodes of another one are refused */
@@ -63,9 +63,9 @@ export class Greeter {
    * Says hello on a connection that we dialled.
    * @throws SvcError as `sayHello`; the connection is closed then
    */
-  async greet(connection: QuicConnection, signal: AbortSignal): Promise<NodeSession> {
-    const early: QuicStream[] = [];
-    let deliver = (stream: QuicStream): void => {
+  async greet(connection: Connection, signal: AbortSignal): Promise<NodeSession> {
+    const early: Stream[] = [];
+    let deliver = (stream: Stream): void => {
       if (early.length < MAX_EARLY_STREAMS) early.push(stream);
       else stream.destroy();
     };
@@ -88,7 +88,7 @@ export class Greeter {
   }
 
   /** Waits for the hello of a connection that another node dialled. */
-  receive(connection: QuicConnection): void {
+  receive(connection: Connection): void {
     if (this.#stopped || this.#ungreeted.size >= MAX_UNGREETED) return connection.close();
     this.#ungreeted.add(connection);
     const limit = awakeTimeout(this.#deps.clock, HELLO_TIMEOUT_MS);
@@ -99,7 +99,7 @@ export class Greeter {
     };
     detach(connection.closed.then(greeted));
     // Until its hello is answered the other node has nothing else to say.
-    let deliver = (first: QuicStream): void => {
+    let deliver = (first: Stream): void => {
       deliver = () => connection.close();
       this.#answer(connection, first, limit.signal, (session) => {
         greeted();
@@ -113,8 +113,8 @@ export class Greeter {
   }
 
   async #answer(
-    connection: QuicConnection,
-    stream: QuicStream,
+    connection: Connection,
+    stream: Stream,
     signal: AbortSignal,
     greeted: (session: NodeSession) => void,
   ): Promise<void> {

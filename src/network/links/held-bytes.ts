@@ -8,8 +8,8 @@ import type { Duplex } from 'node:stream';
 import { detach } from '../../foundation/detached.ts';
 import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
 import { ResizableShare } from '../../foundation/resizable-share.ts';
-import { STREAM_BUFFER_BYTES } from '../quic/limits.ts';
-import type { QuicStream } from '../quic/types.ts';
+import { STREAM_BUFFER_BYTES } from '../transport/stream-options.ts';
+import type { Stream } from '../transport/types.ts';
 
 /** Bytes for the strangers of one node. */
 export const MAX_HELD_PER_NODE_BYTES: number = 32 * 1024 * 1024;
@@ -57,8 +57,8 @@ const STUCK: QuotaLimits = {
 
 /** The streams that can be watched. */
 type Watched = Duplex &
-  Pick<QuicStream, 'watchQueue'> &
-  Partial<Pick<QuicStream, 'whenReleased'>> & { readonly connection?: Pick<QuicStream['connection'], 'close'> };
+  Pick<Stream, 'watchQueue'> &
+  Partial<Pick<Stream, 'whenReleased'>> & { readonly connection?: Pick<Stream['connection'], 'close'> };
 
 export class HeldBytes {
   readonly #strangers = new Quota(STRANGERS, { ownYields: true });

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { equalBytes } from '../../foundation/bytes.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { QuicConnection } from '../quic/types.ts';
+import type { Connection } from '../transport/types.ts';
 import { ProtocolBreach, Refusal, type ReplyStatus, STATUS } from './status.ts';
 import { readExactly } from './wire.ts';
 
@@ -38,7 +38,7 @@ export function networkId(name: string): Uint8Array {
  *   where it speaks another version or nonsense, or the signal's reason
  */
 export async function sayHello(
-  connection: QuicConnection,
+  connection: Connection,
   ours: Hello,
   network: Uint8Array,
   signal: AbortSignal,

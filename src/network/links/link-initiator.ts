@@ -4,8 +4,7 @@ import { abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { awakeTimeout, SilenceWatch } from '../../foundation/stall.ts';
-import { NearStream } from '../near/near-stream.ts';
-import type { QuicStream } from '../quic/types.ts';
+import type { Stream } from '../transport/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { NodePlace } from './dial.ts';
 import { encodeHeader } from './header.ts';
@@ -46,12 +45,12 @@ interface OpeningDependencies {
 }
 
 /** Where a stream leads; the end of a TCP connection to a process that is gone would have come. */
-function placeOf(session: NodeSession, stream: QuicStream): FirstPlace {
-  const isFresh = stream instanceof NearStream || session.heardWithin(FRESH_MS);
+function placeOf(session: NodeSession, stream: Stream): FirstPlace {
+  const isFresh = stream.isUpgraded || session.heardWithin(FRESH_MS);
   return { instance: session.instance, isFresh };
 }
 
-function say(stream: QuicStream, bytes: Uint8Array, isAll: boolean): void {
+function say(stream: Stream, bytes: Uint8Array, isAll: boolean): void {
   if (isAll) stream.end(bytes);
   else stream.write(bytes);
 }
@@ -161,7 +160,7 @@ export class LinkInitiator {
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
-    const stream = this.#deps.pool.openNear(session) ?? (await this.#openOnQuic(session, opening));
+    const stream = this.#deps.pool.openUpgraded(session) ?? (await this.#openOnQuic(session, opening));
     try {
       // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
       const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
@@ -181,7 +180,7 @@ export class LinkInitiator {
       standing.add(names.called, stream, window.issuedAt);
       if (first !== undefined && early === undefined)
         say(stream, first.bytes(placeOf(session, stream)), first.isAll === true);
-      return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.beside);
+      return asQuicLink(stream, { ...names, nodeKey: session.there.nodeKey }, session.upgrade);
     } catch (error) {
       stream.destroy();
       throw error;
@@ -194,19 +193,14 @@ export class LinkInitiator {
     return new Refusal(status === STATUS.clockWrong && !isValid ? STATUS.badProof : status);
   }
 
-  #openOnQuic(session: NodeSession, { signal, onQuic }: Opening): Promise<QuicStream> {
+  #openOnQuic(session: NodeSession, { signal, onQuic }: Opening): Promise<Stream> {
     const stream = openStreamWithin(session, signal);
     // The engine takes a while for a stream, on a thread of its own: what is asked of it is asked meanwhile.
     onQuic?.();
     return stream;
   }
 
-  async #checkCalled(
-    stream: QuicStream,
-    session: NodeSession,
-    called: Aid,
-    signal: AbortSignal,
-  ): Promise<ProvenWindow> {
+  async #checkCalled(stream: Stream, session: NodeSession, called: Aid, signal: AbortSignal): Promise<ProvenWindow> {
     // protocol-links.md, step 10
     const { proven, clock } = this.#deps;
     const proof = decodeProof(await readFrame(stream, MAX_PROOF_BYTES, signal));

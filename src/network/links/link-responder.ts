@@ -5,7 +5,7 @@ import { schemeOf } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import type { QuicStream } from '../quic/types.ts';
+import type { Stream } from '../transport/types.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from './header.ts';
 import { HeldBytes } from './held-bytes.ts';
 import { pairHolder, sessionHolder } from './holder.ts';
@@ -39,7 +39,7 @@ interface AnsweringDependencies extends Pick<LinksDependencies, 'identity' | 'au
   readonly met: MetAgents;
   readonly known: KnownNodes;
   /** Counts a stream that lingers once its purpose is served. */
-  readonly lingers: (stream: QuicStream, session: NodeSession) => void;
+  readonly lingers: (stream: Stream, session: NodeSession) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -71,7 +71,7 @@ export class LinkResponder {
   }
 
   /** Takes a stream of kind "link"; what it throws is told to the other side. */
-  async answer(stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
+  async answer(stream: Stream, session: NodeSession, signal: AbortSignal): Promise<void> {
     const header = decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal));
     if (header === null) throw new ProtocolBreach('The header of a link is malformed.');
     const window = await this.#checkCaller(header, session);
@@ -92,7 +92,7 @@ export class LinkResponder {
     if (isNamed) this.#dependencies.known.note(nodeKey);
     stream.write(Buffer.concat([Uint8Array.of(STATUS.ok), ...(proof === null ? [] : [u16(proof.length), proof])]));
     const lingers = (): void => this.#dependencies.lingers(stream, session);
-    const link = Object.assign(asQuicLink(stream, names, session.beside), { lingers });
+    const link = Object.assign(asQuicLink(stream, names, session.upgrade), { lingers });
     this.held.watch(stream, pairHolder(link, isNamed));
     this.deliver(link);
   }

@@ -152,7 +152,7 @@ export class AgentLinks implements Links, LinkPaths {
   path(remote: Aid, disableRelay: boolean): LinkPath | null {
     const nodeKey = this.#metOn.get(remote);
     const session = nodeKey === undefined ? null : this.#dependencies.pool.current(nodeKey, !disableRelay);
-    return session === null ? null : pathOf(session.connection, session.beside.isReady);
+    return session === null ? null : pathOf(session.connection, session.upgrade.isReady);
   }
 
   /** Which agents here spoke lately with which agents of a node. */
@@ -169,7 +169,7 @@ export class AgentLinks implements Links, LinkPaths {
 
   onPathChange(handler: () => void): () => void {
     const { pool } = this.#dependencies;
-    const unhear = [pool.onPathChange(handler), pool.nearer.add(handler)];
+    const unhear = [pool.onPathChange(handler), pool.upgraded.add(handler)];
     return () => {
       for (const stop of unhear) stop();
     };

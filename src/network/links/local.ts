@@ -1,7 +1,7 @@
 /** Two ends of a stream inside one process, with the manners of a QUIC stream. */
 import { Duplex } from 'node:stream';
-import { BUFFERED } from '../quic/limits.ts';
-import { StreamError } from '../quic/stream-error.ts';
+import { StreamError } from '../transport/stream-error.ts';
+import { STREAM_OPTIONS } from '../transport/stream-options.ts';
 
 type Callback = (error?: Error | null) => void;
 
@@ -14,7 +14,7 @@ class LocalStream extends Duplex {
 
   /** @param peer the other end, where that was made before */
   constructor(peer?: LocalStream) {
-    super(BUFFERED);
+    super(STREAM_OPTIONS);
     if (peer === undefined) return;
     this.#peer = peer;
     peer.#peer = this;

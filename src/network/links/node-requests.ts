@@ -12,7 +12,7 @@ import {
   type NodeRequests,
   type RequestOptions,
 } from '../node-requests.ts';
-import type { QuicStream } from '../quic/types.ts';
+import type { Stream } from '../transport/types.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import { UNHELPED } from './dial.ts';
 import { sessionHolder } from './holder.ts';
@@ -131,7 +131,7 @@ export class PooledNodeRequests implements NodeRequests {
     }
   }
 
-  async #answer(desk: Desk, stream: QuicStream, session: NodeSession, signal: AbortSignal): Promise<void> {
+  async #answer(desk: Desk, stream: Stream, session: NodeSession, signal: AbortSignal): Promise<void> {
     // protocol-links.md, steps 15 and 16
     const { handler } = desk;
     if (handler === null) throw new Refusal(STATUS.unknownPurpose);
@@ -151,14 +151,14 @@ export class PooledNodeRequests implements NodeRequests {
 }
 
 /** Reads a message: its length in four bytes, then as many bytes. What has not come takes no memory. */
-async function readMessage(stream: QuicStream, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
+async function readMessage(stream: Stream, maxBytes: number, signal: AbortSignal): Promise<Uint8Array> {
   const length = new BinaryReader(await readExactly(stream, LENGTH_BYTES, signal)).u32();
   if (length > maxBytes) throw new ProtocolBreach(`A node message of ${length} bytes is too long.`);
   return await readExactly(stream, length, signal);
 }
 
 /** Writes the last bytes of a stream and waits until the other side takes them. */
-function send(stream: QuicStream, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+function send(stream: Stream, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
   const sent = new Promise<void>((resolve, reject) => {
     stream.once('finish', resolve);
     stream.once('close', () => reject(new SvcError('connect_failed')));

@@ -6,20 +6,19 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { Beside } from '../near/near-channel.ts';
-import type { ConnectionStats, QuicConnection, QuicStream } from '../quic/types.ts';
+import type { Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
 import type { Hello } from './hello.ts';
 import type { ConnectionEnd } from './proofs.ts';
 
 interface SessionOptions {
-  readonly connection: QuicConnection;
+  readonly connection: Connection;
   readonly localKey: Uint8Array;
   readonly ours: Hello;
   readonly theirs: Hello;
 }
 
 export class NodeSession {
-  readonly connection: QuicConnection;
+  readonly connection: Connection;
   /** Our end and the other, as proofs name them. */
   readonly here: ConnectionEnd;
   readonly there: ConnectionEnd;
@@ -29,8 +28,8 @@ export class NodeSession {
   readonly instance: string;
   /** Milliseconds since the Unix epoch. */
   readonly openedAt: number;
-  /** What goes beside the QUIC connection. */
-  readonly beside: Beside = { sent: 0, received: 0, isReady: false };
+  /** The faster transport of this connection. */
+  readonly upgrade: UpgradeState = { sent: 0, received: 0, isReady: false };
   readonly #clock: Clock;
   #streams = 0;
   #idleSince: number;
@@ -78,7 +77,7 @@ export class NodeSession {
    * Opens a stream.
    * @throws SvcError `connect_failed` where the connection has ended
    */
-  async openStream(): Promise<QuicStream> {
+  async openStream(): Promise<Stream> {
     const message = 'The connection was lost.';
     if (this.#closed) throw new SvcError('connect_failed', { message });
     // Counted while it opens, so that the connection is not taken for an idle one.
@@ -95,7 +94,7 @@ export class NodeSession {
   }
 
   /** Counts a stream, such as one that the other node opened, until it closes. */
-  adopt(stream: QuicStream): void {
+  adopt(stream: Stream): void {
     this.#streams++;
     guard(stream);
     stream.once('close', () => this.#release());
@@ -124,7 +123,7 @@ export class NodeSession {
 
   stats(): ConnectionStats {
     const { bytesSent, bytesReceived, ...packets } = this.connection.stats();
-    const { sent, received } = this.beside;
+    const { sent, received } = this.upgrade;
     return { bytesSent: bytesSent + sent, bytesReceived: bytesReceived + received, ...packets };
   }
 
@@ -138,7 +137,7 @@ export class NodeSession {
  * A new stream of a session; one that comes only after the signal has aborted is closed.
  * @throws SvcError as `Session.openStream`, and what the signal stands for
  */
-export async function openStreamWithin(session: NodeSession, signal: AbortSignal): Promise<QuicStream> {
+export async function openStreamWithin(session: NodeSession, signal: AbortSignal): Promise<Stream> {
   const opening = session.openStream();
   try {
     return await abortable(opening, signal);

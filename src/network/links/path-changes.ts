@@ -2,7 +2,7 @@
 import { formatAddress } from '../../foundation/address.ts';
 import { toHex } from '../../foundation/bytes.ts';
 import { Listeners } from '../../foundation/listeners.ts';
-import type { Path } from '../path.ts';
+import type { Path } from '../transport/path.ts';
 
 /** The path to a node is another one from now on. */
 export interface PathChange {

@@ -4,8 +4,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import type { Path } from '../path.ts';
-import type { QuicStream } from '../quic/types.ts';
+import type { Path } from '../transport/path.ts';
+import type { Stream } from '../transport/types.ts';
 import { sessionHolder } from './holder.ts';
 import { type NodeSession, openStreamWithin } from './node-session.ts';
 import { STATUS } from './status.ts';
@@ -70,7 +70,7 @@ export function probeAnswers({ clock, known }: ProbeAnswersDependencies): Stream
     },
     { clock },
   );
-  return async (stream: QuicStream, session) => {
+  return async (stream: Stream, session) => {
     if (!rate.take(sessionHolder(session, known))) throw new SvcError('rate_limited');
     endWith(stream, STATUS.ok, clock);
   };

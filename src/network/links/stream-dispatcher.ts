@@ -12,7 +12,7 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import type { QuicStream } from '../quic/types.ts';
+import type { Stream } from '../transport/types.ts';
 import { sessionHolder } from './holder.ts';
 import { RefusedStreams } from './lingering.ts';
 import type { NodeSession } from './node-session.ts';
@@ -60,7 +60,7 @@ const GONE: ReadonlySet<ErrorCode> = new Set(['connect_failed', 'timeout', 'canc
  * `signal` lets it; once it has settled, the stream no longer counts as waiting. A rejection
  * refuses the stream with the status of its error; a `ProtocolBreach` is held against the node.
  */
-export type StreamHandler = (stream: QuicStream, session: NodeSession, signal: AbortSignal) => Promise<void>;
+export type StreamHandler = (stream: Stream, session: NodeSession, signal: AbortSignal) => Promise<void>;
 
 interface GateDependencies {
   readonly clock: Clock;
@@ -117,7 +117,7 @@ export class StreamDispatcher {
   }
 
   /** Lets a stream in or refuses it. */
-  admit(stream: QuicStream, session: NodeSession): void {
+  admit(stream: Stream, session: NodeSession): void {
     session.adopt(stream);
     const holder = sessionHolder(session, this.#deps.known);
     const share = this.#waiting.take(holder, { onEvict: () => stream.destroy() });
@@ -132,12 +132,12 @@ export class StreamDispatcher {
   }
 
   /** A stream on which we have said all waits for the other side's end. */
-  #noteRefusedStreams(stream: QuicStream, holder: QuotaHolder): void {
+  #noteRefusedStreams(stream: Stream, holder: QuotaHolder): void {
     if (stream.writableEnded && !stream.destroyed) this.#lingering.count(stream, holder);
   }
 
   /** Counts a stream whose purpose is served, until the other side has ended it or its time is over. */
-  lingers(stream: QuicStream, session: NodeSession): void {
+  lingers(stream: Stream, session: NodeSession): void {
     this.#lingering.count(stream, sessionHolder(session, this.#deps.known));
   }
 
@@ -148,7 +148,7 @@ export class StreamDispatcher {
     session.close();
   }
 
-  #tooFast(stream: QuicStream, session: NodeSession, holder: QuotaHolder): void {
+  #tooFast(stream: Stream, session: NodeSession, holder: QuotaHolder): void {
     if (this.#haste.take(session.nodeId)) {
       endWith(stream, STATUS.rateLimited, this.#deps.clock);
       return this.#noteRefusedStreams(stream, holder);
@@ -158,7 +158,7 @@ export class StreamDispatcher {
     session.close();
   }
 
-  async #serve(stream: QuicStream, session: NodeSession): Promise<void> {
+  async #serve(stream: Stream, session: NodeSession): Promise<void> {
     using limit = awakeTimeout(this.#deps.clock, HEADER_TIMEOUT_MS);
     try {
       const [kind = 0] = await readExactly(stream, 1, limit.signal);
@@ -170,7 +170,7 @@ export class StreamDispatcher {
     }
   }
 
-  #failed(stream: QuicStream, session: NodeSession, error: unknown): void {
+  #failed(stream: Stream, session: NodeSession, error: unknown): void {
     if (error instanceof ProtocolBreach) this.#offence(session, error.message);
     if (!(error instanceof SvcError)) this.#deps.log.error({ node: session.nodeId, error }, 'a stream handler failed');
     const gone = error instanceof SvcError && GONE.has(error.code);

@@ -1,7 +1,6 @@
 /** What a stream becomes once both agents are proven. */
 import type { Duplex } from 'node:stream';
-import { NearStream } from '../near/near-stream.ts';
-import type { QuicConnection, QuicStream } from '../quic/types.ts';
+import type { Connection, Stream } from '../transport/types.ts';
 import { type LinkNames, type LinkPath, type LinkStream, PURPOSES, type Purpose } from './types.ts';
 
 /** True for the purposes that this version knows. */
@@ -19,10 +18,10 @@ export function asLink(stream: Duplex, names: LinkNames, path: () => LinkPath): 
  * How a connection reaches the other node, now. The round-trip time is asked for where it is read: that waits for the
  * engine's thread, and most want to know whom a link counts for.
  */
-export function pathOf(connection: QuicConnection, isNear: boolean): LinkPath {
+export function pathOf(connection: Connection, isUpgraded: boolean): LinkPath {
   return {
     ...connection.path,
-    isNear,
+    isUpgraded: isUpgraded,
     get rttMs() {
       return connection.rtt();
     },
@@ -30,15 +29,14 @@ export function pathOf(connection: QuicConnection, isNear: boolean): LinkPath {
 }
 
 /** Gives a stream to or from another node its names. */
-export function asQuicLink(stream: QuicStream, names: LinkNames, beside: { readonly isReady: boolean }): LinkStream {
-  const { connection } = stream;
-  const isNear = stream instanceof NearStream;
+export function asQuicLink(stream: Stream, names: LinkNames, upgrade: { readonly isReady: boolean }): LinkStream {
+  const { connection, isUpgraded } = stream;
   const packets = () => {
     const { packetsSent, packetsLost } = connection.stats();
     return { sent: packetsSent, lost: packetsLost };
   };
   return Object.assign(
-    asLink(stream, names, () => pathOf(connection, isNear)),
-    { packets, isOutdated: () => beside.isReady && !isNear },
+    asLink(stream, names, () => pathOf(connection, isUpgraded)),
+    { packets, isOutdated: () => upgrade.isReady && !isUpgraded },
   );
 }

@@ -42,7 +42,7 @@ export interface LinkPath {
   /** Milliseconds; 0 for an agent on the same daemon. */
   readonly rttMs: number;
   /** True where it goes beside the QUIC connection: `network/near`. */
-  readonly isNear?: boolean;
+  readonly isUpgraded?: boolean;
 }
 
 /** Who speaks to whom on a stream, and why. */
@@ -63,7 +63,7 @@ export interface LinkStream extends Duplex, LinkNames {
   packets?(): { readonly sent: number; readonly lost: number };
   /** True where new links to the same node go a quicker way. */
   isOutdated?(): boolean;
-  /** As `QuicStream.release`; missing on the same daemon, where both ends share their chunks. */
+  /** As `Stream.release`; missing on the same daemon, where both ends share their chunks. */
   release?(chunk: Buffer): void;
   /** Counts the link among the streams that linger, until it closes; missing if an agent here opened it. */
   lingers?(): void;

@@ -1,7 +1,7 @@
 /** What the pool of connections tells people. */
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
-import type { Path } from '../path.ts';
-import type { ConnectionStats } from '../quic/types.ts';
+import type { Path } from '../transport/path.ts';
+import type { ConnectionStats } from '../transport/types.ts';
 import type { Dialler } from './dial.ts';
 import type { NodeSession } from './node-session.ts';
 

@@ -12,7 +12,7 @@ import {
 } from '../../../src/capabilities/calls/caller-limits.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { withCode } from '../../support/link-world.ts';
 

@@ -1,7 +1,7 @@
 /** Which records go out anew when a node has started again. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { NodeAddresses } from '../../../src/network/reach/own-addresses.ts';
+import type { NodeAddresses } from '../../../src/network/reachability/own-addresses.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import type { TestIdentity } from '../../support/identities.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { contactsToGive, type NodeFacts } from '../../../src/capabilities/joining/own-contacts.ts';
 import { formatAddress } from '../../../src/foundation/address.ts';
-import type { OwnAddress } from '../../../src/network/reach/own-address.ts';
+import type { OwnAddress } from '../../../src/network/reachability/own-address.ts';
 
 const NODE_KEY = new Uint8Array(32).fill(1);
 const HELPER = { host: '198.51.100.9', port: 4121, nodeKey: new Uint8Array(32).fill(2) };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { HEAD_START_MS } from '../../../src/capabilities/notes/note-sender.ts';
 import type { SendResult } from '../../../src/capabilities/notes/types.ts';
-import type { PutResult } from '../../../src/network/dht/types.ts';
+import type { PutResult } from '../../../src/network/records/types.ts';
 import { idle } from '../../support/idle.ts';
 import { type MailNode, MailWorld } from '../../support/mail-world.ts';
 

@@ -11,7 +11,7 @@ import {
   RESERVED_READS,
   ReaderLimits,
 } from '../../../src/capabilities/objects/reader-limits.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

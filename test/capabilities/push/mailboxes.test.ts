@@ -17,7 +17,7 @@ import { PushBoxStore } from '../../../src/foundation/store/push-boxes.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 import { storeWithAgents } from '../../foundation/store/agents-here.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LOOKING_MS, punchable, whyNotDirect } from '../../../src/capabilities/reach/not-direct.ts';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 
 const [UNKNOWN, PORT_RESTRICTED, SYMMETRIC] = [0, 3, 4];
 const AT = { host: '192.0.2.1', port: 4122 };

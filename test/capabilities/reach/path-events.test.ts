@@ -5,7 +5,7 @@ import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { type EventCause, type EventPayloads, type EventType, STRANGERS } from '../../../src/foundation/events.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 import { testAid, testKeys } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type WayFacts, waysTo } from '../../../src/capabilities/reach/ways.ts';
 import { STAGGER_MS } from '../../../src/network/links/dial.ts';
-import { kindByScope } from '../../../src/network/path.ts';
+import { kindByScope } from '../../../src/network/transport/path.ts';
 import { testKeys } from '../../support/agents.ts';
 
 const HELPER = { nodeKey: testKeys(2).publicKey, address: { host: '198.51.100.7', port: 4122 } };

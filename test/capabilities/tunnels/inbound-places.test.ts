@@ -6,7 +6,7 @@ import {
   MAX_CONNECTIONS_PER_CALLER,
 } from '../../../src/capabilities/tunnels/inbound-places.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

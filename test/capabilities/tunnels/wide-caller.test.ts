@@ -10,8 +10,8 @@ import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide
 import { askForLane } from '../../../src/capabilities/tunnels/wide/lane-talk.ts';
 import { MAX_WINDOWS_PER_NODE_BYTES, NEW_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
-import { BULK_SECRET_BYTES } from '../../../src/network/bulk/records.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
+import { BULK_SECRET_BYTES } from '../../../src/network/transport/udp-lane/records.ts';
 import { NO_LANES } from '../../support/bulk.ts';
 import { LinkWorld, readAll } from '../../support/link-world.ts';
 

@@ -4,21 +4,21 @@ import { once } from 'node:events';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { DhtEngine } from '../../../src/network/dht/engine.ts';
+import { DhtEngine } from '../../../src/network/records/engine.ts';
 import {
   COMMAND,
   encodeFindRequest,
   encodeProbeRequest,
   encodeRemoveRequest,
   MAX_REFLECTION_FACTOR,
-} from '../../../src/network/dht/messages.ts';
-import { NodeServer } from '../../../src/network/dht/node-server.ts';
-import { PeerHealth } from '../../../src/network/dht/peer-health.ts';
-import { RecordHost } from '../../../src/network/dht/record-host.ts';
-import { RecordStore } from '../../../src/network/dht/record-store.ts';
-import { nodeId } from '../../../src/network/dht/routing-id.ts';
-import { encodeSeveralRequest } from '../../../src/network/dht/several-messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
+} from '../../../src/network/records/messages.ts';
+import { NodeServer } from '../../../src/network/records/node-server.ts';
+import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { RecordHost } from '../../../src/network/records/record-host.ts';
+import { RecordStore } from '../../../src/network/records/record-store.ts';
+import { nodeId } from '../../../src/network/records/routing-id.ts';
+import { encodeSeveralRequest } from '../../../src/network/records/several-messages.ts';
+import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/wire.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { violation } from '../engine/properties.ts';

@@ -12,20 +12,20 @@ import {
   encodeRemoveReply,
   encodeRemoveRequest,
   encodeStoreReply,
-} from '../../../src/network/dht/messages.ts';
-import { packAddresses, unpackAddresses } from '../../../src/network/dht/node-address.ts';
+} from '../../../src/network/records/messages.ts';
+import { packAddresses, unpackAddresses } from '../../../src/network/records/node-address.ts';
 import {
   decodeNodeRequest,
   decodePage,
   encodeNodeRequest,
   encodePage,
-} from '../../../src/network/dht/node-messages.ts';
+} from '../../../src/network/records/node-messages.ts';
 import {
   decodeSeveralReply,
   decodeSeveralRequest,
   encodeSeveralReply,
   encodeSeveralRequest,
-} from '../../../src/network/dht/several-messages.ts';
+} from '../../../src/network/records/several-messages.ts';
 import { decoder } from '../engine/properties.ts';
 import { vectorBytes } from '../engine/seeds.ts';
 import type { FuzzTarget } from '../engine/target.ts';

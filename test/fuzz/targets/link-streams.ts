@@ -79,7 +79,10 @@ const streams: FuzzTarget = {
         const [near, far] = localPair();
         for (const end of [near, far]) end.on('error', () => {});
         const answer = collectResponse(near);
-        gate.admit(Object.assign(far, { connection: session.connection, watchQueue: () => {} }), session);
+        gate.admit(
+          Object.assign(far, { connection: session.connection, isUpgraded: false, watchQueue: () => {} }),
+          session,
+        );
         writeInput(input, near);
         await idle();
         const response = answer();

@@ -1,14 +1,17 @@
 /** Responses of routers, and of hosts that claim to be a router. */
-import { defaultGatewayIn } from '../../../src/network/port-mapping/default-gateway.ts';
-import { decodeNatPmpAddress, decodeNatPmpMap } from '../../../src/network/port-mapping/nat-pmp-messages.ts';
-import { decodePcpMapReply } from '../../../src/network/port-mapping/pcp-messages.ts';
-import { decodeSearchAnswer, urlAt } from '../../../src/network/port-mapping/ssdp.ts';
+import { defaultGatewayIn } from '../../../src/network/reachability/port-mapping/default-gateway.ts';
+import {
+  decodeNatPmpAddress,
+  decodeNatPmpMap,
+} from '../../../src/network/reachability/port-mapping/nat-pmp-messages.ts';
+import { decodePcpMapReply } from '../../../src/network/reachability/port-mapping/pcp-messages.ts';
+import { decodeSearchAnswer, urlAt } from '../../../src/network/reachability/port-mapping/ssdp.ts';
 import {
   externalHostIn,
   faultIn,
   reservedPortIn,
   wanServiceIn,
-} from '../../../src/network/port-mapping/upnp-messages.ts';
+} from '../../../src/network/reachability/port-mapping/upnp-messages.ts';
 import { decoder, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 

@@ -9,7 +9,7 @@ import {
   encodeHelperRequest,
   encodeIntroduction,
   encodeIntroductionAnswer,
-} from '../../../src/network/reach/signals.ts';
+} from '../../../src/network/reachability/signals.ts';
 import { decoder } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 

@@ -5,8 +5,8 @@ import {
   encodeKnock,
   encodeKnockAnswer,
   MAX_KNOCK_BYTES,
-} from '../../../src/network/reach/knocks.ts';
-import { ATTEMPT_BYTES } from '../../../src/network/reach/signals.ts';
+} from '../../../src/network/reachability/knocks.ts';
+import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
 import { decoder } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 

@@ -10,7 +10,7 @@ import {
   MAX_STUN_BYTES,
   STUN,
   uint32,
-} from '../../../src/network/turn/stun.ts';
+} from '../../../src/network/reachability/turn/stun.ts';
 import { decoder, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';
 

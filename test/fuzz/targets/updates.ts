@@ -7,8 +7,8 @@ import {
   decodeAnnouncement,
   encodeAnnouncement,
   encodeQuestion,
-} from '../../../src/network/reach/lan-announcement.ts';
-import { decodePacket } from '../../../src/network/reach/mdns-messages.ts';
+} from '../../../src/network/reachability/lan-announcement.ts';
+import { decodePacket } from '../../../src/network/reachability/mdns-messages.ts';
 import { SigningKey } from '../../support/npm-registry.ts';
 import { bytesOf, decoder, shapeOf, textOf, violation } from '../engine/properties.ts';
 import type { FuzzTarget } from '../engine/target.ts';

@@ -1,9 +1,14 @@
 /** A wide tunnel connection whose remote side sends any frames on any number of lanes; and the records of a lane. */
 import type { Duplex } from 'node:stream';
 import { WideStream } from '../../../src/capabilities/tunnels/wide/wide-stream.ts';
-import { PacketWindow } from '../../../src/network/bulk/packet-window.ts';
-import { decodeUdxPacket } from '../../../src/network/bulk/packets.ts';
-import { BULK_SECRET_BYTES, laneKeys, RecordOpener, RecordSealer } from '../../../src/network/bulk/records.ts';
+import { PacketWindow } from '../../../src/network/transport/udp-lane/packet-window.ts';
+import { decodeUdxPacket } from '../../../src/network/transport/udp-lane/packets.ts';
+import {
+  BULK_SECRET_BYTES,
+  laneKeys,
+  RecordOpener,
+  RecordSealer,
+} from '../../../src/network/transport/udp-lane/records.ts';
 import { linkEnds } from '../../support/lanes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { refusal, violation } from '../engine/properties.ts';

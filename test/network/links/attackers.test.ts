@@ -20,7 +20,7 @@ import {
   STREAM_RATE_BURST,
 } from '../../../src/network/links/stream-dispatcher.ts';
 import { LINGER_MS, readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
-import type { QuicStream } from '../../../src/network/quic/types.ts';
+import type { Stream } from '../../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { linkBytes, RawPeer, type RawSession, statusOn } from '../../support/raw-peer.ts';
@@ -36,7 +36,7 @@ function header(caller: TestIdentity, called: TestIdentity, proof: Proof | null,
 }
 
 /** Reads the header of a link that another node opens. */
-async function takeHeader(stream: QuicStream): Promise<LinkHeader> {
+async function takeHeader(stream: Stream): Promise<LinkHeader> {
   const { signal } = new AbortController();
   assert.deepEqual(await readExactly(stream, 1, signal), Buffer.of(KIND.link));
   return decodeHeader(await readFrame(stream, MAX_LINK_HEADER_BYTES, signal)) ?? assert.fail('a malformed header');
@@ -365,7 +365,7 @@ test('a node that answers without the called agent is found out', async () => {
   let streams = 0;
   const reasons: string[] = [];
   for (const answer of answers) {
-    const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {
+    const reply = async (session: RawSession, stream: Stream): Promise<void> => {
       streams++;
       const bytes = answer(session, await takeHeader(stream));
       if (bytes === null) stream.destroy();
@@ -393,7 +393,7 @@ test('an agent that forgot us is shown the proof again', async () => {
   const location = { aid: called.aid, nodeKey: raw.key.publicKey, addresses: [raw.endpoint.address], ...UNHELPED };
   world.directory.set(called.aid, { ...location, delegationIssuedAt: 0 });
   const shown: boolean[] = [];
-  const reply = async (session: RawSession, stream: QuicStream): Promise<void> => {
+  const reply = async (session: RawSession, stream: Stream): Promise<void> => {
     const asked = await takeHeader(stream);
     shown.push(asked.proof !== null);
     if (asked.proof === null) return void stream.end(Uint8Array.of(STATUS.proofNeeded));

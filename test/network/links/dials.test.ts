@@ -13,8 +13,8 @@ import {
   whyNot,
 } from '../../../src/network/links/dial.ts';
 import { Dials, JOINED_MS } from '../../../src/network/links/dials.ts';
-import { plainPath } from '../../../src/network/path.ts';
-import type { QuicConnection, QuicEndpoint } from '../../../src/network/quic/types.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
+import type { Connection, Endpoint } from '../../../src/network/transport/types.ts';
 import { settle, withCode } from '../../support/link-world.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -27,7 +27,7 @@ function stub(key = KEY, kind: PathKind = 'direct') {
   return stubSession(key, true, new TestClock(), plainPath(kind, { host: '198.51.100.1', port: 4122 }));
 }
 
-function connection(): QuicConnection {
+function connection(): Connection {
   return stub().session.connection;
 }
 
@@ -41,7 +41,7 @@ function racers(...starts: readonly (readonly [PathKind, number])[]) {
   const clock = new TestClock();
   const begun: string[] = [];
   const given: AbortSignal[] = [];
-  const results = starts.map(() => Promise.withResolvers<QuicConnection>());
+  const results = starts.map(() => Promise.withResolvers<Connection>());
   const diallers = starts.map(([kind, delayMs], i) =>
     dialler(kind, delayMs, (place, signal) => {
       assert.equal(place, PLACE);
@@ -139,7 +139,7 @@ test('who gives up is led no other way, and nothing is left of those that were t
 /** Dials that lead nowhere until the test lets them. */
 function setUp(...others: readonly Dialler[]) {
   const clock = new TestClock();
-  const arrivals: ((connection: QuicConnection) => void)[] = [];
+  const arrivals: ((connection: Connection) => void)[] = [];
   const session = stubSession(KEY, true, clock).session;
   const dials = new Dials({
     clock,
@@ -305,7 +305,7 @@ test('addresses at which strangers do not reach a node by its own word are given
   ] as const) {
     const clock = new TestClock();
     const given: AbortSignal[] = [];
-    const dial: QuicEndpoint['dial'] = (_address, _key, { signal } = {}) => {
+    const dial: Endpoint['dial'] = (_address, _key, { signal } = {}) => {
       if (signal !== undefined) given.push(signal);
       return new Promise(() => {});
     };

@@ -13,7 +13,7 @@ import {
 } from '../../../src/network/links/http-server.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
-import { plainPath } from '../../../src/network/path.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
 import { testAid } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
 

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { IDLE_TIMEOUT_MS } from '../../../src/network/quic/native-endpoint.ts';
+import { IDLE_TIMEOUT_MS } from '../../../src/network/transport/quic/native-endpoint.ts';
 import { forkNode, type LinkProcess, NativeNode, narrowEngine } from '../../support/link-process.ts';
 import { readAll } from '../../support/link-world.ts';
 import { quietPort } from '../../support/programs.ts';

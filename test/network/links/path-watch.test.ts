@@ -49,7 +49,11 @@ function world(t: { after(end: () => void): void }, { isKept = false } = {}) {
     dead,
     watch,
     use: () => {
-      const stream = Object.assign(new PassThrough(), { connection: session.connection, watchQueue: () => {} });
+      const stream = Object.assign(new PassThrough(), {
+        connection: session.connection,
+        isUpgraded: false,
+        watchQueue: () => {},
+      });
       session.adopt(stream);
       return stream;
     },

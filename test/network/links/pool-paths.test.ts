@@ -5,7 +5,7 @@ import { type Dialler, type NodePlace, UNHELPED } from '../../../src/network/lin
 import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
 import type { PathChange } from '../../../src/network/links/path-changes.ts';
-import type { QuicConnection } from '../../../src/network/quic/types.ts';
+import type { Connection } from '../../../src/network/transport/types.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -156,7 +156,7 @@ test('a way may have the other node dial us: then it says hello, and who waited 
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
-  const arrivals: QuicConnection[] = [];
+  const arrivals: Connection[] = [];
   const take = a.endpoint.onConnection.bind(a.endpoint);
   take((connection) => void arrivals.push(connection));
   let greets = true;

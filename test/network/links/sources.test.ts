@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MAX_REQUESTS_PER_NODE, MAX_REQUESTS_PER_SOURCE } from '../../../src/network/links/node-requests.ts';
-import type { Way } from '../../../src/network/path.ts';
+import type { Way } from '../../../src/network/transport/path.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 
 /** Leads all that a node dials another way than from socket to socket. */

@@ -3,8 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { equalBytes, toHex } from '../../../src/foundation/bytes.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { RECORD_DIGEST_BYTES } from '../../../src/foundation/records/types.ts';
-import { COMMAND, encodeFindReply, encodeRemoveReply, encodeStoreReply } from '../../../src/network/dht/messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/dht/wire.ts';
+import {
+  COMMAND,
+  encodeFindReply,
+  encodeRemoveReply,
+  encodeStoreReply,
+} from '../../../src/network/records/messages.ts';
+import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/wire.ts';
 import { Random } from '../random.ts';
 import { closestPositions, distance, type Position, phantomsNear } from './positions.ts';
 

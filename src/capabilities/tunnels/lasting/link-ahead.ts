@@ -62,7 +62,7 @@ export class LinkAhead {
     this.#isOpening = false;
     if (link === null) return;
     link.on('error', () => {});
-    if (round !== this.#round || link.path().isNear !== true) return void link.destroy();
+    if (round !== this.#round || link.path().isUpgraded !== true) return void link.destroy();
     this.#link = link;
     this.#timer = this.#clock.after(KEPT_MS, () => this.drop());
     link.once('close', () => {

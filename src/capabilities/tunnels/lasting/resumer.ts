@@ -122,7 +122,7 @@ export class Resumer {
       const path = this.#deps.links.path(remote, terms().disableRelay === true);
       if (path === null) continue;
       const now = connection.path();
-      const isQuicker = path.isNear === true && now.isNear !== true && quickened < MAX_QUICKENED;
+      const isQuicker = path.isUpgraded === true && now.isUpgraded !== true && quickened < MAX_QUICKENED;
       if (isQuicker) quickened++;
       if (isQuicker || isBetter(path, now)) detach(this.#move(connection, standing));
     }

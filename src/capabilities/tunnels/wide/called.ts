@@ -2,10 +2,10 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
-import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
 import { type HolderRequest, type LinkEnds, pairHolder, requestHolder } from '../../../network/links/holder.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
+import type { UdpLanes } from '../../../network/transport/udp-lane/udp-lanes.ts';
 import type { LastingCalled } from '../lasting/called.ts';
 import { answerForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
@@ -16,7 +16,7 @@ import { WindowBudget, WindowShare } from './window-budget.ts';
 
 export interface WideCalledDependencies {
   readonly clock: Clock;
-  readonly lanes: Pick<BulkLanes, 'take'>;
+  readonly lanes: Pick<UdpLanes, 'take'>;
   isNamed(link: Pick<LinkEnds, 'caller' | 'called'>): boolean;
 }
 

@@ -3,11 +3,11 @@ import type { Clock } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
-import type { BulkLanes } from '../../../network/bulk/bulk-lanes.ts';
 import { pairHolder } from '../../../network/links/holder.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
+import type { UdpLanes } from '../../../network/transport/udp-lane/udp-lanes.ts';
 import type { Carrier } from '../carrier.ts';
 import { AckTurns } from '../lasting/ack-turns.ts';
 import type { EarlyBytes } from '../lasting/early-bytes.ts';
@@ -39,7 +39,7 @@ const LANE_MS = 15_000;
 interface WideCallerDependencies {
   readonly clock: Clock;
   readonly links: Links & LinkPaths;
-  readonly lanes: Pick<BulkLanes, 'offer'>;
+  readonly lanes: Pick<UdpLanes, 'offer'>;
 }
 
 /** What a connection is opened with. */

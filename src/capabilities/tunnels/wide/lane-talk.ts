@@ -3,12 +3,12 @@
  * 16 to 18. The link ends when they have met.
  */
 import { SvcError } from '../../../foundation/errors.ts';
-import type { BulkLane } from '../../../network/bulk/bulk-lane.ts';
-import type { BulkLanes, LaneAnswer, LaneOffer } from '../../../network/bulk/bulk-lanes.ts';
-import { BULK_SECRET_BYTES } from '../../../network/bulk/records.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
 import { readExactly } from '../../../network/links/wire.ts';
-import type { Path } from '../../../network/path.ts';
+import type { Path } from '../../../network/transport/path.ts';
+import { BULK_SECRET_BYTES } from '../../../network/transport/udp-lane/records.ts';
+import type { UdpLane } from '../../../network/transport/udp-lane/udp-lane.ts';
+import type { LaneAnswer, LaneOffer, UdpLanes } from '../../../network/transport/udp-lane/udp-lanes.ts';
 
 const ID_BYTES = 4;
 const PORT_BYTES = 2;
@@ -52,9 +52,9 @@ function pathOf(link: LinkStream): Path | null {
  */
 export async function askForLane(
   link: LinkStream,
-  lanes: Pick<BulkLanes, 'offer'>,
+  lanes: Pick<UdpLanes, 'offer'>,
   signal: AbortSignal,
-): Promise<BulkLane> {
+): Promise<UdpLane> {
   const path = pathOf(link);
   const offered = path === null ? null : lanes.offer(path);
   if (offered === null) throw new SvcError('connect_failed', { message: 'There is no room for another lane.' });
@@ -74,9 +74,9 @@ export async function askForLane(
  */
 export async function answerForLane(
   link: LinkStream,
-  lanes: Pick<BulkLanes, 'take'>,
+  lanes: Pick<UdpLanes, 'take'>,
   signal: AbortSignal,
-): Promise<BulkLane | null> {
+): Promise<UdpLane | null> {
   const offer = decodeLaneOffer(await readExactly(link, OFFER_BYTES, signal));
   const path = pathOf(link);
   const taken = path === null ? null : lanes.take(offer, path, signal);

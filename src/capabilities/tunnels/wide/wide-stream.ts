@@ -7,8 +7,8 @@ import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkPath, LinkStream } from '../../../network/links/types.ts';
-import { BUFFERED } from '../../../network/quic/limits.ts';
-import { StreamError } from '../../../network/quic/stream-error.ts';
+import { StreamError } from '../../../network/transport/stream-error.ts';
+import { STREAM_OPTIONS } from '../../../network/transport/stream-options.ts';
 import { LastPath } from '../lasting/last-path.ts';
 import type { Resumable } from '../lasting/resumable.ts';
 import type { SpliceLink } from '../splice.ts';
@@ -78,7 +78,7 @@ export class WideStream extends Duplex implements Resumable {
   #retired: SpliceLink[] = [];
 
   constructor(first: SpliceLink & Pick<LinkStream, 'path'>, options: WideStreamOptions) {
-    super(BUFFERED);
+    super(STREAM_OPTIONS);
     this.#options = options;
     this.#path = new LastPath(first);
     // A reset must not end the process where a consumer has no listener yet.

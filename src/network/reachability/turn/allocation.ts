@@ -1,0 +1,274 @@
+/** An address at a TURN server that leads to this node (RFC 8656): asked for, kept, and given back. */
+import { randomBytes } from 'node:crypto';
+import type { Address } from '../../../foundation/address.ts';
+import { toHex } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
+import { longTermKey, type TurnCredentials } from './credentials.ts';
+import {
+  ATTRIBUTE,
+  attributeOf,
+  decodeErrorCode,
+  decodeStun,
+  decodeXorAddress,
+  encodeStun,
+  encodeXorAddress,
+  FAILURE,
+  isProven,
+  STUN,
+  type StunMessage,
+  SUCCESS,
+  TRANSACTION_BYTES,
+  uint32,
+} from './stun.ts';
+
+/** Time for the first answer, milliseconds; each further try has twice as long (RFC 8489, 6.2.1). */
+const FIRST_TRY_MS = 300;
+const TRIES = 4;
+/** How long a permission lasts (RFC 8656, 9), and how often it is renewed: milliseconds. */
+const PERMISSION_MS: number = 5 * 60_000;
+const PERMISSION_RENEWAL_MS: number = 4 * 60_000;
+/** A renewal that the server did not answer is tried again after so long, milliseconds. */
+const RENEWAL_AGAIN_MS = 10_000;
+/** Lifetime that is assumed where the server says none, seconds. */
+const LIFETIME_S = 600;
+/** The least time between two renewals of an allocation, milliseconds. */
+const MIN_RENEWAL_MS = 30_000;
+/** UDP, as a protocol of IP. */
+const UDP = 17;
+/** Times that one request is said anew, because of a stale nonce or to give the name for the first time. */
+const MAX_CHALLENGES = 3;
+
+/** What the codes that end an attempt mean (RFC 8656, 19). */
+const REFUSALS: Readonly<Record<number, string>> = {
+  401: 'The TURN server does not take these credentials.',
+  403: 'The TURN server forbids this.',
+  437: 'The TURN server has another allocation for this port, or none any more.',
+  441: 'The TURN server does not take these credentials.',
+  442: 'The TURN server does not relay UDP.',
+  486: 'The quota of this account at the TURN server is used up.',
+  508: 'The TURN server has no capacity.',
+};
+
+type Attributes = StunMessage['attributes'];
+
+interface Answer {
+  readonly message: StunMessage;
+  readonly bytes: Uint8Array;
+}
+
+/** The part of a UDP socket that is used here. */
+export interface DatagramSocket {
+  on(
+    event: 'message',
+    heard: (datagram: Uint8Array, from: { readonly address: string; readonly port: number }) => void,
+  ): unknown;
+  on(event: 'error', heard: () => void): unknown;
+  send(datagram: Uint8Array, port: number, host: string, sent: () => void): void;
+}
+
+interface AllocationDependencies {
+  readonly clock: Clock;
+  /** Bound; everything that comes to it is from the server. */
+  readonly socket: DatagramSocket;
+  readonly server: Address;
+  readonly credentials: TurnCredentials;
+  /** Told of what peers send. */
+  readonly received: (datagram: Uint8Array, from: Address) => void;
+}
+
+export class TurnAllocation {
+  readonly #deps: AllocationDependencies;
+  readonly #waiting = new Map<string, (answer: Answer) => void>();
+  readonly #repeating: RepeatingTask[] = [];
+  #realm: Uint8Array | null = null;
+  #nonce: Uint8Array = new Uint8Array();
+  #key: Uint8Array | null = null;
+  readonly #lost = Promise.withResolvers<void>();
+  #isClosed = false;
+
+  constructor(dependencies: AllocationDependencies) {
+    this.#deps = dependencies;
+    const { socket, server } = dependencies;
+    socket.on('message', (datagram, from) => {
+      if (from.address === server.host && from.port === server.port) this.#onDatagram(datagram);
+    });
+    socket.on('error', () => this.#lose());
+  }
+
+  /**
+   * Settles when the server carries no more: it has forgotten the allocation, as one that was started anew has, or did
+   * not answer for so long that it ran out. Whatever comes next needs another one, at another address.
+   */
+  get lost(): Promise<void> {
+    return this.#lost.promise;
+  }
+
+  /**
+   * Asks for an address.
+   * @throws SvcError `connect_failed` with what the server says, `timeout`
+   */
+  async open(): Promise<Address> {
+    const requested: Attributes = [[ATTRIBUTE.requestedTransport, Uint8Array.of(UDP, 0, 0, 0)]];
+    const answer = await this.#request(STUN.allocate, requested);
+    const relayed = decodeXorAddress(attributeOf(answer, ATTRIBUTE.xorRelayedAddress) ?? new Uint8Array());
+    if (relayed === null) throw new SvcError('connect_failed', { message: 'The TURN server gave no IPv4 address.' });
+    const lifetimeMs = this.#lifetimeOf(answer);
+    const renewalMs = Math.max(MIN_RENEWAL_MS, lifetimeMs / 2);
+    this.#keep(() => this.#request(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(LIFETIME_S)]]), renewalMs, lifetimeMs);
+    return relayed;
+  }
+
+  /**
+   * Lets in a host, whatever its port, for as long as the allocation stands.
+   * @throws SvcError as `open`
+   */
+  async permit(host: string): Promise<void> {
+    const ask = () =>
+      this.#request(STUN.createPermission, [[ATTRIBUTE.xorPeerAddress, encodeXorAddress({ host, port: 0 })]]);
+    await ask();
+    this.#keep(ask, PERMISSION_RENEWAL_MS, PERMISSION_MS);
+  }
+
+  /** Sends a datagram to a peer that is let in; it may be lost. */
+  send(datagram: Uint8Array, to: Address): void {
+    if (this.#isClosed) return;
+    const attributes: Attributes = [
+      [ATTRIBUTE.xorPeerAddress, encodeXorAddress(to)],
+      [ATTRIBUTE.data, datagram],
+    ];
+    const type = STUN.send | 0x10;
+    this.#write(encodeStun({ type, transaction: randomBytes(TRANSACTION_BYTES), attributes }));
+  }
+
+  /** Gives the address back. */
+  close(): void {
+    if (this.#isClosed) return;
+    if (this.#key !== null) this.#write(this.#encode(STUN.refresh, [[ATTRIBUTE.lifetime, uint32(0)]]).bytes);
+    this.#end();
+  }
+
+  #end(): void {
+    this.#isClosed = true;
+    for (const repeating of this.#repeating.splice(0)) repeating.stop();
+    this.#waiting.clear();
+  }
+
+  #lose(): void {
+    if (this.#isClosed) return;
+    this.#end();
+    this.#lost.resolve();
+  }
+
+  /** Renews something, and tries again for as long as it lasts where the server says nothing. */
+  #keep(renew: () => Promise<unknown>, periodMs: number, lastsMs: number): void {
+    if (this.#isClosed) return;
+    const { clock } = this.#deps;
+    let until = clock.now() + lastsMs;
+    const again = async (): Promise<number> => {
+      try {
+        await renew();
+        until = clock.now() + lastsMs;
+        return periodMs;
+      } catch (error) {
+        const isSilent = error instanceof SvcError && error.code === 'timeout';
+        if (!isSilent || clock.now() >= until) this.#lose();
+        return RENEWAL_AGAIN_MS;
+      }
+    };
+    const onError = (): void => {};
+    this.#repeating.push(every(clock, { firstMs: periodMs, periodMs, onError }, again));
+  }
+
+  /** Milliseconds. */
+  #lifetimeOf(answer: StunMessage): number {
+    const lifetime = attributeOf(answer, ATTRIBUTE.lifetime);
+    const seconds = lifetime?.length === 4 ? Buffer.from(lifetime).readUInt32BE() : LIFETIME_S;
+    return Math.min(seconds, LIFETIME_S) * 1000;
+  }
+
+  #write(bytes: Uint8Array): void {
+    const { socket, server } = this.#deps;
+    socket.send(bytes, server.port, server.host, () => {});
+  }
+
+  #encode(method: number, attributes: Attributes): { readonly bytes: Uint8Array; readonly transaction: Uint8Array } {
+    const transaction = new Uint8Array(randomBytes(TRANSACTION_BYTES));
+    const realm = this.#realm;
+    const named: Attributes =
+      realm === null
+        ? []
+        : [
+            [ATTRIBUTE.username, new TextEncoder().encode(this.#deps.credentials.username)],
+            [ATTRIBUTE.realm, realm],
+            [ATTRIBUTE.nonce, this.#nonce],
+          ];
+    const message = { type: method, transaction, attributes: [...attributes, ...named] };
+    return { bytes: encodeStun(message, this.#key), transaction };
+  }
+
+  async #request(method: number, attributes: Attributes): Promise<StunMessage> {
+    for (let challenges = 0; ; challenges++) {
+      const hadKey = this.#key !== null;
+      const { message } = await this.#ask(method, attributes);
+      if (message.type === (method | SUCCESS)) return message;
+      const code = decodeErrorCode(attributeOf(message, ATTRIBUTE.errorCode)) ?? 500;
+      const isChallenge = code === 438 || (code === 401 && !hadKey);
+      if (!isChallenge || challenges >= MAX_CHALLENGES || !this.#take(message))
+        throw new SvcError('connect_failed', {
+          message: REFUSALS[code] ?? `The TURN server refuses with ${code}.`,
+          details: { code },
+        });
+    }
+  }
+
+  /** Takes the realm and nonce that the server wants to hear. */
+  #take(message: StunMessage): boolean {
+    const nonce = attributeOf(message, ATTRIBUTE.nonce);
+    const realm = attributeOf(message, ATTRIBUTE.realm) ?? this.#realm;
+    if (nonce === undefined || realm === null) return false;
+    this.#nonce = nonce;
+    this.#realm = realm;
+    this.#key = longTermKey(this.#deps.credentials, new TextDecoder().decode(realm));
+    return true;
+  }
+
+  /** Says a request until it is answered. */
+  async #ask(method: number, attributes: Attributes): Promise<Answer> {
+    const { bytes, transaction } = this.#encode(method, attributes);
+    const id = toHex(transaction);
+    const answered = Promise.withResolvers<Answer | null>();
+    this.#waiting.set(id, answered.resolve);
+    try {
+      for (let tried = 0; tried < TRIES && !this.#isClosed; tried++) {
+        this.#write(bytes);
+        const timer = Promise.withResolvers<null>();
+        const wait = this.#deps.clock.after(FIRST_TRY_MS * 2 ** tried, () => timer.resolve(null));
+        const answer = await Promise.race([answered.promise, timer.promise]);
+        wait.cancel();
+        if (answer !== null) return answer;
+      }
+      throw new SvcError('timeout', { message: 'The TURN server does not answer.' });
+    } finally {
+      this.#waiting.delete(id);
+    }
+  }
+
+  #onDatagram(bytes: Uint8Array): void {
+    const message = decodeStun(bytes);
+    if (message === null || this.#isClosed) return;
+    if (message.type === (STUN.data | 0x10)) return this.#onData(message);
+    const waiting = this.#waiting.get(toHex(message.transaction));
+    // Who does not know the password cannot grant anything; refusals come before the password is agreed on, too.
+    const isGrant = (message.type & FAILURE) === SUCCESS;
+    if (isGrant && (this.#key === null || !isProven(bytes, this.#key))) return;
+    waiting?.({ message, bytes });
+  }
+
+  #onData(message: StunMessage): void {
+    const from = decodeXorAddress(attributeOf(message, ATTRIBUTE.xorPeerAddress) ?? new Uint8Array());
+    const datagram = attributeOf(message, ATTRIBUTE.data);
+    if (from !== null && datagram !== undefined) this.#deps.received(datagram, from);
+  }
+}

@@ -1,0 +1,145 @@
+/** What this node asks of others: what they hold near a key, and to keep a record. */
+import { type Address, formatAddress } from '../../foundation/address.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { belongsUnderKey } from '../../foundation/records/keys.ts';
+import { decodeRecord, MAX_RECORD_BYTES, type SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
+import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import type { NodeRequests } from '../node-requests.ts';
+import { mayDialPort } from '../transport/ports.ts';
+import type { DhtEngine } from './engine.ts';
+import type { LookupAnswer } from './lookup.ts';
+import {
+  COMMAND,
+  decodeFindReply,
+  decodeRemoveReply,
+  decodeStoreReply,
+  encodeFindRequest,
+  type FindReply,
+  type FindRequest,
+  type StoreReply,
+} from './messages.ts';
+import { encodeNodeRequest } from './node-messages.ts';
+import { PeerClocks } from './peer-clocks.ts';
+import type { StoreVerdict } from './put-operation.ts';
+import { decodeSeveralReply, encodeSeveralRequest } from './several-messages.ts';
+import { StoreBatches } from './store-batches.ts';
+
+/** Time to hand over a record that no datagram holds, milliseconds. */
+const LARGE_STORE_TIMEOUT_MS = 5000;
+/** Nodes whose keys are remembered. */
+const MAX_KEYS = 2048;
+
+interface NodeClientDependencies {
+  readonly clock: Clock;
+  readonly engine: Pick<DhtEngine, 'request'>;
+  readonly verifier: RecordVerifier;
+  readonly nodeRequests: NodeRequests;
+  readonly tag: Uint8Array;
+}
+
+export class NodeClient {
+  /** How our clock compares with those of the nodes that answered lately. */
+  readonly clocks = new PeerClocks();
+  /** Told what each answering node says our address is. */
+  readonly observed: Listeners<[reporter: Address, seen: Address]> = new Listeners();
+  /** The key that each node last said it has; nobody has proven it. By address. */
+  readonly #keys = new LruCache<string, Uint8Array>({ maxEntries: MAX_KEYS });
+  readonly #deps: NodeClientDependencies;
+  readonly #batches: StoreBatches;
+
+  constructor(dependencies: NodeClientDependencies) {
+    this.#deps = dependencies;
+    this.#batches = new StoreBatches({
+      one: (at, key, record) => this.#storeSmall(at, key, record),
+      several: (at, key, records) => this.#storeSeveral(at, key, records),
+    });
+  }
+
+  /** Asks a node about a key, with a request that `encodeFindRequest` made; null where it gives no valid answer. */
+  async find(address: Address, id: Uint8Array, key: Uint8Array, value: Uint8Array): Promise<LookupAnswer | null> {
+    const { clock, engine } = this.#deps;
+    const askedAt = clock.now();
+    const reply = await engine.request(address, { command: COMMAND.find, target: key, value });
+    if (!reply?.value) return null;
+    this.observed.notify(address, reply.to);
+    const found = decodeFindReply(reply.value);
+    if (found === null) return null;
+    this.clocks.heard(address, found.time, askedAt, clock.now());
+    this.#keys.set(formatAddress(address), found.nodeKey);
+    // A node chooses the port that others dial: one of a service on a host that it shares counts as none.
+    const known = mayDialPort(found.quicPort) ? found : { ...found, quicPort: 0 };
+    return { address, id, reply: known, token: reply.token };
+  }
+
+  /** The key that a node said it has; null where it has not answered lately. */
+  keyOf(address: Address): Uint8Array | null {
+    return this.#keys.peek(formatAddress(address)) ?? null;
+  }
+
+  /** As `find`, of a node that has answered before. */
+  async ask(at: LookupAnswer, key: Uint8Array, request: FindRequest): Promise<FindReply | null> {
+    return (await this.find(at.address, at.id, key, encodeFindRequest(request)))?.reply ?? null;
+  }
+
+  /** Hands a record to a node, in a datagram where it fits; null where the node gives no valid answer. */
+  async store(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreVerdict | null> {
+    const isSmall = record.encoded.length <= MAX_DATAGRAM_RECORD_BYTES;
+    const reply = await (isSmall ? this.#batches.store(at, key, record) : this.#storeLarge(at, key, record));
+    if (reply === null) return null;
+    return { code: reply.code, newer: this.#readNewer(reply, key, record), token: reply.token ?? null };
+  }
+
+  /** Asks a node to drop notes, with a request that `encodeRemoveRequest` made; how many it had. */
+  async removeNotes(at: LookupAnswer, key: Uint8Array, value: Uint8Array): Promise<number> {
+    const reply = await this.#change(at, COMMAND.remove, key, value);
+    return (reply && decodeRemoveReply(reply)) ?? 0;
+  }
+
+  async #storeSmall(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+    const reply = await this.#change(at, COMMAND.store, key, record.encoded);
+    return reply && decodeStoreReply(reply);
+  }
+
+  async #storeSeveral(at: LookupAnswer, key: Uint8Array, records: readonly SignedRecord[]) {
+    const reply = await this.#change(at, COMMAND.storeSeveral, key, encodeSeveralRequest(records));
+    return reply && decodeSeveralReply(reply);
+  }
+
+  /** Asks a node that knows our address to change what it holds; null where it does not answer. */
+  async #change({ address, token }: LookupAnswer, command: number, target: Uint8Array, value: Uint8Array) {
+    const reply = await this.#deps.engine.request(address, { command, target, value, token }, { retry: true });
+    return reply?.value ?? null;
+  }
+
+  async #storeLarge(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+    const { nodeRequests, tag } = this.#deps;
+    const { nodeKey, quicPort } = at.reply;
+    if (quicPort === 0) return null;
+    try {
+      const address = { host: at.address.host, port: quicPort };
+      const body = encodeNodeRequest({ kind: 'store', tag, key, record: record.encoded });
+      const reply = await nodeRequests.request('record', { nodeKey, address }, body, {
+        timeoutMs: LARGE_STORE_TIMEOUT_MS,
+      });
+      return decodeStoreReply(reply, MAX_RECORD_BYTES + 256);
+    } catch {
+      return null;
+    }
+  }
+
+  /** The record that a node holds instead of ours, if it truly is a newer one of the same kind. */
+  #readNewer(reply: StoreReply, key: Uint8Array, ours: SignedRecord): SignedRecord | null {
+    if (reply.code !== 'newer' || reply.record === undefined) return null;
+    try {
+      const newer = decodeRecord(Uint8Array.from(reply.record));
+      if (newer.aid !== ours.aid || newer.type !== ours.type || !belongsUnderKey(newer, key)) return null;
+      this.#deps.verifier.verify(newer, unixSeconds(this.#deps.clock));
+      return newer;
+    } catch {
+      return null;
+    }
+  }
+}

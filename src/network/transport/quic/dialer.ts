@@ -1,0 +1,149 @@
+/** Dials through one client socket of the engine per address family, opened when first needed. */
+import { isIP } from 'node:net';
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import { equalBytes } from '../../../foundation/bytes.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { abortable } from '../../../foundation/deadline.ts';
+import { detach } from '../../../foundation/detached.ts';
+import { MAX_PORT } from '../../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
+import type { DialOptions } from '../types.ts';
+import { clientPort } from './client-port.ts';
+import type { EngineClient, EngineConnection, QuicEngine } from './engine.ts';
+import { type Peer, parsePeer } from './peer.ts';
+
+/** How long a dial takes at most where the caller does not say. */
+export const DIAL_TIMEOUT_MS = 10_000;
+
+/** Time between two changes of the local port of a family, milliseconds. */
+export const FRESH_PORT_PAUSE_MS = 5_000;
+/** Addresses that are remembered as reached from a socket. */
+const MAX_REACHED = 1024;
+
+/** A client socket of the engine. */
+interface Port {
+  readonly client: EngineClient;
+  /** Addresses that were reached from it. */
+  readonly reached: Set<string>;
+  /** Connections and dials that use it. */
+  uses: number;
+  readonly openedAt: number;
+  /** Another port has taken its place: it closes with its last use. */
+  isOld: boolean;
+}
+
+interface Dialled {
+  readonly native: EngineConnection;
+  readonly peer: Peer;
+}
+
+export class Dialer {
+  readonly #engine: QuicEngine;
+  readonly #config: object;
+  readonly #clock: Clock;
+  readonly #ports = new Map<0 | 1, Port>();
+  readonly #old = new Set<Port>();
+  /** That of the client for IPv6, once it was found out. */
+  #ipv6Port: number | null = null;
+  /** Ends every dial under way. */
+  readonly #stop = new AbortController();
+
+  constructor(
+    options: { readonly engine: QuicEngine; readonly config: object },
+    dependencies: { readonly clock: Clock },
+  ) {
+    this.#engine = options.engine;
+    this.#config = options.config;
+    this.#clock = dependencies.clock;
+  }
+
+  /** @throws SvcError `connect_failed`, `timeout`, `cancelled` */
+  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions): Promise<Dialled> {
+    const native = await this.#connect(address, options);
+    const peer = parsePeer(native.remoteMultiaddr());
+    if (peer !== null && equalBytes(peer.key, expectedKey)) return { native, peer };
+    native.abort();
+    throw new SvcError('connect_failed', { message: 'Another node than the expected one answers at this address.' });
+  }
+
+  async #connect({ host, port }: Address, { timeoutMs, signal }: DialOptions): Promise<EngineConnection> {
+    const family = isIP(host);
+    if (family === 0 || !Number.isInteger(port) || port < 1 || port > MAX_PORT)
+      throw new SvcError('connect_failed', { message: 'This is not an IP address and port.' });
+    if (signal?.aborted === true || this.#stop.signal.aborted) throw new SvcError('cancelled');
+    using limit = awakeTimeout(this.#clock, timeoutMs ?? DIAL_TIMEOUT_MS, signal);
+    const from = this.#portOf(family === 4 ? 0 : 1);
+    const to = formatAddress({ host, port });
+    from.uses++;
+    const done = (): void => this.#unuse(from);
+    const dialled = from.client.outboundConnection(host, port);
+    detach(dialled.then((connection) => connection.closed()).then(done, done));
+    try {
+      const connection = await abortable(abortable(dialled, limit.signal), this.#stop.signal);
+      if (from.reached.size < MAX_REACHED) from.reached.add(to);
+      return connection;
+    } catch (cause) {
+      // Some middleboxes drop a pair of addresses and ports for good after a while. A fresh local port makes another pair.
+      const isSilent = !(cause instanceof SvcError) || cause.code === 'timeout';
+      if (isSilent && from.reached.has(to) && !this.#stop.signal.aborted) this.#replace(family === 4 ? 0 : 1, from);
+      // One that comes after all is not wanted any more.
+      dialled.then(
+        (connection) => connection.abort(),
+        () => {},
+      );
+      throw cause instanceof SvcError ? cause : new SvcError('connect_failed', { cause });
+    }
+  }
+
+  /**
+   * The local port that dials over IPv6 come from.
+   * @throws SvcError as `clientPort`; `cancelled`
+   */
+  async ipv6Port(): Promise<number> {
+    if (this.#stop.signal.aborted) throw new SvcError('cancelled');
+    const parts = { engine: this.#engine, config: this.#config };
+    this.#ipv6Port ??= await clientPort(this.#portOf(1).client, parts, this.#clock);
+    return this.#ipv6Port;
+  }
+
+  /** Dials from now on come from fresh local ports; connections keep theirs. */
+  renew(): void {
+    for (const [family, port] of this.#ports) this.#replace(family, port);
+  }
+
+  #portOf(family: 0 | 1): Port {
+    const known = this.#ports.get(family);
+    if (known !== undefined) return known;
+    const client = new this.#engine.Client(this.#config, family);
+    const port = { client, reached: new Set<string>(), uses: 0, openedAt: this.#clock.now(), isOld: false };
+    this.#ports.set(family, port);
+    return port;
+  }
+
+  #replace(family: 0 | 1, port: Port): void {
+    if (this.#ports.get(family) !== port || this.#clock.now() - port.openedAt < FRESH_PORT_PAUSE_MS) return;
+    this.#ports.delete(family);
+    if (family === 1) this.#ipv6Port = null;
+    port.isOld = true;
+    this.#old.add(port);
+    this.#closeUnused(port);
+  }
+
+  #unuse(port: Port): void {
+    port.uses--;
+    this.#closeUnused(port);
+  }
+
+  #closeUnused(port: Port): void {
+    if (!port.isOld || port.uses > 0 || !this.#old.delete(port)) return;
+    port.client.abort();
+  }
+
+  stop(): void {
+    this.#stop.abort();
+    for (const { client } of [...this.#ports.values(), ...this.#old]) client.abort();
+    this.#ports.clear();
+    this.#old.clear();
+  }
+}

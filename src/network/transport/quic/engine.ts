@@ -1,0 +1,126 @@
+/**
+ * The native QUIC engine: a prebuilt Node-API addon (Rust quinn, mutual TLS 1.3 with Ed25519 keys),
+ * one npm package per platform. This file holds its types and finds the one for this machine.
+ *
+ * What its types do not say: a `Stream` takes one call per direction at a time, so `stopRead` waits
+ * for a pending `read` and `resetWrite` for a blocked `write`; after a reset was reported once,
+ * further reads look like a clean end; `port()` of an aborted `Server` ends the whole process;
+ * `handshakeTimeout` and the two MTU fields are ignored.
+ */
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { SvcError } from '../../../foundation/errors.ts';
+import { memberOf } from '../../../foundation/json.ts';
+import { loadAddon } from '../../../foundation/native-addon.ts';
+import { isSingleFile } from '../../../foundation/package-file.ts';
+
+/** Every field is required by the engine. Times in milliseconds, sizes in bytes. */
+interface EngineConfig {
+  readonly privateKeyProto: Uint8Array;
+  readonly handshakeTimeout: number;
+  readonly shutdownTimeout: number;
+  readonly maxIdleTimeout: number;
+  readonly keepAliveInterval: number;
+  readonly maxConcurrentStreamLimit: number;
+  readonly maxStreamData: number;
+  readonly maxConnectionData: number;
+  readonly receiveBufferSize: number;
+  readonly sendBufferSize: number;
+  readonly initialMtu: number;
+  readonly mtuUpperBound: number;
+}
+
+export interface EngineStream {
+  /** The next bytes, at most `max`; null (or undefined) at a clean end. */
+  read(max: number): Promise<Uint8Array | null | undefined>;
+  /** Settles when all bytes are in the send buffer; they must not change before. */
+  write(data: Uint8Array): Promise<void>;
+  finishWrite(): Promise<void>;
+  resetWrite(): Promise<void>;
+  stopRead(): Promise<void>;
+}
+
+export interface EngineConnectionStats {
+  readonly udpTxDatagrams: number;
+  readonly udpTxBytes: number;
+  readonly udpRxBytes: number;
+  readonly pathSentPackets: number;
+  readonly pathLostPackets: number;
+}
+
+export interface EngineConnection {
+  inboundStream(): Promise<EngineStream>;
+  outboundStream(): Promise<EngineStream>;
+  /** `/ip4/<host>/udp/<port>/quic-v1/p2p/<peer id>`. */
+  remoteMultiaddr(): string;
+  rtt(): number;
+  stats(): EngineConnectionStats;
+  closed(): Promise<void>;
+  abort(): void;
+}
+
+export interface EngineServer {
+  /** Takes one incoming handshake and settles with its outcome. */
+  inboundConnection(): Promise<EngineConnection>;
+  port(): number;
+  stats(): { readonly acceptedHandshakes: number };
+  /** Settles when the closing packets are out, at the latest after `shutdownTimeout`. */
+  abort(): Promise<void>;
+}
+
+export interface EngineClient {
+  outboundConnection(host: string, port: number): Promise<EngineConnection>;
+  abort(): void;
+}
+
+export interface QuicEngine {
+  readonly QuinnConfig: new (config: EngineConfig) => object;
+  readonly Server: new (config: object, host: string, port: number) => EngineServer;
+  /** Family 0 is IPv4, 1 is IPv6. */
+  readonly Client: new (
+    config: object,
+    family: 0 | 1,
+  ) => EngineClient;
+}
+
+const PACKAGE_PREFIX = '@chainsafe/libp2p-quic-';
+
+/** npm packages that may hold the engine for a platform, in the order to try. */
+export function enginePackages(platform: string, arch: string): readonly string[] {
+  const suffixes = platform === 'linux' ? ['-gnu', '-musl'] : platform === 'win32' ? ['-msvc'] : [''];
+  return suffixes.map((suffix) => `${PACKAGE_PREFIX}${platform}-${arch}${suffix}`);
+}
+
+function isEngine(value: unknown): value is QuicEngine {
+  return ['QuinnConfig', 'Server', 'Client'].every((name) => typeof memberOf(value, name) === 'function');
+}
+
+/**
+ * Loads the engine for this machine.
+ * @param require how it gets a package
+ * @throws SvcError `internal`, naming the packages that would be needed
+ */
+export function loadEngine(
+  require: (name: string) => unknown = isSingleFile ? () => loadAddon('quic') : createRequire(import.meta.url),
+  platform: string = process.platform,
+  arch: string = process.arch,
+): QuicEngine {
+  const packages = enginePackages(platform, arch);
+  // The engine's own threads, where the environment does not say: one processor stays for JavaScript.
+  // On two processors that doubles the streams per second and saves a tenth of the CPU time.
+  process.env['TOKIO_WORKER_THREADS'] ??= String(Math.max(1, availableParallelism() - 1));
+  let cause: unknown;
+  for (const name of packages) {
+    try {
+      const found = require(name);
+      if (isEngine(found)) return found;
+      cause = new Error(`${name} does not export what the engine should`);
+    } catch (error) {
+      cause ??= error;
+    }
+  }
+  throw new SvcError('internal', {
+    message: `The QUIC engine for ${platform}-${arch} is not installed: ${packages.join(' or ')} is needed. Install again without leaving out optional dependencies.`,
+    cause,
+  });
+}

@@ -1,0 +1,310 @@
+/** The QUIC endpoint of the node: listens, dials, and keeps what strangers take within limits. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Address, formatAddress } from '../../../foundation/address.ts';
+import { type Clock, systemClock } from '../../../foundation/clock.ts';
+import { detach } from '../../../foundation/detached.ts';
+import type { PathKind } from '../../../foundation/domain/tunnels.ts';
+import { SECOND_DAEMON_COMMAND, SvcError } from '../../../foundation/errors.ts';
+import type { KeyPair } from '../../../foundation/identity/keys.ts';
+import type { Log } from '../../../foundation/log.ts';
+import { kindByScope, type Path, plainPath, type Way, wayPath } from '../path.ts';
+import type { Connection, DialOptions, Endpoint } from '../types.ts';
+import { Acceptor } from './acceptor.ts';
+import { ConnectionTable } from './connection-table.ts';
+import { Dialer } from './dialer.ts';
+import { type EngineConnection, type EngineServer, loadEngine, type QuicEngine } from './engine.ts';
+import { InitialGuard } from './initial-guard.ts';
+import {
+  CONNECTION_WINDOW_BYTES,
+  type ConnectionLimits,
+  DEFAULT_CONNECTION_LIMITS,
+  MAX_STREAMS_PER_CONNECTION,
+  STREAM_WINDOW_BYTES,
+} from './limits.ts';
+import { NativeConnection } from './native-connection.ts';
+import { type Peer, parsePeer, privateKeyProto } from './peer.ts';
+import { ReceiveBudget } from './receive-budget.ts';
+import { enlargeReceiveBuffers, udpDescriptors } from './receive-buffer.ts';
+
+/** A peer that is silent for so long is gone. */
+export const IDLE_TIMEOUT_MS = 15_000;
+
+/**
+ * A connection without traffic shows that it lives this often: well below the idle time-out, so that a node which waits
+ * to be called notices soon that its helper is gone, and at less than 50 bytes a second, those of both sides and the headers of their packets counted.
+ */
+export const KEEP_ALIVE_INTERVAL_MS = 4_000;
+
+/** How long `stop` waits at most for the closing packets to leave: a process that exits at once keeps them. */
+const SHUTDOWN_TIMEOUT_MS = 500;
+
+/** How often `stop` looks whether they have left. */
+const SHUTDOWN_POLL_MS = 10;
+
+/** What we ask of the operating system for a socket's buffers; it may give less. */
+export const SOCKET_BUFFER_BYTES: number = 4 * 1024 * 1024;
+
+/** The engine wants both numbers and uses neither: its datagrams have at most 1,200 bytes. */
+const MTU_BYTES = 1_200;
+
+export interface NativeQuicEndpointOptions {
+  /** The node's key, proven to every peer. */
+  readonly key: KeyPair;
+  /** The IP address to listen on; empty for every one of this machine, IPv4 and IPv6. */
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly limits?: Partial<ConnectionLimits>;
+  readonly streamsPerConnection?: number;
+  readonly idleTimeoutMs?: number;
+}
+
+/** The engine, and its configuration with the node's key. */
+export interface EndpointParts {
+  readonly engine: QuicEngine;
+  readonly config: object;
+}
+
+interface NativeQuicEndpointDependencies {
+  readonly log: Log;
+  readonly clock?: Clock;
+  readonly engine?: QuicEngine;
+  /** What a path between our socket and an address is; by the address alone where left out. */
+  readonly kindOf?: (remote: Address, outbound: boolean) => PathKind;
+  /** As in `ConnectionTable`. */
+  readonly isKnown?: (nodeKey: Uint8Array) => boolean;
+}
+
+/** A connection of the engine that did not come over the sockets of the endpoint. */
+interface Adoption {
+  /** True where we dialled, and so say hello. */
+  readonly outbound: boolean;
+  readonly way: Way;
+  /** As in `DialOptions`. */
+  readonly isAsked?: boolean;
+}
+
+export class NativeQuicEndpoint implements Endpoint {
+  readonly #options: NativeQuicEndpointOptions;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #engine: QuicEngine;
+  readonly #kindOf: (remote: Address, outbound: boolean) => PathKind;
+  readonly #idleTimeoutMs: number;
+  readonly #accepted: ConnectionTable<NativeConnection>;
+  readonly #dialled = new Set<NativeConnection>();
+  readonly #heldBack: ReceiveBudget;
+  #servers: readonly EngineServer[] = [];
+  /**
+   * Settles when the listening sockets have their buffers, which they get with the first connection that comes in: it
+   * takes a process of its own, which would be a tenth of a start.
+   */
+  #buffers: Promise<void> | undefined;
+  #acceptors: readonly Acceptor[] = [];
+  #guard: InitialGuard | undefined;
+  #dialer: Dialer | undefined;
+  #parts: EndpointParts | undefined;
+  #address: Address | undefined;
+  #handler: ((connection: Connection) => void) | undefined;
+
+  /** @throws SvcError `internal` where no engine is installed for this platform */
+  constructor(options: NativeQuicEndpointOptions, dependencies: NativeQuicEndpointDependencies) {
+    this.#options = options;
+    this.#log = dependencies.log;
+    this.#clock = dependencies.clock ?? systemClock;
+    this.#engine = dependencies.engine ?? loadEngine();
+    this.#kindOf = dependencies.kindOf ?? kindByScope;
+    this.#idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS;
+    this.#accepted = new ConnectionTable({ ...DEFAULT_CONNECTION_LIMITS, ...options.limits }, dependencies);
+    this.#heldBack = new ReceiveBudget(() => this.#connections(), {
+      log: this.#log,
+      clock: this.#clock,
+      isKnown: dependencies.isKnown,
+    });
+  }
+
+  /** @throws SvcError `address_in_use`, `config_invalid` where the address is not one of this machine */
+  async start(): Promise<void> {
+    const config = this.#config();
+    this.#parts = { engine: this.#engine, config };
+    const { host, port } = this.#options;
+    this.#servers = host === '' ? this.#listenEverywhere(config, port) : [this.#listen(config, host, port)];
+    const bound = this.#servers[0]?.port() ?? port;
+    this.#address = { host: host === '' ? '0.0.0.0' : host, port: bound };
+    this.#dialer = new Dialer({ engine: this.#engine, config }, { clock: this.#clock });
+    const dependencies = { clock: this.#clock, log: this.#log };
+    const onConnection = (connection: EngineConnection): void => this.#accept(connection);
+    const guard = new InitialGuard({ descriptors: () => udpDescriptors(bound), ...dependencies });
+    this.#guard = guard;
+    const accepting = { idleTimeoutMs: this.#idleTimeoutMs, onConnection, onFlood: () => detach(guard.alarm()) };
+    this.#acceptors = this.#servers.map((server) => new Acceptor(server, accepting, dependencies));
+    for (const acceptor of this.#acceptors) acceptor.start();
+    this.#heldBack.start();
+  }
+
+  #config(): object {
+    return new this.#engine.QuinnConfig({
+      privateKeyProto: privateKeyProto(this.#options.key),
+      handshakeTimeout: this.#idleTimeoutMs,
+      shutdownTimeout: SHUTDOWN_TIMEOUT_MS,
+      maxIdleTimeout: this.#idleTimeoutMs,
+      keepAliveInterval: Math.min(KEEP_ALIVE_INTERVAL_MS, Math.ceil(this.#idleTimeoutMs / 3)),
+      maxConcurrentStreamLimit: this.#options.streamsPerConnection ?? MAX_STREAMS_PER_CONNECTION,
+      maxStreamData: STREAM_WINDOW_BYTES,
+      maxConnectionData: CONNECTION_WINDOW_BYTES,
+      receiveBufferSize: SOCKET_BUFFER_BYTES,
+      sendBufferSize: SOCKET_BUFFER_BYTES,
+      initialMtu: MTU_BYTES,
+      mtuUpperBound: MTU_BYTES,
+    });
+  }
+
+  #listen(config: object, host: string, port: number): EngineServer {
+    try {
+      return new this.#engine.Server(config, host, port);
+    } catch (cause) {
+      const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
+      const where = formatAddress({ host, port });
+      const message = inUse
+        ? `UDP address ${where} is already in use by another program. Stop it, or choose another with quic_listen_addr; where that is empty, it is the port after the one of --listen. To run a second svcd beside another: ${SECOND_DAEMON_COMMAND}`
+        : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
+      throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
+    }
+  }
+
+  /** The engine's IPv6 sockets take no IPv4, so there are two on one port; IPv6 may be missing on the machine. */
+  #listenEverywhere(config: object, port: number): readonly EngineServer[] {
+    const v4 = this.#listen(config, '0.0.0.0', port);
+    try {
+      return [v4, this.#listen(config, '::', v4.port())];
+    } catch (error) {
+      this.#log.info({ error: String(error) }, 'no QUIC over IPv6');
+      return [v4];
+    }
+  }
+
+  /** What sockets beside those of the endpoint are made of; only after `start`. */
+  get parts(): EndpointParts {
+    if (this.#parts === undefined) throw new Error('the QUIC endpoint has not been started');
+    return this.#parts;
+  }
+
+  get address(): Address {
+    if (this.#address === undefined) throw new Error('the QUIC endpoint has not been started');
+    return this.#address;
+  }
+
+  onConnection(handler: (connection: Connection) => void): void {
+    this.#handler = handler;
+  }
+
+  #accept(native: EngineConnection): void {
+    const peer = parsePeer(native.remoteMultiaddr());
+    if (peer === null) return native.abort();
+    this.#buffers ??= enlargeReceiveBuffers(udpDescriptors(this.address.port), SOCKET_BUFFER_BYTES);
+    const path = plainPath(this.#kindOf(peer.address, false), peer.address);
+    this.#take(this.#wrap(native, peer, path, false));
+  }
+
+  /** Hands on a connection that another node dialled, where the limits let it in. */
+  #take(connection: NativeConnection): void {
+    const refusal = this.#handler === undefined ? 'not_taken' : this.#accepted.admit(connection);
+    if (refusal !== null) {
+      this.#log.debug({ source: connection.path.source, refusal }, 'QUIC connection refused');
+      return connection.close();
+    }
+    detach(connection.closed.then(() => this.#accepted.remove(connection)));
+    this.#handler?.(connection);
+  }
+
+  #wrap(native: EngineConnection, { key }: Peer, path: Path, outbound: boolean): NativeConnection {
+    return new NativeConnection({ native, remoteKey: key, path, outbound }, { clock: this.#clock });
+  }
+
+  /**
+   * Keeps a connection that we dialled, until it ends.
+   * @throws SvcError `connect_failed` where the other node has asked for it, and has as many as it may
+   */
+  #keep(connection: NativeConnection, isAsked: boolean = false): void {
+    if (!isAsked) this.#dialled.add(connection);
+    else if (this.#accepted.admit(connection) !== null) {
+      connection.close();
+      throw new SvcError('connect_failed', { message: 'The node has too many connections to this one.' });
+    }
+    detach(
+      connection.closed.then(() => {
+        this.#dialled.delete(connection);
+        this.#accepted.remove(connection);
+      }),
+    );
+  }
+
+  /**
+   * Takes in a connection of the engine that came over a socket of another part of this process. One that the other
+   * node dialled falls under the limits and goes where those of the endpoint go; it may be closed when this returns.
+   * @throws SvcError `connect_failed` where the other side has proven no key that we know, or the endpoint is stopped
+   */
+  adopt(native: EngineConnection, { outbound, way, isAsked }: Adoption): Connection {
+    const peer = parsePeer(native.remoteMultiaddr());
+    if (peer === null || this.#dialer === undefined) {
+      native.abort();
+      throw new SvcError('connect_failed');
+    }
+    const connection = this.#wrap(native, peer, wayPath(way, peer), outbound);
+    if (outbound) this.#keep(connection, isAsked);
+    else this.#take(connection);
+    return connection;
+  }
+
+  async dial(address: Address, expectedKey: Uint8Array, options: DialOptions = {}): Promise<Connection> {
+    if (this.#dialer === undefined)
+      throw new SvcError('connect_failed', { message: 'The QUIC endpoint is not running.' });
+    const { native, peer } = await this.#dialer.dial(address, expectedKey, options);
+    const { way } = options;
+    const path = way === undefined ? plainPath(this.#kindOf(peer.address, true), peer.address) : wayPath(way, peer);
+    const connection = this.#wrap(native, peer, path, true);
+    this.#keep(connection, options.isAsked);
+    return connection;
+  }
+
+  /**
+   * The local port that dials over IPv6 come from.
+   * @throws SvcError `connect_failed` where the endpoint is not running, or this machine has no IPv6
+   */
+  async ipv6DialPort(): Promise<number> {
+    if (this.#dialer === undefined) throw new SvcError('connect_failed');
+    return await this.#dialer.ipv6Port();
+  }
+
+  /** Dials from now on come from fresh local ports. */
+  renewPorts(): void {
+    this.#dialer?.renew();
+  }
+
+  #connections(): NativeConnection[] {
+    return [...this.#accepted, ...this.#dialled];
+  }
+
+  async stop(): Promise<void> {
+    this.#heldBack.stop();
+    for (const acceptor of this.#acceptors) acceptor.stop();
+    const connections = this.#connections();
+    for (const connection of connections) connection.close();
+    if (connections.length > 0) await this.#closingPackets(connections);
+    this.#dialer?.stop();
+    this.#dialer = undefined;
+    await this.#buffers;
+    await this.#guard?.stop();
+    await Promise.all(this.#servers.map((server) => server.abort()));
+  }
+
+  async #closingPackets(connections: readonly NativeConnection[]): Promise<void> {
+    // The machine's own time: the engine sends by it, whatever clock we were given.
+    for (let waited = 0; waited < SHUTDOWN_TIMEOUT_MS; waited += SHUTDOWN_POLL_MS) {
+      await sleep(SHUTDOWN_POLL_MS);
+      if (!connections.some(({ closing }) => closing)) break;
+    }
+    await Promise.all(connections.map(({ closed }) => closed));
+  }
+}

@@ -1,0 +1,194 @@
+/** A stream of the engine as a Node Duplex with back-pressure both ways. */
+import { freeMemory } from '../../../foundation/bytes.ts';
+import { streamError } from '../stream-error.ts';
+import { STREAM_OPTIONS } from '../stream-options.ts';
+import type { Connection, Stream } from '../types.ts';
+import { WatchedStream } from '../watched-stream.ts';
+import type { EngineStream } from './engine.ts';
+
+/**
+ * What the first read of the engine may bring into JavaScript. The engine reserves all of it for
+ * each read, and a short result wastes the rest until it is collected: large reads of small
+ * messages would cost hundreds of megabytes.
+ */
+const MIN_READ_BYTES = 4 * 1024;
+
+/** The most that one read may bring, where those before it were filled. */
+const MAX_READ_BYTES = 256 * 1024;
+
+/** By how much a read grows that was filled, and shrinks that got less than this part of it. */
+const READ_GROWTH = 4;
+
+/** A chunk that fills less than this part of what was reserved for it gets memory of its own size. */
+const WELL_FILLED = 0.25;
+
+/** The most that one write hands to the engine; smaller chunks are joined up to it. */
+const WRITE_BYTES = 256 * 1024;
+
+export class NativeStream extends WatchedStream implements Stream {
+  readonly connection: Connection;
+  readonly isUpgraded = false;
+  readonly #native: EngineStream;
+  /** Called once when the engine has let go of both halves; until then the peer's limit counts it. */
+  readonly #released: () => void;
+  #reading = false;
+  /** The next read waits until what the last one brought has been acted on. */
+  #readIsDue = false;
+  /** Reads of the engine so far, and how many there were at the last call of `hasStopped`. */
+  #reads = 0;
+  #readsSeen = -1;
+  #readBytes = MIN_READ_BYTES;
+  /** The other side has ended its half: nothing is left to stop. */
+  #readEnded = false;
+  /** Our half has ended cleanly: a reset now could take back bytes that were already sent. */
+  #finished = false;
+  #letGo: Promise<void> = Promise.resolve();
+
+  constructor(native: EngineStream, connection: Connection, released: () => void) {
+    super(STREAM_OPTIONS);
+    this.#native = native;
+    this.connection = connection;
+    this.#released = released;
+    // A peer's reset must not end the process where a consumer has no listener yet.
+    this.on('error', () => {});
+  }
+
+  override _read(): void {
+    if (!this.#reading && !this.#readIsDue && !this.#readEnded) this.#readNative();
+  }
+
+  /** True where the reader is behind, and took nothing since the last call. */
+  hasStopped(): boolean {
+    const stopped = this.#readsSeen === this.#reads && !this.#reading && !this.#readIsDue && !this.#readEnded;
+    this.#readsSeen = this.#reads;
+    return stopped;
+  }
+
+  #readNative(): void {
+    this.#reading = true;
+    this.#reads++;
+    this.#native.read(this.#readBytes).then(
+      (chunk) => this.#received(chunk ?? null),
+      (error: unknown) => this.destroy(streamError(error)),
+    );
+  }
+
+  #received(chunk: Uint8Array | null): void {
+    this.#reading = false;
+    if (this.destroyed) return;
+    if (chunk === null) {
+      this.#readEnded = true;
+      this.push(null);
+      return;
+    }
+    const { length } = chunk;
+    const isFilled = length === this.#readBytes;
+    const bytes = this.#fitted(chunk);
+    this.#fitReadsTo(length);
+    // Not reading on while the consumer is behind is what closes the peer's flow-control window.
+    const wantsMore = this.push(bytes);
+    if (!wantsMore || this.#reading || this.destroyed) return;
+    if (isFilled) this.#readNative();
+    else this.#readLater();
+  }
+
+  /**
+   * Reads on after another look at the sockets, or with the next write. A short chunk is mostly all there is for now, and
+   * asking the engine for more takes longer than a service of this machine takes to answer.
+   */
+  #readLater(): void {
+    this.#readIsDue = true;
+    setImmediate(() => setImmediate(() => this.#readIfDue()));
+  }
+
+  #readIfDue(): void {
+    if (!this.#readIsDue) return;
+    this.#readIsDue = false;
+    if (!this.#reading && !this.destroyed) this.#readNative();
+  }
+
+  /** The chunk without what was reserved in vain: a peer that sends byte by byte would make us keep 4 KiB for each. */
+  #fitted(chunk: Uint8Array): Buffer {
+    if (chunk.length >= WELL_FILLED * this.#readBytes)
+      return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const copy = Buffer.from(chunk);
+    freeMemory(chunk);
+    return copy;
+  }
+
+  #fitReadsTo(bytes: number): void {
+    if (bytes === this.#readBytes) this.#readBytes = Math.min(bytes * READ_GROWTH, MAX_READ_BYTES);
+    else if (bytes < this.#readBytes / READ_GROWTH && this.#readBytes > MIN_READ_BYTES) this.#readBytes /= READ_GROWTH;
+  }
+
+  /** One small chunk, as most are, goes without the detour over a batch. */
+  override _write(chunk: Buffer, _encoding: BufferEncoding, callback: (error?: Error | null) => void): void {
+    const sent = chunk.length > WRITE_BYTES ? this.#send([chunk]) : this.#writeNative(chunk);
+    sent.then(() => callback(), callback);
+  }
+
+  override _writev(chunks: readonly { readonly chunk: Buffer }[], callback: (error?: Error | null) => void): void {
+    this.#send(chunks.map(({ chunk }) => chunk)).then(() => callback(), callback);
+  }
+
+  /** Sends buffers in order, joining small ones and cutting large ones, so that a `destroy` soon takes effect. */
+  async #send(buffers: readonly Buffer[]): Promise<void> {
+    let batch: Buffer[] = [];
+    let size = 0;
+    const flush = async (): Promise<void> => {
+      const [first] = batch;
+      const data = batch.length === 1 && first !== undefined ? first : Buffer.concat(batch, size);
+      batch = [];
+      size = 0;
+      await this.#writeNative(data);
+      if (data !== first) this.release(data);
+    };
+    for (const buffer of buffers) {
+      for (let at = 0; at < buffer.length; at += WRITE_BYTES) {
+        const piece = buffer.length <= WRITE_BYTES ? buffer : buffer.subarray(at, at + WRITE_BYTES);
+        if (size > 0 && size + piece.length > WRITE_BYTES) await flush();
+        batch.push(piece);
+        size += piece.length;
+      }
+    }
+    if (size > 0) await flush();
+  }
+
+  async #writeNative(data: Buffer): Promise<void> {
+    if (this.destroyed) return;
+    const writing = this.#native.write(data);
+    // The engine's thread is awake for the write: it takes both.
+    this.#readIfDue();
+    try {
+      await writing;
+    } catch (error) {
+      throw streamError(error);
+    }
+  }
+
+  /** The engine reads into memory of its own for each chunk, and has copied what it has written. */
+  release(chunk: Buffer): void {
+    freeMemory(chunk);
+  }
+
+  whenReleased(): Promise<void> {
+    return this.#letGo;
+  }
+
+  override _final(callback: (error?: Error | null) => void): void {
+    this.#finished = true;
+    this.#native.finishWrite().then(
+      () => callback(),
+      (error: unknown) => callback(streamError(error)),
+    );
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    // Both wait in the engine for a call that is under way, so they are not waited for here.
+    const halves: Promise<void>[] = [];
+    if (!this.#finished) halves.push(this.#native.resetWrite());
+    if (!this.#readEnded) halves.push(this.#native.stopRead());
+    this.#letGo = Promise.allSettled(halves).then(this.#released, this.#released);
+    callback(error);
+  }
+}

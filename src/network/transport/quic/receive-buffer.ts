@@ -1,0 +1,78 @@
+/**
+ * Gives listening sockets of the engine the receive buffer that it gives only to its dialling ones:
+ * with the system's standard one, a burst of a fast peer overflows it, and the engine takes that for
+ * a crowded path. The option is set by a short-lived child that inherits the sockets, since what can
+ * set it (`node:ffi`) is young and must not endanger this process. `node:dgram` could set it too, but
+ * marks the socket as shareable (`SO_REUSEADDR`): any program could then bind the port and take our
+ * packets. Linux only; elsewhere, and where Node has no `node:ffi`, the sockets keep what they have.
+ */
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { scriptCommand } from '../../../foundation/package-file.ts';
+
+/** The first descriptor that a child gets beyond the standard ones. */
+const FIRST_INHERITED = 3;
+
+/** What `setsockopt` takes and gives, in JavaScript for `node:ffi`. */
+export const SETSOCKOPT_TYPES = "{ arguments: ['i32', 'i32', 'i32', 'buffer', 'u32'], return: 'i32' }";
+
+/** `SOL_SOCKET` and `SO_RCVBUF` of Linux, on the platforms that the engine is built for. */
+export const SET_RECEIVE_BUFFER = `
+const [count, bytes] = process.argv.slice(1).map(Number);
+const { functions } = require('node:ffi').dlopen(null, { setsockopt: ${SETSOCKOPT_TYPES} });
+const value = Buffer.from(Int32Array.of(bytes).buffer);
+for (let fd = ${FIRST_INHERITED}; fd < ${FIRST_INHERITED} + count; fd++) functions.setsockopt(fd, 1, 8, value, 4);
+`;
+
+/** This process's descriptors of the UDP sockets bound to a port, IPv4 and IPv6; none where the system does not tell. */
+export function udpDescriptors(port: number): readonly number[] {
+  try {
+    const inodes = new Set(['udp', 'udp6'].flatMap((table) => inodesOf(table, port)));
+    return readdirSync('/proc/self/fd')
+      .filter((fd) => inodes.has(targetOf(fd)))
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** What the descriptors of the sockets in one of the kernel's tables point to. */
+function inodesOf(table: string, port: number): string[] {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  return rowsOf(table)
+    .map((row) => row.trim().split(/\s+/))
+    .filter(([, local]) => local?.endsWith(suffix) === true)
+    .map((columns) => `socket:[${columns[9]}]`);
+}
+
+/** None where the machine has no such table, as that of IPv6. */
+function rowsOf(table: string): string[] {
+  try {
+    return readFileSync(`/proc/self/net/${table}`, 'utf8').split('\n').slice(1);
+  } catch {
+    return [];
+  }
+}
+
+function targetOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    // It was the descriptor of the listing itself, or has been closed since.
+    return '';
+  }
+}
+
+/** Asks the system for receive buffers of so many bytes; it may give less. Settles in any case. */
+export async function enlargeReceiveBuffers(descriptors: readonly number[], bytes: number): Promise<void> {
+  if (process.platform !== 'linux' || descriptors.length === 0) return;
+  const [program, ...first] = scriptCommand('receive-buffer', SET_RECEIVE_BUFFER);
+  const child = spawn(program, [...first, String(descriptors.length), String(bytes)], {
+    env: {},
+    stdio: ['ignore', 'ignore', 'ignore', ...descriptors],
+  });
+  await new Promise<void>((resolve) => {
+    child.on('error', () => resolve());
+    child.once('close', () => resolve());
+  });
+}

@@ -1,0 +1,149 @@
+/**
+ * Stands between the network and the streams of lanes. The streams belong to an engine of their own, which no datagram
+ * reaches directly: the entrance checks each one and hands it over inside this machine. What the streams send leaves by
+ * the outer socket as before.
+ */
+import type DHT from 'dht-rpc';
+import Udx from 'udx-native';
+import type { Address } from '../../../foundation/address.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { PacketWindow } from './packet-window.ts';
+import { decodeUdxPacket } from './packets.ts';
+
+/** Memory that packets out of order may take, of all lanes together, bytes. */
+export const MAX_OUT_OF_ORDER_BYTES: number = 32 * 1024 * 1024;
+/** Datagrams that may be under way inside this machine: fewer than the smallest usual receive buffer holds. */
+const MAX_DATAGRAMS_INSIDE = 128;
+/** Milliseconds without progress after which datagrams inside this machine are lost, and every lane with them. */
+const INSIDE_STALL_MS = 1_000;
+const HOST = '127.0.0.1';
+
+interface LaneStreamOptions {
+  /** The outer socket that the other end writes to. */
+  readonly socket: DHT.Socket;
+  /** Where the other end is. */
+  readonly host: string;
+  /** Whom the lane counts for. */
+  readonly source: string;
+  /** Connects the stream when its first packet arrives; false while none is expected. */
+  readonly arrived: (port: number) => boolean;
+}
+
+interface Entry extends LaneStreamOptions {
+  readonly stream: DHT.Stream;
+  readonly window: PacketWindow;
+}
+
+/** The two sockets inside this machine. */
+interface Inside {
+  readonly udx: DHT.Udx;
+  readonly from: DHT.Socket;
+  readonly to: DHT.Socket;
+  readonly fromPort: number;
+  readonly toPort: number;
+}
+
+export class LaneEntrance {
+  readonly #clock: Clock;
+  readonly #entries = new Map<number, Entry>();
+  readonly #watched = new WeakSet<DHT.Socket>();
+  #inside: Inside | null = null;
+  #handed = 0;
+  #waitingBytes = 0;
+  /** Since when nothing more may be handed over; null if something may. */
+  #fullSince: number | null = null;
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Memory that packets out of order take, bytes. */
+  get waitingBytes(): number {
+    return this.#waitingBytes;
+  }
+
+  /** Closes the sockets; to be called once every stream has closed. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#inside?.from.close(), this.#inside?.to.close()]);
+  }
+
+  /**
+   * Makes a stream, to be connected over `socket`.
+   * @param id by which packets name it, 32 bits
+   */
+  stream(id: number, options: LaneStreamOptions): DHT.Stream {
+    this.#inside ??= openInside();
+    const { udx, to, fromPort } = this.#inside;
+    const firewall = (at: DHT.Socket, port: number, host: string): boolean =>
+      at !== to || port !== fromPort || host !== HOST;
+    const stream = udx.createStream(id, { firewall });
+    const window = new PacketWindow();
+    this.#entries.set(id, { ...options, stream, window });
+    stream.on('data', (chunk: Uint8Array) => window.delivered(chunk.length));
+    stream.on('close', () => {
+      this.#entries.delete(id);
+      this.#waitingBytes -= window.waitingBytes;
+    });
+    if (!this.#watched.has(options.socket)) this.#watch(options.socket);
+    return stream;
+  }
+
+  #watch(socket: DHT.Socket): void {
+    this.#watched.add(socket);
+    socket.on('message', (datagram: Uint8Array, from: Address) => this.#receive(datagram, from, socket));
+  }
+
+  #receive(datagram: Uint8Array, from: Address, socket: DHT.Socket): void {
+    const packet = decodeUdxPacket(datagram);
+    const entry = packet === null ? undefined : this.#entries.get(packet.id);
+    if (packet === null || entry === undefined || entry.socket !== socket || entry.host !== from.host) return;
+    const { stream, window } = entry;
+    if (stream.destroyed || (!stream.connected && !entry.arrived(from.port)) || !this.#hasRoom()) return;
+    const before = window.waitingBytes;
+    if (!window.admit(packet)) return;
+    this.#waitingBytes += window.waitingBytes - before;
+    if (window.isBroken) return stream.destroy();
+    if (this.#waitingBytes > MAX_OUT_OF_ORDER_BYTES) this.#evict();
+    if (stream.destroyed || this.#inside === null) return;
+    this.#handed++;
+    this.#inside.from.trySend(datagram, this.#inside.toPort, HOST);
+  }
+
+  /** What does not fit is sent again by the other end, as any packet that is lost. */
+  #hasRoom(): boolean {
+    const received = this.#inside?.to.packetsReceived ?? 0;
+    if (this.#handed - received < MAX_DATAGRAMS_INSIDE) {
+      this.#fullSince = null;
+      return true;
+    }
+    const now = this.#clock.now();
+    this.#fullSince ??= now;
+    if (now - this.#fullSince < INSIDE_STALL_MS) return false;
+    this.#handed = received;
+    for (const { stream } of this.#entries.values()) stream.destroy();
+    return false;
+  }
+
+  /** Drops the lane that holds most of the source that holds most. */
+  #evict(): void {
+    const bySource = new Map<string, number>();
+    for (const { source, window } of this.#entries.values())
+      bySource.set(source, (bySource.get(source) ?? 0) + window.waitingBytes);
+    const held = (entry: Entry): number => bySource.get(entry.source) ?? 0;
+    const [worst] = [...this.#entries.values()].sort(
+      (a, b) => held(b) - held(a) || b.window.waitingBytes - a.window.waitingBytes,
+    );
+    worst?.stream.destroy();
+  }
+}
+
+function openInside(): Inside {
+  const udx: DHT.Udx = new Udx();
+  const bound = (): [DHT.Socket, number] => {
+    const socket = udx.createSocket();
+    socket.bind(0, HOST);
+    return [socket, socket.address()?.port ?? 0];
+  };
+  const [[from, fromPort], [to, toPort]] = [bound(), bound()];
+  return { udx, from, to, fromPort, toPort };
+}

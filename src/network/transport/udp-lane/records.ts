@@ -1,0 +1,154 @@
+/**
+ * What a bulk lane carries: sealed records, numbered from 0 in each direction. A record that was changed, left out,
+ * repeated or put elsewhere does not open, and a lane that ends without its last record was cut short.
+ *
+ * Form: three bytes of length (of what follows), then AES-256-GCM of a kind byte and the payload, with the length as
+ * additional data and the record's number as nonce. Each direction of each lane has a key of its own.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto';
+import { SvcError } from '../../../foundation/errors.ts';
+import { CIPHER, CIPHER_KEY_BYTES, NONCE_BYTES, TAG_BYTES } from '../../../foundation/keys/cipher.ts';
+
+/** Bytes of the secret that a lane's keys come from. */
+export const BULK_SECRET_BYTES = 32;
+/** Most payload of one record, bytes. */
+export const MAX_RECORD_PAYLOAD_BYTES: number = 64 * 1024;
+
+const RECORD_LENGTH_BYTES = 3;
+const KIND_BYTES = 1;
+const MIN_SEALED_BYTES: number = KIND_BYTES + TAG_BYTES;
+const MAX_SEALED_BYTES: number = MIN_SEALED_BYTES + MAX_RECORD_PAYLOAD_BYTES;
+
+/** `reset`: what was under way is given up; only where several streams follow each other (`network/near`). */
+const KIND = { hello: 0, data: 1, end: 2, reset: 3 } as const;
+export type RecordKind = keyof typeof KIND;
+
+export interface LaneRecord {
+  readonly kind: RecordKind;
+  /** Memory of its own; empty in all but data. */
+  readonly payload: Buffer;
+}
+
+/** The two keys of a lane. */
+interface LaneKeys {
+  readonly seal: Uint8Array;
+  readonly open: Uint8Array;
+}
+
+/**
+ * Draws the keys of a lane from its secret (RFC 5869).
+ * @param offered true at the side that drew the secret
+ */
+export function laneKeys(secret: Uint8Array, offered: boolean): LaneKeys {
+  const keyOf = (direction: string): Uint8Array =>
+    new Uint8Array(hkdfSync('sha256', secret, new Uint8Array(), `svcd bulk lane 1 ${direction}`, CIPHER_KEY_BYTES));
+  const [there, back] = [keyOf('from who offers'), keyOf('to who offers')];
+  return offered ? { seal: there, open: back } : { seal: back, open: there };
+}
+
+/** The numbers of one direction. */
+class Nonces {
+  readonly #nonce = Buffer.alloc(NONCE_BYTES);
+  #next = 0n;
+
+  next(): Buffer {
+    this.#nonce.writeBigUInt64BE(this.#next++, NONCE_BYTES - 8);
+    return this.#nonce;
+  }
+}
+
+export class RecordSealer {
+  readonly #key: Uint8Array;
+  readonly #nonces = new Nonces();
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  /** @param payload at most `MAX_RECORD_PAYLOAD_BYTES`; is not kept */
+  seal(kind: RecordKind, payload: Uint8Array = new Uint8Array()): Buffer {
+    if (payload.length > MAX_RECORD_PAYLOAD_BYTES) throw new RangeError(`a record of ${payload.length} bytes`);
+    const record = Buffer.allocUnsafeSlow(RECORD_LENGTH_BYTES + MIN_SEALED_BYTES + payload.length);
+    record.writeUIntBE(MIN_SEALED_BYTES + payload.length, 0, RECORD_LENGTH_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#key, this.#nonces.next(), { authTagLength: TAG_BYTES });
+    cipher.setAAD(record.subarray(0, RECORD_LENGTH_BYTES));
+    let at = RECORD_LENGTH_BYTES;
+    at += cipher.update(Uint8Array.of(KIND[kind])).copy(record, at);
+    at += cipher.update(payload).copy(record, at);
+    cipher.final();
+    cipher.getAuthTag().copy(record, at);
+    return record;
+  }
+}
+
+function kindOf(byte: number | undefined): RecordKind | null {
+  if (byte === KIND.hello) return 'hello';
+  if (byte === KIND.data) return 'data';
+  if (byte === KIND.end) return 'end';
+  return byte === KIND.reset ? 'reset' : null;
+}
+
+/** Takes the records off the bytes of a lane, however these are cut. */
+export class RecordOpener {
+  readonly #key: Uint8Array;
+  readonly #nonces = new Nonces();
+  readonly #head = Buffer.alloc(RECORD_LENGTH_BYTES);
+  #headBytes = 0;
+  #sealed: Buffer | null = null;
+  #filled = 0;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  /**
+   * Gives the records that are whole now.
+   * @throws SvcError `protocol_error` for what the other side did not seal as the next record; nothing may be fed after it
+   */
+  *feed(chunk: Uint8Array): Generator<LaneRecord> {
+    let rest = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length);
+    while (rest.length > 0) {
+      rest = this.#sealed === null ? this.#takeHead(rest) : rest;
+      if (this.#sealed === null) return;
+      const taken = rest.copy(this.#sealed, this.#filled);
+      rest = rest.subarray(taken);
+      this.#filled += taken;
+      if (this.#filled < this.#sealed.length) return;
+      const sealed = this.#sealed;
+      this.#sealed = null;
+      this.#filled = this.#headBytes = 0;
+      yield this.#open(sealed);
+    }
+  }
+
+  #takeHead(chunk: Buffer): Buffer {
+    const taken = chunk.copy(this.#head, this.#headBytes);
+    this.#headBytes += taken;
+    if (this.#headBytes === RECORD_LENGTH_BYTES) {
+      const length = this.#head.readUIntBE(0, RECORD_LENGTH_BYTES);
+      if (length < MIN_SEALED_BYTES || length > MAX_SEALED_BYTES) throw broken();
+      this.#sealed = Buffer.allocUnsafeSlow(length);
+    }
+    return chunk.subarray(taken);
+  }
+
+  #open(sealed: Buffer): LaneRecord {
+    const decipher = createDecipheriv(CIPHER, this.#key, this.#nonces.next(), { authTagLength: TAG_BYTES });
+    decipher.setAAD(this.#head);
+    decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES));
+    let plain: Buffer;
+    try {
+      plain = decipher.update(sealed.subarray(0, sealed.length - TAG_BYTES));
+      decipher.final();
+    } catch (cause) {
+      throw broken(cause);
+    }
+    const kind = kindOf(plain[0]);
+    if (kind === null || (kind !== 'data' && plain.length > KIND_BYTES)) throw broken();
+    return { kind, payload: plain.subarray(KIND_BYTES) };
+  }
+}
+
+function broken(cause?: unknown): SvcError {
+  return new SvcError('protocol_error', { message: 'A lane carries what the other side did not send.', cause });
+}

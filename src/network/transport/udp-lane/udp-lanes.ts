@@ -1,0 +1,262 @@
+/**
+ * Lanes for bulk between two nodes that a QUIC connection joins already: over the sockets of the record network, which
+ * strangers reach, or which let in those whom they have sent something to. The offer and the answer go over that
+ * connection, so nobody else knows the secret, and each side sends only to the host that it talks to anyway.
+ */
+import { randomBytes, randomInt } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type DHT from 'dht-rpc';
+import type { Clock } from '../../../foundation/clock.ts';
+import { abortable } from '../../../foundation/deadline.ts';
+import { isRelayed } from '../../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../../foundation/errors.ts';
+import type { Component } from '../../../foundation/lifecycle.ts';
+import { Quota } from '../../../foundation/quota.ts';
+import { awakeTimeout } from '../../../foundation/stall.ts';
+import type { Path } from '../path.ts';
+import { LaneEntrance } from './lane-entrance.ts';
+import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
+import { UdpLane } from './udp-lane.ts';
+
+/** Lanes of this node at one time, and of those the ones to or from one source. */
+export const MAX_BULK_LANES = 128;
+export const MAX_BULK_LANES_PER_SOURCE = 32;
+/** Of those that strangers asked for: the ones of one IPv4 /24 or IPv6 /48, and what they leave to lanes that this node asks for. */
+export const MAX_BULK_LANES_PER_NETWORK = 48;
+export const RESERVED_BULK_LANES = 32;
+/** Bytes that have arrived on lanes with one source and were not read. */
+export const MAX_LANE_UNREAD_PER_SOURCE_BYTES: number = 16 * 1024 * 1024;
+/** The same of the lanes that the strangers in one IPv4 /24 or IPv6 /48 asked for. */
+export const MAX_LANE_UNREAD_PER_NETWORK_BYTES: number = 24 * 1024 * 1024;
+/** The same of all lanes. */
+export const MAX_LANE_UNREAD_BYTES: number = 64 * 1024 * 1024;
+/** Of these, the ones that are only for lanes that this node asks for. */
+export const RESERVED_LANE_UNREAD_BYTES: number = 32 * 1024 * 1024;
+/** Time for a lane to come about, milliseconds. */
+export const LANE_TIMEOUT_MS = 5_000;
+/** Ports below this one belong to services that expect no packets of ours. */
+const MIN_PORT = 1024;
+const MAX_ID = 0xffff_ffff;
+
+/** Who asks for a lane: the name and the port of its end, and the secret that both ends' keys come from. */
+export interface LaneOffer {
+  /** 32 bits, not 0. */
+  readonly id: number;
+  /** At the host of the connection that the offer goes over; 0 where nobody could know it. */
+  readonly port: number;
+  /** `BULK_SECRET_BYTES`. */
+  readonly secret: Uint8Array;
+}
+
+/** The other end. */
+export type LaneAnswer = Pick<LaneOffer, 'id' | 'port'>;
+
+/** An offer that waits for its answer. */
+export interface OfferedLane {
+  readonly offer: LaneOffer;
+  /** @throws SvcError `connect_failed` where no lane comes about, or the signal's reason */
+  answered(answer: LaneAnswer, signal: AbortSignal): Promise<UdpLane>;
+  cancel(): void;
+}
+
+interface BulkLanesDependencies {
+  readonly clock: Clock;
+  readonly records: {
+    readonly openSocket: DHT.Socket;
+    plainSocket(): DHT.Socket;
+  };
+  /** The port under which others reach `openSocket` over IPv4 from outside; 0 where each of them sees another one. */
+  readonly outerPort: () => number;
+}
+
+/** One end of a lane, before it is connected. */
+interface End {
+  readonly id: number;
+  readonly port: number;
+  readonly lane: (secret: Uint8Array, offered: boolean) => UdpLane;
+  /** Goes to the other end. */
+  readonly connect: (there: LaneAnswer) => void;
+  /** Lets the other end come, through what stands before this one. */
+  readonly expect: (there: LaneAnswer) => void;
+  readonly drop: () => void;
+}
+
+type Role = 'offered' | 'took';
+
+/** What opens the way through a NAT or firewall of our own; nobody reads it. */
+const OPENING: Uint8Array = Uint8Array.of(0);
+
+export class UdpLanes implements Component {
+  readonly #deps: BulkLanesDependencies;
+  readonly #entrance: LaneEntrance;
+  readonly #lanes = new Set<UdpLane>();
+  readonly #ends = new Quota(
+    {
+      perNode: MAX_BULK_LANES_PER_SOURCE,
+      perSource: MAX_BULK_LANES_PER_SOURCE,
+      perNetwork: MAX_BULK_LANES_PER_NETWORK,
+      total: MAX_BULK_LANES,
+      reserved: RESERVED_BULK_LANES,
+    },
+    { countLoopback: true },
+  );
+  readonly #unread = new Quota({
+    perNode: MAX_LANE_UNREAD_PER_SOURCE_BYTES,
+    perSource: MAX_LANE_UNREAD_PER_SOURCE_BYTES,
+    perNetwork: MAX_LANE_UNREAD_PER_NETWORK_BYTES,
+    total: MAX_LANE_UNREAD_BYTES,
+    reserved: RESERVED_LANE_UNREAD_BYTES,
+  });
+  #ended = { sent: 0, received: 0 };
+  #ipv6: DHT.Socket | null = null;
+  #stopped = false;
+
+  constructor(dependencies: BulkLanesDependencies) {
+    this.#deps = dependencies;
+    this.#entrance = new LaneEntrance(dependencies);
+  }
+
+  async start(): Promise<void> {}
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    const closing = [...this.#lanes].map(async (lane) => await new Promise((closed) => lane.once('close', closed)));
+    for (const lane of this.#lanes) lane.abort();
+    await Promise.all(closing);
+    await this.#entrance.stop();
+    await this.#ipv6?.close();
+  }
+
+  /** Memory that packets out of order take, bytes. */
+  get waitingBytes(): number {
+    return this.#entrance.waitingBytes;
+  }
+
+  /** Bytes that have arrived and were not read. */
+  get unreadBytes(): number {
+    return this.#unread.used;
+  }
+
+  /** Lanes that stand, and the bytes of all that there were. */
+  stats(): { readonly lanes: number; readonly sent: number; readonly received: number } {
+    let { sent, received } = this.#ended;
+    for (const { traffic } of this.#lanes) {
+      sent += traffic.sent;
+      received += traffic.received;
+    }
+    return { lanes: this.#lanes.size, sent, received };
+  }
+
+  /** Offers a lane to the node at the other end of a path; null where there is no room, or a third node carries the packets. */
+  offer(path: Path): OfferedLane | null {
+    const end = this.#open(path, 'offered');
+    if (end === null) return null;
+    const secret = new Uint8Array(randomBytes(BULK_SECRET_BYTES));
+    return {
+      offer: { id: end.id, port: end.port, secret },
+      answered: async (answer, signal) => await this.#meet(end, end.lane(secret, true), answer, 'offered', signal),
+      cancel: end.drop,
+    };
+  }
+
+  /**
+   * Takes an offer that came over a path; null where no lane can be had.
+   * @returns the answer, and the lane once both ends have heard each other; it rejects as `OfferedLane.answered`
+   */
+  take(offer: LaneOffer, path: Path, signal: AbortSignal): { answer: LaneAnswer; lane: Promise<UdpLane> } | null {
+    const end = this.#open(path, 'took');
+    if (end === null) return null;
+    const { id, port } = end;
+    return { answer: { id, port }, lane: this.#meet(end, end.lane(offer.secret, false), offer, 'took', signal) };
+  }
+
+  /**
+   * Brings two ends together: the one that offered goes to the other, which opens the way and waits. Where nobody could
+   * know the port of an end, it is that one which goes.
+   */
+  async #meet(end: End, lane: UdpLane, there: LaneAnswer, role: Role, signal: AbortSignal): Promise<UdpLane> {
+    // protocol-tunnels.md, steps 17 and 18
+    const goes = there.port !== 0 && (role === 'offered' || end.port === 0);
+    const isWrong =
+      there.id === 0 || (there.port !== 0 && there.port < MIN_PORT) || (there.port === 0 && end.port === 0);
+    if (isWrong) lane.destroy();
+    else if (goes) end.connect(there);
+    else end.expect(there);
+    try {
+      using limit = awakeTimeout(this.#deps.clock, LANE_TIMEOUT_MS, signal);
+      await abortable(lane.met, limit.signal);
+      return lane;
+    } catch (cause) {
+      lane.destroy();
+      if (signal.aborted) throw cause;
+      throw new SvcError('connect_failed', { message: 'No lane for bulk came about.', cause });
+    }
+  }
+
+  #open({ kind, remote: { host }, source }: Path, role: Role): End | null {
+    const { clock, outerPort } = this.#deps;
+    if (this.#stopped || isRelayed(kind)) return null;
+    // An offer of ours is for a peer that we use.
+    const holder = { node: source, source, named: role === 'offered' };
+    const share = this.#ends.take(holder);
+    if (share === null) return null;
+    const socket = this.#socketTo(host);
+    const port = kind === 'lan' || isIPv6(host) ? (socket.address()?.port ?? 0) : outerPort();
+    const id = randomInt(1, MAX_ID);
+    let lane: UdpLane | null = null;
+    let expected: number | null = null;
+    const connect = (there: LaneAnswer): void => {
+      stream.connect(socket, there.id, there.port, host);
+      lane?.greet();
+    };
+    // The other end is known by its host and the name of our end, and proves itself by what opens with the key.
+    const arrived = (from: number): boolean => {
+      if (expected === null) return false;
+      connect({ id: expected, port: from });
+      return true;
+    };
+    const stream = this.#entrance.stream(id, { socket, host, source, arrived });
+    const leave = (): void => share.release();
+    return {
+      id,
+      port,
+      lane: (secret, offered) => {
+        lane = this.#keep(
+          new UdpLane({ clock, stream, keys: laneKeys(secret, offered), unread: this.#unread, holder }),
+          leave,
+        );
+        return lane;
+      },
+      connect,
+      expect: (there) => {
+        expected = there.id;
+        if (there.port !== 0) socket.trySend(OPENING, there.port, host);
+      },
+      drop: () => {
+        if (lane !== null) return void lane.destroy();
+        stream.destroy();
+        leave();
+      },
+    };
+  }
+
+  #keep(lane: UdpLane, leave: () => void): UdpLane {
+    this.#lanes.add(lane);
+    return lane.once('close', () => {
+      const { sent, received } = lane.traffic;
+      this.#ended = { sent: this.#ended.sent + sent, received: this.#ended.received + received };
+      this.#lanes.delete(lane);
+      leave();
+    });
+  }
+
+  /** Over IPv6 nothing translates ports, so a port of its own is known from outside too. */
+  #socketTo(host: string): DHT.Socket {
+    if (!isIPv6(host)) return this.#deps.records.openSocket;
+    if (this.#ipv6 === null) {
+      this.#ipv6 = this.#deps.records.plainSocket();
+      this.#ipv6.bind(0, '::');
+    }
+    return this.#ipv6;
+  }
+}

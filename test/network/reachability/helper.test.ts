@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
+import {
+  DIAL_BACKS_PER_NETWORK,
+  DIAL_BACKS_PER_NODE,
+  DIAL_BACKS_PER_SOURCE,
+  Helper,
+  INTRODUCTIONS_OF_NETWORK_TO_NODE,
+  INTRODUCTIONS_OF_SOURCE_TO_NODE,
+  INTRODUCTIONS_PER_NODE,
+  INTRODUCTIONS_PER_SOURCE,
+  INTRODUCTIONS_TO_NODE,
+  type SeenNode,
+} from '../../../src/network/reachability/helper.ts';
+import { Relay } from '../../../src/network/reachability/relay.ts';
+import {
+  ATTEMPT_BYTES,
+  decodeHelperReply,
+  decodeIntroduction,
+  encodeHelperRequest,
+  encodeIntroductionAnswer,
+  type HelperReply,
+  type Introduction,
+  type IntroductionAnswer,
+  type Means,
+} from '../../../src/network/reachability/signals.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const node = (n: number): Uint8Array => new Uint8Array(32).fill(n);
+const CALLER = { nodeKey: node(1), address: { host: '203.0.113.7', port: 5000 } };
+const CALLED_AT = { host: '198.51.100.7', port: 6000 };
+const READY: IntroductionAnswer = { outcome: 'ready', mapping: 'cone', listensAt: CALLED_AT, isSprayed: false };
+
+const REACHED_PORT = 40_000;
+
+function world({
+  relays = true,
+  answer = READY,
+}: {
+  readonly relays?: boolean;
+  readonly answer?: IntroductionAnswer;
+} = {}) {
+  const clock = new TestClock();
+  let lastPort = 30_000;
+  const createSocket = () => {
+    const port = ++lastPort;
+    const address = (): Address => ({ host: '0.0.0.0', port });
+    return { on: () => {}, bind: () => {}, address, trySend: () => {}, close: async () => {} };
+  };
+  const relay = relays ? new Relay({}, { clock, log: silentLog, createSocket }) : null;
+  const told: Introduction[] = [];
+  const connected = new Map([2, 3, 4, 5, 6, 7, 8].map((n) => [toHex(node(n)), CALLED_AT]));
+  const dialled: SeenNode[] = [];
+  const known = new KnownNodes();
+  const helper = new Helper({
+    clock,
+    known,
+    reaches: async (back) => {
+      dialled.push(back);
+      return back.address.port === REACHED_PORT;
+    },
+    relay,
+    seen: (nodeKey) => connected.get(toHex(nodeKey)) ?? null,
+    request: async (_nodeKey, body) => {
+      const introduction = decodeIntroduction(body);
+      assert.ok(introduction);
+      told.push(introduction);
+      return encodeIntroductionAnswer(answer);
+    },
+  });
+  const introduce = async (
+    to: Uint8Array,
+    { means = 'punch', from = CALLER }: { readonly means?: Means; readonly from?: SeenNode } = {},
+  ): Promise<HelperReply> => {
+    const attempt = new Uint8Array(ATTEMPT_BYTES);
+    const listensAt = means === 'listening' ? { host: '192.0.2.99', port: 7000 } : null;
+    const asked = { kind: 'introduce', to, attempt, means, mapping: 'cone', listensAt, isFar: false } as const;
+    const reply = decodeHelperReply(await helper.answer(encodeHelperRequest(asked), from));
+    assert.ok(reply);
+    return reply;
+  };
+  return { clock, known, helper, relay, told, introduce, dialled };
+}
+
+test('a node hears where it is seen, and whether the helper relays', async () => {
+  const hello = encodeHelperRequest({ kind: 'hello' });
+  for (const relays of [true, false]) {
+    const reply = decodeHelperReply(await world({ relays }).helper.answer(hello, CALLER));
+    assert.deepEqual(reply, { seenAt: CALLER.address, relays, reached: false, called: null, relayPort: null });
+  }
+});
+
+test('where a caller is seen is the word of the helper, whatever he says of himself', async () => {
+  const { introduce, told } = world();
+  const { called } = await introduce(node(2), { means: 'listening' });
+  assert.deepEqual(called, { ...READY, seenAt: CALLED_AT });
+  assert.deepEqual(told[0]?.seenAt, CALLER.address);
+  assert.deepEqual(told[0]?.caller, CALLER.nodeKey);
+  assert.deepEqual(told[0]?.listensAt, { host: '192.0.2.99', port: 7000 });
+});
+
+test('a node without a connection to this helper is not looked for', async () => {
+  const { introduce, told } = world();
+  assert.equal((await introduce(node(9))).called, null);
+  assert.equal(told.length, 0);
+});
+
+test('a relayed session is opened for both, and closed again where the called node does not take part', async () => {
+  const { introduce, told, relay } = world();
+  const { relayPort } = await introduce(node(2), { means: 'relay' });
+  assert.ok(relayPort !== null && told[0]?.relay !== null && told[0]?.relay.port !== relayPort);
+  assert.equal(relay?.use.sessions, 1);
+  const refusing = world({ answer: { ...READY, outcome: 'refused', listensAt: null } });
+  await refusing.introduce(node(2), { means: 'relay' });
+  assert.equal(refusing.relay?.use.sessions, 0);
+  await assert.rejects(world({ relays: false }).introduce(node(2), { means: 'relay' }), { code: 'rate_limited' });
+});
+
+/** How many of so many introductions are made. */
+async function made(times: number, introduce: (i: number) => Promise<unknown>): Promise<number> {
+  const outcomes = await Promise.allSettled(Array.from({ length: times }, (_, i) => introduce(i)));
+  return outcomes.filter(({ status }) => status === 'fulfilled').length;
+}
+
+test('introductions are bounded by caller, by source and by called node', async () => {
+  const ofNode = world();
+  assert.equal(await made(100, (i) => ofNode.introduce(node(2 + (i % 4)))), INTRODUCTIONS_PER_NODE);
+  const ofSource = world();
+  const fromOne = (i: number) =>
+    ofSource.introduce(node(2 + (i % 7)), {
+      from: { nodeKey: node(20 + i), address: { ...CALLER.address, port: 1 + i } },
+    });
+  assert.equal(await made(200, fromOne), INTRODUCTIONS_PER_SOURCE);
+  const toNode = world();
+  const fromMany = (i: number) =>
+    toNode.introduce(node(2), { from: { nodeKey: node(20 + i), address: { host: `10.${i}.0.1`, port: 5000 } } });
+  assert.equal(await made(200, fromMany), INTRODUCTIONS_TO_NODE);
+});
+
+test('one source that has a node called all the time, under many keys, leaves others some', async () => {
+  const { introduce } = world();
+  const flooding = (i: number) => introduce(node(2), { from: { ...CALLER, nodeKey: node(20 + i) } });
+  assert.equal(await made(200, flooding), INTRODUCTIONS_OF_SOURCE_TO_NODE);
+  const other = { nodeKey: node(9), address: { host: '192.0.2.1', port: 5000 } };
+  assert.equal((await introduce(node(2), { from: other })).called?.outcome, 'ready');
+});
+
+test('one network that has a node called all the time leaves others some, and nodes in use have a rate of their own', async () => {
+  const { introduce, known } = world();
+  const from = (i: number, host = `192.0.2.${i}`) => ({ nodeKey: node(20 + i), address: { host, port: 5000 } });
+  const flooding = (i: number) => introduce(node(2), { from: from(i) });
+  assert.equal(await made(200, flooding), INTRODUCTIONS_OF_NETWORK_TO_NODE);
+  await introduce(node(2), { from: from(201, '198.51.100.1') });
+  await made(200, (i) => introduce(node(2), { from: from(i, `10.${i}.0.1`) }));
+  await assert.rejects(introduce(node(2), { from: from(202, '198.51.100.2') }), { code: 'rate_limited' });
+  known.note(node(203));
+  await introduce(node(2), { from: { ...from(0), nodeKey: node(203) } });
+});
+
+test('the IPv6 /64s of one /48, which cost nothing, leave others introductions and dial-backs', async () => {
+  const { introduce, helper, dialled } = world();
+  const inOne = (i: number): SeenNode => ({
+    nodeKey: node(20 + i),
+    address: { host: `2001:db8:1:${(1 + i).toString(16)}::1`, port: 5000 },
+  });
+  assert.equal(await made(200, (i) => introduce(node(2), { from: inOne(i) })), INTRODUCTIONS_OF_NETWORK_TO_NODE);
+  assert.equal((await introduce(node(2))).called?.outcome, 'ready');
+  const reach = (from: SeenNode) => helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), from);
+  assert.equal(await made(200, (i) => reach(inOne(i))), DIAL_BACKS_PER_NETWORK);
+  await reach(CALLER);
+  assert.equal(dialled.length, DIAL_BACKS_PER_NETWORK + 1);
+});
+
+test('what is no request is refused', async () => {
+  await assert.rejects(world().helper.answer(Uint8Array.of(1, 2, 3), CALLER), { code: 'protocol_error' });
+});
+
+test('a node is dialled back at the host where it is seen and nowhere else, and hears whether it was reached', async () => {
+  const { helper, dialled } = world();
+  const reach = async (port: number) =>
+    decodeHelperReply(await helper.answer(encodeHelperRequest({ kind: 'reach', port }), CALLER));
+  assert.equal((await reach(REACHED_PORT))?.reached, true);
+  assert.equal((await reach(REACHED_PORT + 1))?.reached, false);
+  await assert.rejects(reach(443), { code: 'access_denied' });
+  const at = (port: number) => ({ nodeKey: CALLER.nodeKey, address: { host: CALLER.address.host, port } });
+  assert.deepEqual(dialled, [at(REACHED_PORT), at(REACHED_PORT + 1)]);
+});
+
+test('a node is dialled back so often, and all of one host together', async () => {
+  const { helper, dialled, clock } = world();
+  const reach = (nodeKey: Uint8Array) =>
+    helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), { ...CALLER, nodeKey });
+  for (let i = 0; i < DIAL_BACKS_PER_NODE; i++) await reach(node(1));
+  await assert.rejects(reach(node(1)), { code: 'rate_limited' });
+  clock.advance(60_000);
+  for (let i = 0; i < DIAL_BACKS_PER_SOURCE; i++) await reach(node(10 + i));
+  await assert.rejects(reach(node(9)), { code: 'rate_limited' });
+  assert.equal(dialled.length, DIAL_BACKS_PER_NODE + DIAL_BACKS_PER_SOURCE);
+});
+
+test('free node keys of one network have few ports dialled, and a node in use still has its own', async () => {
+  const { helper, known } = world();
+  const reach = (n: number, host: string) =>
+    helper.answer(encodeHelperRequest({ kind: 'reach', port: REACHED_PORT }), {
+      nodeKey: node(n),
+      address: { host, port: 5000 },
+    });
+  assert.equal(await made(100, (i) => reach(i, `192.0.2.${i}`)), DIAL_BACKS_PER_NETWORK);
+  await reach(101, '198.51.100.1');
+  known.note(node(102));
+  await reach(102, '192.0.2.1');
+});

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import type { NetworkInterfaceInfo } from 'node:os';
+import { test } from 'node:test';
+import { BELIEVED_MS, InterfaceAddresses } from '../../../src/network/reachability/interface-addresses.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+function at(address: string): NetworkInterfaceInfo {
+  const [netmask, mac] = ['255.255.255.0', '02:00:00:00:00:01'];
+  return { address, netmask, mac, family: 'IPv4', internal: false, cidr: `${address}/24` };
+}
+
+test('what was read a moment ago is not read again, until a look or a leap of the clock', () => {
+  const clock = new TestClock();
+  let [reads, host] = [0, '192.0.2.1'];
+  const read = (): NodeJS.Dict<NetworkInterfaceInfo[]> => {
+    reads++;
+    return { eth0: [at(host)], gone: undefined };
+  };
+  const own = new InterfaceAddresses({ clock, read });
+  const seen = (all: readonly { readonly address: string }[]): string => all.map(({ address }) => address).join();
+  assert.equal(seen(own.recent()), '192.0.2.1');
+  host = '192.0.2.2';
+  clock.jump(BELIEVED_MS - 1);
+  assert.deepEqual([seen(own.recent()), reads], ['192.0.2.1', 1]);
+  assert.deepEqual([seen(own.look()), seen(own.recent()), reads], ['192.0.2.2', '192.0.2.2', 2]);
+  host = '192.0.2.3';
+  clock.jump(BELIEVED_MS);
+  assert.deepEqual([seen(own.recent()), reads], ['192.0.2.3', 3]);
+  host = '192.0.2.4';
+  clock.jump(-1);
+  assert.deepEqual([seen(own.recent()), reads], ['192.0.2.4', 4]);
+});

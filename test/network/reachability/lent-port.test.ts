@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { systemClock } from '../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { LENT_PORT_TIMEOUT_MS, LentPort } from '../../../src/network/reachability/lent-port.ts';
+import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-endpoint.ts';
+import { quietPort } from '../../support/programs.ts';
+
+const HOST = '127.0.0.1';
+
+async function endpoint(t: TestContext) {
+  const key = KeyPair.generate();
+  const made = new NativeQuicEndpoint({ key, host: HOST, port: 0 }, { log: silentLog });
+  await made.start();
+  t.after(() => made.stop());
+  return { key, endpoint: made };
+}
+
+async function world(t: TestContext) {
+  const [listener, dialler] = await Promise.all([endpoint(t), endpoint(t)]);
+  const port = await quietPort();
+  const options = { host: '0.0.0.0', port, expectedKey: dialler.key.publicKey } as const;
+  const lent = new LentPort(options, listener.endpoint.parts, systemClock);
+  t.after(() => lent.close());
+  const dial = (from: typeof dialler) => from.endpoint.dial({ host: HOST, port }, listener.key.publicKey);
+  return { listener, dialler, options, lent, dial };
+}
+
+test('of several connections the one on which the other node opens a stream first is kept, with that stream', async (t) => {
+  const { listener, dialler, lent, dial } = await world(t);
+  const [unused, wanted] = [await dial(dialler), await dial(dialler)];
+  const stream = await wanted.openStream();
+  stream.write('hello');
+  const native = await lent.connection();
+  await unused.closed;
+  const accepted = Promise.withResolvers<Buffer>();
+  listener.endpoint.onConnection((connection) =>
+    connection.onStream((first) => first.once('data', (chunk: Buffer) => accepted.resolve(chunk))),
+  );
+  const adopted = listener.endpoint.adopt(native, { outbound: false, way: { kind: 'punched' } });
+  assert.equal(String(await accepted.promise), 'hello');
+  assert.deepEqual(adopted.remoteKey, dialler.key.publicKey);
+  assert.equal(adopted.path.kind, 'punched');
+  stream.on('error', () => {});
+  wanted.close();
+  await adopted.closed;
+});
+
+test('a node that is not expected is turned away', async (t) => {
+  const { lent, dial } = await world(t);
+  const stranger = await dial(await endpoint(t));
+  await stranger.closed;
+  const none = await Promise.race([lent.settled.then(() => 'settled'), Promise.resolve('waiting')]);
+  assert.equal(none, 'waiting');
+});
+
+test('a port that is given up is free again at once, and who waits for it hears so', async (t) => {
+  const { listener, options, lent } = await world(t);
+  const waiting = lent.connection();
+  const refused = assert.rejects(waiting, { code: 'cancelled' });
+  await lent.close();
+  await refused;
+  await lent.settled;
+  const again = new LentPort(options, listener.endpoint.parts, systemClock);
+  assert.throws(() => new LentPort(options, listener.endpoint.parts, systemClock), { code: 'connect_failed' });
+  await again.close();
+});
+
+test('nobody comes: the wait ends, and the port is free again', async (t) => {
+  const { listener, options, lent } = await world(t);
+  await assert.rejects(lent.connection(20), { code: 'timeout' });
+  await lent.close();
+  await new LentPort(options, listener.endpoint.parts, systemClock).close();
+});
+
+test('who waits for a port is not held up by the end of handshakes that nobody finishes', async (t) => {
+  const { dialler, lent, options, listener } = await world(t);
+  const silent = createSocket('udp4').bind(0, HOST);
+  t.after(() => silent.close());
+  await once(silent, 'listening');
+  const first = once(silent, 'message');
+  const address = { host: HOST, port: silent.address().port };
+  const dialling = dialler.endpoint.dial(address, listener.key.publicKey, { timeoutMs: LENT_PORT_TIMEOUT_MS });
+  dialling.catch(() => {});
+  const [initial] = await first;
+  silent.send(initial, options.port, HOST);
+  // The answer shows that the handshake has begun; it gets no further.
+  await once(silent, 'message', { signal: t.signal });
+  await assert.rejects(lent.connection(20), { code: 'timeout' });
+  const closed = lent.close().then(() => 'closed');
+  assert.equal(await Promise.race([closed, setImmediate('waiting')]), 'waiting');
+  await closed;
+});
+
+test('a connection that we dial because the other node asks for it takes one of the places that it has here', async (t) => {
+  const key = KeyPair.generate();
+  const limits = { connections: 1, countLoopback: true };
+  const asked = new NativeQuicEndpoint({ key, host: HOST, port: 0, limits }, { log: silentLog });
+  await asked.start();
+  t.after(() => asked.stop());
+  const asker = await endpoint(t);
+  asker.endpoint.onConnection(() => {});
+  const dial = (isAsked: boolean) =>
+    asked.dial(asker.endpoint.address, asker.key.publicKey, { isAsked, way: { kind: 'punched' } });
+  const first = await dial(true);
+  await assert.rejects(dial(true), { code: 'connect_failed' });
+  await dial(false);
+  first.close();
+  await first.closed;
+  await dial(true);
+});

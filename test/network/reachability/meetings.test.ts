@@ -1,0 +1,183 @@
+/** A caller and a called node that nobody introduces, over a record network in memory; TURN itself is tested in the lab. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { turnRendezvousKey } from '../../../src/foundation/records/keys.ts';
+import type { TurnRendezvous } from '../../../src/foundation/records/payloads.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { encodeKnock, type Knock, sealKnock } from '../../../src/network/reachability/knocks.ts';
+import { MEETING_LOOK_MS, Meetings, UNHELPED_LOOKS } from '../../../src/network/reachability/meetings.ts';
+import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';
+import { TurnServers } from '../../../src/network/reachability/turn/turn-servers.ts';
+import { TurnRendezvousClient } from '../../../src/network/reachability/turn-rendezvous-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { MemoryRecordHub, MemoryRecordNetwork } from '../../support/memory-records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const CALLER = new Uint8Array(32).fill(1);
+const CALLED = new Uint8Array(32).fill(2);
+const CALLER_HOST = '203.0.113.7';
+const CALLED_HOST = '198.51.100.8';
+const AT_SERVER: Address = { host: '192.0.2.20', port: 50_000 };
+
+async function world(meet: (knock: Knock, ownHost: string) => Promise<Address | null> = async () => AT_SERVER) {
+  const clock = new TestClock();
+  const hub = new MemoryRecordHub(clock);
+  const records = new MemoryRecordNetwork(hub);
+  await records.start();
+  const state = { isNeeded: true, seenHost: CALLED_HOST, looks: 0 };
+  const places: (TurnRendezvous | null)[] = [];
+  const met: Knock[] = [];
+  const meetings = new Meetings({
+    clock,
+    log: silentLog,
+    nodeKey: CALLED,
+    records: {
+      put: (key, record, options) => records.put(key, record, options),
+      list: (key, types, options) => {
+        state.looks++;
+        return records.list(key, types, options);
+      },
+    },
+    seenHost: () => state.seenHost,
+    isNeeded: () => state.isNeeded,
+    changed: (place) => places.push(place),
+    meet: async (knock, ownHost) => {
+      met.push(knock);
+      return await meet(knock, ownHost);
+    },
+  });
+  const dialled: Address[] = [];
+  const failed = new SvcError('connect_failed', { message: 'as far as it goes' });
+  const knocker = new TurnRendezvousClient({
+    clock,
+    nodeKey: CALLER,
+    records,
+    seenHost: () => CALLER_HOST,
+    turn: new TurnServers([], { clock, log: silentLog }),
+    dial: (address) => {
+      dialled.push(address);
+      return Promise.reject(failed);
+    },
+  });
+  await meetings.start();
+  const look = async (times = 1) => {
+    for (let i = 0; i < times; i++) await clock.run(MEETING_LOOK_MS);
+  };
+  return { clock, records, state, places, met, meetings, knocker, dialled, failed, look };
+}
+
+type World = Awaited<ReturnType<typeof world>>;
+
+/** The place, once it is named. */
+async function named({ look, places }: World): Promise<TurnRendezvous> {
+  await look(UNHELPED_LOOKS);
+  const place = places.at(-1);
+  assert.ok(place);
+  return place;
+}
+
+async function put({ records, clock }: World, message: Uint8Array, { publicKey }: TurnRendezvous): Promise<void> {
+  await records.put(turnRendezvousKey(publicKey), sealKnock(message, publicKey, clock));
+}
+
+const knock = (more: Partial<Knock> = {}): Uint8Array =>
+  encodeKnock({
+    caller: CALLER,
+    attempt: new Uint8Array(ATTEMPT_BYTES).fill(3),
+    answerTo: new Uint8Array(32).fill(9),
+    host: CALLER_HOST,
+    listensAt: AT_SERVER,
+    ...more,
+  });
+
+test('a caller without a server is told where the other node has an address at one', async () => {
+  const all = await world();
+  const { knocker, dialled, failed, met, clock } = all;
+  const meeting = await named(all);
+  assert.equal(meeting.host, CALLED_HOST);
+  const place = { nodeKey: CALLED, addresses: [], ...UNHELPED, meeting, hasTurn: true } as const;
+  assert.equal(knocker.mayLead(place), true);
+  const ended = assert.rejects(knocker.meet(place, new AbortController().signal), failed);
+  await eventually('it is dialled', async () => {
+    await clock.run(MEETING_LOOK_MS);
+    return dialled.length > 0;
+  });
+  await ended;
+  assert.deepEqual(dialled, [AT_SERVER]);
+  assert.deepEqual([met.length, met[0]?.host, met[0]?.listensAt], [1, CALLER_HOST, null]);
+  assert.deepEqual(met[0]?.caller, CALLER);
+});
+
+test('nothing begins where neither side has a server, or the other one is not met', async () => {
+  const { knocker } = await world();
+  const meeting = { publicKey: CALLED, host: CALLED_HOST };
+  const place = { nodeKey: CALLED, addresses: [], ...UNHELPED };
+  assert.deepEqual(
+    [knocker.mayLead({ ...place, meeting }), knocker.mayLead({ ...place, hasTurn: true })],
+    [false, false],
+  );
+});
+
+test('the place is named once helpers have been missing for a while, and no longer than that', async () => {
+  const all = await world();
+  const { look, places, state } = all;
+  await look(UNHELPED_LOOKS - 1);
+  assert.equal(places.length, 0);
+  await look();
+  const [first] = places;
+  assert.ok(first);
+  state.seenHost = '198.51.100.9';
+  await look();
+  assert.deepEqual(places.at(-1), { ...first, host: '198.51.100.9' });
+  state.isNeeded = false;
+  await look(2);
+  assert.deepEqual([places.length, places.at(-1)], [3, null]);
+});
+
+test('nothing is looked for while helpers are there', async () => {
+  const all = await world();
+  await named(all);
+  const { looks } = all.state;
+  assert.ok(looks > 0);
+  all.state.isNeeded = false;
+  await all.look(2);
+  assert.equal(all.state.looks, looks);
+});
+
+test('each request is answered once, and what is none, or our own, is not', async () => {
+  const all = await world(() => Promise.reject(new SvcError('rate_limited')));
+  const { look, met } = all;
+  const place = await named(all);
+  await put(all, Uint8Array.of(1, 2, 3), place);
+  await put(all, knock({ caller: CALLED }), place);
+  await put(all, knock(), place);
+  await eventually('it is heard', async () => {
+    await look();
+    return met.length > 0;
+  });
+  const { looks } = all.state;
+  await eventually('it is looked again', async () => {
+    await look();
+    return all.state.looks >= looks + 2;
+  });
+  assert.deepEqual(
+    met.map(({ caller }) => toHex(caller)),
+    [toHex(CALLER)],
+  );
+});
+
+test('a record of a request tells neither who calls nor from where', async () => {
+  const all = await world();
+  const place = await named(all);
+  await put(all, knock(), place);
+  const [record] = await all.records.list(turnRendezvousKey(place.publicKey), [RECORD.note]);
+  assert.ok(record);
+  const encoded = Buffer.from(record.encoded);
+  for (const secret of [Buffer.from(CALLER), Buffer.from(CALLER_HOST), Buffer.from(AT_SERVER.host)])
+    assert.equal(encoded.includes(secret), false);
+});

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import {
+  OPENING_HOPS,
+  OPENING_PACKETS,
+  RANDOM_PORTS,
+  randomTargets,
+  sendOpening,
+} from '../../../src/network/reachability/opening.ts';
+import { FIRST_MAPPED_PORT } from '../../../src/network/transport/ports.ts';
+
+const HOST = '203.0.113.5';
+
+function recorder() {
+  const sent: { readonly bytes: number; readonly to: Address; readonly ttl: number | undefined }[] = [];
+  return {
+    sent,
+    send: async (datagram: Uint8Array, to: Address, ttl?: number) =>
+      void sent.push({ bytes: datagram.length, to, ttl }),
+  };
+}
+
+test('random ports are as many as promised, all of one host, none twice and none of a service', () => {
+  const targets = randomTargets(HOST, Math.random);
+  assert.equal(new Set(targets.map(({ port }) => port)).size, RANDOM_PORTS);
+  assert.ok(targets.every(({ host, port }) => host === HOST && port >= FIRST_MAPPED_PORT && port < 65_536));
+  let next = 0;
+  const steps = randomTargets(HOST, () => (next++ % 2000) / 2000);
+  assert.equal(steps[0]?.port, FIRST_MAPPED_PORT);
+});
+
+test('one address is written to several times, with few hops at first', async () => {
+  const socket = recorder();
+  await sendOpening(socket, [{ host: HOST, port: 4000 }], OPENING_HOPS);
+  const packet = { bytes: 1, to: { host: HOST, port: 4000 }, ttl: OPENING_HOPS };
+  assert.deepEqual(
+    socket.sent,
+    Array.from({ length: OPENING_PACKETS }, () => packet),
+  );
+});
+
+test('each of many ports is written to once, and with all hops where it is said', async () => {
+  const socket = recorder();
+  await sendOpening(socket, randomTargets(HOST, Math.random), null);
+  assert.equal(socket.sent.length, RANDOM_PORTS);
+  assert.ok(socket.sent.every(({ ttl }) => ttl === undefined));
+});

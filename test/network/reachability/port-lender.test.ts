@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { type Address, formatAddress } from '../../../src/foundation/address.ts';
+import { PortLender } from '../../../src/network/reachability/port-lender.ts';
+import type { EndpointParts } from '../../../src/network/transport/quic/native-endpoint.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const KEY = new Uint8Array(32).fill(1);
+const CALLER = { host: '198.51.100.1', port: 5000 };
+const OBSERVERS = [
+  { host: '203.0.113.10', port: 4000 },
+  { host: '203.0.113.11', port: 4000 },
+];
+const FIRST_PORT = 40_000;
+const OUTER_HOST = '192.0.2.1';
+
+class StubServer {
+  inboundConnection(): Promise<never> {
+    return new Promise(() => {});
+  }
+  port(): number {
+    return 0;
+  }
+  stats() {
+    return { acceptedHandshakes: 0 };
+  }
+  async abort(): Promise<void> {}
+}
+
+const PARTS: EndpointParts = {
+  engine: {
+    QuinnConfig: StubServer,
+    Server: StubServer,
+    Client: class {
+      outboundConnection(): Promise<never> {
+        return new Promise(() => {});
+      }
+      abort(): void {}
+    },
+  },
+  config: {},
+};
+
+/** A lender behind a router that hands out outer ports by a rule, and what the lender does with its ports. */
+function world(outer: (port: number, to: Address) => number) {
+  const clock = new TestClock();
+  const router = { outer, isSilent: false, changedAt: clock.now() };
+  const done: string[] = [];
+  let next = FIRST_PORT;
+  const lender = new PortLender({
+    clock,
+    parts: () => PARTS,
+    observers: () => OBSERVERS,
+    isOwnHost: () => false,
+    unchangedSince: () => router.changedAt,
+    openPort: () => {
+      const port = next++;
+      return {
+        port,
+        seenBy: async (node) => {
+          await turn();
+          done.push(`asked of ${port}`);
+          return router.isSilent ? null : { host: OUTER_HOST, port: router.outer(port, node) };
+        },
+        send: async (datagram, to) => void done.push(`${datagram.length} bytes to ${formatAddress(to)}`),
+        received: () => new Promise(() => {}),
+        close: async () => void done.push(`closed ${port}`),
+      };
+    },
+  });
+  const lend = async (isFar = false): Promise<Address> => {
+    const { address } = await lender.lend({ expectedKey: KEY, targets: [CALLER], isFar, ownIpv6: null });
+    return address;
+  };
+  const settled = async (): Promise<void> => {
+    for (let i = 0; i < 5; i++) await turn();
+  };
+  return { clock, lender, router, done, lend, settled };
+}
+
+test('where a router keeps the numbers of ports, nobody is asked before a port is lent, and the next one is looked at', async () => {
+  const { lender, router, done, lend, settled } = world((port) => port);
+  await lender.look();
+  done.length = 0;
+  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 1 });
+  const asked = done.filter((what) => what === `asked of ${FIRST_PORT + 1}`);
+  assert.deepEqual(asked, [], 'its own port');
+  await settled();
+  assert.equal(done.filter((what) => what === `asked of ${FIRST_PORT + 2}`).length, OBSERVERS.length);
+  router.outer = (port) => port + 1;
+  await lend();
+  await settled();
+  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 6 }, 'what has changed is noticed');
+  await lender.stop();
+});
+
+test('a dialler that has not come gets a port that was asked about', async () => {
+  const { lender, router, lend } = world((port) => port);
+  await lender.look();
+  router.outer = (port) => port + 7;
+  assert.deepEqual(await lend(true), { host: OUTER_HOST, port: FIRST_PORT + 8 });
+  await lender.stop();
+});
+
+test('what was seen before a connection to a helper was made anew counts no more: our address may be another', async () => {
+  const { clock, lender, router, lend } = world((port) => port);
+  await lender.look();
+  clock.advance(1);
+  router.changedAt = clock.now();
+  router.outer = (port) => port + 7;
+  assert.deepEqual(await lend(), { host: OUTER_HOST, port: FIRST_PORT + 8 });
+  await lender.stop();
+});
+
+test('what is known of ports is forgotten where the next one is seen by nobody, or by each elsewhere', async () => {
+  for (const change of ['silent', 'symmetric'] as const) {
+    const { lender, router, lend, settled } = world((port) => port);
+    await lender.look();
+    if (change === 'silent') router.isSilent = true;
+    else router.outer = (port, to) => port + Number(to.host.slice(-1));
+    await lend();
+    await settled();
+    await assert.rejects(lend(), { code: 'connect_failed' });
+    await lender.stop();
+  }
+});
+
+test('a helper that relays is told the token a few times, and the port is lent before it can answer', async () => {
+  const { lender, done } = world((port) => port);
+  const [relay = CALLER] = OBSERVERS;
+  const port = await lender.lendTowardsRelay(relay, new Uint8Array(16), KEY);
+  const sent = `16 bytes to ${formatAddress(relay)}`;
+  assert.deepEqual(done, [sent, sent, sent, `closed ${FIRST_PORT}`]);
+  assert.equal(port.port, FIRST_PORT);
+  await lender.stop();
+});

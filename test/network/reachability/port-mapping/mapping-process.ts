@@ -1,0 +1,44 @@
+/** A port mapper on a machine of the lab: says what it has whenever that is asked, and stops when it is told. */
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { networkInterfaces } from 'node:os';
+import { formatAddress } from '../../../../src/foundation/address.ts';
+import { systemClock } from '../../../../src/foundation/clock.ts';
+import { MAPPING_PROTOCOLS } from '../../../../src/foundation/domain/reach.ts';
+import { silentLog } from '../../../../src/foundation/log.ts';
+import { findGateway } from '../../../../src/network/reachability/port-mapping/default-gateway.ts';
+import { grantorsAt } from '../../../../src/network/reachability/port-mapping/grantors.ts';
+import { PortMapper } from '../../../../src/network/reachability/port-mapping/port-mapper.ts';
+
+const [, , portText = '', protocol = ''] = process.argv;
+const port = Number(portText);
+/** Echoes what comes, as a stranger from outside would see. */
+const socket = createSocket('udp4');
+socket.on('message', (datagram, from) => socket.send(datagram, from.port, from.address));
+socket.bind(port, '0.0.0.0');
+await once(socket, 'listening');
+const interfaces = () => Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+const mapper = new PortMapper({
+  clock: systemClock,
+  log: silentLog,
+  ports: () => [port, port + 1],
+  findGateway,
+  grantors: (gateway) => {
+    const all = grantorsAt(gateway, { clock: systemClock, random: Math.random, interfaces });
+    return all.filter((_, i) => MAPPING_PROTOCOLS[i] === protocol || protocol === '');
+  },
+  onMapped: () => {},
+});
+/** The state, then each port: protocol, inner port, outer address. */
+function shown(): string {
+  const { state, ports } = mapper.view();
+  const each = ports.map((one) => `${one.protocol} ${one.internalPort} ${formatAddress(one.external)}`);
+  return [state, ...each].join(', ');
+}
+
+await mapper.start();
+process.on('message', (message) => {
+  if (message === 'stop') void mapper.stop().then(() => process.send?.('stopped'));
+  else process.send?.(shown());
+});
+process.send?.('started');

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { KnownNodes } from '../../../src/network/known-nodes.ts';
+import {
+  MAX_PUNCHES,
+  MAX_SPRAYS,
+  MIN_WITNESSES,
+  PUNCHES_PER_HOST,
+  PUNCHES_PER_NETWORK,
+  PUNCHES_PER_PEER,
+  PunchGuard,
+  SPRAYS_PER_HOST,
+  SPRAYS_PER_PEER,
+  WITNESS_TTL_MS,
+} from '../../../src/network/reachability/punch-guard.ts';
+import { FIRST_MAPPED_PORT } from '../../../src/network/transport/ports.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const HELPER = { host: '203.0.113.10', port: 4000 };
+const OTHER_HELPER = { host: '198.51.100.10', port: 4000 };
+/** Each in a network of its own. */
+const target = (n: number, port = 5000) => ({ host: `45.${n}.0.1`, port });
+const peer = (n: number): Uint8Array => new Uint8Array(32).fill(n);
+
+function guarded() {
+  const clock = new TestClock();
+  const known = new KnownNodes();
+  return { clock, known, guard: new PunchGuard({ clock, known }) };
+}
+
+/** How often something is allowed, of so many times. */
+function allowed(times: number, ask: (i: number) => boolean): number {
+  return Array.from({ length: times }, (_, i) => ask(i)).filter((is) => is).length;
+}
+
+test('a peer has few packets sent, however many hosts it names, and more a minute later', () => {
+  const { guard, clock } = guarded();
+  assert.equal(
+    allowed(50, (i) => guard.mayPunch(peer(1), target(i), HELPER)),
+    PUNCHES_PER_PEER,
+  );
+  assert.equal(guard.mayPunch(peer(2), target(1), HELPER), true);
+  clock.advance(60_000);
+  assert.equal(
+    allowed(50, (i) => guard.mayPunch(peer(1), target(i), HELPER)),
+    PUNCHES_PER_PEER,
+  );
+});
+
+test('a host is sent few packets, however many peers name it', () => {
+  const { guard } = guarded();
+  assert.equal(
+    allowed(100, (i) => guard.mayPunch(peer(i), target(7, 5000 + i), HELPER)),
+    PUNCHES_PER_HOST,
+  );
+});
+
+test('who names other hosts than its own uses up what its own may have, however many peers it is', () => {
+  const { guard } = guarded();
+  const { host } = target(0);
+  assert.equal(
+    allowed(100, (i) => guard.mayPunch(peer(i), target(1 + i), HELPER, host)),
+    PUNCHES_PER_HOST,
+  );
+  assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true, 'others are not held up by it');
+});
+
+test('all IPv6 /64s of one /48 leave the other hosts some', () => {
+  const { guard } = guarded();
+  const inOne = (i: number) => ({ host: `2001:db8:1:${i.toString(16)}::1`, port: 5000 });
+  assert.equal(
+    allowed(500, (i) => guard.mayPunch(peer(i), inOne(i), HELPER)),
+    PUNCHES_PER_NETWORK,
+  );
+  assert.equal(guard.mayPunch(peer(200), target(200), HELPER), true);
+});
+
+test('all peers and hosts together have their bound', () => {
+  const { guard } = guarded();
+  assert.equal(
+    allowed(250, (i) => guard.mayPunch(peer(i), target(i), HELPER)),
+    MAX_PUNCHES,
+  );
+});
+
+test('nothing is sent to the ports of services, nor into our networks on the word of the Internet', () => {
+  const { guard } = guarded();
+  assert.equal(guard.mayPunch(peer(1), target(1, FIRST_MAPPED_PORT - 1), HELPER), false);
+  for (const host of ['192.168.1.1', '10.0.0.1', '127.0.0.1', 'fe80::1', '224.0.0.1'])
+    assert.equal(guard.mayPunch(peer(1), { host, port: 5000 }, HELPER), false, host);
+  assert.equal(guard.mayPunch(peer(1), { host: '192.168.1.1', port: 5000 }, { host: '192.168.1.2', port: 1 }), true);
+});
+
+test('random ports are written to only where helpers on different networks see the peer, and for a while', () => {
+  const { guard, clock } = guarded();
+  const { host } = target(1);
+  guard.witness(peer(1), host, HELPER);
+  guard.witness(peer(1), host, HELPER);
+  assert.equal(guard.witnesses(peer(1), host), 1);
+  assert.equal(guard.maySpray(peer(1), host), false, 'one word, twice');
+  guard.witness(peer(1), target(2).host, OTHER_HELPER);
+  assert.equal(guard.maySpray(peer(1), host), false, 'another helper sees it elsewhere');
+  guard.witness(peer(1), host, OTHER_HELPER);
+  assert.equal(guard.witnesses(peer(1), host), MIN_WITNESSES);
+  assert.equal(guard.maySpray(peer(1), host), true);
+  assert.equal(guard.maySpray(peer(2), host), false, 'that was another peer');
+  clock.advance(WITNESS_TTL_MS);
+  assert.equal(guard.maySpray(peer(1), host), false, 'too long ago');
+});
+
+test('random ports are bounded by peer, by host and in all', () => {
+  const witnessed = (guard: PunchGuard, n: number, host: string): boolean => {
+    guard.witness(peer(n), host, HELPER);
+    guard.witness(peer(n), host, OTHER_HELPER);
+    return guard.maySpray(peer(n), host);
+  };
+  const first = guarded().guard;
+  assert.equal(
+    allowed(20, (i) => witnessed(first, 1, target(i).host)),
+    SPRAYS_PER_PEER,
+  );
+  const second = guarded().guard;
+  assert.equal(
+    allowed(20, (i) => witnessed(second, i, target(1).host)),
+    SPRAYS_PER_HOST,
+  );
+  const third = guarded().guard;
+  assert.equal(
+    allowed(20, (i) => witnessed(third, i, target(i).host)),
+    MAX_SPRAYS,
+  );
+});
+
+test('strangers of one network, and of all, leave peers that are called and nodes in use their rates', () => {
+  const { guard, known } = guarded();
+  const neighbour = (i: number) => ({ host: `192.0.2.${i}`, port: 5000 });
+  assert.equal(
+    allowed(100, (i) => guard.mayPunch(peer(i), neighbour(i), HELPER)),
+    PUNCHES_PER_NETWORK,
+  );
+  assert.equal(
+    allowed(250, (i) => guard.mayPunch(peer(i), target(i), HELPER)),
+    MAX_PUNCHES - PUNCHES_PER_NETWORK,
+  );
+  assert.equal(guard.mayPunch(peer(251), neighbour(251), HELPER), false);
+  guard.calls(peer(251));
+  assert.equal(guard.mayPunch(peer(251), neighbour(251), HELPER), true);
+  known.note(peer(252));
+  assert.equal(
+    allowed(50, () => guard.mayPunch(peer(252), neighbour(252), HELPER)),
+    PUNCHES_PER_PEER,
+  );
+});
+
+test('random ports that strangers ask for leave room for peers that are called, which have a bound in all', () => {
+  const { guard } = guarded();
+  const spray = (n: number): boolean => {
+    const { host } = target(n);
+    guard.witness(peer(n), host, HELPER);
+    guard.witness(peer(n), host, OTHER_HELPER);
+    return guard.maySpray(peer(n), host);
+  };
+  assert.equal(allowed(20, spray), MAX_SPRAYS);
+  const called = (i: number): boolean => {
+    guard.calls(peer(100 + i));
+    return spray(100 + i);
+  };
+  assert.equal(allowed(20, called), MAX_SPRAYS);
+});

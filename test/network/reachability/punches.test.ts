@@ -1,0 +1,367 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { detach } from '../../../src/foundation/detached.ts';
+import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { NodeAbsent, type NodePlace } from '../../../src/network/links/dial.ts';
+import type { NodeSession } from '../../../src/network/links/node-session.ts';
+import { SILENT_HELPER_MS } from '../../../src/network/reachability/ask-helpers.ts';
+import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../../src/network/reachability/client-pool.ts';
+import type { OwnSide } from '../../../src/network/reachability/head-starts.ts';
+import type { InterfaceAddress } from '../../../src/network/reachability/path-kind.ts';
+import {
+  IMPROVE_AFTER_MS,
+  IPV6_HEAD_START_MS,
+  PUNCH_AGAIN_MS,
+  PUNCH_TIMEOUT_MS,
+  Punches,
+} from '../../../src/network/reachability/punches.ts';
+import { OTHER_HELPERS_MS } from '../../../src/network/reachability/reachable-helpers.ts';
+import { relayed } from '../../../src/network/reachability/relayed.ts';
+import { plainPath } from '../../../src/network/transport/path.ts';
+import type { Connection } from '../../../src/network/transport/types.ts';
+import { stubSession } from '../../support/stub-session.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const key = (byte: number): Uint8Array => new Uint8Array(32).fill(byte);
+const [OWN, CALLED, NEAR, FAR, DEAD] = [key(1), key(2), key(3), key(4), key(5)];
+const AT = { host: '198.51.100.1', port: 4122 };
+const RELAYED = plainPath('relay', AT);
+const PUNCHED = plainPath('punched', AT);
+
+function place(...keys: readonly Uint8Array[]): NodePlace {
+  return { nodeKey: CALLED, addresses: [], natType: 0, helpers: keys.map((nodeKey) => ({ nodeKey, address: AT })) };
+}
+
+function world() {
+  const clock = new TestClock();
+  const state: {
+    current: NodeSession | null;
+    mapping: NatMapping;
+    hasAnswered: boolean;
+    interfaces: InterfaceAddress[];
+  } = {
+    current: null,
+    mapping: 'symmetric',
+    hasAnswered: false,
+    interfaces: [],
+  };
+  const asked: Uint8Array[][] = [];
+  const overIpv6: string[] = [];
+  const punchingOverIpv6 = Promise.withResolvers<Connection>();
+  const upgraded: Connection[] = [];
+  let punching = Promise.withResolvers<Connection>();
+  const own: OwnSide = { interfaces: () => state.interfaces, mapping: () => state.mapping };
+  const pool: ConstructorParameters<typeof Punches>[0]['pool'] = {
+    nodeKey: OWN,
+    current: () => state.current,
+    connect: ({ nodeKey }) => {
+      if (nodeKey === DEAD) return Promise.reject(new SvcError('connect_failed'));
+      const { session } = stubSession(nodeKey, true, clock);
+      if (nodeKey === NEAR) return Promise.resolve(session);
+      return new Promise((resolve) => clock.after(2 * OTHER_HELPERS_MS, () => resolve(session)));
+    },
+    upgrade: async (connection) => {
+      upgraded.push(connection);
+      return stubSession(CALLED, true, clock).session;
+    },
+  };
+  const punches = new Punches({
+    clock,
+    log: silentLog,
+    pool,
+    own,
+    caller: {
+      punch: (_key, helpers, options) => {
+        asked.push(helpers.map(({ nodeKey }) => nodeKey));
+        if (state.hasAnswered) options?.answered?.();
+        return punching.promise;
+      },
+      punchOverIpv6: (_key, _helper, at) => {
+        overIpv6.push(at.host);
+        return punchingOverIpv6.promise;
+      },
+    },
+  });
+  const stub = (path = PUNCHED, outbound = true) => stubSession(CALLED, outbound, clock, path);
+  const nextPunch = () => {
+    punching = Promise.withResolvers<Connection>();
+    punching.promise.catch(() => {});
+    return punching;
+  };
+  return {
+    clock,
+    pool,
+    own,
+    state,
+    asked,
+    overIpv6,
+    punchingOverIpv6,
+    upgraded,
+    punches,
+    stub,
+    punching: () => punching,
+    nextPunch,
+  };
+}
+
+test('only a node with helpers that are neither it nor this one can be punched to', () => {
+  const { punches } = world();
+  assert.equal(punches.mayLead(place()), false);
+  assert.equal(punches.mayLead(place(OWN, CALLED)), false);
+  assert.equal(punches.mayLead(place(OWN, NEAR)), true);
+});
+
+test('the helpers that are reached bring two nodes together, and slow and dead ones hold up nobody for long', async () => {
+  const { clock, punches, asked, punching, stub } = world();
+  const dialling = punches.dial(place(DEAD, FAR, NEAR), new AbortController().signal);
+  await clock.run(OTHER_HELPERS_MS);
+  assert.deepEqual(asked, [[NEAR]]);
+  const { connection } = stub().session;
+  punching().resolve(connection);
+  assert.equal(await dialling, connection);
+});
+
+test('where no random ports are needed, the helper that is reached first is enough, and one that knows of nobody is not', async () => {
+  const { clock, punches, asked, punching, nextPunch, stub, state } = world();
+  state.mapping = 'cone';
+  const dialling = punches.dial(place(FAR, DEAD, NEAR), new AbortController().signal);
+  await clock.run(0);
+  assert.deepEqual(asked, [[NEAR]], 'at once');
+  const first = punching();
+  const { connection } = stub().session;
+  nextPunch().resolve(connection);
+  first.reject(new NodeAbsent());
+  await clock.run(2 * OTHER_HELPERS_MS);
+  assert.equal(await dialling, connection);
+  assert.deepEqual(asked, [[NEAR], [FAR]]);
+});
+
+test('a helper that says nothing holds up a punched way by another one for a moment, and one that has answered does not', async () => {
+  for (const hasAnswered of [false, true]) {
+    const { clock, punches, asked, punching, nextPunch, stub, state } = world();
+    Object.assign(state, { mapping: 'cone', hasAnswered });
+    const dialling = punches.dial(place(FAR, NEAR), new AbortController().signal);
+    await clock.run(SILENT_HELPER_MS - 1);
+    assert.deepEqual(asked, [[NEAR]]);
+    const { connection } = stub().session;
+    const first = punching();
+    (hasAnswered ? first : nextPunch()).resolve(connection);
+    await clock.run(2 * OTHER_HELPERS_MS);
+    assert.equal(await dialling, connection);
+    assert.deepEqual(asked, hasAnswered ? [[NEAR]] : [[NEAR], [FAR]]);
+  }
+});
+
+test('where both nodes have IPv6 it is tried first, and over IPv4 soon after, or at once where it fails', async () => {
+  const there = { ...place(NEAR), addresses: [{ host: '2001:db8::2', port: 4122 }] };
+  const here = { address: '2001:db8:1::1', cidr: '2001:db8:1::1/64' };
+  for (const fails of [false, true]) {
+    const { clock, punches, asked, overIpv6, punchingOverIpv6, stub, state } = world();
+    state.mapping = 'cone';
+    state.interfaces = [here];
+    const dialling = punches.dial(there, new AbortController().signal);
+    if (fails) punchingOverIpv6.reject(new SvcError('connect_failed'));
+    await clock.run(fails ? 0 : IPV6_HEAD_START_MS - 1);
+    assert.deepEqual([overIpv6, asked.length], [['2001:db8::2'], fails ? 1 : 0]);
+    await clock.run(1);
+    assert.equal(asked.length, 1);
+    const { connection } = stub().session;
+    punchingOverIpv6.resolve(connection);
+    if (!fails) assert.equal(await dialling, connection);
+    else detach(dialling);
+  }
+  const { clock, punches, overIpv6 } = world();
+  detach(punches.dial(there, new AbortController().signal));
+  await clock.run(2 * OTHER_HELPERS_MS);
+  assert.deepEqual(overIpv6, [], 'this node has none');
+});
+
+test('a node that none of its helpers knows of is absent, and one that refuses is asked by one helper only', async () => {
+  const { clock, punches, asked, nextPunch, state } = world();
+  state.mapping = 'cone';
+  nextPunch().reject(new NodeAbsent());
+  const absent = assert.rejects(punches.dial(place(FAR, NEAR), new AbortController().signal), NodeAbsent);
+  await clock.run(2 * OTHER_HELPERS_MS);
+  await absent;
+  assert.deepEqual(asked.splice(0), [[NEAR], [FAR]]);
+  nextPunch().reject(new SvcError('rate_limited'));
+  const { signal } = new AbortController();
+  await assert.rejects(punches.dial(place(FAR, NEAR), signal), { code: 'rate_limited' });
+  assert.deepEqual(asked, [[NEAR]]);
+});
+
+test('a punched way that comes after a relay takes the new streams', async () => {
+  const { clock, punches, punching, upgraded, state, stub } = world();
+  const won = new AbortController();
+  const dialling = punches.dial(place(NEAR), won.signal);
+  await clock.run(OTHER_HELPERS_MS);
+  won.abort();
+  await assert.rejects(dialling, { code: 'cancelled' });
+  state.current = stub(RELAYED).session;
+  const { connection } = stub().session;
+  punching().resolve(connection);
+  await turn();
+  assert.deepEqual(upgraded, [connection]);
+});
+
+test('a punched way that comes after a direct one is closed', async () => {
+  const { clock, punches, punching, upgraded, state, stub } = world();
+  const won = new AbortController();
+  const dialling = punches.dial(place(NEAR), won.signal);
+  await clock.run(OTHER_HELPERS_MS);
+  won.abort();
+  await assert.rejects(dialling, { code: 'cancelled' });
+  state.current = stub(plainPath('direct', AT)).session;
+  const { session, isClosed } = stub();
+  punching().resolve(session.connection);
+  await turn();
+  assert.deepEqual([upgraded, isClosed()], [[], true]);
+});
+
+test('while a relay carries, a way is punched a few times soon, then seldom, and soon after a change of network', async () => {
+  const { clock, punches, asked, nextPunch, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  state.mapping = 'cone';
+  nextPunch().reject(new SvcError('connect_failed'));
+  punches.improve(place(NEAR));
+  punches.improve(place(NEAR));
+  await clock.run(10 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS - 1);
+  await clock.run(PUNCH_AGAIN_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS);
+  punches.onNetwork();
+  punches.onNetwork();
+  await clock.run(2 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
+  state.current = null;
+  await clock.run(2 * PUNCH_AGAIN_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
+  assert.equal(clock.timers, 0);
+});
+
+test('random ports are tried a moment after a relay leads to a node, at each call that it leads there', async () => {
+  const { clock, punches, asked, nextPunch, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  nextPunch().reject(new SvcError('connect_failed'));
+  punches.improve(place(NEAR));
+  await clock.run(IMPROVE_AFTER_MS - 1);
+  assert.equal(asked.length, 0);
+  await clock.run(1 + 10 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS);
+  punches.improve(place(NEAR));
+  await clock.run(IMPROVE_AFTER_MS);
+  assert.equal(asked.length, BIRTHDAY_ROUNDS + 1);
+  punches.stop();
+});
+
+test('a round that does not end by itself holds up none of the next ones, and what comes of it too late is closed', async () => {
+  const { clock, punches, asked, punching, upgraded, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  await clock.run(10 * (BIRTHDAY_SPACING_MS + PUNCH_TIMEOUT_MS));
+  assert.equal(asked.length, BIRTHDAY_ROUNDS);
+  const { session, isClosed } = stub();
+  punching().resolve(session.connection);
+  await turn();
+  assert.deepEqual([upgraded, isClosed()], [[], true]);
+  punches.stop();
+});
+
+test('a round of random ports that runs when a relay leads to the node is the first one', async () => {
+  const { clock, punches, asked, state, stub } = world();
+  const dialling = punches.dial(place(NEAR), new AbortController().signal);
+  dialling.catch(() => {});
+  await clock.run(OTHER_HELPERS_MS);
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  await clock.run(BIRTHDAY_SPACING_MS - 1);
+  assert.equal(asked.length, 1);
+  await clock.run(1);
+  assert.equal(asked.length, 2);
+  punches.stop();
+});
+
+test('random ports wait for a hello over the relay that takes its time', async () => {
+  const { clock, punches, asked, state, stub } = world();
+  punches.improve(place(NEAR));
+  await clock.run(2 * IMPROVE_AFTER_MS);
+  state.current = stub(RELAYED).session;
+  await clock.run(IMPROVE_AFTER_MS + OTHER_HELPERS_MS);
+  assert.equal(asked.length, 1);
+  punches.stop();
+});
+
+test('no way is punched to a node that is reached without a relay by then, or by nobody', async () => {
+  const { clock, punches, asked, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  state.current = stub().session;
+  await clock.run(10 * BIRTHDAY_SPACING_MS);
+  punches.improve(place(NEAR));
+  state.current = null;
+  await clock.run(10 * BIRTHDAY_SPACING_MS);
+  assert.equal(asked.length, 0);
+});
+
+test('nothing goes on after a stop', async () => {
+  const { clock, punches, state, stub } = world();
+  state.current = stub(RELAYED).session;
+  punches.improve(place(NEAR));
+  punches.stop();
+  punches.improve(place(NEAR));
+  assert.equal(clock.timers, 0);
+});
+
+test('a relay is asked for at one helper after the other, and what it leads to is to be improved', async () => {
+  const { stub, pool, own, clock } = world();
+  const { connection } = stub(RELAYED).session;
+  const asked: Uint8Array[] = [];
+  const reached: NodePlace[] = [];
+  const dialler = relayed({
+    clock,
+    pool,
+    own,
+    caller: {
+      relay: (_key, { nodeKey }) => {
+        asked.push(nodeKey);
+        return nodeKey === FAR ? Promise.resolve(connection) : Promise.reject(new SvcError('rate_limited'));
+      },
+    },
+    reached: (there) => void reached.push(there),
+  });
+  const { signal } = new AbortController();
+  const there = place(FAR, OWN, DEAD, NEAR);
+  const dialling = dialler.dial(there, signal);
+  await clock.run(2 * OTHER_HELPERS_MS);
+  assert.equal(await dialling, connection);
+  assert.deepEqual([asked, reached], [[NEAR, FAR], [there]], 'who is reached first is asked first');
+  await assert.rejects(dialler.dial(place(NEAR), signal), { code: 'rate_limited' });
+  await assert.rejects(dialler.dial(place(DEAD), signal), { code: 'connect_failed' });
+  assert.equal(dialler.mayLead(place(OWN)), false);
+});
+
+test('a helper that says nothing holds up a relay at another one for a moment only', async () => {
+  const { stub, pool, own, clock } = world();
+  const { connection } = stub(RELAYED).session;
+  const asked: Uint8Array[] = [];
+  const dialler = relayed({
+    clock,
+    pool,
+    own,
+    caller: {
+      relay: (_key, { nodeKey }) => {
+        asked.push(nodeKey);
+        return nodeKey === FAR ? Promise.resolve(connection) : new Promise(() => {});
+      },
+    },
+    reached: () => {},
+  });
+  const dialling = dialler.dial(place(FAR, NEAR), new AbortController().signal);
+  await clock.run(SILENT_HELPER_MS - 1);
+  assert.deepEqual(asked, [NEAR]);
+  await clock.run(1);
+  assert.equal(await dialling, connection);
+});

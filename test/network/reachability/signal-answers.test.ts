@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { SeenNode } from '../../../src/network/reachability/helper.ts';
+import { signalAnswers } from '../../../src/network/reachability/signal-answers.ts';
+import {
+  ATTEMPT_BYTES,
+  decodeIntroductionAnswer,
+  encodeHelperRequest,
+  encodeIntroduction,
+} from '../../../src/network/reachability/signals.ts';
+import { type Path, plainPath } from '../../../src/network/transport/path.ts';
+
+const ASKER = new Uint8Array(32).fill(1);
+const AT = { host: '198.51.100.1', port: 4000 };
+const HELLO = encodeHelperRequest({ kind: 'hello' });
+const INTRODUCTION = encodeIntroduction({
+  caller: ASKER,
+  attempt: new Uint8Array(ATTEMPT_BYTES),
+  means: 'punch',
+  mapping: 'cone',
+  seenAt: AT,
+  listensAt: null,
+  isFar: false,
+  relay: null,
+});
+
+function world(helps: boolean) {
+  const [helped, called]: [SeenNode[], SeenNode[]] = [[], []];
+  const answer = signalAnswers({
+    helper: {
+      answer: async (_body, from) => {
+        helped.push(from);
+        return Uint8Array.of(1);
+      },
+    },
+    called: {
+      answer: async (_introduction, from) => {
+        called.push(from);
+        return { outcome: 'noted', mapping: 'cone', listensAt: null, isSprayed: false };
+      },
+    },
+    helps: () => helps,
+  });
+  const ask = (body: Uint8Array, path: Path = plainPath('direct', AT)) => answer(body, { nodeKey: ASKER, path });
+  return { ask, helped, called };
+}
+
+test('who asks for help gets it, seen where its packets come from', async () => {
+  const { ask, helped } = world(true);
+  assert.deepEqual(await ask(HELLO), Uint8Array.of(1));
+  assert.deepEqual(helped, [{ nodeKey: ASKER, address: AT }]);
+});
+
+test('a node that does not help others still hears who calls it', async () => {
+  const { ask, helped, called } = world(false);
+  await assert.rejects(ask(HELLO), { code: 'access_denied' });
+  assert.equal(decodeIntroductionAnswer(await ask(INTRODUCTION))?.outcome, 'noted');
+  assert.deepEqual([helped, called], [[], [{ nodeKey: ASKER, address: AT }]]);
+});
+
+test('nobody is believed to be where a relay or a punched port is', async () => {
+  const { ask, helped, called } = world(true);
+  for (const kind of ['relay', 'turn', 'punched'] as const)
+    for (const body of [HELLO, INTRODUCTION])
+      await assert.rejects(ask(body, plainPath(kind, AT)), { code: 'access_denied' });
+  assert.deepEqual([helped, called], [[], []]);
+});

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  ATTRIBUTE,
+  attributeOf,
+  decodeErrorCode,
+  decodeStun,
+  decodeXorAddress,
+  encodeStun,
+  encodeXorAddress,
+  isProven,
+  STUN,
+  uint32,
+} from '../../../../src/network/reachability/turn/stun.ts';
+
+const TRANSACTION = Uint8Array.from({ length: 12 }, (_, i) => i);
+const KEY = new TextEncoder().encode('VOkJxbRl1RmTxUk/WvJxBt');
+
+/** RFC 5769, 2.2: an answer with a mapped address, proven by a password. */
+const VECTOR = new Uint8Array(
+  Buffer.from(
+    '0101003c2112a442b7e7a701bc34d686fa87dfae8022000b7465737420766563746f7220002000080001a147e112a643000800142b91f599fd9e90c38c7489f92af9ba53f06be7d780280004c07d4c96',
+    'hex',
+  ),
+);
+
+test('the test vector of RFC 5769 reads as it says, and is proven', () => {
+  const message = decodeStun(VECTOR);
+  assert.ok(message !== null);
+  const mapped = attributeOf(message, 0x0020);
+  assert.deepEqual(decodeXorAddress(mapped ?? new Uint8Array()), { host: '192.0.2.1', port: 32_853 });
+  assert.ok(isProven(VECTOR, KEY));
+  const changed = Uint8Array.from(VECTOR);
+  changed[30] = 0;
+  assert.ok(!isProven(changed, KEY));
+  assert.ok(!isProven(VECTOR, Uint8Array.of(1)));
+});
+
+test('what is encoded reads back, with its proof', () => {
+  const message = {
+    type: STUN.allocate,
+    transaction: TRANSACTION,
+    attributes: [
+      [ATTRIBUTE.lifetime, uint32(600)],
+      [ATTRIBUTE.nonce, Uint8Array.of(1, 2, 3, 4, 5)],
+    ] as const,
+  };
+  assert.deepEqual(decodeStun(encodeStun(message)), message);
+  const proven = encodeStun(message, KEY);
+  assert.ok(isProven(proven, KEY));
+  assert.ok(!isProven(encodeStun(message), KEY), 'no proof is none');
+});
+
+test('addresses are told apart from what is none', () => {
+  const address = { host: '203.0.113.255', port: 65_535 };
+  assert.deepEqual(decodeXorAddress(encodeXorAddress(address)), address);
+  for (const bytes of [[], [0, 2, 0, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0]])
+    assert.equal(decodeXorAddress(Uint8Array.from(bytes)), null);
+});
+
+test('the numbers of errors are those of the table', () => {
+  assert.equal(decodeErrorCode(Uint8Array.of(0, 0, 4, 38)), 438);
+  for (const bytes of [undefined, [0, 0, 4], [0, 0, 2, 0], [0, 0, 7, 0], [0, 0, 4, 100]])
+    assert.equal(decodeErrorCode(bytes === undefined ? undefined : Uint8Array.from(bytes)), null);
+});
+
+test('what is cut off, too long or not STUN is nothing', () => {
+  const whole = encodeStun({ type: STUN.send, transaction: TRANSACTION, attributes: [[ATTRIBUTE.data, KEY]] });
+  for (let length = 0; length < whole.length; length++) assert.equal(decodeStun(whole.subarray(0, length)), null);
+  const overlong = Uint8Array.from(whole);
+  overlong[23] = 0xff;
+  assert.equal(decodeStun(overlong), null);
+});

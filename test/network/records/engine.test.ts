@@ -1,0 +1,99 @@
+/** What the engine tells those that are made after it. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
+import { DhtEngine, SILENT_MS, SILENT_REQUESTS } from '../../../src/network/records/engine.ts';
+import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { networkTag } from '../../../src/network/records/wire.ts';
+import { eventually } from '../../support/eventually.ts';
+import { hostileNode } from '../../support/hostile-dht.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const COMMAND = 9;
+
+async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly string[] = [], clock: Clock = systemClock) {
+  const engine = new DhtEngine(
+    { host, port: 0, tag: networkTag('test') },
+    {
+      clock,
+      health: new PeerHealth({ clock }),
+      isOwnHost: (one) => ownHosts.includes(one),
+      sourceTo: () => null,
+    },
+  );
+  const heard: string[] = [];
+  engine.events.request.add(({ command }) => heard.push(`request ${command}`));
+  engine.events.unasked.add((to) => heard.push(`to ${to.host}:${to.port}`));
+  engine.events.serverAnswer.add((from) => heard.push(`answer of ${from.port}`));
+  engine.events.node.add((node) => heard.push(`node ${node.port}`));
+  engine.events.tableChange.add(() => heard.push('table'));
+  await engine.start();
+  t.after(() => engine.stop());
+  return { engine, heard };
+}
+
+test('a request at the server socket is told with the address that it was sent to', async (t) => {
+  const { engine, heard } = await start(t);
+  const other = await hostileNode(t, () => {});
+  engine.events.request.add((request) => request.reply(Buffer.from('yes'), { closerNodes: false }));
+  const reply = await other.request(engine.address, { command: COMMAND });
+  assert.deepEqual(reply?.value, Buffer.from('yes'));
+  const { host, port } = engine.address;
+  assert.deepEqual(heard.slice(0, 2), [`to ${host}:${port}`, `request ${COMMAND}`]);
+});
+
+test('a node that comes into the table is told, with the change of the table', async (t) => {
+  const { engine, heard } = await start(t);
+  const other = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  await engine.request(other.address, { command: COMMAND });
+  await eventually('the node is known', () => heard.length >= 2);
+  assert.deepEqual(heard, [`node ${other.address.port}`, 'table']);
+  assert.equal(engine.peerCount, 1);
+});
+
+test('an answer is told where it comes in at the server socket', async (t) => {
+  const { engine, heard } = await start(t);
+  const other = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  await engine.request(other.address, { command: COMMAND });
+  assert.ok(!heard.includes(`answer of ${other.address.port}`), 'who stands in no table asks from the other socket');
+  await engine.join(engine.address);
+  await engine.request(other.address, { command: COMMAND });
+  engine.leave();
+  const later = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  await engine.request(later.address, { command: COMMAND });
+  assert.ok(!heard.includes(`answer of ${later.address.port}`), 'nor does who has left them');
+});
+
+test('a node knows the addresses that lead to itself', async (t) => {
+  const { engine } = await start(t);
+  const { host, port } = engine.address;
+  assert.equal(engine.isOwn({ host, port }), true);
+  assert.equal(engine.isOwn({ host, port: port + 1 }), false);
+  assert.equal(engine.isOwn({ host: '203.0.113.1', port }), false);
+  await engine.join({ host: '203.0.113.1', port });
+  assert.equal(engine.isOwn({ host: '203.0.113.1', port }), true);
+  const { engine: everywhere } = await start(t, '0.0.0.0', ['192.168.1.5']);
+  assert.equal(everywhere.isOwn({ host: '192.168.1.5', port: everywhere.address.port }), true);
+  assert.equal(everywhere.isOwn({ host: '192.168.1.6', port: everywhere.address.port }), false);
+});
+
+test('a node whose port is blocked for good asks from a fresh one', async (t) => {
+  const clock = new TestClock();
+  const { engine } = await start(t, '127.0.0.1', [], clock);
+  const blocked = new Set<number>();
+  let last = 0;
+  const other = await hostileNode(t, (request) => {
+    last = request.from.port;
+    if (!blocked.has(last)) request.reply(Buffer.from('yes'), { closerNodes: false });
+  });
+  const changes: string[] = [];
+  engine.events.portChange.add(() => changes.push('port'));
+  assert.ok(await engine.request(other.address, { command: COMMAND }));
+  blocked.add(last);
+  const silent = Array.from({ length: SILENT_REQUESTS }, () => engine.request(other.address, { command: COMMAND }));
+  clock.advance(SILENT_MS);
+  assert.ok((await Promise.all(silent)).every((reply) => reply === null));
+  assert.deepEqual(changes, ['port']);
+  assert.ok(await engine.request(other.address, { command: COMMAND }));
+  assert.ok(!blocked.has(last));
+});

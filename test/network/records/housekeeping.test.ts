@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { type Log, silentLog } from '../../../src/foundation/log.ts';
+import { Housekeeping } from '../../../src/network/records/housekeeping.ts';
+import { nodeAddress } from '../../support/named-nodes.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+function setUp() {
+  const clock = new TestClock();
+  const warnings: string[] = [];
+  const log: Log = { ...silentLog, warn: (_fields, message) => void warnings.push(message) };
+  const world = { nodes: [] as Address[], left: 0, purges: 0, saved: [] as Address[][], refuses: false };
+  const refuse = (): void => {
+    if (world.refuses) throw new Error('the disk is full');
+  };
+  const store = {
+    purge: () => {
+      world.purges++;
+      refuse();
+      return world.left-- > 0;
+    },
+    saveNodes: (nodes: readonly Address[]) => {
+      refuse();
+      world.saved.push([...nodes]);
+    },
+  };
+  return { clock, warnings, world, keeping: new Housekeeping({ clock, log, store, nodes: () => world.nodes }) };
+}
+
+test('expired records are removed every minute, and at once again where many are left', () => {
+  const { clock, world, keeping } = setUp();
+  keeping.start();
+  clock.advance(59_999);
+  assert.equal(world.purges, 0);
+  world.left = 2;
+  clock.advance(1);
+  assert.equal(world.purges, 1);
+  clock.advance(400);
+  assert.equal(world.purges, 3);
+  clock.advance(59_999);
+  assert.equal(world.purges, 3);
+  clock.advance(1);
+  assert.equal(world.purges, 4);
+});
+
+test('the nodes that came last are written down now and then, and at the end', () => {
+  const { clock, world, keeping } = setUp();
+  keeping.start();
+  clock.advance(300_000);
+  assert.deepEqual(world.saved, [], 'none are known: those of before stay');
+  world.nodes = Array.from({ length: 60 }, (_, n) => nodeAddress(n));
+  clock.advance(300_000);
+  assert.deepEqual(world.saved, [world.nodes.slice(10)]);
+  world.nodes = [nodeAddress(1)];
+  keeping.stop();
+  assert.deepEqual(world.saved.at(-1), world.nodes);
+  assert.equal(clock.timers, 0);
+});
+
+test('what the disk refuses is logged and tried again; at the end it is told', () => {
+  const { clock, warnings, world, keeping } = setUp();
+  world.nodes = [nodeAddress(1)];
+  world.refuses = true;
+  keeping.start();
+  clock.advance(300_000);
+  assert.equal(world.purges, 5);
+  assert.equal(warnings.length, 6);
+  world.refuses = false;
+  clock.advance(300_000);
+  assert.equal(world.saved.length, 1);
+  world.refuses = true;
+  assert.throws(() => keeping.stop(), /the disk is full/);
+  assert.equal(clock.timers, 0);
+});

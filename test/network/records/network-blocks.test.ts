@@ -1,0 +1,84 @@
+/** Who counts as one where addresses are cheap. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import DHT from 'dht-rpc';
+import { tendTable } from '../../../src/network/records/internals.ts';
+import { apartFirst, blockOf, leavingFor, voterOf } from '../../../src/network/records/network-blocks.ts';
+import { nodeId } from '../../../src/network/records/routing-id.ts';
+
+const at = (host: string, port = 4121) => ({ host, port });
+
+test('a block is a /16 of public addresses; an own host, and who is near, stands for himself', () => {
+  const own = (host: string): boolean => host === '45.1.0.9';
+  const blockOfHost = (host: string) => blockOf(at(host), own);
+  assert.equal(blockOfHost('45.1.0.1'), blockOfHost('45.1.255.1'));
+  assert.notEqual(blockOfHost('45.1.0.1'), blockOfHost('45.2.0.1'));
+  assert.notEqual(blockOfHost('4.51.0.1'), blockOfHost('45.1.0.1'));
+  for (const host of ['45.1.0.9', '127.0.0.1', '192.168.1.5', '10.0.0.1']) assert.equal(blockOfHost(host), null);
+});
+
+test('one of each block comes first, in the order in which they stood, then the others in theirs', () => {
+  const nodes = ['45.1.0.1', '45.1.0.2', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.2.0.2'].map((host) => at(host));
+  const hosts = apartFirst(nodes, () => false).map(({ host }) => host);
+  const first = (max: number) => apartFirst(nodes, () => false, max).map(({ host }) => host);
+  for (const max of [0, 1, 3, 5]) assert.deepEqual(first(max), hosts.slice(0, max));
+  assert.deepEqual(hosts, ['45.1.0.1', '192.168.1.1', '45.2.0.1', '192.168.1.2', '45.1.0.2', '45.2.0.2']);
+});
+
+test('public nodes of one block have one voice, those of a LAN one a host, those of one machine one a port', () => {
+  const voters = (...nodes: { host: string; port: number }[]) => new Set(nodes.map(voterOf)).size;
+  assert.equal(voters(at('45.1.0.1'), at('45.1.9.9'), at('45.1.0.1', 5)), 1);
+  assert.equal(voters(at('45.1.0.1'), at('45.2.0.1')), 2);
+  assert.equal(voters(at('192.168.1.1'), at('192.168.1.1', 5), at('192.168.1.2')), 2);
+  assert.equal(voters(at('127.0.0.1', 1), at('127.0.0.1', 2)), 2);
+});
+
+const nobody = (): boolean => false;
+
+test('who leaves for a node of another block is the last one of several of a block', () => {
+  const row = ['45.1.0.1', '45.2.0.1', '45.1.0.2', '45.2.0.2', '45.3.0.1', '192.168.1.1'].map((host) => at(host));
+  assert.deepEqual(leavingFor(at('45.4.0.1'), row, nobody), at('45.2.0.2'));
+  assert.deepEqual(leavingFor(at('127.0.0.1'), row, nobody), at('45.2.0.2'));
+  assert.equal(leavingFor(at('45.3.0.9'), row, nobody), null, 'its block is there');
+  assert.equal(leavingFor(at('45.4.0.1'), row.slice(4), nobody), null, 'nobody is there twice');
+  assert.equal(leavingFor(at('45.4.0.1'), row, (host) => host === '45.2.0.2')?.host, '45.1.0.2');
+});
+
+/** Nodes whose ids differ from `id` in the first bit: all of them belong into one row of its table. */
+function rowMates(id: Uint8Array, count: number, hostOf: (n: number) => string): { host: string; port: number }[] {
+  const mates: { host: string; port: number }[] = [];
+  for (let n = 0; mates.length < count; n++) {
+    const node = at(hostOf(n));
+    if ((((nodeId(node)[0] ?? 0) ^ (id[0] ?? 0)) & 0x80) !== 0) mates.push(node);
+  }
+  return mates;
+}
+
+test('a full row of the table makes room for other blocks, until each stands there once', async () => {
+  const dht = new DHT({
+    host: '127.0.0.1',
+    port: 0,
+    anyPort: false,
+    bootstrap: [],
+    adaptive: false,
+    firewalled: true,
+    maxWindow: 10,
+    maxPingDelay: 1,
+    filterNode: () => true,
+  });
+  try {
+    tendTable(dht, (row, newcomer) => leavingFor(newcomer, row, nobody));
+    const { id } = dht.table;
+    const crowd = rowMates(id, 60, (n) => `45.1.${n >> 8}.${n & 255}`);
+    for (const node of crowd) dht.addNode(node);
+    const blocks = () => dht.nodes.toArray().map((node) => blockOf(node, nobody));
+    assert.equal(blocks().length, 40);
+    const others = rowMates(id, 50, (n) => `46.${n}.0.1`);
+    for (const node of others) dht.addNode(node);
+    assert.equal(blocks().length, 40);
+    assert.equal(new Set(blocks()).size, 40);
+  } finally {
+    await dht.destroy();
+    dht.io.networkInterfaces.destroy();
+  }
+});

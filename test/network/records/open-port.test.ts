@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { OBSERVE_TIMEOUT_MS } from '../../../src/network/reachability/port-lender.ts';
+import { DhtTestnet } from '../../support/testnet-dht.ts';
+
+const LOOPBACK = '127.0.0.1';
+
+test('a further port is seen by the nodes that are asked and is free again once closed', async () => {
+  await using net = await DhtTestnet.start(2);
+  const [{ dht }, other] = [net.at(0), net.at(1)];
+  const opened = dht.openPort(4);
+  const { port } = opened;
+  assert.deepEqual(await opened.seenBy(other.dht.address), { host: LOOPBACK, port });
+
+  const stranger = createSocket('udp4');
+  stranger.bind(0, LOOPBACK);
+  await once(stranger, 'listening');
+  const from = { host: LOOPBACK, port: stranger.address().port };
+  const arrived = once(stranger, 'message');
+  await opened.send(Uint8Array.of(1, 2, 3), from);
+  const [datagram]: unknown[] = await arrived;
+  assert.deepEqual(datagram, Buffer.of(1, 2, 3), 'nothing is put before it');
+
+  const token = Uint8Array.of(4, 5, 6);
+  const received = opened.received(token, from, AbortSignal.timeout(OBSERVE_TIMEOUT_MS * 10));
+  stranger.send(Buffer.of(9, 9), port, LOOPBACK);
+  stranger.send(token, port, LOOPBACK);
+  assert.equal(await received, true);
+  assert.equal(await opened.received(token, from, AbortSignal.abort()), false);
+
+  await opened.close();
+  stranger.close();
+  const next = createSocket('udp4');
+  next.bind(port, LOOPBACK);
+  await once(next, 'listening');
+  next.close();
+});

@@ -1,0 +1,349 @@
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { serviceKey } from '../../../src/foundation/records/keys.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
+import {
+  decodeFindReply,
+  decodeFindRequest,
+  decodeStoreReply,
+  encodeFindRequest,
+  type FindRequest,
+  readMap,
+} from '../../../src/network/records/messages.ts';
+import { hostKeyOf } from '../../../src/network/records/node-address.ts';
+import { decodePage, encodeNodeRequest } from '../../../src/network/records/node-messages.ts';
+import { type Asking, RecordHost } from '../../../src/network/records/record-host.ts';
+import { RecordStore } from '../../../src/network/records/record-store.ts';
+import { networkTag } from '../../../src/network/records/wire.ts';
+import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
+import {
+  endpointRecord,
+  largeRecord,
+  noteRecord,
+  type Published,
+  serviceRecord,
+  testRecord,
+} from '../../support/records.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const TAG = networkTag('test');
+
+class World {
+  readonly clock = new TestClock();
+  readonly store: RecordStore;
+  readonly host: RecordHost;
+  closer = 0;
+
+  constructor(file = ':memory:') {
+    this.store = new RecordStore({ file, maxBytes: 64 * 1024 * 1024 }, { clock: this.clock, log: silentLog });
+    this.host = new RecordHost(
+      { nodeKey: new Uint8Array(32), tag: TAG },
+      {
+        clock: this.clock,
+        log: silentLog,
+        store: this.store,
+        verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+        quicPort: () => 0,
+        engine: { ownAddress: { host: source(250), port: 4121 }, closest: () => [], closerThanSelf: () => this.closer },
+      },
+    );
+  }
+
+  get now(): number {
+    return unixSeconds(this.clock);
+  }
+
+  find(key: Uint8Array, request: FindRequest, asking: Asking): Uint8Array {
+    const answer = this.host.find(key, request, asking);
+    assert.ok(answer !== null);
+    return answer;
+  }
+
+  async offer(key: Uint8Array, encoded: Uint8Array, from: string): Promise<string | undefined> {
+    return decodeStoreReply(await this.host.store(key, encoded, from, 1000))?.code;
+  }
+}
+
+function source(n: number): string {
+  return `198.52.100.${n}`;
+}
+
+test('one address hands over so many records, and then as many as flow back', async () => {
+  const world = new World();
+  const junk = new Uint8Array(10);
+  const key = new Uint8Array(32);
+  const fromPort = (port: number): string => hostKeyOf({ host: '198.52.100.1', port });
+  for (let i = 0; i < 1500; i++) assert.equal(await world.offer(key, junk, fromPort(i)), 'bad');
+  assert.equal(await world.offer(key, junk, source(1)), 'limited');
+  assert.equal(await world.offer(key, junk, source(2)), 'bad');
+  world.clock.advance(20);
+  assert.equal(await world.offer(key, junk, source(1)), 'bad');
+  assert.equal(await world.offer(key, junk, source(1)), 'limited');
+});
+
+test('the addresses of one network hand over so many records together, and leave others their own', async () => {
+  const world = new World();
+  const offer = (from: string) => world.offer(new Uint8Array(32), new Uint8Array(10), from);
+  for (let i = 0; i < 4500; i++) assert.equal(await offer(source(i % 200)), 'bad');
+  assert.equal(await offer(source(201)), 'limited');
+  assert.equal(await offer('198.53.100.1'), 'bad');
+  assert.equal(await offer('127.0.0.1:4121'), 'bad');
+});
+
+test('a flood of records from everywhere is verified only so fast', async () => {
+  const world = new World();
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
+  const codes = await Promise.all(
+    Array.from({ length: 300 }, (_, i) => world.offer(key, record.encoded, source(i % 256))),
+  );
+  assert.equal(codes.filter((code) => code === 'kept').length, 256);
+  assert.equal(codes.filter((code) => code === 'limited').length, 44);
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
+});
+
+test('a note is acknowledged when it is on disk, and refused if the disk refuses', async (t) => {
+  const flushes: ((error: Error | null) => void)[] = [];
+  t.mock.method(fs, 'fdatasync', (_file: number, done: (error: Error | null) => void) => void flushes.push(done));
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const world = new World(join(temporaryDirectory(t), 'records.db'));
+  t.after(() => world.store.close());
+  const put = ({ key, record }: Published) => world.offer(key, record.encoded, source(1));
+  const endpoint = endpointRecord(newIdentity(), { timestamp: world.now });
+  assert.equal(await put(endpoint), 'kept', 'its publisher renews it');
+  assert.equal(flushes.length, 0);
+  for (const [error, code] of [
+    [null, 'kept'],
+    [new Error('no disk'), 'full'],
+  ] as const) {
+    let answer: string | undefined;
+    const answered = put(noteRecord(newIdentity(), 200, { timestamp: world.now })).then((is) => (answer = is));
+    await eventually('the disk is asked', () => flushes.length === 1);
+    assert.equal(answer, undefined);
+    flushes.pop()?.(error);
+    await answered;
+    assert.equal(answer, code);
+  }
+});
+
+test('a record is refused by a node that knows many closer ones', async () => {
+  const world = new World();
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
+  world.closer = 60;
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'misplaced');
+  world.closer = 59;
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
+});
+
+test('over QUIC it takes large records and gives pages, to its own network only and not too often', async () => {
+  const world = new World();
+  const { key, record } = largeRecord(newIdentity(), { timestamp: world.now });
+  const store = { kind: 'store', tag: TAG, key, record: record.encoded } as const;
+  const answer = async (body: Uint8Array, n = 1) => await world.host.answerNode(body, source(n));
+  assert.equal((await answer(encodeNodeRequest({ ...store, tag: networkTag('other') }))).length, 0);
+  assert.equal((await answer(new Uint8Array(50))).length, 0);
+  assert.equal(world.store.usage().records, 0);
+  assert.deepEqual(decodeStoreReply(await answer(encodeNodeRequest(store))), { code: 'kept' });
+  const page = encodeNodeRequest({ kind: 'page', tag: TAG, key, types: [RECORD.profile], from: 0 });
+  for (let i = 0; i < 200; i++) assert.equal(decodePage(await answer(page))?.records.length, 1);
+  assert.equal((await answer(page)).length, 0);
+  assert.equal(decodePage(await answer(page, 2))?.records.length, 1);
+});
+
+test('pages are put together one at a time, and between them it is the turn of others', async (t) => {
+  const world = new World();
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
+  assert.equal(await world.offer(key, record.encoded, source(1)), 'kept');
+  const made = t.mock.method(world.store, 'page').mock;
+  const page = encodeNodeRequest({ kind: 'page', tag: TAG, key, types: [], from: 0 });
+  const answers = Array.from({ length: 5 }, (_, i) => world.host.answerNode(page, source(i)));
+  for (let before = 0; before < answers.length; before = made.callCount()) {
+    await nextTurn();
+    assert.ok(made.callCount() <= before + 1, `${made.callCount() - before} pages in one turn`);
+  }
+  for (const answer of await Promise.all(answers)) assert.equal(decodePage(answer)?.records.length, 1);
+});
+
+test('an answer never outgrows what its asker may get, whatever is held', () => {
+  const world = new World();
+  const key = serviceKey('lang.translate');
+  for (let i = 0; i < 50; i++)
+    world.store.offer(key, serviceRecord('lang.translate', newIdentity(), { timestamp: world.now }).record, 'a');
+  for (const wantsRecords of [true, false])
+    for (const requestBytes of [30, 60, 70, 100, 200, 411, 1200]) {
+      const asking = { from: source(1), bytes: requestBytes, proven: false };
+      const reply = world.host.find(key, { types: [], wantsRecords }, asking);
+      // A count, a digest and the node's key are always told: where that is too much, nothing is.
+      assert.equal(reply === null, requestBytes <= 60, `${requestBytes}`);
+      const length = reply === null ? 0 : reply.length + 120;
+      assert.ok(length <= Math.min(1232, 3 * requestBytes), `${length} to ${requestBytes}`);
+    }
+  const proven = world.find(key, { types: [], wantsRecords: true }, { from: source(1), bytes: 30, proven: true });
+  assert.ok(proven.length > 500);
+});
+
+test('a record goes with the answer as soon as there is room for it, to the byte', () => {
+  const world = new World();
+  // What stands around it: the datagram, the answer without records, and the length of the record.
+  const around = 120 + 97 + 3;
+  const published = [500, 501, 502].map((bytes) =>
+    endpointRecord(newIdentity(), { timestamp: world.now, payload: new Uint8Array(bytes) }),
+  );
+  const fitting = published.find(({ record }) => (record.encoded.length + around) % 3 === 0);
+  assert.ok(fitting);
+  world.store.offer(fitting.key, fitting.record, 'a');
+  const least = (fitting.record.encoded.length + around) / 3;
+  const records = (bytes: number): number | undefined => {
+    const asking = { from: source(1), bytes, proven: false };
+    return decodeFindReply(world.find(fitting.key, { types: [], wantsRecords: true }, asking))?.records.length;
+  };
+  assert.deepEqual([least - 1, least].map(records), [0, 1]);
+});
+
+test('an answer says its version to who asks for it, and to others what they know', () => {
+  const world = new World();
+  const { key, record } = endpointRecord(newIdentity(), { timestamp: world.now });
+  world.store.offer(key, record, 'a');
+  const asking = { from: source(1), bytes: 411, proven: true };
+  for (const wantsRecords of [true, false]) {
+    const asked = decodeFindRequest(encodeFindRequest({ types: [], wantsRecords }));
+    assert.ok(asked);
+    const { asksVersion: _, ...asBefore } = asked;
+    assert.equal(decodeFindReply(world.find(key, asked, asking))?.takesSeveral, true);
+    const answer = world.find(key, asBefore, asking);
+    assert.deepEqual(Object.keys(readMap(answer, 1232, 'c k n q r s t x'.split(' ')) ?? {}).length, 8);
+  }
+});
+
+test('several records that come together have their rates and their verdicts each', async () => {
+  const world = new World();
+  const owner = newIdentity();
+  const { key, record } = endpointRecord(owner, { timestamp: world.now });
+  const other = testRecord(owner, RECORD.encryptionKeys, { timestamp: world.now });
+  const elsewhere = endpointRecord(newIdentity(), { timestamp: world.now }).record;
+  const forged = Uint8Array.from(other.encoded);
+  const at = Buffer.from(forged).indexOf(other.signature);
+  forged.set([(forged[at] ?? 0) ^ 1], at);
+  const together = [record.encoded, forged, elsewhere.encoded, other.encoded];
+  assert.deepEqual(await world.host.storeSeveral(key, together, 'a'), ['kept', 'bad', 'misplaced', 'kept']);
+  assert.equal(world.store.usage().records, 2);
+  const verdicts: string[] = [];
+  // All of a burst, in datagrams of four.
+  const four = Array.from({ length: 4 }, () => record.encoded);
+  for (let i = 0; i < 400; i++) verdicts.push(...(await world.host.storeSeveral(key, four, 'b')));
+  assert.deepEqual([verdicts.indexOf('limited'), verdicts.length], [1500, 1600]);
+});
+
+/** A key with so many records, of which this node has read nothing yet. */
+function fill(world: World, name: string, count: number): Uint8Array {
+  const key = serviceKey(name);
+  for (let i = 0; i < count; i++)
+    world.store.offer(key, serviceRecord(name, newIdentity(), { timestamp: world.now }).record, `${i}`);
+  return key;
+}
+
+test('a key is read from the database once, whatever parts and types are asked for', (t) => {
+  const world = new World();
+  const key = fill(world, 'lang.translate', 50);
+  const read = t.mock.method(Store.prototype, 'all');
+  for (let i = 0; i < 200; i++) {
+    const types = i % 2 === 0 ? [RECORD.service, 1 + (i % 15)] : [1 + (i % 15), RECORD.service];
+    const part = { index: i % 40, of: 40 };
+    world.find(key, { types, wantsRecords: true, part }, { from: source(1), bytes: 400, proven: true });
+  }
+  assert.equal(read.mock.callCount(), 1);
+  const whole = { types: [RECORD.service], wantsRecords: true };
+  const asking = { from: source(1), bytes: 400, proven: true };
+  assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 50);
+  fill(world, 'lang.translate', 1);
+  assert.equal(decodeFindReply(world.find(key, whole, asking))?.count, 51);
+});
+
+test('what fits into datagrams is read from the database once, however often it is asked for', (t) => {
+  const world = new World();
+  const key = fill(world, 'lang.translate', 2);
+  const read = t.mock.method(Store.prototype, 'one');
+  const request = { types: [], wantsRecords: true };
+  const asking = { from: source(1), bytes: 1200, proven: true };
+  for (let i = 0; i < 50; i++) assert.equal(decodeFindReply(world.find(key, request, asking))?.records.length, 2);
+  assert.equal(read.mock.callCount(), 2);
+});
+
+test('records that come at once are put into the database a few at a time, and others have their turns between', async (t) => {
+  const world = new World();
+  const offer = t.mock.method(world.store, 'offer');
+  const key = serviceKey('lang.translate');
+  const records = Array.from({ length: 100 }, () =>
+    serviceRecord('lang.translate', newIdentity(), { timestamp: world.now }),
+  );
+  let most = 0;
+  let before = 0;
+  const look = (): void => {
+    const count = offer.mock.callCount();
+    most = Math.max(most, count - before);
+    before = count;
+    if (count < records.length) setImmediate(look);
+  };
+  look();
+  const codes = await Promise.all(records.map(({ record }) => world.offer(key, record.encoded, source(1))));
+  assert.ok(codes.every((code) => code === 'kept'));
+  assert.equal(most, 4);
+});
+
+test('who has more read from the database than his share gets no answer until that much has flowed back', () => {
+  const world = new World();
+  const request = { types: [], wantsRecords: true };
+  const ask = (n: number, key: Uint8Array) =>
+    world.host.find(key, request, { from: source(n), bytes: 400, proven: true });
+  const key = (i: number): Uint8Array => new Uint8Array(32).fill(i >> 8).fill(i & 255, 16);
+  let answered = 0;
+  while (ask(1, key(answered)) !== null) answered++;
+  assert.equal(answered, 2000);
+  assert.ok(ask(1, key(0)) !== null, 'what is in memory costs nothing');
+  assert.ok(
+    world.host.find(key(9999), { types: [], wantsRecords: false }, { from: source(1), bytes: 90, proven: true }),
+  );
+  assert.ok(ask(2, key(answered)) !== null, 'another address has a share of its own');
+  world.clock.advance(1);
+  assert.ok(ask(1, key(answered + 1)) !== null);
+  assert.equal(ask(1, key(answered + 2)), null);
+});
+
+test('the rows that were found are charged to the address, to its network and to all', () => {
+  const world = new World();
+  const key = fill(world, 'lang.translate', 500);
+  const owner = newIdentity();
+  let seq = 0;
+  let reads = 0;
+  const readBy = (from: string): boolean => {
+    // Whatever changes under a key has it read anew.
+    const { record } = serviceRecord('lang.translate', owner, { timestamp: world.now, seq: ++seq });
+    assert.equal(world.store.offer(key, record, 'owner').code, 'kept');
+    const asking = { from, bytes: 400, proven: true };
+    const isAnswered = world.host.find(key, { types: [], wantsRecords: true }, asking) !== null;
+    if (isAnswered) reads++;
+    return isAnswered;
+  };
+  const others = ['198.53.100.1', '198.54.100.1', '198.55.100.1'];
+  const counts = [source(1), source(2), source(3), ...others].map((from) => {
+    reads = 0;
+    while (readBy(from)) assert.ok(reads < 1000);
+    return reads;
+  });
+  // 511 each: 20,000 for one address, 40,000 for one network, 80,000 for all.
+  assert.deepEqual(counts, [40, 39, 0, 40, 38, 0]);
+});

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { serviceKey } from '../../../src/foundation/records/keys.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import type { LookupAnswer } from '../../../src/network/records/lookup.ts';
+import type { FindReply } from '../../../src/network/records/messages.ts';
+import { decodeNodeRequest, encodePage } from '../../../src/network/records/node-messages.ts';
+import { Quorum } from '../../../src/network/records/quorum.ts';
+import { type Collection, RecordSetFetcher } from '../../../src/network/records/record-set-fetcher.ts';
+import { nodeId } from '../../../src/network/records/routing-id.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { serviceRecord } from '../../support/records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const KEY = serviceKey('lang.translate');
+const never = new AbortController().signal;
+
+/** A node that claims something of the key. */
+function claims(n: number, says: Partial<FindReply>): LookupAnswer {
+  return answerOf(nodeAddress(n), nodeId(nodeAddress(n)), says);
+}
+
+/** A fetcher of nodes that are only names: what they answer over QUIC and in datagrams is set by the test. */
+class World {
+  readonly clock = new TestClock();
+  readonly fetcher: RecordSetFetcher;
+  pages: (body: Uint8Array, host: string) => Promise<Uint8Array> = () => Promise.reject(new Error('closed'));
+  parts: () => FindReply | null = () => null;
+
+  constructor() {
+    this.fetcher = new RecordSetFetcher({
+      clock: this.clock,
+      verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      nodeRequests: { request: (_kind, { address }, body) => this.pages(body, address.host), onRequest: () => {} },
+      tag: new Uint8Array(8),
+      client: { ask: async () => this.parts() },
+    });
+  }
+
+  record(): Uint8Array {
+    return serviceRecord('lang.translate', newIdentity(), { timestamp: unixSeconds(this.clock) }).record.encoded;
+  }
+
+  collection(answers: readonly LookupAnswer[], max?: number): Collection {
+    const quorum = new Quorum([RECORD.service], () => true);
+    return { key: KEY, types: [RECORD.service], answers, quorum, max, known: new Set() };
+  }
+}
+
+test('a collection that has as many as are wanted asks for no further part', async () => {
+  const world = new World();
+  const node = claims(1, { quicPort: 0, count: 40 });
+  let asked = 0;
+  world.parts = () => {
+    asked++;
+    return { ...node.reply, count: 1, records: [world.record()] };
+  };
+  await world.fetcher.collect(world.collection([node], 1), never);
+  assert.equal(asked, 16, 'those that are under way at once, of 34');
+});
+
+test('a group that fails beside another which takes long does not end the collection', async () => {
+  const world = new World();
+  const page = Promise.withResolvers<Uint8Array>();
+  const digest = new Uint8Array(8).fill(1);
+  const slow = [1, 2].map((n) => claims(n, { count: 1, digest }));
+  const wanted = world.collection([...slow, claims(3, { count: 2 })]);
+  const asked: string[] = [];
+  world.pages = (_, host) => {
+    asked.push(host);
+    return host === nodeAddress(3).host ? Promise.reject(new Error('closed')) : page.promise;
+  };
+  let isOver = false;
+  const collecting = world.fetcher.collect(wanted, never).then(() => {
+    isOver = true;
+  });
+  await world.clock.run(500);
+  await idle();
+  assert.deepEqual(
+    asked,
+    [1, 3].map((n) => nodeAddress(n).host),
+  );
+  assert.ok(!isOver);
+  page.resolve(encodePage({ records: [world.record()], next: 0 }));
+  await collecting;
+  assert.equal(wanted.quorum.records().length, 1);
+});
+
+test('a page is asked for without those that the reader has, as many as it may name', async () => {
+  const world = new World();
+  const asked: (number | undefined)[] = [];
+  world.pages = async (body) => {
+    const request = decodeNodeRequest(body);
+    assert.ok(request?.kind === 'page');
+    asked.push(request.known?.length);
+    return encodePage({ records: [], next: 0 });
+  };
+  const digests = Array.from({ length: 4001 }, (_, i) => toHex(new Uint8Array(8).fill(i >> 8).fill(i & 255, 4)));
+  for (const count of [0, 2, 4001]) {
+    const known = new Set(digests.slice(0, count));
+    assert.ok(await world.fetcher.page(claims(1, {}), { key: KEY, types: [RECORD.service], known }, 0, never));
+  }
+  assert.deepEqual(asked, [undefined, 2 * 8, 4000 * 8]);
+});

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { REPLICAS } from '../../../src/foundation/domain/directory.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
+import { KeyPair } from '../../../src/foundation/identity/keys.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
+import { mailboxKey } from '../../../src/foundation/records/keys.ts';
+import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
+import { Lookup, type LookupAnswer } from '../../../src/network/records/lookup.ts';
+import { decodeRemoveRequest, MAX_REMOVALS } from '../../../src/network/records/messages.ts';
+import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import { LARGE_STORE_WIDTH, STORE_WIDTH } from '../../../src/network/records/placement.ts';
+import type { StoreVerdict } from '../../../src/network/records/put-operation.ts';
+import { RecordStore } from '../../../src/network/records/record-store.ts';
+import { RecordWriter } from '../../../src/network/records/record-writer.ts';
+import { nodeId } from '../../../src/network/records/routing-id.ts';
+import { delegateAnew } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { endpointRecord, largeRecord, removableNote } from '../../support/records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
+
+/** One node among thirty others that are only names. */
+class World {
+  readonly clock = new TestClock();
+  readonly store = new RecordStore(
+    { file: ':memory:', maxBytes: 64 * 1024 * 1024 },
+    { clock: this.clock, log: silentLog },
+  );
+  readonly engine = { ownAddress: nodeAddress(0), closer: 0, peerCount: 30, closerThanSelf: () => this.engine.closer };
+  readonly others = Array.from({ length: 30 }, (_, n) => nodeAddress(n + 1));
+  /** Whose requests came in, in that order. */
+  readonly given: string[] = [];
+  readonly removals: number[] = [];
+  readonly writing: RecordWriter;
+  searches = 0;
+  #identities = 10;
+  /** What the others answer to a record. */
+  verdict: () => Promise<StoreVerdict | null> = async () => KEPT;
+
+  constructor() {
+    this.writing = new RecordWriter({
+      clock: this.clock,
+      verifier: new RecordVerifier({}, { delegations: new DelegationVerifier() }),
+      store: this.store,
+      engine: this.engine,
+      lookups: {
+        forWrite: (key, _request, onAnswer) => this.#search(key, onAnswer),
+        survey: (key) => this.#search(key),
+      },
+      health: { rttMsOf: () => null },
+      client: {
+        store: async (at) => {
+          this.given.push(at.address.host);
+          return await this.verdict();
+        },
+        removeNotes: async (_at, _key, value) => {
+          this.removals.push(decodeRemoveRequest(value)?.length ?? 0);
+          return 1;
+        },
+      },
+    });
+  }
+
+  #search(target: Uint8Array, onAnswer?: (answer: LookupAnswer) => void): Lookup {
+    this.searches++;
+    return new Lookup(
+      { target, width: 20, parallel: 20, enough: 8, start: this.others },
+      {
+        clock: this.clock,
+        health: new PeerHealth({ clock: this.clock }),
+        // Everybody has a key of his own.
+        ask: async (to, id) => answerOf(to, id, { nodeKey: nodeId(to) }),
+        skips: () => false,
+        isOwnHost: () => false,
+        onAnswer: (answer) => onAnswer?.(answer),
+      },
+    );
+  }
+
+  get details(): { readonly timestamp: number } {
+    return { timestamp: unixSeconds(this.clock) };
+  }
+
+  /** Always the same ones: near whose keys nodes stand too close by chance, more of them are written to. */
+  identity() {
+    return delegateAnew(KeyPair.fromSeed(new Uint8Array(32).fill(++this.#identities)), unixSeconds(this.clock));
+  }
+}
+
+test('a record is given to the closest nodes, a large one to fewer of them', async () => {
+  for (const [make, width] of [
+    [endpointRecord, STORE_WIDTH],
+    [largeRecord, LARGE_STORE_WIDTH],
+  ] as const) {
+    const world = new World();
+    world.engine.closer = 30;
+    const { key, record } = make(world.identity(), world.details);
+    const { replicas, newer, refused } = await world.writing.put(key, record);
+    assert.ok(replicas >= REPLICAS && replicas <= width, `${replicas} replicas`);
+    assert.deepEqual([newer, refused], [null, {}]);
+    await idle();
+    // Those that stood among the closest when they answered may be as many again.
+    assert.ok(world.given.length >= width && world.given.length <= 2 * width, `${world.given.length} were given it`);
+    assert.equal(world.store.usage().records, 0, 'others are closer');
+  }
+});
+
+test('the copy of a node among the closest, or of the only node, is kept and is not a replica', async () => {
+  const world = new World();
+  world.verdict = async () => ({ code: 'full', newer: null, token: null });
+  const [close, far, alone] = [0, 1, 2].map(() => endpointRecord(world.identity(), world.details));
+  assert.ok(close && far && alone);
+  const told: number[] = [];
+  const put = async ({ key, record }: typeof close) => {
+    const { replicas, isHere } = await world.writing.put(key, record, { onKept: (now) => told.push(now) });
+    return { replicas, isHere };
+  };
+  world.engine.closer = STORE_WIDTH - 1;
+  assert.deepEqual(await put(close), { replicas: 0, isHere: true });
+  world.engine.closer = STORE_WIDTH;
+  assert.deepEqual(await put(far), { replicas: 0, isHere: undefined });
+  world.engine.peerCount = 0;
+  assert.deepEqual(await put(alone), { replicas: 0, isHere: true });
+  assert.deepEqual(told, []);
+  assert.equal(world.store.usage().records, 2);
+});
+
+test('others are given a record before this node keeps it, and records that go out together are kept in one step', async (t) => {
+  const world = new World();
+  const steps: string[] = [];
+  const { store } = world;
+  const transaction = t.mock.method(store, 'transaction');
+  const offer = store.offer.bind(store);
+  t.mock.method(store, 'offer', (...given: Parameters<typeof offer>) => {
+    steps.push(`kept after ${world.given.length > 0 ? 'others were given it' : 'nothing'}`);
+    return offer(...given);
+  });
+  const owner = world.identity();
+  const records = [endpointRecord(owner, world.details), endpointRecord(world.identity(), world.details)];
+  const results = await Promise.all(records.map(({ key, record }) => world.writing.put(key, record)));
+  assert.ok(results.every(({ replicas }) => replicas >= REPLICAS));
+  await idle();
+  assert.deepEqual(steps, Array(2).fill('kept after others were given it'));
+  assert.equal(store.usage().records, 2);
+  assert.equal(transaction.mock.callCount(), 3, 'one, with each of them in it');
+});
+
+test('where this node cannot keep its own record, that is told', async (t) => {
+  const world = new World();
+  world.verdict = () => new Promise(() => {});
+  t.mock.method(world.store, 'offer', () => {
+    throw new SvcError('not_writable');
+  });
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  await assert.rejects(world.writing.put(key, record), { code: 'not_writable' });
+});
+
+test('a newer record of our own ends a publication before it begins', async () => {
+  const world = new World();
+  const owner = world.identity();
+  const newer = endpointRecord(owner, { ...world.details, seq: 2 });
+  const older = endpointRecord(owner, { ...world.details, seq: 1 });
+  world.store.offer(newer.key, newer.record, 'somebody');
+  const result = await world.writing.put(older.key, older.record);
+  assert.equal(result.replicas, 0);
+  assert.deepEqual(result.newer?.encoded, newer.record.encoded);
+  assert.deepEqual(result.refused, { newer: 1 });
+  assert.equal(world.searches, 0);
+});
+
+test('a record that belongs elsewhere, or has expired, goes to nobody', async () => {
+  const world = new World();
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  const elsewhere = mailboxKey(world.identity().aid);
+  await assert.rejects(world.writing.put(elsewhere, record), { code: 'bad_record' });
+  world.clock.jump(2 * 3600_000);
+  await assert.rejects(world.writing.put(key, record), { code: 'bad_record' });
+  assert.equal(world.searches, 0);
+  assert.equal(world.store.usage().records, 0);
+});
+
+test('nobody is waited for longer than a publication may take, and who gives up hears so', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  world.verdict = () => new Promise(() => {});
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  let result: unknown = null;
+  void world.writing.put(key, record).then((given) => {
+    result = given;
+  });
+  await idle();
+  await world.clock.run(9999);
+  assert.equal(result, null);
+  await world.clock.run(1);
+  assert.deepEqual(result, { replicas: 0, newer: null, refused: {} });
+  const caller = new AbortController();
+  const given = world.writing.put(key, record, { signal: caller.signal });
+  await idle();
+  caller.abort();
+  await assert.rejects(given, { code: 'cancelled' });
+});
+
+test('a time in which this node stalled is taken from nobody', async () => {
+  const world = new World();
+  world.engine.closer = 30;
+  const verdicts: ((verdict: StoreVerdict | null) => void)[] = [];
+  world.verdict = () => new Promise((resolve) => verdicts.push(resolve));
+  const { key, record } = endpointRecord(world.identity(), world.details);
+  const given = world.writing.put(key, record);
+  await idle();
+  verdicts.shift()?.(KEPT);
+  await idle();
+  world.clock.jump(60_000);
+  await world.clock.run(0);
+  // The others were not silent in that time: we were deaf.
+  for (const resolve of verdicts) resolve(KEPT);
+  assert.ok((await given).replicas >= REPLICAS);
+});
+
+test('notes are removed here and at the closest nodes, so many with one request', async () => {
+  const world = new World();
+  const recipient = world.identity();
+  const removals = Array.from({ length: MAX_REMOVALS + 1 }, (_, n) => {
+    const token = new Uint8Array(16).fill(n);
+    const { key, record } = removableNote(recipient, token, world.details);
+    world.store.offer(key, record, 'somebody');
+    return { digest: recordDigest(record.encoded), token };
+  });
+  const removed = await world.writing.removeNotes(mailboxKey(recipient.aid), removals);
+  assert.equal(world.store.usage().records, 0);
+  assert.deepEqual(world.removals, [...Array(20).fill(MAX_REMOVALS), ...Array(20).fill(1)]);
+  assert.equal(removed, removals.length + 40);
+});

@@ -1,0 +1,307 @@
+/** What one node hands on, to whom, and whom it believes. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { test } from 'node:test';
+import type { Address } from '../../../src/foundation/address.ts';
+import { toHex } from '../../../src/foundation/bytes.ts';
+import { unixSeconds } from '../../../src/foundation/clock.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
+import type { SignedRecord } from '../../../src/foundation/records/record.ts';
+import { Lookup } from '../../../src/network/records/lookup.ts';
+import { closestTo } from '../../../src/network/records/node-address.ts';
+import { PeerHealth } from '../../../src/network/records/peer-health.ts';
+import type { StoreVerdict } from '../../../src/network/records/put-operation.ts';
+import { RecordStore } from '../../../src/network/records/record-store.ts';
+import { MIN_LIFE_LEFT_S, REST_S, Replication, SETTLE_MS } from '../../../src/network/records/replication.ts';
+import { nodeId } from '../../../src/network/records/routing-id.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { idle } from '../../support/idle.ts';
+import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
+import { endpointRecord, largeRecord, type Published, removableNote } from '../../support/records.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const WIDTH = 16;
+const DAY_S = 24 * 3600;
+const KEPT: StoreVerdict = { code: 'kept', newer: null, token: null };
+
+/** One node among others that are only names: what it gives them is written down. */
+class World {
+  readonly clock = new TestClock();
+  readonly store = new RecordStore(
+    { file: ':memory:', maxBytes: 64 * 1024 * 1024 },
+    { clock: this.clock, log: silentLog },
+  );
+  readonly given: { readonly to: string; readonly record: SignedRecord }[] = [];
+  readonly replication: Replication;
+  /** The others of the table. */
+  nodes: Address[];
+  searches = 0;
+  /** Told of each search as it begins. */
+  onSearch = (): void => {};
+  /** What the others answer to a record. */
+  verdict: (record: SignedRecord) => StoreVerdict | null = () => KEPT;
+
+  constructor(own = nodeAddress(0), nodes = [1, 2, 3].map(nodeAddress)) {
+    this.nodes = nodes;
+    const located = () => this.nodes.map((node) => ({ ...node, id: nodeId(node) }));
+    this.replication = new Replication({
+      clock: this.clock,
+      log: silentLog,
+      store: this.store,
+      random: () => 0,
+      engine: { ownAddress: own, id: nodeId(own), closest: (key, max) => closestTo(key, located(), max) },
+      lookups: { forWrite: (target) => this.#search(target) },
+      client: {
+        find: async (to, id) => answerOf(to, id),
+        ask: async () => null,
+        store: async (at, _key, record) => {
+          this.given.push({ to: at.address.host, record });
+          return this.verdict(record);
+        },
+      },
+    });
+    this.replication.start();
+  }
+
+  #search(target: Uint8Array): Lookup {
+    this.searches++;
+    this.onSearch();
+    const options = { target, width: 20, parallel: 20, enough: 8, start: this.nodes };
+    return new Lookup(options, {
+      clock: this.clock,
+      health: new PeerHealth({ clock: this.clock }),
+      ask: async (to, id) => answerOf(to, id),
+      skips: () => false,
+      isOwnHost: () => false,
+      onAnswer: () => {},
+    });
+  }
+
+  get now(): number {
+    return unixSeconds(this.clock);
+  }
+
+  /** What is held of a key, in hex. */
+  held({ key }: Published): string[] {
+    return this.store.page(key, { types: [] }, 0, 1 << 20).records.map(toHex);
+  }
+
+  note(token: Uint8Array = new Uint8Array(randomBytes(16)), ttl = 7 * DAY_S): Published {
+    return removableNote(newIdentity(this.now), token, { timestamp: this.now, ttl });
+  }
+
+  /** Keeps a record that came from a host. */
+  keep({ key, record }: Published, from = 'somebody'): void {
+    assert.equal(this.store.offer(key, record, from).code, 'kept');
+  }
+
+  /** Lets so many milliseconds pass, in steps that leave time for what is under way. */
+  async pass(ms: number): Promise<void> {
+    const step = Math.max(1000, ms / 50);
+    for (let passed = 0; passed < ms; passed += step) {
+      await this.clock.run(Math.min(step, ms - passed));
+      await idle();
+    }
+  }
+
+  async welcome(node: Address): Promise<void> {
+    this.replication.onNode(node);
+    this.nodes.push(node);
+    await this.pass(3 * SETTLE_MS);
+  }
+}
+
+test('a record rests after it came, and after it was heard of again; then those that should have it are given it', async () => {
+  const world = new World();
+  const note = world.note();
+  world.keep(note);
+  await world.pass(REST_S * 1000 - 200_000);
+  world.keep(note);
+  await world.pass(400_000);
+  assert.equal(world.searches, 0);
+  await world.pass(REST_S * 1000);
+  assert.equal(world.searches, 1);
+  assert.deepEqual(world.given.map(({ to }) => to).sort(), world.nodes.map(({ host }) => host).sort());
+});
+
+test('what ends soon, or is renewed within the hour, is left to itself', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  world.keep(endpointRecord(newIdentity(world.now), { timestamp: world.now, ttl: 3600 }));
+  world.keep(world.note(undefined, REST_S + MIN_LIFE_LEFT_S - 600));
+  // Of two who keep a record, both give it to a third.
+  await world.welcome(nodeAddress(9));
+  assert.equal(world.given.length, 1);
+  await world.pass(REST_S * 1000);
+  assert.equal(world.given.length, 1);
+});
+
+test('each record is given to a new node by two of those who keep it, and to one that is too far by nobody', async () => {
+  const circle = Array.from({ length: 20 }, (_, i) => nodeAddress(i));
+  const counts = new Map<string, number>();
+  const model = new World();
+  const notes = Array.from({ length: 30 }, () => model.note());
+  const newcomer = nodeAddress(77);
+  for (const own of circle) {
+    const world = new World(
+      own,
+      circle.filter((node) => node !== own),
+    );
+    for (const note of notes) world.keep(note);
+    await world.welcome(newcomer);
+    for (const { record } of world.given)
+      counts.set(toHex(recordDigest(record.encoded)), (counts.get(toHex(recordDigest(record.encoded))) ?? 0) + 1);
+  }
+  const id = nodeId(newcomer);
+  const belongs = ({ key }: Published): boolean => {
+    const ids = circle.map((node) => ({ id: nodeId(node) }));
+    return closestTo(key, [...ids, { id }], WIDTH).some((one) => one.id === id);
+  };
+  assert.ok(notes.some(belongs) && !notes.every(belongs));
+  for (const note of notes)
+    assert.equal(counts.get(toHex(recordDigest(note.record.encoded))) ?? 0, belongs(note) ? 2 : 0);
+});
+
+test('a host whose nodes come and go is given something three times, then one in ten minutes', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  world.keep(world.note());
+  for (let port = 1; port <= 6; port++) world.replication.onNode({ host: nodeAddress(9).host, port });
+  await world.pass(3 * SETTLE_MS);
+  assert.equal(world.given.length, 3);
+  await world.pass(10 * 60_000);
+  for (const port of [7, 8]) world.replication.onNode({ host: nodeAddress(9).host, port });
+  await world.pass(3 * SETTLE_MS);
+  assert.equal(world.given.length, 4);
+});
+
+test('one publisher with many records does not hold up those of others', async () => {
+  const world = new World();
+  for (let i = 0; i < 300; i++) world.keep(world.note(), 'flood');
+  const other = world.note();
+  world.keep(other, 'zoe');
+  await world.pass(REST_S * 1000 + 70_000);
+  const place = world.given.findIndex(({ record }) => record.aid === other.record.aid);
+  assert.ok(place >= 0 && place <= 2 * world.nodes.length, `it waited for ${place} others`);
+});
+
+test('so many bytes are handed on in an hour, whatever there is', async () => {
+  const world = new World();
+  const perHour = 3600 * 32 * 1024 + 4 * 1024 * 1024;
+  for (let i = 0; i < 1500; i++) {
+    const note = removableNote(newIdentity(world.now), new Uint8Array(16), { timestamp: world.now, ttl: 7 * DAY_S });
+    world.keep(note, `host ${i}`);
+  }
+  world.verdict = () => ({ code: 'kept', newer: null, token: null });
+  world.nodes = Array.from({ length: 16 }, (_, i) => nodeAddress(i + 1));
+  await world.pass((REST_S + 3600) * 1000);
+  const bytes = world.given.reduce((sum, { record }) => sum + record.encoded.length, 0);
+  assert.ok(bytes <= perHour);
+  // One key a second: that is the other limit.
+  assert.ok(world.searches <= 3700);
+});
+
+test('a note is dropped where another node proves that it was removed, and kept where it only says so', async () => {
+  const world = new World();
+  const token = new Uint8Array(randomBytes(16));
+  const note = world.note(token);
+  world.keep(note);
+  world.verdict = () => ({ code: 'removed', newer: null, token: new Uint8Array(16) });
+  await world.pass((REST_S + 200) * 1000);
+  assert.equal(world.store.usage().records, 1);
+  world.verdict = () => ({ code: 'removed', newer: null, token });
+  await world.pass((REST_S + 200) * 1000);
+  assert.equal(world.store.usage().records, 0);
+  // It is known here now, and passed on to whoever brings it back.
+  const offer = world.store.offer(note.key, note.record, 'late');
+  assert.ok(offer.code === 'removed' && Buffer.compare(offer.token, token) === 0);
+});
+
+test('who does not answer, or takes nothing more, is not given the rest', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  const recipient = newIdentity(world.now);
+  const settings = { timestamp: world.now, ttl: 7 * DAY_S };
+  for (let i = 0; i < 5; i++) world.keep(removableNote(recipient, new Uint8Array(randomBytes(16)), settings));
+  world.verdict = () => null;
+  await world.pass((REST_S + 200) * 1000);
+  assert.equal(world.given.length, 1);
+  world.verdict = () => ({ code: 'full', newer: null, token: null });
+  await world.pass((REST_S + 200) * 1000);
+  assert.equal(world.given.length, 2);
+});
+
+test('what is due is looked after one key a second, however many there are', async () => {
+  const world = new World();
+  for (let i = 0; i < 30; i++) world.keep(world.note());
+  await world.pass((REST_S + 120) * 1000);
+  assert.equal(world.searches, 30);
+});
+
+test('a newer version that another node shows is kept instead', async () => {
+  const world = new World(nodeAddress(0), [nodeAddress(1)]);
+  const owner = newIdentity(world.now);
+  const [older, newer] = [1, 2].map((seq) => largeRecord(owner, { seq, timestamp: world.now, ttl: 7 * DAY_S }));
+  assert.ok(older && newer);
+  world.keep(older);
+  world.verdict = () => ({ code: 'newer', newer: null, token: null });
+  await world.pass((REST_S + 200) * 1000);
+  assert.deepEqual(world.held(older), [toHex(older.record.encoded)]);
+  world.verdict = () => ({ code: 'newer', newer: newer.record, token: null });
+  await world.pass((REST_S + 200) * 1000);
+  assert.deepEqual(world.held(older), [toHex(newer.record.encoded)]);
+});
+
+/** This node among 16 others, as the closest to a key or as the furthest. */
+function among({ key }: Published, place: 'closest' | 'furthest'): World {
+  const nodes = Array.from({ length: WIDTH + 1 }, (_, i) => ({ ...nodeAddress(i), id: nodeId(nodeAddress(i)) }));
+  const sorted = closestTo(key, nodes, nodes.length);
+  const own = sorted.at(place === 'closest' ? 0 : -1);
+  assert.ok(own);
+  return new World(
+    own,
+    sorted.filter((node) => node !== own),
+  );
+}
+
+test('a record is given to the circle of its key, in which the giver has a place, a large one to fewer', async () => {
+  const { now } = new World();
+  const settings = { timestamp: now, ttl: 7 * DAY_S };
+  const note = removableNote(newIdentity(now), new Uint8Array(16), settings);
+  for (const [published, others] of [
+    [note, 15],
+    [largeRecord(newIdentity(now), settings), 9],
+  ] as const) {
+    const world = among(published, 'closest');
+    world.keep(published);
+    await world.pass((REST_S + 200) * 1000);
+    const circle = world.nodes.slice(0, others).map(({ host }) => host);
+    assert.deepEqual(new Set(world.given.map(({ to }) => to)), new Set(circle));
+    assert.equal(world.given.length, others);
+  }
+});
+
+test('who keeps a record beside those that should, and all of them have it, rests a day', async () => {
+  const note = new World().note();
+  const searchesOf = async (place: 'closest' | 'furthest', verdict = KEPT): Promise<number[]> => {
+    const world = among(note, place);
+    world.verdict = () => verdict;
+    world.keep(note);
+    const searches: number[] = [];
+    for (const hours of [7, 16, 8]) {
+      await world.pass(hours * 3600_000);
+      searches.push(world.searches);
+    }
+    return searches;
+  };
+  assert.deepEqual(await searchesOf('closest'), [1, 3, 5]);
+  assert.deepEqual(await searchesOf('furthest'), [1, 1, 2]);
+  assert.deepEqual(await searchesOf('furthest', { code: 'full', newer: null, token: null }), [1, 3, 5]);
+});
+
+test('who stops while he searches gives nothing any more', async () => {
+  const world = new World();
+  world.keep(world.note());
+  world.onSearch = () => world.replication.stop();
+  await world.pass((REST_S + 200) * 1000);
+  assert.equal(world.searches, 1);
+  assert.deepEqual(world.given, []);
+});

@@ -1,0 +1,140 @@
+/** Records that outlive the nodes they were given to: a network whose nodes come and go. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { recordDigest } from '../../../src/foundation/records/digest.ts';
+import { agentKey } from '../../../src/foundation/records/keys.ts';
+import { RECORD } from '../../../src/foundation/records/types.ts';
+import { MAX_NOTES_PER_SENDER } from '../../../src/network/records/record-store.ts';
+import { eventually } from '../../support/eventually.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { LeapClock } from '../../support/leap-clock.ts';
+import { endpointRecord, largeRecord, type Published, removableNote, testRecord } from '../../support/records.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
+import { DhtTestnet, type TestNode } from '../../support/testnet-dht.ts';
+
+const HOUR_MS = 3600_000;
+const DAY_S = 24 * 3600;
+/** More than nodes pause between two looks. */
+const LOOK_MS = 61_000;
+/** Nodes that keep a record, where there are so many. */
+const REPLICAS = 8;
+/** Nodes that are given a record, where there are so many: of one more, somebody is left out. */
+const CIRCLE = 16;
+
+/** How many of some nodes keep a record. */
+function copies(nodes: readonly TestNode[], { record }: Published): number {
+  const digest = recordDigest(record.encoded);
+  return nodes.filter(({ storeFile }) => {
+    using database = new DatabaseSync(storeFile, { readOnly: true });
+    return database.prepare('SELECT 1 FROM records WHERE digest = ?').get(digest) !== undefined;
+  }).length;
+}
+
+function rows(nodes: readonly TestNode[]): number {
+  return nodes.reduce((sum, { dht }) => sum + dht.usage().records, 0);
+}
+
+/** Lets time pass in steps until something is true. */
+async function inTime(clock: LeapClock, what: string, holds: () => boolean): Promise<void> {
+  await eventually(what, () => {
+    if (holds()) return true;
+    clock.leap(LOOK_MS);
+    return false;
+  });
+}
+
+async function replace(net: DhtTestnet, node: TestNode, clock: LeapClock, storeIn: string): Promise<void> {
+  await net.add({ clock, storeIn, bootstrap: [net.at(-1).dht.address] });
+  await net.kill(node);
+}
+
+async function isFound({ dht }: TestNode, { key, record }: Published): Promise<boolean> {
+  const found = await dht.list(key, [record.type]);
+  return found.some((one) => Buffer.compare(one.encoded, record.encoded) === 0);
+}
+
+test('notes and records of an absent publisher outlive every node that took them, and a removed note stays away', async (t) => {
+  const clock = new LeapClock();
+  const timestamp = Math.floor(clock.now() / 1000);
+  const storeIn = temporaryDirectory(t);
+  await using net = await DhtTestnet.start(24, { clock, storeIn });
+  const owner = newIdentity(timestamp - 60);
+  const recipient = newIdentity(timestamp - 60);
+  const week = { timestamp, ttl: 7 * DAY_S };
+  const token = new Uint8Array(randomBytes(16));
+  const removed = removableNote(recipient, token, week);
+  const keys = testRecord(owner, RECORD.encryptionKeys, { timestamp, ttl: 30 * DAY_S, payload: new Uint8Array(50) });
+  const lasting: Published[] = [
+    removableNote(recipient, new Uint8Array(randomBytes(16)), week),
+    { key: agentKey(owner.aid), record: keys },
+    largeRecord(owner, { timestamp, ttl: 14 * DAY_S }),
+  ];
+  const publisher = net.at(3);
+  for (const { key, record } of [...lasting, removed]) assert.ok((await publisher.dht.put(key, record)).replicas > 0);
+  const first = [...net.nodes];
+  await net.kill(publisher);
+  for (const [i, node] of first.filter((one) => one !== publisher).entries()) {
+    await replace(net, node, clock, storeIn);
+    if (i === 4) {
+      const removal = { digest: recordDigest(removed.record.encoded), token };
+      assert.ok((await net.at(-1).dht.removeNotes(removed.key, [removal])) > 0);
+    }
+    // The waits below let time pass too, the more the slower this machine is: the week of the notes has to last.
+    clock.leap(4 * HOUR_MS);
+    await inTime(clock, `enough copies of each after ${i + 1} nodes`, () =>
+      lasting.every((one) => copies(net.nodes, one) >= REPLICAS),
+    );
+  }
+  assert.ok(net.nodes.every((node) => !first.includes(node)));
+  for (const reader of [net.at(0), net.at(-1)]) {
+    for (const one of lasting) assert.ok(await isFound(reader, one), `type ${one.record.type} is lost`);
+    assert.ok(!(await isFound(reader, removed)));
+  }
+});
+
+test('a node that was away while a note was removed learns it, and nobody takes its copy', async (t) => {
+  const clock = new LeapClock();
+  const timestamp = Math.floor(clock.now() / 1000);
+  const storeFile = join(temporaryDirectory(t), 'records.db');
+  await using net = await DhtTestnet.start(10, { clock });
+  const sleeper = await net.add({ clock, storeFile });
+  const token = new Uint8Array(randomBytes(16));
+  const note = removableNote(newIdentity(timestamp - 60), token, { timestamp, ttl: 7 * DAY_S });
+  await net.at(0).dht.put(note.key, note.record);
+  await inTime(clock, 'all have the note', () => rows(net.nodes) === 11);
+  await net.kill(sleeper);
+  const removal = { digest: recordDigest(note.record.encoded), token };
+  assert.ok((await net.at(0).dht.removeNotes(note.key, [removal])) > 0);
+  const back = await net.add({ clock, storeFile });
+  assert.equal(rows([back]), 1);
+  clock.leap(6 * HOUR_MS);
+  await inTime(clock, 'it has learned, and so has whoever the removal did not reach', () => rows(net.nodes) === 0);
+});
+
+test('a full mailbox comes to a new node from all who keep it, and nothing short-lived does', async () => {
+  const clock = new LeapClock();
+  const timestamp = Math.floor(clock.now() / 1000);
+  const settings = { timestamp, ttl: 7 * DAY_S };
+  await using net = await DhtTestnet.start(CIRCLE - 1, { clock });
+  const recipient = newIdentity(timestamp - 60);
+  // More than one node may keep for one recipient in another's name.
+  const each = 8;
+  const notes = each * net.nodes.length;
+  assert.ok(notes > MAX_NOTES_PER_SENDER);
+  for (let i = 0; i < each; i++) {
+    const puts = net.nodes.map(({ dht }) => {
+      const { key, record } = removableNote(recipient, new Uint8Array(randomBytes(16)), settings);
+      return dht.put(key, record);
+    });
+    for (const { replicas } of await Promise.all(puts)) assert.ok(replicas > 0);
+  }
+  const short = endpointRecord(newIdentity(timestamp - 60), { timestamp, ttl: 3600 });
+  await net.at(0).dht.put(short.key, short.record);
+  const newcomer = await net.add({ clock });
+  clock.leap(6 * HOUR_MS);
+  await inTime(clock, 'the new node has the notes', () => rows([newcomer]) >= notes);
+  assert.equal(rows([newcomer]), notes);
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  MAX_BACKLOG_PER_SOURCE,
+  MAX_BACKLOG_SOURCES,
+  RequestBacklog,
+} from '../../../src/network/records/request-backlog.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+function world() {
+  const clock = new TestClock();
+  const backlog = new RequestBacklog({ clock });
+  const done: string[] = [];
+  /** A request that takes so many milliseconds to answer. */
+  const ask = (source: string, ms: number): void =>
+    backlog.add(source, () => {
+      done.push(source);
+      clock.advance(ms);
+    });
+  return { ask, done };
+}
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('what is quick is answered at once', () => {
+  const { ask, done } = world();
+  for (let i = 0; i < 1000; i++) ask('a', 0);
+  assert.equal(done.length, 1000);
+});
+
+test('what takes long leaves others their turns', async () => {
+  const { ask, done } = world();
+  for (let i = 0; i < 10; i++) ask('a', 2);
+  const counts: number[] = [];
+  while (done.length < 10) {
+    counts.push(done.length);
+    await turn();
+  }
+  assert.deepEqual(counts, [3, 6, 9]);
+  // In a new turn there is time again.
+  await turn();
+  ask('a', 0);
+  assert.equal(done.length, 11);
+});
+
+test('sources take turns, each waits with so many, and what is beyond that is dropped', async () => {
+  const { ask, done } = world();
+  ask('flood', 5);
+  for (let i = 0; i < 1000; i++) ask('flood', 1);
+  ask('honest', 1);
+  await turn();
+  assert.deepEqual(done.slice(0, 3), ['flood', 'flood', 'honest']);
+  while (done.length < 1 + MAX_BACKLOG_PER_SOURCE + 1) await turn();
+  await turn();
+  assert.equal(done.length, 1 + MAX_BACKLOG_PER_SOURCE + 1);
+});
+
+test('so many sources wait', async () => {
+  const { ask, done } = world();
+  ask('flood', 5);
+  for (let i = 0; i < MAX_BACKLOG_SOURCES + 10; i++) ask(`${i}`, 0);
+  await turn();
+  assert.equal(done.length, 1 + MAX_BACKLOG_SOURCES);
+  await turn();
+  ask('late', 0);
+  assert.equal(done.at(-1), 'late');
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  REQUEST_RATE_PER_BLOCK,
+  REQUEST_RATE_PER_HOST,
+  requestLimit,
+} from '../../../src/network/records/request-limit.ts';
+import { nodeAddress } from '../../support/named-nodes.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+test('an address has so many requests answered at once, then as many as flow back; others lose nothing', () => {
+  const clock = new TestClock();
+  const admits = requestLimit({ clock });
+  const burst = (n: number, port = 4121): number => {
+    let count = 0;
+    while (admits({ ...nodeAddress(n), port })) count++;
+    return count;
+  };
+  assert.equal(burst(1), 5000);
+  assert.equal(burst(1, 9), 0, 'another port is the same host');
+  assert.equal(burst(2), 5000);
+  clock.advance(1000);
+  assert.equal(burst(1), 500);
+});
+
+test('the addresses of one network share a rate, so that they leave time for others', () => {
+  const admits = requestLimit({ clock: new TestClock() });
+  const burst = (host: string): number => {
+    let count = 0;
+    while (admits({ host, port: 4121 })) count++;
+    return count;
+  };
+  const hosts = REQUEST_RATE_PER_BLOCK.burst / REQUEST_RATE_PER_HOST.burst;
+  for (let i = 0; i < hosts; i++) assert.equal(burst(`192.0.2.${i}`), REQUEST_RATE_PER_HOST.burst);
+  assert.equal(burst(`192.0.2.${hosts}`), 0);
+  assert.equal(burst('198.51.100.1'), REQUEST_RATE_PER_HOST.burst);
+});

@@ -1,0 +1,46 @@
+/** A node whose clock is wrong, among real nodes: it learns from their refusals and their times what is the matter. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
+import { type Clock, DAY_MS, systemClock, unixSeconds } from '../../../src/foundation/clock.ts';
+import { silentLog } from '../../../src/foundation/log.ts';
+import { NetworkTrouble } from '../../../src/network/reachability/network-trouble.ts';
+import { newIdentity } from '../../support/identities.ts';
+import { endpointRecord } from '../../support/records.ts';
+import { DhtTestnet } from '../../support/testnet-dht.ts';
+
+/** A clock that is ahead of the others by so much. */
+function ahead(ms: number): Clock {
+  return { now: () => systemClock.now() + ms, after: (delay, task) => systemClock.after(delay, task) };
+}
+
+for (const [others, aheadMs] of [
+  [1, 2 * DAY_MS],
+  [1, -2 * DAY_MS],
+  [3, 2 * DAY_MS],
+] as const)
+  test(`of ${others} other nodes, all say that the clock is wrong by ${aheadMs / DAY_MS} days`, async () => {
+    await using net = await DhtTestnet.start(others);
+    const clock = ahead(aheadMs);
+    const { dht } = await net.add({ clock });
+    const trouble = new NetworkTrouble({ clock, records: dht, interfaces: () => [], env: {} });
+    const isWrong = { code: 'clock_wrong' };
+
+    const since = clock.now();
+    const { key, record } = endpointRecord(newIdentity(), { timestamp: unixSeconds(clock) });
+    const { replicas, refused } = await dht.put(key, record);
+    assert.deepEqual({ replicas, refused }, { replicas: 0, refused: { not_now: others } });
+    const error = await trouble.why(since);
+    assert.equal(error?.code, 'clock_wrong');
+    const offsetS = Number(error.details?.['offset_s']);
+    assert.ok(Math.abs(offsetS + aheadMs / 1000) < 60, `by ${offsetS} s`);
+    assert.equal(dht.clockAheadMs() > 0, aheadMs > 0);
+
+    // What the others keep is not good by this clock.
+    const theirs = endpointRecord();
+    await net.at(0).dht.put(theirs.key, theirs.record);
+    const lookupHost = async (): Promise<string[]> => [];
+    const why = (begun: number) => trouble.why(begun);
+    const resolver = new Resolver({ network: dht, clock, log: silentLog, lookupHost, why });
+    await assert.rejects(resolver.resolve(theirs.record.aid), isWrong);
+  });

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { availableParallelism } from 'node:os';
+import { test } from 'node:test';
+import { enginePackages, loadEngine } from '../../../../src/network/transport/quic/engine.ts';
+
+const part = (): void => {};
+const engine = { QuinnConfig: part, Server: part, Client: part };
+
+test('the package follows platform, processor and C library', () => {
+  assert.deepEqual(enginePackages('darwin', 'arm64'), ['@chainsafe/libp2p-quic-darwin-arm64']);
+  assert.deepEqual(enginePackages('win32', 'x64'), ['@chainsafe/libp2p-quic-win32-x64-msvc']);
+  assert.deepEqual(enginePackages('linux', 'x64'), [
+    '@chainsafe/libp2p-quic-linux-x64-gnu',
+    '@chainsafe/libp2p-quic-linux-x64-musl',
+  ]);
+});
+
+test('a package that is missing or cannot be loaded gives way to the next one', () => {
+  const asked: string[] = [];
+  const found = loadEngine(
+    (name) => {
+      asked.push(name);
+      if (name.endsWith('-gnu')) throw new Error('wrong C library');
+      return engine;
+    },
+    'linux',
+    'arm64',
+  );
+  assert.equal(found, engine);
+  assert.deepEqual(asked, ['@chainsafe/libp2p-quic-linux-arm64-gnu', '@chainsafe/libp2p-quic-linux-arm64-musl']);
+});
+
+test('without an engine the error names the package, and keeps the first cause', () => {
+  const cause = new Error('cannot find it');
+  const load = (): unknown =>
+    loadEngine(
+      () => {
+        throw cause;
+      },
+      'darwin',
+      'x64',
+    );
+  assert.throws(load, { code: 'internal', message: /@chainsafe\/libp2p-quic-darwin-x64/, cause });
+});
+
+test('a package that is something else is not taken for the engine', () => {
+  for (const wrong of [null, 'text', {}, { ...engine, Client: 'not a class' }]) {
+    assert.throws(() => loadEngine(() => wrong, 'freebsd', 'x64'), { code: 'internal' });
+  }
+});
+
+test('one processor stays for JavaScript, unless the environment says otherwise', (t) => {
+  const before = process.env['TOKIO_WORKER_THREADS'];
+  t.after(() => {
+    if (before === undefined) delete process.env['TOKIO_WORKER_THREADS'];
+    else process.env['TOKIO_WORKER_THREADS'] = before;
+  });
+  delete process.env['TOKIO_WORKER_THREADS'];
+  loadEngine(() => engine);
+  assert.equal(process.env['TOKIO_WORKER_THREADS'], String(Math.max(1, availableParallelism() - 1)));
+  process.env['TOKIO_WORKER_THREADS'] = '7';
+  loadEngine(() => engine);
+  assert.equal(process.env['TOKIO_WORKER_THREADS'], '7');
+});
+
+test('the engine of this machine is installed', () => {
+  assert.equal(typeof loadEngine().Server, 'function');
+});

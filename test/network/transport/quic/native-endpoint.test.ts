@@ -1,0 +1,25 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { silentLog } from '../../../../src/foundation/log.ts';
+import { NativeQuicEndpoint } from '../../../../src/network/transport/quic/native-endpoint.ts';
+import { quicCompliance } from './compliance.ts';
+import { type Harness, patient } from './world.ts';
+
+/** No test waits for it, however long the machine lets a process stand still. */
+const IDLE_TIMEOUT_MS = 600_000;
+
+const harness: Harness = {
+  create: (key, { clock = patient, ...options }) =>
+    new NativeQuicEndpoint(
+      { key, host: '127.0.0.1', port: 0, idleTimeoutMs: IDLE_TIMEOUT_MS, ...options },
+      { log: silentLog, clock },
+    ),
+  async silentAddress(t) {
+    const socket = createSocket('udp4').bind(0, '127.0.0.1');
+    await once(socket, 'listening');
+    t.after(() => socket.close());
+    return { host: '127.0.0.1', port: socket.address().port };
+  },
+};
+
+quicCompliance('native engine', harness);

@@ -1,0 +1,135 @@
+/** Nodes, connections and streams for the tests of this folder. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { finished } from 'node:stream/promises';
+import type { TestContext } from 'node:test';
+import type { Address } from '../../../../src/foundation/address.ts';
+import { type Clock, systemClock } from '../../../../src/foundation/clock.ts';
+import { KeyPair } from '../../../../src/foundation/identity/keys.ts';
+import { DIAL_TIMEOUT_MS } from '../../../../src/network/transport/quic/dialer.ts';
+import type { ConnectionLimits } from '../../../../src/network/transport/quic/limits.ts';
+import { OPEN_STREAM_TIMEOUT_MS } from '../../../../src/network/transport/quic/native-connection.ts';
+import type { Connection, Endpoint, Stream } from '../../../../src/network/transport/types.ts';
+
+/** What is given up on a machine that has too much other work, and only there. */
+const LIMITS_MS: ReadonlySet<number> = new Set([DIAL_TIMEOUT_MS, OPEN_STREAM_TIMEOUT_MS]);
+
+/** The system's clock, by which no dial and no opening of a stream is given up: tests wait until it is done. */
+export const patient: Clock = {
+  now: () => systemClock.now(),
+  after: (ms, run) => (LIMITS_MS.has(ms) ? { cancel: () => {} } : systemClock.after(ms, run)),
+};
+
+export interface EndpointOptions {
+  readonly limits?: Partial<ConnectionLimits>;
+  readonly streamsPerConnection?: number;
+  readonly clock?: Clock;
+}
+
+export interface Harness {
+  /** A fresh endpoint on a free loopback port, not started. */
+  create(key: KeyPair, options: EndpointOptions): Endpoint;
+  /** An address from which no answer ever comes. */
+  silentAddress(t: TestContext): Promise<Address>;
+}
+
+export const MIB = 1024 * 1024;
+
+export interface Node {
+  readonly key: KeyPair;
+  readonly endpoint: Endpoint;
+  /** The next connection that the endpoint accepts. */
+  readonly accepted: () => Promise<Connection>;
+  /** Stops it before the test ends. */
+  readonly stop: () => Promise<void>;
+}
+
+/** A queue of what arrives through a handler, to be awaited one by one. */
+export function inbox<T>(): { push: (item: T) => void; next: () => Promise<T> } {
+  const items: T[] = [];
+  const waiting: ((item: T) => void)[] = [];
+  return {
+    push(item) {
+      const taker = waiting.shift();
+      if (taker === undefined) items.push(item);
+      else taker(item);
+    },
+    next() {
+      const item = items.shift();
+      return item === undefined ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve(item);
+    },
+  };
+}
+
+export async function startNode(t: TestContext, harness: Harness, options: EndpointOptions = {}): Promise<Node> {
+  const key = KeyPair.generate();
+  const endpoint = harness.create(key, options);
+  const connections = inbox<Connection>();
+  endpoint.onConnection((connection) => connections.push(connection));
+  await endpoint.start();
+  let running = true;
+  const stop = async (): Promise<void> => {
+    if (running) await endpoint.stop();
+    running = false;
+  };
+  t.after(stop);
+  return { key, endpoint, accepted: connections.next, stop };
+}
+
+/** Two nodes between which streams can be opened. */
+export interface StreamPair {
+  readonly client: Pick<Connection, 'openStream' | 'stats' | 'close' | 'closed'>;
+  readonly server: Pick<Connection, 'closed'>;
+  /** The next stream that the client has opened. */
+  readonly incoming: () => Promise<Stream>;
+}
+
+export interface Pair extends StreamPair {
+  readonly client: Connection;
+  readonly server: Connection;
+}
+
+export async function connect(from: Node, to: Node): Promise<Pair> {
+  const [client, server] = await Promise.all([
+    from.endpoint.dial(to.endpoint.address, to.key.publicKey),
+    to.accepted(),
+  ]);
+  const streams = inbox<Stream>();
+  server.onStream((stream) => streams.push(stream));
+  return { client, server, incoming: streams.next };
+}
+
+/** Two connected nodes. */
+export async function connectedPair(t: TestContext, harness: Harness, options: EndpointOptions = {}): Promise<Pair> {
+  const [a, b] = await Promise.all([startNode(t, harness, options), startNode(t, harness, options)]);
+  return await connect(a, b);
+}
+
+/** A stream with its two ends; the first byte, which makes it known to the other side, is already read. */
+export async function openPair({ client, incoming }: StreamPair): Promise<{ ours: Stream; theirs: Stream }> {
+  const ours = await client.openStream();
+  ours.write('!');
+  const theirs = await incoming();
+  const [first] = await once(theirs, 'data');
+  theirs.pause();
+  assert.equal(String(first), '!');
+  return { ours, theirs };
+}
+
+export async function readAll(stream: Stream): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk)).resume();
+  await finished(stream, { writable: false });
+  return Buffer.concat(chunks);
+}
+
+/** The code of the error that ends a stream; fails where it ends without one. */
+export async function failure(stream: Stream): Promise<unknown> {
+  stream.resume();
+  const error: unknown = await finished(stream).then(
+    () => null,
+    (cause: unknown) => cause,
+  );
+  assert.ok(error instanceof Error, 'the stream ended cleanly');
+  return Reflect.get(error, 'code');
+}

@@ -1,0 +1,256 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { SvcError } from '../../../../src/foundation/errors.ts';
+import { type Path, plainPath } from '../../../../src/network/transport/path.ts';
+import { MAX_PACKETS_AHEAD } from '../../../../src/network/transport/udp-lane/packet-window.ts';
+import { BULK_SECRET_BYTES } from '../../../../src/network/transport/udp-lane/records.ts';
+import type { UdpLane } from '../../../../src/network/transport/udp-lane/udp-lane.ts';
+import {
+  type LaneAnswer,
+  type LaneOffer,
+  MAX_BULK_LANES,
+  MAX_BULK_LANES_PER_NETWORK,
+  MAX_BULK_LANES_PER_SOURCE,
+  MAX_LANE_UNREAD_PER_SOURCE_BYTES,
+  RESERVED_BULK_LANES,
+} from '../../../../src/network/transport/udp-lane/udp-lanes.ts';
+import { TestLanes } from '../../../support/bulk.ts';
+import { eventually } from '../../../support/eventually.ts';
+
+const HOST = '127.0.0.1';
+const MIB = 1024 * 1024;
+const HERE: Path = { ...plainPath('direct', { host: HOST, port: 4000 }), source: 'them' };
+const NEVER = new AbortController().signal;
+
+/** A node's lanes over a real socket on this machine. */
+async function side(t: TestContext, knownPort = true): Promise<TestLanes> {
+  const lanes = await TestLanes.open(knownPort);
+  t.after(async () => await lanes[Symbol.asyncDispose]());
+  return lanes;
+}
+
+/** A lane between two sides; what is offered and answered may be changed on its way. */
+async function join(
+  a: TestLanes,
+  b: TestLanes,
+  change: { readonly offer?: Partial<LaneOffer>; readonly answer?: Partial<LaneAnswer> } = {},
+): Promise<[UdpLane, UdpLane]> {
+  const offered = a.lanes.offer(HERE);
+  assert(offered !== null);
+  const taken = b.lanes.take({ ...offered.offer, ...change.offer }, HERE, NEVER);
+  assert(taken !== null);
+  return await Promise.all([offered.answered({ ...taken.answer, ...change.answer }, NEVER), taken.lane]);
+}
+
+async function hashOf(lane: UdpLane): Promise<string> {
+  const hash = createHash('sha256');
+  lane.on('data', (chunk: Buffer) => hash.update(chunk));
+  await once(lane, 'end');
+  return hash.digest('hex');
+}
+
+test('bytes go both ways, in order, and end', async (t) => {
+  const [a, b] = await join(await side(t), await side(t));
+  const [there, back] = [randomBytes(5 * 1024 * 1024 + 7), randomBytes(3 * 1024 * 1024)];
+  const hashes = Promise.all([hashOf(b), hashOf(a)]);
+  a.end(there);
+  b.end(back);
+  const expected = [there, back].map((bytes) => createHash('sha256').update(bytes).digest('hex'));
+  assert.deepEqual(await hashes, expected);
+});
+
+test('a lane counts what it moved, and is not counted when it has ended', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const [a, b] = await join(from, to);
+  assert.equal(from.lanes.stats().lanes, 1);
+  b.resume();
+  a.resume();
+  const closed = Promise.all([once(a, 'close'), once(b, 'close')]);
+  a.end(Buffer.alloc(100_000));
+  b.end();
+  await closed;
+  assert.equal(from.lanes.stats().lanes, 0);
+  assert(from.lanes.stats().sent > 100_000);
+  assert(to.lanes.stats().received > 100_000);
+});
+
+for (const [who, knows] of [
+  ['who offers', [false, true]],
+  ['who takes the offer', [true, false]],
+] as const)
+  test(`where nobody can know the port of ${who}, it comes to the other`, async (t) => {
+    const [a, b] = await join(await side(t, knows[0]), await side(t, knows[1]));
+    const heard = once(b, 'data');
+    a.write('over');
+    assert.equal(String((await heard)[0]), 'over');
+  });
+
+test('over IPv6 a lane goes between ports of its own', async (t) => {
+  const path: Path = { ...plainPath('direct', { host: '::1', port: 4000 }), source: 'them' };
+  // What nobody knows of the ports for IPv4 does not matter there.
+  const [from, to] = [await side(t, false), await side(t, false)];
+  const offered = from.lanes.offer(path);
+  assert(offered !== null);
+  const { answer, lane } = to.lanes.take(offered.offer, path, NEVER) ?? assert.fail();
+  const [a, b] = await Promise.all([offered.answered(answer, NEVER), lane]);
+  const heard = once(b, 'data');
+  a.write('over');
+  assert.equal(String((await heard)[0]), 'over');
+});
+
+test('where nobody can know either port there is no lane', async (t) => {
+  await assert.rejects(join(await side(t, false), await side(t, false)), { code: 'connect_failed' });
+});
+
+test('who does not know the secret is not met, and no byte of his comes', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const offer = { secret: new Uint8Array(32).fill(1) };
+  await assert.rejects(join(from, to, { offer }), { code: 'connect_failed' });
+  await eventually('no lane is left', () => from.lanes.stats().lanes + to.lanes.stats().lanes === 0);
+});
+
+test('ports of services are sent nothing', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  await assert.rejects(join(from, to, { answer: { port: 53 } }), { code: 'connect_failed' });
+  await assert.rejects(join(from, to, { answer: { id: 0 } }), { code: 'connect_failed' });
+});
+
+test('one side that breaks off is told apart from one that has ended', async (t) => {
+  const [a, b] = await join(await side(t), await side(t));
+  const lost = once(b, 'error');
+  b.resume();
+  await new Promise<void>((sent) => a.write('some', () => sent()));
+  a.destroy();
+  const [error] = await lost;
+  assert.equal(error.code, 'connection_lost');
+  assert.equal(b.readableEnded, false);
+});
+
+for (const [what, type] of [
+  ['breaks it off', 16],
+  ['ends it', 2],
+] as const)
+  test(`a lane is lost, not ended, where somebody between ${what}`, async (t) => {
+    const [from, to] = [await side(t), await side(t)];
+    const offered = from.lanes.offer(HERE);
+    assert(offered !== null);
+    // Whoever sees the packets can end the stream below; the last record he cannot make.
+    const { answer, lane } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
+    const a = await offered.answered(answer, NEVER);
+    const b = await lane;
+    const lost = once(b, 'error');
+    b.resume();
+    const packet = forgedPacket(type, answer.id);
+    for (let seq = 0; seq < 16; seq++) {
+      packet.writeUInt32LE(seq, 12);
+      from.socket.trySend(Buffer.from(packet), to.socket.address()?.port ?? 0, HOST);
+    }
+    const [error] = await lost;
+    assert.equal(error.code, 'connection_lost');
+    a.destroy();
+  });
+
+/** A packet of udx for a stream, with bits that say what it is. */
+function forgedPacket(type: number, id: number, payloadBytes = 0): Buffer {
+  const packet = Buffer.alloc(20 + payloadBytes);
+  packet.set([255, 1, type]);
+  packet.writeUInt32LE(id, 4);
+  return packet;
+}
+
+test('packets out of order take a bounded part of the memory, however many a stranger sends', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const offered = from.lanes.offer(HERE);
+  assert(offered !== null);
+  const { answer, lane } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
+  const a = await offered.answered(answer, NEVER);
+  const b = await lane;
+  b.resume();
+  const port = to.socket.address()?.port ?? 0;
+  const before = process.memoryUsage.rss();
+  // The hello took the first number, and the second one never comes.
+  for (let seq = 2; seq < 3 * MAX_PACKETS_AHEAD; seq++) {
+    const packet = forgedPacket(1, answer.id, 1400);
+    packet.writeUInt32LE(seq, 12);
+    await from.socket.send(packet, port, HOST);
+  }
+  await eventually('the flood has come', () => to.lanes.waitingBytes > MIB);
+  assert(to.lanes.waitingBytes <= MAX_PACKETS_AHEAD * 1500, `${to.lanes.waitingBytes} bytes wait`);
+  assert(process.memoryUsage.rss() - before < 48 * MIB);
+  // The table of udx would grow with this distance to gigabytes.
+  const waiting = to.lanes.waitingBytes;
+  const far = forgedPacket(1, answer.id, 1);
+  far.writeUInt32LE(2 + 2 ** 30, 12);
+  for (let i = 0; i < 10; i++) await from.socket.send(far, port, HOST);
+  const heard = once(b, 'close');
+  b.on('error', () => {});
+  a.destroy();
+  b.destroy();
+  await heard;
+  assert(waiting <= MAX_PACKETS_AHEAD * 1500);
+  assert.equal(to.lanes.waitingBytes, 0);
+});
+
+test('nobody sends over a third node, and there are so many lanes in all and for one source', async (t) => {
+  const { lanes } = await side(t);
+  assert.equal(lanes.offer({ ...HERE, kind: 'relay' }), null);
+  assert.equal(lanes.offer({ ...HERE, kind: 'turn' }), null);
+  const offers = Array.from({ length: MAX_BULK_LANES_PER_SOURCE }, () => lanes.offer(HERE));
+  assert(offers.every((one) => one !== null));
+  assert.equal(lanes.offer(HERE), null);
+  for (let i = MAX_BULK_LANES_PER_SOURCE; i < MAX_BULK_LANES; i++)
+    assert(lanes.offer({ ...HERE, source: `${i}` }) !== null);
+  assert.equal(lanes.offer({ ...HERE, source: 'one more' }), null);
+  offers[0]?.cancel();
+  offers[0]?.cancel();
+  assert(lanes.offer(HERE) !== null);
+  assert.equal(lanes.offer(HERE), null);
+});
+
+test('lanes that strangers ask for leave room for other networks, and for lanes that this node asks for', async (t) => {
+  const { lanes } = await side(t);
+  const offer = { id: 1, port: 4000, secret: new Uint8Array(BULK_SECRET_BYTES) };
+  const stop = new AbortController();
+  const take = (source: string): boolean => {
+    const taken = lanes.take(offer, { ...HERE, source }, stop.signal);
+    taken?.lane.catch(() => {});
+    return taken !== null;
+  };
+  const ofNetwork = Array.from({ length: MAX_BULK_LANES }, (_, i) => take(`192.0.2.${i}`));
+  assert.equal(ofNetwork.filter(Boolean).length, MAX_BULK_LANES_PER_NETWORK);
+  const all = Array.from({ length: MAX_BULK_LANES }, (_, i) => take(`10.${i}.0.1`));
+  assert.equal(all.filter(Boolean).length, MAX_BULK_LANES - RESERVED_BULK_LANES - MAX_BULK_LANES_PER_NETWORK);
+  const own = lanes.offer({ ...HERE, source: '192.0.2.1' });
+  assert(own !== null);
+  own.cancel();
+  stop.abort(new SvcError('cancelled'));
+});
+
+test('lanes of one source hold little together for a reader that stops, and one that was asked for still gets its bytes', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const lanes = [await join(from, to), await join(from, to), await join(from, to)];
+  const isLost = (): boolean => lanes.some(([, unread]) => unread.destroyed);
+  for (const [lane] of lanes) lane.write(Buffer.alloc(0.7 * MAX_LANE_UNREAD_PER_SOURCE_BYTES));
+  await eventually('there is no more room', () => {
+    assert(to.lanes.unreadBytes <= MAX_LANE_UNREAD_PER_SOURCE_BYTES, `${to.lanes.unreadBytes} bytes`);
+    return isLost();
+  });
+  const [asked, other] = await join(to, from);
+  const heard = once(asked, 'data');
+  other.write('over');
+  assert.equal(String((await heard)[0]), 'over');
+  for (const lane of lanes.flat()) lane.destroy();
+  await eventually('all is given back', () => to.lanes.unreadBytes === 0);
+});
+
+test('a stop ends every lane', async (t) => {
+  const from = await side(t);
+  const [a, b] = await join(from, await side(t));
+  const closed = [a, b].map(async (lane) => await new Promise((done) => lane.once('close', done)));
+  b.resume();
+  await from.lanes.stop();
+  await Promise.all(closed);
+  assert.equal(from.lanes.offer(HERE), null);
+});
