@@ -1,4 +1,4 @@
-/** Who waits to hear that an entry has arrived at the peer. */
+/** Waits for the delivery of entries to the peer. */
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
@@ -16,7 +16,7 @@ export class Arrivals {
     this.#clock = clock;
   }
 
-  /** True once the entry at `seq` has arrived, false after `ms` without that. */
+  /** Returns true when the entry at `seq` is delivered, or false after `ms`. */
   wait(aid: Aid, peer: Aid, seq: number, ms: number): Promise<boolean> {
     const name = `${aid} ${peer}`;
     return new Promise((resolve) => {
@@ -36,12 +36,12 @@ export class Arrivals {
     });
   }
 
-  /** The entries up to `upTo` have arrived. */
+  /** Reports that all entries up to `upTo` are delivered. */
   arrived(aid: Aid, peer: Aid, upTo: number): void {
     for (const one of this.#waiting.get(`${aid} ${peer}`) ?? []) if (one.seq <= upTo) one.settle(true);
   }
 
-  /** Nobody waits any longer. */
+  /** Ends all waits with false. */
   stop(): void {
     for (const all of this.#waiting.values()) for (const one of all) one.settle(false);
   }

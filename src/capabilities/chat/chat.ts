@@ -1,4 +1,4 @@
-/** Chat: conversations between two agents that have agreed on it. See docs/notes-and-chat.md. */
+/** Chat: conversations between two agents that both accepted it. See docs/notes-and-chat.md. */
 import { randomBytes } from 'node:crypto';
 import type { AgentChange } from '../../foundation/agent-change.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -22,26 +22,28 @@ import { accept, block, type Change, expire, refuse, remove, request } from './r
 import type { ChatObjects, Contact, ConversationPage, LocalIdentity, MessageDraft, SentEntry } from './types.ts';
 import { isNote } from './wire.ts';
 
-/** Friends, requests and blocked peers of one agent, each. */
+/** Limit for each of: friends and requests of one agent, blocked peers of one agent. */
 export const MAX_CONTACTS = 5000;
-/** Entries of one conversation that may wait for the peer. */
+/** Limit of queued entries of one conversation. */
 export const MAX_QUEUED = 200_000;
-/** Bytes of entries of one conversation that may wait for the peer. */
+/** Limit of queued entries of one conversation, bytes. */
 export const MAX_QUEUED_BYTES: number = 256 * 1024 * 1024;
-/** Milliseconds that sending waits for the peer, where it may be there: to say `sent` instead of `queued`. */
+/**
+ * If the peer may be reachable, `send` waits this long for delivery to return `sent` instead of `queued`, milliseconds.
+ */
 const ARRIVAL_WAIT_MS = 500;
-/** Bytes of entries that one page holds at most. */
+/** Limit of the entries in one page, bytes. */
 const MAX_PAGE_BYTES: number = 1024 * 1024;
-/** Milliseconds between looks for requests whose time is over. */
+/** Interval of the check for expired requests, milliseconds. */
 const EXPIRY_LOOK_MS = 60_000;
-/** Pairs that are read from the database at once. */
+/** Pairs that are read from the database in one step. */
 const BATCH = 200;
-/** Milliseconds over which what waits is spread when the daemon starts. */
+/** After a start, queued entries are sent over this time, milliseconds. */
 const START_SPREAD_MS = 3000;
-/** Friends who are told that we are back: those of the last days, the latest first. */
+/** After a network change, up to this many friends are contacted: those with recent entries, the latest first. */
 const MAX_GREETED = 200;
 const GREETED_SINCE_MS: number = 7 * 24 * 3600 * 1000;
-/** Milliseconds over which they are told. */
+/** They are contacted over this time, milliseconds. */
 const GREETING_SPREAD_MS = 20_000;
 
 export interface ChatDependencies {
@@ -56,11 +58,11 @@ export interface ChatDependencies {
   };
   readonly clock: Clock;
   readonly log: Log;
-  /** The identity of an agent here; null where it is not here. Never the node's own. */
+  /** The identity of a local agent, or null if it does not exist. Never the identity of the node. */
   identity(aid: Aid): LocalIdentity | null;
-  /** The owner of an agent here knows another one. */
+  /** Whether the owner of a local agent knows `peer`. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random(): number;
 }
 
@@ -88,7 +90,7 @@ export class Chat implements Component {
     this.#resume();
     this.#networkChanged();
     const onError = (error: unknown): void =>
-      this.#deps.log.error({ error }, 'requests whose time is over could not be looked for');
+      this.#deps.log.error({ error }, 'expired chat requests could not be removed');
     this.#expiry = every(this.#deps.clock, { firstMs: 0, periodMs: EXPIRY_LOOK_MS, onError }, () =>
       this.#expire() < BATCH ? EXPIRY_LOOK_MS : 0,
     );
@@ -102,13 +104,13 @@ export class Chat implements Component {
   }
 
   /**
-   * Asks a peer for a relationship; where the peer has asked already, that makes them friends.
+   * Sends a chat request to a peer. If the peer has already sent one, they become friends.
    * @throws SvcError `not_found`, `self`, `too_large`, `wrong_state`, `quota_exceeded`
    */
   request(aid: Aid, peer: Aid, note: string): PairState {
     this.#check(aid, peer);
     if (!isNote(note) || !note.isWellFormed())
-      throw new SvcError('too_large', { message: `A note has at most ${MAX_REQUEST_NOTE_CHARS} characters.` });
+      throw new SvcError('too_large', { message: `A note can have at most ${MAX_REQUEST_NOTE_CHARS} characters.` });
     this.#mustHaveRoom(aid);
     return this.#change(aid, peer, (pair, now) => request(pair, note, newStream(), now)).state;
   }
@@ -136,24 +138,25 @@ export class Chat implements Component {
   block(aid: Aid, peer: Aid): void {
     this.#check(aid, peer);
     if (this.#deps.store.count(aid, 'blocked') >= MAX_CONTACTS)
-      throw new SvcError('quota_exceeded', { message: `An agent blocks at most ${MAX_CONTACTS} peers.` });
+      throw new SvcError('quota_exceeded', { message: `An agent can block at most ${MAX_CONTACTS} peers.` });
     this.#change(aid, peer, block);
   }
 
-  /** True where an agent has blocked a peer. */
+  /** Whether an agent has blocked a peer. */
   isBlocked(aid: Aid, peer: Aid): boolean {
     return this.#deps.store.pair(aid, peer)?.state === 'blocked';
   }
 
   /**
-   * Sends a text or a file. It is on disk when this returns, and goes out when the peer is there: while the disk takes it,
-   * where the peer is there already. What a power cut takes back meanwhile, nobody was told to be sent; the peer may have it.
-   * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`,
-   *   `quota_exceeded`, and what registering a file throws
+   * Sends a text or a file. The entry is on disk when this returns. If the peer is connected, the entry is sent while
+   * it is written to disk. After a power loss in between, the peer may have an entry that this node has lost, but no
+   * caller was told that it was sent.
+   * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`, `quota_exceeded`, and the
+   *   errors of registering a file
    */
   async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
     this.#check(aid, peer);
-    // A file is registered for friends alone; of a text, the transaction asks.
+    // Files are registered only for friends. For texts, the transaction checks this.
     if (draft.path !== undefined || draft.objectId !== undefined) this.#mustBeFriends(this.#deps.store.pair(aid, peer));
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
@@ -163,13 +166,13 @@ export class Chat implements Component {
     this.#couriers.deliver(queued);
     const { seq } = queued.entry;
     const arrival = hope ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
-    // Behind it: to wake another thread takes as long as to write to the peer.
+    // Flush after delivery has started: waking the other thread is as slow as writing to the peer.
     const [arrived] = await Promise.all([arrival, flushed()]);
     return { seq, status: arrived ? 'sent' : 'queued' };
   }
 
   /**
-   * Entries behind a place in a conversation; none where there is no such conversation.
+   * Returns the entries after a position. Empty if there is no conversation.
    * @throws SvcError `not_found`, `self`
    */
   read(aid: Aid, peer: Aid, afterSeq: number, limit: number): ConversationPage {
@@ -177,13 +180,14 @@ export class Chat implements Component {
     const pair = this.#deps.store.pair(aid, peer);
     if (pair === null) return { entries: [], scannedTo: 0, hasMore: false, readCursor: 0, unread: 0 };
     const { entries, more } = this.#deps.entries.page(pair.id, afterSeq, limit, MAX_PAGE_BYTES);
-    // A cursor from before a backup was restored must not lie ahead of what comes in anew.
+    // After a restore from a backup, an old cursor can be ahead of the log. Limit it, so that new entries are not
+    // skipped.
     const scannedTo = entries.at(-1)?.seq ?? Math.min(afterSeq, pair.lastSeq);
     return { entries, scannedTo, hasMore: more, readCursor: pair.readCursor, unread: pair.unread };
   }
 
   /**
-   * The newest entries before a place in the conversation, oldest first. Nothing is marked as read.
+   * Returns the newest entries before a position, oldest first. Does not mark them as read.
    * @throws SvcError `not_found`, `self`
    */
   readBefore(aid: Aid, peer: Aid, beforeSeq: number, limit: number): ConversationPage {
@@ -196,7 +200,7 @@ export class Chat implements Component {
   }
 
   /**
-   * Marks a conversation as read up to a place; 0 is all of it. The mark never moves back.
+   * Marks a conversation as read up to a position, or completely if it is 0. The cursor never moves back.
    * @throws SvcError `not_found`, `self`
    */
   markRead(aid: Aid, peer: Aid, scannedTo: number): ReadState {
@@ -216,15 +220,15 @@ export class Chat implements Component {
     });
   }
 
-  /** What waits for the agents here, by AID: of those with something only. */
+  /** The chat counters of the local agents by AID, without agents that have only zeros. */
   pending(): ReadonlyMap<Aid, ChatCounters> {
     return this.#deps.store.counters();
   }
 
-  /** Takes notice of what happened to an agent. Its conversations are deleted with it. */
+  /** Handles a change of an agent. Deleting an agent deletes its conversations. */
   agentChanged({ aid, kind }: AgentChange): void {
     if (kind === 'deleted') this.#couriers.forget(aid);
-    // What moved here with an agent goes on at once, and friends hear where it is now.
+    // After a move to this node, sending continues immediately and friends learn the new location.
     if (kind !== 'registered') return;
     const { store } = this.#deps;
     for (const { peer } of store.pendingPairsOf(aid)) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
@@ -244,23 +248,25 @@ export class Chat implements Component {
   #mustHaveRoom(aid: Aid): void {
     const { store } = this.#deps;
     if (store.count(aid, 'out_pending') + store.count(aid, 'friends') >= MAX_CONTACTS)
-      throw new SvcError('quota_exceeded', { message: `An agent has at most ${MAX_CONTACTS} friends and requests.` });
+      throw new SvcError('quota_exceeded', {
+        message: `An agent can have at most ${MAX_CONTACTS} friends and requests.`,
+      });
   }
 
   #mustBeFriends(pair: PairRow | null): PairRow {
     if (pair?.state === 'friends' || pair?.state === 'out_pending') return pair;
     throw new SvcError('not_friends', {
-      ...(pair?.state === 'in_pending' ? { message: 'The peer has sent a request: accept it first.' } : {}),
-      ...(pair?.state === 'blocked' ? { message: 'The peer is blocked: a request of yours lifts that.' } : {}),
+      ...(pair?.state === 'in_pending' ? { message: 'The peer has sent a request. Accept it first.' } : {}),
+      ...(pair?.state === 'blocked' ? { message: 'The peer is blocked. Send it a request to unblock it.' } : {}),
     });
   }
 
-  /** In a transaction: what stood there before it may have changed. */
+  /** Runs in a transaction, because the pair may have changed since it was read. */
   #queue(aid: Aid, peer: Aid, content: ChatContent): QueuedEntry {
     const pair = this.#mustBeFriends(this.#deps.store.pair(aid, peer));
     if (pair.queued >= MAX_QUEUED || pair.queuedBytes >= MAX_QUEUED_BYTES)
       throw new SvcError('quota_exceeded', {
-        message: `${pair.queued} entries wait for this peer, which is away: no more of them are kept.`,
+        message: `${pair.queued} entries are queued for this peer, which is unreachable. Wait until they are delivered.`,
       });
     const seq = this.#deps.entries.queue(pair.id, content);
     return { before: pair, entry: { ...content, seq } };
@@ -286,7 +292,7 @@ export class Chat implements Component {
     return changed;
   }
 
-  /** What was not delivered before the daemon ended is delivered now, a little spread. */
+  /** Sends the entries that were queued before the restart, spread over some time. */
   #resume(): void {
     for (let after = 0, count = BATCH; count === BATCH; ) {
       const pairs = this.#deps.store.pendingPairs(after, BATCH);
@@ -296,7 +302,7 @@ export class Chat implements Component {
     }
   }
 
-  /** Friends may have something for us, and wait for a sign of life. */
+  /** Friends may have queued entries for this node, and retry when it contacts them. */
   #networkChanged(): void {
     const { network, store, clock, log } = this.#deps;
     const { ready } = network.reachability();
@@ -308,7 +314,7 @@ export class Chat implements Component {
       for (const { aid, peer } of store.recentFriends(clock.now() - GREETED_SINCE_MS, MAX_GREETED))
         this.#couriers.wakeWithin(aid, peer, GREETING_SPREAD_MS);
     } catch (error) {
-      log.error({ error }, 'what waits for peers cannot be read');
+      log.error({ error }, 'queued chat entries cannot be read');
     }
   }
 

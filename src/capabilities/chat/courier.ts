@@ -1,4 +1,4 @@
-/** Delivers to one peer of one agent: over the link that stands, whoever opened it. */
+/** Delivers entries to one peer of one agent, over the newest link that either side opened. */
 import type { Control } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow } from '../../foundation/store/chat.ts';
@@ -8,19 +8,19 @@ import { eitherSame } from './relationship.ts';
 import type { ChatSession, SendCursor } from './session.ts';
 import type { Frame } from './wire.ts';
 
-/** Links between one agent and one peer; the oldest gives way. */
+/** Limit of links between one agent and one peer. Beyond it, the oldest link is closed. */
 const MAX_SESSIONS = 4;
-/** Entries that may be under way to a peer. */
+/** Limit of unacknowledged entries. */
 const WINDOW_ENTRIES = 1024;
-/** Bytes of entries that may be under way to a peer. */
+/** Limit of unacknowledged entries, bytes. */
 const WINDOW_BYTES: number = 2 * 1024 * 1024;
-/** Entries that are read from the queue at once, and their bytes. */
+/** Limits of one read from the queue: entries and bytes. */
 const BATCH_ENTRIES = 128;
 const BATCH_BYTES: number = 512 * 1024;
 
-/** An entry that was just queued. */
+/** A newly queued entry. */
 export interface QueuedEntry {
-  /** How the two stood before. */
+  /** The pair before the entry was queued. */
   readonly before: PairRow;
   readonly entry: NumberedContent;
 }
@@ -36,15 +36,15 @@ export class Courier {
   readonly #deps: CourierDependencies;
   /** Oldest first. */
   readonly sessions: Set<ChatSession> = new Set();
-  /** The newest link: the peer opens another one only where the older has failed it. */
+  /** The newest link. The peer opens another one only if the older link has failed. */
   #current: ChatSession | null = null;
-  /** Attempts in a row that came to nothing. */
+  /** Consecutive failed attempts. */
   failures = 0;
-  /** Somebody opens a link right now. */
+  /** A link is being opened. */
   isOpening = false;
-  /** Unix milliseconds before which the peer is left alone; 0 where it need not be. */
+  /** The peer is not contacted before this time, Unix milliseconds. 0 means no restriction. */
   restUntil = 0;
-  /** When a quicker way was tried last, Unix milliseconds. */
+  /** When switching to a faster path was last tried, Unix milliseconds. */
   renewedAt = 0;
 
   constructor(name: string, aid: Aid, peer: Aid, dependencies: CourierDependencies) {
@@ -58,7 +58,7 @@ export class Courier {
     return this.#current?.closed === false ? this.#current : null;
   }
 
-  /** How the two stand; null where they have nothing to do with each other. */
+  /** The stored pair, or null if there is none. */
   get pair(): PairRow | null {
     return this.#deps.store.pair(this.aid, this.peer);
   }
@@ -70,19 +70,19 @@ export class Courier {
     if (this.sessions.size > MAX_SESSIONS) oldest?.cut();
   }
 
-  /** A link has ended. */
+  /** Must be called when a link has closed. */
   release(session: ChatSession): void {
     this.sessions.delete(session);
     if (this.#current === session) this.#current = [...this.sessions].findLast((other) => !other.closed) ?? null;
   }
 
-  /** True where the peer has yet to be told or given something. */
+  /** Whether there is a control message or an entry to send. */
   hasWork(): boolean {
     const { pair } = this;
     return pair !== null && (pair.control !== null || pair.queued > 0);
   }
 
-  /** Sends what there is to send and what fits; goes on with the peer's answers. */
+  /** Sends as much as the window allows. The rest follows when the peer acknowledges. */
   pump(): void {
     const session = this.current;
     const pair = session && this.pair;
@@ -91,7 +91,7 @@ export class Courier {
     this.#deliver(session, pair);
   }
 
-  /** Sends an entry that was just queued, where all before it is under way on the same link; false where it is not. */
+  /** Sends a newly queued entry if all entries before it are in flight on the current link. Otherwise returns false. */
   deliver({ before, entry }: QueuedEntry): boolean {
     const session = this.current;
     const cursor = session?.cursor;
@@ -150,14 +150,14 @@ function isToldAlready({ told }: ChatSession, pair: PairRow): boolean {
   );
 }
 
-/** Where this link stands in the stream: at its unacknowledged part where it has not sent of it yet. */
+/** The send cursor of a link. On a new link it starts after the last acknowledged entry. */
 function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): SendCursor {
   if (session.cursor === null || !eitherSame(session.cursor.stream, stream))
     session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
   return session.cursor;
 }
 
-/** The next message on a link. */
+/** Encodes the next message of a link. */
 function frameOf(cursor: SendCursor, content: NumberedContent): Frame {
   const seq = cursor.nextSeq++;
   cursor.lastEntry = content.seq;

@@ -1,6 +1,6 @@
 /**
- * The couriers of all pairs that have something to deliver or a link that stands. A peer that does
- * not answer is tried again after a while that grows, and at once when it shows up by itself.
+ * The couriers of all pairs with queued work or an open link. An unresponsive peer is retried with growing delays, and
+ * immediately when it opens a link.
  */
 
 import { backoff } from '../../foundation/backoff.ts';
@@ -21,44 +21,47 @@ import { Retries } from './retries.ts';
 import { ChatSession } from './session.ts';
 import type { Frame } from './wire.ts';
 
-/** Milliseconds until the first new attempt where a peer does not answer … */
+/** Delay of the first retry for an unresponsive peer, milliseconds. */
 const RETRY_FIRST_MS = 2000;
-/** … the longest pause between attempts … */
+/** Longest delay between retries, milliseconds. */
 const RETRY_MAX_MS = 60_000;
-/** … and the longest one to a peer that has been away for long. */
+/** Longest delay for a peer that has been unreachable for many attempts, milliseconds. */
 const RETRY_AWAY_MS = 300_000;
-/** An attempt may come earlier by up to this part of the pause. */
+/** A retry may start earlier by up to this fraction of the delay. */
 const RETRY_JITTER = 0.5;
-/** Attempts after which a peer counts as away for long. */
+/** After this many failed attempts, `RETRY_AWAY_MS` applies. */
 const AWAY_AFTER_ATTEMPTS = 30;
-/** Milliseconds until a link that broke while it was of use is opened anew. */
+/** Delay before a link that broke after it made progress is reopened, milliseconds. */
 const REOPEN_MS = 200;
-/** Milliseconds for which a peer is left alone that asks for it. */
+/** A peer that answered `busy` is not contacted for this time, milliseconds. */
 const BUSY_MS = 30_000;
-/** Milliseconds to reach a peer. */
+/** Timeout for connecting to a peer, milliseconds. */
 const OPEN_TIMEOUT_MS = 10_000;
-/** Links that are opened side by side. */
+/** Limit of links that are opened concurrently. */
 const MAX_OPENING = 16;
-/** Milliseconds between looks at the links. */
+/** Interval of the check of all links, milliseconds. */
 const SWEEP_MS = 5000;
-/** Milliseconds for which a link that we opened stays without a word. */
+/** An outbound link is closed after this idle time, milliseconds. */
 const IDLE_MS = 60_000;
-/** The same for one that the peer opened, where we are friends … */
+/** An inbound link of a friend is closed after this idle time, milliseconds. */
 const PEER_IDLE_MS = 150_000;
-/** … and where we are not. */
+/** An inbound link of another peer is closed after this idle time, milliseconds. */
 const STRANGER_IDLE_MS = 15_000;
-/** How often a quicker way is tried for one pair at most, milliseconds. */
+/** Shortest interval between attempts to switch one pair to a faster path, milliseconds. */
 const RENEW_MS = 60_000;
-/** Milliseconds for an answer: a link without one is dead. */
+/** A link without an acknowledgment for this time is closed, milliseconds. */
 const ANSWER_TIMEOUT_MS = 20_000;
-/** Links of peers that are no friends: of all, of one pair, of one IPv4 address or IPv6 /64, of one IPv4 /24 or IPv6 /48. */
+/**
+ * Limits of links of peers that are not friends: in total, of one pair, of one IPv4 address or IPv6 /64, and of one
+ * IPv4 /24 or IPv6 /48.
+ */
 const MAX_STRANGERS = 512;
 const MAX_STRANGERS_PER_PAIR = 4;
 const MAX_STRANGERS_PER_SOURCE = 16;
 const MAX_STRANGERS_PER_NETWORK = 64;
-/** Places among them that are left to agents that the owner knows. */
+/** Links reserved for agents that the owner knows. */
 const RESERVED_PLACES = 128;
-/** Requests, acceptances and ends that are taken in: each is written to disk, and may be an event. */
+/** Rates of received requests, acceptances and ends. Each one is written to disk and may cause an event. */
 export const CONTROL_RATES: RateQuotaLimits = {
   perKey: { perSecond: 2, burst: 60 },
   perSource: { perSecond: 10, burst: 300 },
@@ -70,9 +73,9 @@ const CONTROL_FRAMES: ReadonlySet<Frame['kind']> = new Set<Frame['kind']>(CONTRO
 interface CouriersDependencies extends ChatExchangeDependencies {
   readonly links: Links;
   readonly log: Log;
-  /** A number from 0 to below 1. */
+  /** Returns a number from 0 up to but not including 1. */
   random(): number;
-  /** Told how far the queue of an agent for a peer has arrived: a place in its log. */
+  /** Reports delivery. `upTo` is a position in the log of the conversation. */
   onSent(aid: Aid, peer: Aid, upTo: number): void;
 }
 
@@ -86,7 +89,7 @@ export class Couriers {
   readonly #retries: Retries;
   readonly #stop = new AbortController();
   readonly #opening = new Semaphore(MAX_OPENING);
-  readonly #onError = (error: unknown): void => this.#deps.log.error({ error }, 'chat could not go on');
+  readonly #onError = (error: unknown): void => this.#deps.log.error({ error }, 'a chat task failed');
   readonly #strangers = new Quota(
     {
       perKey: MAX_STRANGERS_PER_PAIR,
@@ -100,7 +103,7 @@ export class Couriers {
   readonly #controls: RateQuota;
   #sweep: RepeatingTask | null = null;
 
-  /** Takes the links of purpose `chat`. */
+  /** Accepts the links of purpose `chat`. */
   constructor(dependencies: CouriersDependencies) {
     this.#deps = dependencies;
     this.#controls = new RateQuota(CONTROL_RATES, dependencies);
@@ -119,7 +122,7 @@ export class Couriers {
     for (const session of this.#sessions()) session.cut();
   }
 
-  /** There is something to deliver: now where a link stands, else as soon as one can be opened. */
+  /** Sends queued work now if a link is open, otherwise as soon as one can be opened. */
   wake(aid: Aid, peer: Aid): void {
     this.#guard(() => {
       const courier = this.#courier(aid, peer);
@@ -131,7 +134,7 @@ export class Couriers {
     });
   }
 
-  /** As `wake`, where all there is to deliver may be an entry that was just queued. */
+  /** As `wake`, for a newly queued entry that may be the only work. */
   deliver(queued: QueuedEntry): void {
     const { aid, peer } = queued.before;
     const courier = this.#couriers.get(nameOf(aid, peer));
@@ -143,23 +146,23 @@ export class Couriers {
     return courier !== undefined && !this.#stop.signal.aborted && this.#deps.clock.now() >= courier.restUntil;
   }
 
-  /** As `wake`, some time within `ms`. */
+  /** As `wake`, at a random time within `ms`. */
   wakeWithin(aid: Aid, peer: Aid, ms: number): void {
     this.#retries.within(nameOf(aid, peer), Math.ceil(this.#deps.random() * ms));
   }
 
-  /** True where a word to the peer may arrive at once: a link stands, or nothing speaks against opening one. */
+  /** Whether an entry may be delivered immediately: a link is open, or the last attempt did not fail. */
   mayArriveNow(aid: Aid, peer: Aid): boolean {
     const courier = this.#couriers.get(nameOf(aid, peer));
     return courier === undefined || courier.current !== null || courier.failures === 0;
   }
 
-  /** Ends the links of a pair, after what was written. */
+  /** Closes the links of a pair after pending writes. */
   part(aid: Aid, peer: Aid): void {
     for (const session of this.#couriers.get(nameOf(aid, peer))?.sessions ?? []) session.end();
   }
 
-  /** Ends what there is of an agent that is gone. */
+  /** Closes the links of a deleted agent. */
   forget(aid: Aid): void {
     for (const courier of this.#couriers.values()) {
       if (courier.aid !== aid) continue;
@@ -189,7 +192,7 @@ export class Couriers {
       return void link.destroy();
     }
     const courier = this.#courier(link.called, link.caller);
-    // Whoever shows up is there.
+    // A peer that opens a link is reachable.
     courier.failures = 0;
     courier.restUntil = 0;
     this.#adopt(courier, link, false, place);
@@ -216,7 +219,7 @@ export class Couriers {
   }
 
   #onFrames(courier: Courier, session: ChatSession, frames: readonly Frame[]): void {
-    // What is not taken now comes again when we are back.
+    // During shutdown, frames are ignored. The peer sends them again later.
     if (this.#stop.signal.aborted) return;
     if (!this.#mayControl(session, frames)) return session.cut();
     const { replies, sentUpTo, isBusy } = takeFrames(this.#deps, session, frames);
@@ -225,12 +228,12 @@ export class Couriers {
       courier.restUntil = this.#deps.clock.now() + BUSY_MS;
       this.#retries.within(courier.name, BUSY_MS);
     }
-    // The events of what came go out first: who waits for them waits less than who is to hear that it has arrived.
+    // Events first, then the reply: local subscribers should not wait for it.
     if (replies.length > 0) setImmediate(() => this.#guard(() => this.#goOn(courier, session, replies)));
     else this.#goOn(courier, session, replies);
   }
 
-  /** A peer that this node called has been chosen by an agent here. */
+  /** A local agent has chosen a peer that this node called, so its control frames are not rate-limited. */
   #mayControl(session: ChatSession, frames: readonly Frame[]): boolean {
     const count = frames.filter(({ kind }) => CONTROL_FRAMES.has(kind)).length;
     if (count === 0) return true;
@@ -249,7 +252,7 @@ export class Couriers {
     if (this.#mayDeliver(courier)) courier.pump();
   }
 
-  /** Nobody waits for this work: a fault of the disk is told to the log. */
+  /** No caller awaits this work, so a disk error is only logged. */
   #guard(work: () => void): void {
     try {
       work();
@@ -260,8 +263,8 @@ export class Couriers {
 
   #onFailure({ aid, peer }: Courier, error: unknown): void {
     const { log } = this.#deps;
-    if (error instanceof RangeError) log.debug({ aid, peer, error }, 'a chat peer broke the protocol');
-    else log.error({ aid, peer, error }, 'what a chat peer sent could not be kept');
+    if (error instanceof RangeError) log.debug({ aid, peer, error }, 'a chat peer violated the protocol');
+    else log.error({ aid, peer, error }, 'a message of a chat peer could not be stored');
   }
 
   #onClose(courier: Courier, session: ChatSession): void {
@@ -274,7 +277,7 @@ export class Couriers {
     this.#rest(courier, session.madeProgress ? REOPEN_MS : this.#pause(courier));
   }
 
-  /** Tries a courier's peer again later where there is something to deliver; forgets it otherwise. */
+  /** Schedules a retry if there is work. Otherwise forgets the courier. */
   #rest(courier: Courier, ms: number): void {
     if (courier.hasWork()) this.#retries.within(courier.name, ms);
     else if (courier.sessions.size === 0 && !courier.isOpening) {
@@ -296,7 +299,7 @@ export class Couriers {
     else this.#pump(courier);
   }
 
-  /** Goes over to another link where that takes a quicker way, for what is said next. */
+  /** Opens a new link if it would use a faster path. Later frames use the new link. */
   #renew(courier: Courier, session: ChatSession | null): void {
     const now = this.#deps.clock.now();
     if (session?.link.isOutdated?.() !== true || now - courier.renewedAt < RENEW_MS) return;
@@ -331,7 +334,7 @@ export class Couriers {
       if (insteadOf === null) courier.failures++;
       if (this.#stop.signal.aborted) return;
       const code = error instanceof SvcError ? error.code : 'internal';
-      log.debug({ aid, peer, code, failures: courier.failures }, 'a chat peer was not reached');
+      log.debug({ aid, peer, code, failures: courier.failures }, 'a chat peer could not be reached');
     }
   }
 

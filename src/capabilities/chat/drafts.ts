@@ -1,4 +1,4 @@
-/** Checks what is to be sent, and registers its file. */
+/** Checks the content of a new message and registers its file. */
 import { basename } from 'node:path';
 import { MAX_TEXT_BYTES } from '../../foundation/domain/chat.ts';
 import { isSha256 } from '../../foundation/domain/hashes.ts';
@@ -15,9 +15,9 @@ function invalid(message: string, path: string): SvcError {
 }
 
 /**
- * What a draft says.
- * @throws SvcError `invalid_request`, `too_large`, `not_found` where the agent has no such object, and
- *   what registering a file throws
+ * Converts a draft to the content of an entry.
+ * @throws SvcError `invalid_request`, `too_large`, `not_found` if the agent has no such object, and the errors of
+ *   registering a file
  */
 export async function draftContent(objects: ChatObjects, aid: Aid, draft: MessageDraft): Promise<DraftContent> {
   const { path, objectId } = draft;
@@ -26,10 +26,10 @@ export async function draftContent(objects: ChatObjects, aid: Aid, draft: Messag
   const text = draft.text === '' ? null : (draft.text ?? null);
   if (path !== undefined) return { text, file: named(await objects.put(aid, path), path) };
   if (objectId === undefined) {
-    if (text === null) throw invalid('There is nothing to send: give text, path or object_id.', '/text');
+    if (text === null) throw invalid('The message is empty. Give text, path or object_id.', '/text');
     return { text, file: null };
   }
-  if (!isSha256(objectId)) throw invalid('object_id is a SHA-256 in lower-case hex.', '/object_id');
+  if (!isSha256(objectId)) throw invalid('object_id must be a SHA-256 in lower-case hex.', '/object_id');
   const known = await objects.has(aid, objectId);
   if (known === null) throw new SvcError('not_found', { thing: 'object', message: 'This agent has no such object.' });
   return { text, file: named({ objectId, ...known }, objectId) };
@@ -39,13 +39,13 @@ function checkText(text: string): void {
   const size = Buffer.byteLength(text);
   if (size > MAX_TEXT_BYTES)
     throw new SvcError('too_large', {
-      message: `The text has ${size} bytes; an entry takes ${MAX_TEXT_BYTES}.`,
+      message: `The text has ${size} bytes. The limit is ${MAX_TEXT_BYTES}.`,
       details: { size, limit: MAX_TEXT_BYTES },
     });
   if (!text.isWellFormed()) throw invalid('The text is not well-formed Unicode.', '/text');
 }
 
-/** A name that the peer takes: of strange ones, what is left. */
+/** Returns the file with a name that the peer accepts. Invalid characters are replaced. */
 function named(file: ChatFile, otherwise: string): ChatFile {
   const name = file.name.toWellFormed();
   if (name !== '' && isFileName(name)) return { ...file, name };

@@ -1,6 +1,6 @@
 /**
- * What frames do: all that came together in one transaction, which is on disk before anything is
- * answered. An entry counts as arrived only then.
+ * Processes received frames. All frames that arrived together are processed in one transaction, which is committed
+ * before the reply. An entry counts as delivered after the commit.
  */
 import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
@@ -27,23 +27,23 @@ import {
 import type { ChatSession } from './session.ts';
 import type { Frame, MessageFrame } from './wire.ts';
 
-/** Open incoming requests of one agent. */
+/** Limit of pending requests to one agent. */
 export const MAX_INVITES = 100;
-/** Open incoming requests of one agent above which only agents that its owner knows may send more. */
+/** With this many pending requests, only agents that the owner knows can send more. */
 export const MAX_INVITES_OF_STRANGERS = 80;
-/** Open incoming requests of one agent from the strangers on one IPv4 address or IPv6 /64. */
+/** Limit of pending requests to one agent from strangers at one IPv4 address or IPv6 /64. */
 export const MAX_INVITES_PER_SOURCE = 20;
-/** The same from those in one IPv4 /24 or IPv6 /48. */
+/** Limit of pending requests to one agent from strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_INVITES_PER_NETWORK = 40;
-/** Unread entries of one conversation: above it the peer keeps what it has. */
+/** Limit of unread entries of one conversation. Beyond it, the peer keeps new entries in its queue. */
 export const MAX_UNREAD = 250_000;
-/** Bytes of unread entries of one conversation. */
+/** Limit of unread entries of one conversation, bytes. */
 export const MAX_UNREAD_BYTES: number = 512 * 1024 * 1024;
 
-/** Entries that a peer had and has lost that are sent again at once. */
+/** Limit of entries that are queued again after the peer has lost them. */
 const MAX_RESENT = 10_000;
 
-/** A fresh name for what is sent in a relationship. */
+/** A new random stream ID. */
 export function newStream(): Uint8Array {
   return new Uint8Array(randomBytes(STREAM_ID_BYTES));
 }
@@ -53,20 +53,20 @@ export interface ChatExchangeDependencies {
   readonly entries: ChatLog;
   readonly events: EventSink;
   readonly clock: Clock;
-  /** The owner of an agent here knows another one: strangers leave room for its requests. */
+  /** Whether the owner of a local agent knows `peer`. Part of the requests is reserved for known peers. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
 }
 
-/** What became of frames. */
+/** The result of processing frames. */
 export interface Outcome {
   readonly replies: readonly Frame[];
-  /** Place in our log of the last entry that has arrived at the peer by now; 0 where none did. */
+  /** Position in the log of the last delivered entry, or 0 if none was delivered. */
   readonly sentUpTo: number;
-  /** The peer wants to be left alone for a while. */
+  /** The peer asked not to be contacted for a while. */
   readonly isBusy: boolean;
 }
 
-/** Takes in what has come over a link. @throws SvcError `not_writable`, `store_corrupt`: then nothing has changed */
+/** Processes received frames. @throws SvcError `not_writable`, `store_corrupt`; nothing has changed then */
 export function takeFrames(deps: ChatExchangeDependencies, session: ChatSession, frames: readonly Frame[]): Outcome {
   return deps.store.transaction(() => {
     const step = new Step(deps, session);
@@ -75,7 +75,7 @@ export function takeFrames(deps: ChatExchangeDependencies, session: ChatSession,
   }, durabilityOf(frames));
 }
 
-/** Keeps a change of a pair; returns what stands there then. In a transaction. */
+/** Stores a change of a pair and returns the new row. Runs in a transaction. */
 export function applyChange(
   { store, entries }: Pick<ChatExchangeDependencies, 'store' | 'entries'>,
   pair: PairRow,
@@ -86,23 +86,23 @@ export function applyChange(
   return store.byId(pair.id) ?? pair;
 }
 
-/** The source that a request counts for; null for an agent on this machine. */
+/** The source that a request is counted under, or null for an agent on this machine. */
 function originOf(source: string | null): string | null {
   const group = source === null ? THIS_MACHINE : sourceGroupOf(source).source;
   return group === THIS_MACHINE ? null : group;
 }
 
-/** Where the power takes back a receipt, what it was for is sent again, and the peer knows it by its id. */
+/** Receipts need no flush. After a power loss the entries are sent again, and the peer recognizes their IDs. */
 function durabilityOf(frames: readonly Frame[]): Durability | undefined {
   return frames.every((frame) => frame.kind === 'receipt' && frame.answer === 'ok') ? 'normal' : undefined;
 }
 
-/** Frames of one link inside one transaction. */
+/** Processes the frames of one link in one transaction. */
 class Step {
   readonly #deps: ChatExchangeDependencies;
   readonly #session: ChatSession;
   readonly #replies: Frame[] = [];
-  /** Entries of one stream that came one behind the other, and are not kept yet. */
+  /** Consecutive entries of one stream that are not stored yet. */
   #run: MessageFrame[] = [];
   #pair: PairRow | null;
   #sentUpTo = 0;
@@ -198,7 +198,7 @@ class Step {
     events.emit(aid, 'chat.invites', { count: peers.length, peers }, causeOf(peer, isKnown(aid, peer)));
   }
 
-  /** The peer has heard what we told it on this link. */
+  /** The peer acknowledged a control message of this link. */
   #heard(n: number, answer: Answer, now: number): void {
     const session = this.#session;
     const { told } = session;
@@ -214,7 +214,7 @@ class Step {
     else this.#apply(pair, onHeard(pair, about, now));
   }
 
-  /** Entries of ours have arrived, or cannot. */
+  /** The peer acknowledged or rejected entries. */
   #receipt(stream: Uint8Array, seq: number, answer: Answer, now: number): void {
     // protocol-chat.md, step 11
     const { cursor } = this.#session;
@@ -238,8 +238,8 @@ class Step {
   }
 
   /**
-   * The peer has only `upTo` of our stream, as a node that came back from a backup does: what it
-   * once had beyond that is sent again as well. What it has twice, its ids tell it.
+   * The peer has the stream only up to `upTo`, for example after a restore from a backup. Entries that it has lost are
+   * queued again. The peer recognizes duplicates by their IDs.
    */
   #beginAnew(pair: PairRow, stream: Uint8Array, upTo: number): void {
     // protocol-chat.md, step 9
@@ -261,7 +261,7 @@ class Step {
     };
     const pair = this.#pair;
     if (pair === null || pair.state === 'none' || pair.state === 'in_pending') return receipt(0, 'gone');
-    // A block is not told apart from silence: nobody reads it, as far as the peer can see.
+    // A blocked peer must not be able to detect the block, so its entries appear delivered and unread.
     // protocol-chat.md, step 12
     if (pair.state === 'blocked') return receipt(last.seq, 'ok');
     if (pair.state === 'out_pending') return receipt(0, 'busy');
@@ -270,7 +270,7 @@ class Step {
     const contents: ChatContent[] = [];
     let { received } = pair;
     for (const { seq, content } of frames) {
-      // A gap: one of the two has lost its memory, and they begin anew, behind what is here.
+      // A gap means that one side has lost its state. Both start new streams after the last entry here.
       if (seq > received + 1) {
         this.#keep(pair, contents, received);
         return receipt(received, 'unknown');
@@ -282,11 +282,11 @@ class Step {
     receipt(last.seq, 'ok');
   }
 
-  /** Keeps what is not in the log yet: what comes a second time has the same id. */
+  /** Stores entries that are not in the log yet. Duplicates have the same ID. */
   #keep(pair: PairRow, contents: readonly ChatContent[], received: number): void {
     const { entries, events, store, clock } = this.#deps;
     const now = clock.now();
-    // The clock of the peer says when it was written; that nothing is from the future, ours.
+    // The peer's clock sets the time of an entry. This clock limits it, so that no entry is in the future.
     const shown = contents.map((content) => ({ ...content, at: Math.min(content.at, now) }));
     const added = entries.receive(pair, shown, received, now);
     for (const seq of added) events.emit(pair.aid, 'chat.received', { peer: pair.peer, seq }, pair.peer);

@@ -1,7 +1,6 @@
 /**
- * The conversations of an agent, for its move to another node: how it stands to each peer, what
- * waits to be sent, and as much of the logs as there is room for. The streams and their counters go
- * along, so that each side goes on where it was and takes nothing twice.
+ * Exports and imports the conversations of an agent that moves to another node: relationships, queued entries, and as
+ * much of the logs as fits. Streams and their counters are included, so that both sides continue without duplicates.
  */
 import { toHex } from '../../foundation/bytes.ts';
 import { MAX_TEXT_BYTES, type PairState } from '../../foundation/domain/chat.ts';
@@ -15,7 +14,7 @@ import { MAX_CONTACTS, MAX_QUEUED } from './chat.ts';
 import { type ChatExchangeDependencies, MAX_INVITES } from './exchange.ts';
 import { isFileName, isNote } from './wire.ts';
 
-/** Bytes of entries that wait to be sent, of all conversations together. */
+/** Limit of queued entries of all conversations, bytes. */
 const MAX_WAITING_BYTES: number = 16 * 1024 * 1024;
 
 type ChatMovingDependencies = Pick<ChatExchangeDependencies, 'store' | 'entries'>;
@@ -23,8 +22,8 @@ type PairPart = ChatPart[number];
 type EntryPart = PairPart['entries'][number];
 
 /**
- * The conversations, and how many entries of their logs had no room.
- * @throws SvcError `too_large` where more waits to be sent than goes into a document
+ * Exports the conversations. `leftOut` counts the log entries that do not fit.
+ * @throws SvcError `too_large` if the queued entries do not fit into a document
  */
 export function exportChat({ store, entries }: ChatMovingDependencies, aid: Aid): { part: ChatPart; leftOut: number } {
   const pairs = store.all(aid).filter((pair) => pair.state !== 'none' || pair.control !== null || pair.lastSeq > 0);
@@ -32,7 +31,7 @@ export function exportChat({ store, entries }: ChatMovingDependencies, aid: Aid)
   const waiting = queues.flat().reduce((sum, entry) => sum + bytesOf(entry), 0);
   if (waiting > MAX_WAITING_BYTES)
     throw new SvcError('too_large', {
-      message: `${waiting} bytes of chat wait to be sent, and ${MAX_WAITING_BYTES} go into a document. Move the whole node with "svc backup", or wait until the peers are there.`,
+      message: `${waiting} bytes of chat are queued, but the limit is ${MAX_WAITING_BYTES}. Move the whole node with "svc backup", or wait until the peers are reachable.`,
     });
   let room = MAX_MOVED_CHAT_BYTES;
   let leftOut = 0;
@@ -51,7 +50,7 @@ export function exportChat({ store, entries }: ChatMovingDependencies, aid: Aid)
   return { part, leftOut };
 }
 
-/** What an entry takes of a document. */
+/** The size of an entry in a document. */
 function bytesOf(entry: ChatEntry): number {
   return Buffer.byteLength(JSON.stringify(entryPart(entry)));
 }
@@ -96,8 +95,8 @@ function entryPart({ seq, id, incoming, status, at, text, file }: ChatEntry): En
 }
 
 /**
- * Checks conversations from elsewhere.
- * @returns what keeps them
+ * Checks conversations of a document.
+ * @returns a function that stores them
  * @throws SvcError `bad_file`
  */
 export function importChat(deps: ChatMovingDependencies, aid: Aid, part: ChatPart): () => void {
@@ -132,7 +131,7 @@ function readPair(path: string, aid: Aid, one: PairPart) {
     since: one.since,
     note: one.note,
     expiresAt: one.expires_at,
-    // The network that a request came from says nothing here.
+    // The source of a request has no meaning on this node.
     origin: null,
     outStream: bytesOrNull(one.out_stream),
     acked: one.acked,
@@ -157,24 +156,24 @@ function readPair(path: string, aid: Aid, one: PairPart) {
   };
 }
 
-/** A relationship without the streams that it needs would be told to the peer for ever. */
+/** A relationship without its streams would send its control message forever. */
 function checkStreams(path: string, { state, outStream, inStream, control }: Relationship): void {
   const needsOut = state === 'friends' || state === 'out_pending' || control === 'request' || control === 'accept';
   const needsIn = state === 'friends' || state === 'in_pending' || control === 'accept';
-  if ((needsOut && outStream === null) || (needsIn && inStream === null)) throw badDocument(path, 'lacks its streams');
+  if ((needsOut && outStream === null) || (needsIn && inStream === null)) throw badDocument(path, 'has no stream ID');
 }
 
 function readEntry(path: string, entry: EntryPart, pair: PairPart): ChatEntry {
   const { seq, id, dir, status, at, text = null, file } = entry;
-  if (seq > pair.last_seq) throw badDocument(`${path}/seq`, 'is behind last_seq');
-  if ((dir === 'in') !== (status === 'received')) throw badDocument(`${path}/status`, 'does not fit its direction');
+  if (seq > pair.last_seq) throw badDocument(`${path}/seq`, 'is greater than last_seq');
+  if ((dir === 'in') !== (status === 'received')) throw badDocument(`${path}/status`, 'does not match its direction');
   if (status === 'queued' && pair.state !== 'friends' && pair.state !== 'out_pending')
-    throw badDocument(`${path}/status`, 'waits for somebody who is no friend');
-  if (text === null && file === undefined) throw badDocument(path, 'says nothing');
+    throw badDocument(`${path}/status`, 'is queued for an agent that is not a friend');
+  if (text === null && file === undefined) throw badDocument(path, 'is empty');
   if (text !== null && (Buffer.byteLength(text) > MAX_TEXT_BYTES || !text.isWellFormed()))
-    throw badDocument(`${path}/text`, 'is too long, or no Unicode');
+    throw badDocument(`${path}/text`, 'is too long or not well-formed Unicode');
   if (file !== undefined && (!isFileName(file.name) || !file.name.isWellFormed()))
-    throw badDocument(`${path}/file/name`, 'is no file name');
+    throw badDocument(`${path}/file/name`, 'is not a valid file name');
   return {
     seq,
     id: hexBytes(id),

@@ -1,29 +1,34 @@
 /**
- * How two agents come to be friends and cease to be. Pure: what stands in the row of a pair, what
- * happened, what stands there then. Each side names its part of a relationship with a stream id of
- * its own, made anew every time, so that what is late from an earlier one is told apart. See
- * docs/notes-and-chat.md, "Relationships".
+ * The state machine of the relationship of two agents. Pure: computes the next row of a pair from the current row and
+ * an event. Each side names its part of a relationship with a new random stream ID, so that late messages of an earlier
+ * relationship can be recognized. See docs/notes-and-chat.md, "Relationships".
  */
 import { equalBytes } from '../../foundation/bytes.ts';
 import { REQUEST_LIFE_MS } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Relationship } from '../../foundation/store/chat.ts';
 
-/** How much longer its sender waits than its receiver, so that an answer in the last minute is not refused, milliseconds. */
+/**
+ * A request expires later at the sender than at the receiver by this time, so that an answer in the last minute is
+ * accepted, milliseconds.
+ */
 export const REQUEST_GRACE_MS: number = 3600 * 1000;
-/** How long the peer is told that a relationship is over, milliseconds. */
+/** The peer is informed of the end of a relationship for this time, milliseconds. */
 const GONE_LIFE_MS: number = 7 * 24 * 3600 * 1000;
-/** How long it is remembered which stream is over, so that a word of it that comes late is told apart, milliseconds. */
+/** The stream ID of an ended relationship is stored for this time, to recognize late messages, milliseconds. */
 const LATE_MS: number = 10 * 60_000;
 
-/** What a change means beside the row. */
+/** The result of an event. */
 export interface Change {
   readonly next: Relationship;
-  /** Entries that were not delivered never will be. */
+  /** Queued entries are dropped. */
   readonly dropsQueue: boolean;
 }
 
-/** What the peer is answered; the place in this list is what travels. `unknown`: its stream is not known, it has to introduce itself anew. */
+/**
+ * Answers to the peer. The index is the wire value. `unknown`: the stream is unknown, so its sender must introduce
+ * itself again.
+ */
 export const ANSWERS = ['ok', 'gone', 'busy', 'unknown'] as const;
 export type Answer = (typeof ANSWERS)[number];
 
@@ -54,12 +59,12 @@ function wrongState(message: string): SvcError {
 }
 
 /**
- * We ask for a relationship. Asking again changes nothing; where the peer has asked, it is an acceptance.
- * @param stream a fresh id
- * @throws SvcError `wrong_state` where they are friends
+ * Sends a request to the peer. Idempotent. If the peer has sent a request, accepts it.
+ * @param stream a new stream ID
+ * @throws SvcError `wrong_state` if they are friends
  */
 export function request(r: Relationship, note: string, stream: Uint8Array, now: number): Change {
-  if (r.state === 'friends') throw wrongState('This agent and the peer are friends already.');
+  if (r.state === 'friends') throw wrongState('This agent and the peer are already friends.');
   if (r.state === 'out_pending') return kept(r);
   if (r.state === 'in_pending') return accept(r, stream, now);
   const until = now + REQUEST_LIFE_MS + REQUEST_GRACE_MS;
@@ -76,26 +81,26 @@ export function request(r: Relationship, note: string, stream: Uint8Array, now: 
 }
 
 /**
- * We accept the peer's request; accepting again changes nothing.
- * @param stream a fresh id
- * @throws SvcError `wrong_state` where there is none
+ * Accepts the request of the peer. Idempotent.
+ * @param stream a new stream ID
+ * @throws SvcError `wrong_state` if there is no request
  */
 export function accept(r: Relationship, stream: Uint8Array, now: number): Change {
   if (r.state === 'friends') return kept(r);
-  if (r.state !== 'in_pending') throw wrongState('The peer has sent no request that could be accepted.');
+  if (r.state !== 'in_pending') throw wrongState('There is no request from this peer to accept.');
   return kept({ ...NOTHING, state: 'friends', since: now, outStream: stream, inStream: r.inStream, control: 'accept' });
 }
 
-/** @throws SvcError `wrong_state` where the peer has sent no request */
+/** @throws SvcError `wrong_state` if there is no request */
 export function refuse(r: Relationship, now: number): Change {
-  if (r.state !== 'in_pending') throw wrongState('The peer has sent no request that could be refused.');
+  if (r.state !== 'in_pending') throw wrongState('There is no request from this peer to decline.');
   return end(r, now);
 }
 
-/** We end the relationship, or withdraw our request. @throws SvcError `wrong_state` where there is neither */
+/** Ends the friendship or withdraws the agent's request. @throws SvcError `wrong_state` if there is neither */
 export function remove(r: Relationship, now: number): Change {
   if (r.state !== 'friends' && r.state !== 'out_pending')
-    throw wrongState('There is no friend and no request of ours to remove.');
+    throw wrongState('This peer is not a friend, and there is no request to withdraw.');
   return end(r, now);
 }
 
@@ -104,13 +109,13 @@ function end({ outStream, inStream }: Relationship, now: number): Change {
   return { next: { ...NOTHING, ...gone, state: 'none', since: now }, dropsQueue: true };
 }
 
-/** We hear nothing more from the peer, which is told nothing. */
+/** Blocks the peer without informing it. */
 export function block(r: Relationship, now: number): Change {
   if (r.state === 'blocked') return kept(r);
   return { next: { ...NOTHING, state: 'blocked', since: now }, dropsQueue: true };
 }
 
-/** An open request, our word to the peer, or what is remembered of a relationship that is over, has lasted too long. */
+/** Applies the expiry of a request, of a control message or of the stream ID of an ended relationship. */
 export function expire(r: Relationship, now: number): Change {
   // protocol-chat.md, step 6
   const isOver = r.expiresAt !== null && r.expiresAt <= now;
@@ -125,7 +130,7 @@ export function expire(r: Relationship, now: number): Change {
   });
 }
 
-/** The peer's request, as it came. */
+/** A received request. */
 export interface IncomingRequest {
   readonly stream: Uint8Array;
   readonly note: string;
@@ -141,9 +146,9 @@ function answered(answer: Answer, next: Relationship, dropsQueue = false): Answe
 }
 
 /**
- * The peer asks for a relationship.
- * @param stream a fresh id, where one is needed
- * @param hasRoom whether one more open request may be kept
+ * The peer sent a request.
+ * @param stream a new stream ID, used if needed
+ * @param hasRoom whether one more pending request can be stored
  */
 export function onRequest(
   r: Relationship,
@@ -155,11 +160,12 @@ export function onRequest(
   const { stream: theirs, note, origin } = incoming;
   switch (r.state) {
     case 'blocked':
-      // A block is not told apart from silence.
+      // A blocked peer must not be able to detect the block.
       return answered('ok', r);
     case 'friends':
       if (isSame(theirs, r.inStream)) return answered('ok', r);
-      // The peer has begun anew, with a memory of its own: so do we. What it has twice, its ids tell it.
+      // The peer has lost its state and starts a new stream, so this side does too. The peer recognizes duplicates by
+      // their IDs.
       return answered('ok', {
         ...r,
         outStream: stream,
@@ -170,7 +176,7 @@ export function onRequest(
         controlUntil: null,
       });
     case 'out_pending':
-      // Both have asked: that is an answer.
+      // Both sides sent a request, which counts as acceptance.
       return answered('ok', {
         ...NOTHING,
         state: 'friends',
@@ -182,7 +188,7 @@ export function onRequest(
     case 'in_pending':
       return answered('ok', isSame(theirs, r.inStream) ? r : { ...r, inStream: theirs, note, origin });
     case 'none':
-      // That relationship is over: the peer does not know yet, or its word comes late.
+      // A message of an ended relationship: the peer has not received the end yet, or the message is late.
       if (isSame(theirs, r.goneIn)) return answered('ok', r);
       if (!hasRoom) return answered('busy', r);
       return answered('ok', {
@@ -197,20 +203,20 @@ export function onRequest(
   }
 }
 
-/** The peer accepts our stream `re`, or introduces itself anew, with its stream `theirs`. */
+/** The peer accepts our stream `re`, or introduces itself again with its stream `theirs`. */
 export function onAccept(r: Relationship, theirs: Uint8Array, re: Uint8Array, now: number): Answered {
   // protocol-chat.md, step 4
   if (r.state === 'blocked') return answered('ok', r);
   if (r.state !== 'out_pending' && r.state !== 'friends') return answered('gone', r);
-  // Both say that they are friends. Where both have begun anew at once, `re` is out of date.
+  // If both sides started new streams at the same time, `re` is outdated.
   if (r.state === 'friends')
     return answered('ok', isSame(theirs, r.inStream) ? r : { ...r, inStream: theirs, received: 0 });
-  // An answer to an earlier request of ours: the present one is on its way and is answered as well.
+  // An answer to an earlier request. The current request is in flight and is answered too.
   if (!isSame(re, r.outStream)) return answered('ok', r);
   return answered('ok', { ...NOTHING, state: 'friends', since: now, outStream: r.outStream, inStream: theirs });
 }
 
-/** The peer ends the relationship in which it sent `theirs` and we sent `ours`; either may be unknown. */
+/** The peer ends the relationship with the streams `theirs` and `ours`. One of them may be unknown. */
 export function onGone(r: Relationship, theirs: Uint8Array | null, ours: Uint8Array | null, now: number): Answered {
   // protocol-chat.md, step 4
   const meant = isSame(theirs, r.inStream) || isSame(ours, r.outStream);
@@ -218,22 +224,22 @@ export function onGone(r: Relationship, theirs: Uint8Array | null, ours: Uint8Ar
   return answered('ok', { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS, goneIn: r.inStream }, true);
 }
 
-/** The peer knows nothing of the stream that we send: the relationship is over on its side. */
+/** The peer does not know our stream, so the relationship is over. */
 export function onStranger(r: Relationship, ours: Uint8Array, now: number): Change {
   if (!isSame(ours, r.outStream) || (r.state !== 'friends' && r.state !== 'out_pending')) return kept(r);
   return { next: { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS }, dropsQueue: true };
 }
 
-/** The peer does not know our stream: we introduce ourselves anew. @param stream a fresh id */
+/** The peer does not know our stream, so we introduce ourselves again. @param stream a new stream ID */
 export function onUnknownStream(r: Relationship, ours: Uint8Array, stream: Uint8Array): Change {
   if (!isSame(ours, r.outStream) || r.state !== 'friends') return kept(r);
   return kept({ ...r, outStream: stream, acked: 0, control: 'accept', controlUntil: null });
 }
 
-/** What the peer was told, to compare with what it is to be told by now. */
+/** The content of a control message in flight, to compare with the current row. */
 export type Told = Pick<Relationship, 'control' | 'outStream' | 'goneOut' | 'goneIn'>;
 
-/** The peer has heard what it was told. */
+/** The peer acknowledged a control message. */
 export function onHeard(r: Relationship, told: Told, now: number): Change {
   const same =
     r.control === told.control &&
@@ -244,13 +250,15 @@ export function onHeard(r: Relationship, told: Told, now: number): Change {
   return kept({ ...r, expiresAt: afterHeard(r, now), control: null, controlUntil: null, goneOut: null });
 }
 
-/** A request: from now on the peer has its time to answer. An end: `goneIn` stays, what comes late is told apart by it. */
+/**
+ * After a request, the peer has the full time to answer. After an end, `goneIn` is stored to recognize late messages.
+ */
 function afterHeard({ state, expiresAt }: Relationship, now: number): number | null {
   if (state === 'out_pending') return now + REQUEST_LIFE_MS + REQUEST_GRACE_MS;
   return state === 'none' ? now + LATE_MS : expiresAt;
 }
 
-/** True for the same stream, or none on both sides. */
+/** Whether both are the same stream or both are null. */
 export function eitherSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return (a === null && b === null) || isSame(a, b);
 }

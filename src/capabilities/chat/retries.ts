@@ -1,4 +1,4 @@
-/** When who is tried again: one timer for all. */
+/** Scheduled retries, with one timer for all. */
 import type { Clock } from '../../foundation/clock.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 
@@ -8,8 +8,8 @@ export class Retries {
   readonly #looks: RepeatingTask;
 
   /**
-   * @param due called with each name whose time has come
-   * @param onError told what `due` throws; the others are called for all the same
+   * @param due called with each due name
+   * @param onError receives errors of `due`. The remaining names are still called
    */
   constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
     this.#clock = clock;
@@ -24,7 +24,7 @@ export class Retries {
     });
   }
 
-  /** Calls for a name after `ms`, or earlier where that was agreed before. */
+  /** Schedules `due` for a name after `ms`, or keeps an earlier time. */
   within(name: string, ms: number): void {
     const at = this.#clock.now() + ms;
     this.#at.set(name, Math.min(this.#at.get(name) ?? at, at));

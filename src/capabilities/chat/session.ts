@@ -1,4 +1,4 @@
-/** One link between a local agent and a peer, whoever opened it: frames in, frames out. */
+/** One link between a local agent and a peer, opened by either side. Reads and writes frames. */
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -8,42 +8,42 @@ import type { LinkStream } from '../../network/links/types.ts';
 import type { Told } from './relationship.ts';
 import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';
 
-/** Bytes that may wait to be sent; a peer that asks and does not read is cut off. */
+/** Limit of unsent bytes. A peer that sends requests without reading is disconnected. */
 const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
 
-/** What the peer was told and has not yet heard. */
+/** A control message that the peer has not acknowledged. */
 export interface Unheard {
   readonly n: number;
   readonly about: Told;
 }
 
-/** Where the sending of a queue stands on one link. */
+/** The progress of one link through the queue. */
 export interface SendCursor {
   readonly stream: Uint8Array;
-  /** Number in the stream of the next entry. */
+  /** Stream sequence number of the next entry. */
   nextSeq: number;
-  /** Place in the log of the last entry sent. */
+  /** Position in the log of the last sent entry. */
   lastEntry: number;
-  /** Bytes that were sent and have not been acknowledged. */
+  /** Sent entries without an acknowledgment. */
   unacknowledged: Unacknowledged[];
 }
 
 interface Unacknowledged {
-  /** Number in the stream. */
+  /** Stream sequence number. */
   readonly seq: number;
-  /** Place in the log. */
+  /** Position in the log. */
   readonly place: number;
   readonly bytes: number;
 }
 
 interface SessionEvents {
-  /** Frames that came together. Synchronous; where it throws, the link is cut and nothing is answered. */
+  /** Frames that arrived together. Synchronous. If it throws, the link is closed without a reply. */
   onFrames(session: ChatSession, frames: readonly Frame[]): void;
-  /** Entries up to a place in our log have arrived; the frames that say so follow. */
+  /** The peer has all entries up to a position in the log. The same frames follow in `onFrames`. */
   onArrival(session: ChatSession, upTo: number): void;
-  /** The link was cut: the peer broke the protocol, or what it sent could not be kept. */
+  /** The link was closed because the peer violated the protocol or its frames could not be stored. */
   onFailure(session: ChatSession, error: unknown): void;
-  /** More can be written. */
+  /** The link can be written again. */
   onDrain(session: ChatSession): void;
   onClose(session: ChatSession): void;
 }
@@ -51,25 +51,25 @@ interface SessionEvents {
 export class ChatSession {
   readonly local: Aid;
   readonly peer: Aid;
-  /** True where we opened the link. */
+  /** Whether this node opened the link. */
   readonly outbound: boolean;
   readonly link: LinkStream;
   readonly #clock: Clock;
   readonly #reader = new ChatFrameReader();
   #lastNumber = 0;
-  /** Unix milliseconds of the last frame in either direction. */
+  /** Time of the last frame in either direction, Unix milliseconds. */
   lastActivity: number;
-  /** Since when an answer is awaited, Unix milliseconds; null where none is. */
+  /** Since when an acknowledgment is pending, Unix milliseconds, or null. */
   waitingSince: number | null = null;
   told: Unheard | null = null;
   cursor: SendCursor | null = null;
-  /** Something of ours has arrived over this link. */
+  /** An entry was delivered over this link. */
   madeProgress = false;
-  /** The peer was a friend when this was last looked at. */
+  /** Whether the peer was a friend at the last check. */
   isFriend = false;
-  /** Its place among the links of strangers; null if it has none. */
+  /** Its share of the quota for strangers, or null. */
   place: QuotaShare | null = null;
-  /** Frames that are taken in the next turn of the event loop, and those that came behind them. */
+  /** Frames that are processed in the next turn of the event loop, and frames that arrived after them. */
   #behind: Frame[] = [];
 
   constructor(link: LinkStream, outbound: boolean, clock: Clock, events: SessionEvents) {
@@ -82,7 +82,7 @@ export class ChatSession {
     link.on('error', () => {});
     link.on('data', (chunk: Uint8Array) => this.#read(chunk, events));
     link.on('drain', () => events.onDrain(this));
-    // The other side is done: so are we, once it is answered.
+    // The peer has finished. Finish after the pending replies.
     link.on('end', () => setImmediate(() => link.end()));
     link.once('close', () => {
       this.#catchUp(events);
@@ -95,7 +95,7 @@ export class ChatSession {
     return this.link.destroyed || this.link.writableEnded;
   }
 
-  /** True where what is written waits already. */
+  /** Whether the write buffer is full. */
   get isFull(): boolean {
     return this.link.writableNeedDrain;
   }
@@ -111,26 +111,26 @@ export class ChatSession {
     if (this.link.writableLength > MAX_UNSENT_BYTES) this.cut();
   }
 
-  /** Something of ours is answered: where more is awaited, it is awaited from now on. */
+  /** An acknowledgment arrived. If more are pending, the wait starts again. */
   answered(): void {
     this.madeProgress = true;
     const waits = this.told !== null || (this.cursor?.unacknowledged.length ?? 0) > 0;
     this.waitingSince = waits ? this.#clock.now() : null;
   }
 
-  /** Something was sent that wants an answer. */
+  /** A frame was sent that needs an acknowledgment. */
   awaits(): void {
     this.waitingSince ??= this.#clock.now();
   }
 
-  /** Ends the link after what was written. */
+  /** Closes the link after pending writes. */
   end(): void {
     if (this.closed) return;
     this.link.end();
     drainAndDestroy(this.link, this.#clock);
   }
 
-  /** Ends the link at once. */
+  /** Closes the link immediately. */
   cut(): void {
     this.link.destroy();
   }
@@ -148,7 +148,10 @@ export class ChatSession {
     });
   }
 
-  /** Place in our log of the last entry that has arrived, where frames say that and nothing else; 0 where they do not. */
+  /**
+   * If the frames are only acknowledgments of entries, returns the position of the last delivered entry. Otherwise
+   * returns 0.
+   */
   #arrivedBy(frames: readonly Frame[]): number {
     const { cursor } = this;
     let upTo = 0;

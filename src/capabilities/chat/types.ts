@@ -1,4 +1,4 @@
-/** What chat needs from others, and what others see of it. */
+/** Types of the chat capability: its dependencies and its results. */
 import type { PairState } from '../../foundation/domain/chat.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow, ReadState } from '../../foundation/store/chat.ts';
@@ -8,39 +8,39 @@ export type { LocalIdentity } from '../../network/links/types.ts';
 
 type KnownObject = Pick<ChatFile, 'name' | 'size'> | null;
 
-/** Objects, as far as chat uses them: a file that is sent is one of the sender's. */
+/** The operations on objects that chat uses. A sent file is an object of the sender. */
 export interface ChatObjects {
-  /** Registers a file of this machine as an object of an agent. */
+  /** Registers a local file as an object of an agent. */
   put(aid: Aid, path: string): Promise<ChatFile>;
-  /** What is known of an agent's object; null where it has none of this id. */
+  /** The name and size of an agent's object, or null if it has none with this ID. */
   has(aid: Aid, objectId: string): KnownObject | Promise<KnownObject>;
 }
 
-/** What is to be sent: a text, or a file with or without one. */
+/** The content of a new message: a text, a file, or both. */
 export interface MessageDraft {
   readonly text?: string | undefined;
-  /** A file of this machine, or an object of the agent's: not both. */
+  /** A local file or an object of the agent, not both. */
   readonly path?: string | undefined;
   readonly objectId?: string | undefined;
 }
 
 export interface SentEntry {
   readonly seq: number;
-  /** `sent`: the peer's node has it. */
+  /** `sent`: the peer's node has the entry. */
   readonly status: 'sent' | 'queued';
 }
 
-/** A peer, and how the agent stands to it; times are Unix milliseconds. */
+/** A peer and its relationship to the agent. Times are Unix milliseconds. */
 export interface Contact extends Pick<PairRow, 'peer' | 'since' | 'note' | 'unread' | 'lastAt' | 'lastSeq'> {
   readonly state: Exclude<PairState, 'none'>;
-  /** The newest entry; null where nothing was said yet. */
+  /** The newest entry, or null if there is none. */
   readonly last: ChatEntry | null;
 }
 
 /** Part of a conversation. */
 export interface ConversationPage extends ReadState {
   readonly entries: readonly ChatEntry[];
-  /** Where the next page begins: pass it as `afterSeq`. */
+  /** Pass this as `afterSeq` to read the next page. */
   readonly scannedTo: number;
   readonly hasMore: boolean;
 }

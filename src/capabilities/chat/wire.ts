@@ -1,6 +1,6 @@
 /**
- * What is said on a link of purpose `chat`, in both directions: one byte for the version, then
- * frames, each a length of four bytes and a CBOR map. Format: docs/protocol-chat.md, steps 1 and 2.
+ * The messages of a link of purpose `chat`, in both directions: one version byte, then frames. A frame is a length of
+ * four bytes and a CBOR map. Format: docs/protocol-chat.md, steps 1 and 2.
  */
 import { asMap, type CborValue, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import {
@@ -17,21 +17,21 @@ import { ANSWERS, type Answer } from './relationship.ts';
 
 /** The first byte of each direction. */
 export const CHAT_VERSION = 1;
-/** What stands around the texts of a frame, bytes. */
+/** Size of a frame without its text, at most, bytes. */
 const MAX_FRAME_OVERHEAD_BYTES = 1024;
-/** Longest frame. */
+/** Largest frame, bytes. */
 export const MAX_FRAME_BYTES: number = MAX_TEXT_BYTES + MAX_FRAME_OVERHEAD_BYTES;
 const KIND = { request: 1, accept: 2, gone: 3, message: 4, heard: 5, receipt: 6 } as const;
 
 export type Frame =
-  /** `n` numbers what wants to be heard on one link. */
+  /** `n` numbers the control messages of one link that need an acknowledgment. */
   | { readonly kind: 'request'; readonly n: number; readonly stream: Uint8Array; readonly note: string }
-  /** Our stream, and the peer's that it answers. */
+  /** `stream` is our stream, `re` is the stream of the peer's request. */
   | { readonly kind: 'accept'; readonly n: number; readonly stream: Uint8Array; readonly re: Uint8Array }
   | { readonly kind: 'gone'; readonly n: number; readonly stream: Uint8Array | null; readonly re: Uint8Array | null }
   | { readonly kind: 'message'; readonly stream: Uint8Array; readonly seq: number; readonly content: ChatContent }
   | { readonly kind: 'heard'; readonly n: number; readonly answer: Answer }
-  /** How much of a stream is here. */
+  /** How much of a stream has arrived. */
   | { readonly kind: 'receipt'; readonly stream: Uint8Array; readonly seq: number; readonly answer: Answer };
 
 export type MessageFrame = Extract<Frame, { kind: 'message' }>;
@@ -61,7 +61,7 @@ function valueOf(frame: Frame): Parameters<typeof encodeCbor>[0] {
   }
 }
 
-/** A frame with its length before it. */
+/** Encodes a frame, including its length. */
 export function encodeFrame(frame: Frame): Uint8Array {
   const body = encodeCbor(valueOf(frame));
   return Buffer.concat([u32(body.length), body]);
@@ -84,7 +84,7 @@ function readFile(value: unknown): ChatFile | null {
   return isFileName(name) ? { objectId: Buffer.from(objectId).toString('hex'), name, size } : null;
 }
 
-/** True for a name that can be shown, and that no file system takes for a path. */
+/** Whether a name can be displayed and contains no path separators. */
 export function isFileName(name: string): boolean {
   return Buffer.byteLength(name) <= MAX_FILE_NAME_BYTES && !/[/\\\p{Cc}]/u.test(name);
 }
@@ -131,23 +131,23 @@ function readFrame(bytes: Uint8Array): Frame | null {
   }
 }
 
-/** True for what may be said with a request. */
+/** Whether a text is a valid note of a request. */
 export function isNote(note: string): boolean {
-  // A character takes at most two units of a string: longer ones need not be counted.
+  // A character has at most two UTF-16 code units, so longer texts need no counting.
   return note.length <= 2 * MAX_REQUEST_NOTE_CHARS && Array.from(note).length <= MAX_REQUEST_NOTE_CHARS;
 }
 
-/** Takes frames from the bytes of a link as they come; nothing longer than a frame is kept. */
+/** Splits the bytes of a link into frames. Buffers at most one frame. */
 export class ChatFrameReader {
   #chunks: Uint8Array[] = [];
   #length = 0;
-  /** Bytes without which there is nothing to look at. */
+  /** Bytes needed before the next step can run. */
   #needed = 1;
   #greeted = false;
 
   /**
-   * The frames that are whole with these bytes.
-   * @throws RangeError where the bytes are none of ours
+   * Returns the frames that these bytes complete.
+   * @throws RangeError if the bytes are not valid chat frames
    */
   take(chunk: Uint8Array): Frame[] {
     this.#chunks.push(chunk);
@@ -155,7 +155,7 @@ export class ChatFrameReader {
     if (this.#length < this.#needed) return [];
     let bytes = Buffer.concat(this.#chunks);
     if (!this.#greeted) {
-      if (bytes[0] !== CHAT_VERSION) throw new RangeError('another version of chat');
+      if (bytes[0] !== CHAT_VERSION) throw new RangeError('unsupported chat version');
       this.#greeted = true;
       bytes = bytes.subarray(1);
     }
@@ -166,7 +166,7 @@ export class ChatFrameReader {
       this.#needed = LENGTH_BYTES + length;
       if (bytes.length < this.#needed) break;
       const frame = readFrame(bytes.subarray(LENGTH_BYTES, LENGTH_BYTES + length));
-      if (frame === null) throw new RangeError('a frame is malformed');
+      if (frame === null) throw new RangeError('malformed frame');
       frames.push(frame);
       bytes = bytes.subarray(this.#needed);
     }

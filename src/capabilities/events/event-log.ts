@@ -1,4 +1,4 @@
-/** The durable log of events: what capabilities tell, in one sequence for all agents of this daemon. */
+/** The durable event log: one sequence for all agents of this daemon. */
 import type { Clock } from '../../foundation/clock.ts';
 import type { EventCause, EventPayloads, EventSink, EventType } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -8,23 +8,23 @@ import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { EventBounds, EventFilter, EventStore, StoredEvent } from '../../foundation/store/events.ts';
 
-/** How long an event is kept at most, milliseconds. */
+/** Events are deleted after this time, milliseconds. */
 export const EVENT_AGE_MS = 7 * 24 * 3_600_000;
-/** How often old events are looked for, milliseconds. */
+/** Interval of the check for old events, milliseconds. */
 const SWEEP_MS = 10 * 60_000;
-/** Events that are forgotten at once: the event loop waits meanwhile. */
+/** Events that are deleted in one step, because the event loop is blocked meanwhile. */
 const MAX_SWEPT_AT_ONCE = 500;
-/** The pause before more of them, milliseconds. */
+/** Pause between these steps, milliseconds. */
 const SWEEP_PAUSE_MS = 50;
 
-/** Part of a stream. */
+/** A page of a stream. */
 export interface EventPage {
   readonly events: readonly StoredEvent[];
-  /** Where the next page goes on. */
+  /** Pass this as `afterSeq` to read the next page. */
   readonly lastSeq: number;
-  /** The oldest event of the stream that is kept; 0 where none is. */
+  /** The oldest stored event of the stream, or 0 if there is none. */
   readonly oldestSeq: number;
-  /** The cursor is too old or from the future: nothing is given, begin again at 0. */
+  /** The cursor is too old or in the future. The page is empty: start again at 0. */
   readonly truncated: boolean;
 }
 
@@ -45,7 +45,7 @@ export class EventLog implements Component, EventSink {
 
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'old events could not be forgotten');
+    const onError = (error: unknown): void => log.warn({ error }, 'old events could not be deleted');
     this.#sweep = every(clock, { firstMs: SWEEP_PAUSE_MS, periodMs: SWEEP_MS, onError }, () => {
       const swept = store.deleteBefore(clock.now() - EVENT_AGE_MS, MAX_SWEPT_AT_ONCE);
       return swept === MAX_SWEPT_AT_ONCE ? SWEEP_PAUSE_MS : SWEEP_MS;
@@ -63,17 +63,17 @@ export class EventLog implements Component, EventSink {
   }
 
   /**
-   * Tells of events that were or are about to be added: a transaction around them may still fail, so
-   * a listener looks into the log later, in a turn of its own.
+   * Registers a listener for new events. It is called inside the transaction, which may still be rolled back, so it
+   * must read the log in a later turn of the event loop.
    */
   onAppended(listener: () => void): () => void {
     return this.#appended.add(listener);
   }
 
   /**
-   * Events of a stream behind a cursor.
-   * @param aid one agent's stream; null for all of them
-   * @param afterSeq number of the last event seen; 0 begins with the oldest that is kept
+   * Returns the events of a stream after a cursor.
+   * @param aid the stream of one agent, or null for all agents
+   * @param afterSeq number of the last event seen, or 0 to start with the oldest one
    */
   page(aid: Aid | null, afterSeq: number, limit: number, types?: readonly EventType[]): EventPage {
     const { oldestSeq, lastSeq, prunedSeq } = this.bounds(aid);
@@ -83,7 +83,7 @@ export class EventLog implements Component, EventSink {
     return { events, lastSeq: last?.seq ?? Math.max(lastSeq, afterSeq), oldestSeq, truncated: false };
   }
 
-  /** True for a cursor from which a stream cannot be taken up without a gap. */
+  /** Whether events after a cursor are missing from the log. */
   misses(afterSeq: number, prunedSeq: number): boolean {
     return (afterSeq !== 0 && afterSeq < prunedSeq) || afterSeq > this.#deps.store.lastSeq();
   }
@@ -92,7 +92,7 @@ export class EventLog implements Component, EventSink {
     return this.#deps.store.bounds(aid ?? undefined);
   }
 
-  /** Events behind `seq` without a look at what was forgotten. */
+  /** Returns the events after `seq`, without checking for deleted events. */
   after(seq: number, limit: number, filter?: EventFilter): readonly StoredEvent[] {
     return this.#deps.store.after(seq, limit, filter);
   }
@@ -102,7 +102,7 @@ export class EventLog implements Component, EventSink {
     return this.#deps.store.lastSeq();
   }
 
-  /** Forgets the events of an agent that is gone. */
+  /** Deletes the events of a deleted agent. */
   forget(aid: Aid): void {
     this.#deps.store.forget(aid);
   }

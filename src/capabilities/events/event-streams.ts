@@ -1,7 +1,6 @@
 /**
- * Live streams of events. Subscribers pull: each has a place in the log and is given what lies
- * behind it, from memory while it keeps up. What is flushed together goes out together, so that a
- * thousand subscribers cost one pass and not one per event.
+ * Live event streams. Subscribers pull: each has a position in the log and receives the events after it, from memory if
+ * it keeps up. Flushes are shared, so that a thousand subscribers cost one pass and not one per event.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { EVENT_HEARTBEAT_MS } from '../../foundation/domain/events.ts';
@@ -16,45 +15,45 @@ import type { PendingView } from './pending-counters.ts';
 import { RecentEvents, type Wish } from './recent-events.ts';
 import { type Backlog, type EventOutlet, MAX_LOG_PAGE, Subscriber } from './subscriber.ts';
 
-/** Subscribers at a time, all streams together. */
+/** Limit of subscribers of all streams. */
 export const MAX_SUBSCRIBERS = 1_000;
-/** A subscriber that takes nothing for this long is cut off, milliseconds; it may resume. */
+/** A subscriber that reads nothing for this time is disconnected, milliseconds. It may resume. */
 export const MAX_FULL_MS = 60_000;
-/** Events that are read from the log at once. */
+/** Events that are read from the log in one step. */
 const MAX_READ_AT_ONCE = 1_000;
-/** Pause between two flushes for each subscriber, milliseconds: 40 ms with a thousand of them. */
+/** Pause between two flushes per subscriber, milliseconds: 40 ms with a thousand subscribers. */
 const PAUSE_PER_SUBSCRIBER_MS = 0.04;
-/** What a client is told to wait where there are too many subscribers, seconds. */
+/** `Retry-After` of clients that are rejected because of too many subscribers, seconds. */
 const BUSY_RETRY_S = 10;
 
 export interface Subscription {
-  /** One agent's stream; null for all of them. */
+  /** The stream of one agent, or null for all agents. */
   readonly aid: Aid | null;
-  /** Left out: every kind. */
+  /** All types if absent. */
   readonly types?: readonly string[] | undefined;
-  /** Number of the last event that was seen, 0 for the whole buffer; left out: only what comes from now on. */
+  /** Number of the last event seen, or 0 for all stored events. If absent, only new events. */
   readonly after?: number | undefined;
 }
 
-/** A sequence of events that streams are given from. */
+/** A sequence of events for streams. */
 export interface EventSource {
-  /** Tells of events that were or are about to be added; who hears it looks later. */
+  /** Registers a listener for new events, which may still be rolled back. It must read them later. */
   onAppended(listener: () => void): () => void;
   /** The number of the newest event. */
   lastSeq(): number;
-  /** Events behind `seq`, in order. */
+  /** Returns the events after `seq`, in order. */
   after(seq: number, limit: number, filter?: EventFilter): readonly StoredEvent[];
   bounds(aid: Aid | null): EventBounds;
-  /** True for a cursor from which a stream cannot be taken up without a gap. */
+  /** Whether events after a cursor are missing. */
   misses(afterSeq: number, prunedSeq: number): boolean;
 }
 
 export interface EventStreamsDependencies {
   readonly log: EventSource;
   readonly clock: Clock;
-  /** Told of faults; `log` is that of the events. */
+  /** For errors. `log` is the event log. */
   readonly logger: Log;
-  /** What waits for one agent, or for all. */
+  /** The pending counters of one agent, or of all. */
   readonly pending: (aid: Aid | null) => PendingView;
 }
 
@@ -87,7 +86,7 @@ export class EventStreams implements Component {
     this.#flush = every(clock, { periodMs: UNTIL_REQUESTED, onError }, () => this.#send());
   }
 
-  /** Ends all streams: clients come back when the daemon does. */
+  /** Ends all streams. Clients reconnect when the daemon runs again. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#forget();
@@ -97,24 +96,24 @@ export class EventStreams implements Component {
     this.#subscribers.clear();
   }
 
-  /** Streams that are open. */
+  /** The number of open streams. */
   get active(): number {
     return this.#subscribers.size;
   }
 
-  /** @throws SvcError `rate_limited` where there is no room for another stream */
+  /** @throws SvcError `rate_limited` if there are too many streams */
   admit(): void {
     if (this.#stopped || this.#subscribers.size >= this.#maxSubscribers)
       throw new SvcError('rate_limited', {
-        message: `At most ${this.#maxSubscribers} event streams are open at a time.`,
+        message: `At most ${this.#maxSubscribers} event streams can be open.`,
         details: { retry_after_s: BUSY_RETRY_S },
       });
   }
 
   /**
-   * Begins a stream: what waits, then what lies behind the cursor, then what comes.
-   * @returns how to say that the outlet takes frames again, and that it is gone
-   * @throws SvcError as `admit`, with nothing written
+   * Opens a stream. It starts with the pending counters and the events after the cursor.
+   * @returns callbacks for a drained and for a closed outlet
+   * @throws SvcError as `admit`, before anything is written
    */
   subscribe(
     { aid, types, after }: Subscription,
@@ -148,7 +147,7 @@ export class EventStreams implements Component {
     };
   }
 
-  /** Ends the streams of an agent that is gone. */
+  /** Ends the streams of a deleted agent. */
   endStreamsOf(aid: Aid): void {
     for (const subscriber of this.#subscribers) {
       if (subscriber.wish.aid !== aid) continue;
@@ -159,11 +158,11 @@ export class EventStreams implements Component {
 
   #leave(subscriber: Subscriber): void {
     this.#subscribers.delete(subscriber);
-    // Without subscribers nobody keeps it up to date.
+    // Without subscribers, the cache is not updated.
     if (this.#subscribers.size === 0) this.#recent = null;
   }
 
-  /** The recent events with everything that was committed until now. */
+  /** Adds all committed events to the recent events and returns them. */
   #catchUp(): RecentEvents {
     const recent = (this.#recent ??= new RecentEvents(this.#deps.log.lastSeq()));
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * The events of the node itself, in memory. Strangers cause some of them, by calls that are refused or connections that
- * come and go: each kind has its own rate and its own room, so that they push out nothing but their like.
+ * The events of the node itself, in memory. Strangers can cause some of them, for example by refused calls or short
+ * connections. Each kind has a separate rate and limit, so a flood evicts only events of the same kind.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -11,17 +11,17 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
 import type { EventSource } from './event-streams.ts';
 
-/** Events that are kept, all kinds together. */
+/** Limit of stored events. */
 export const MAX_NODE_EVENTS = 1_000;
-/** Events that are kept of one kind. */
+/** Limit of stored events of one kind. */
 export const MAX_NODE_EVENTS_PER_KIND = 200;
-/** Events of one kind that are taken at once, and in an hour; what is over it is counted. */
+/** Limits of events of one kind: in a burst, and in an hour. The events beyond them are only counted. */
 export const NODE_EVENTS_BURST = 30;
 export const NODE_EVENTS_PER_HOUR = 1_200;
 
 export interface NodeEventsDependencies {
   readonly clock: Clock;
-  /** Whom events are about that name no agent. */
+  /** The AID of events that are about no agent. */
   readonly node: Aid;
 }
 
@@ -29,7 +29,7 @@ export class NodeEvents implements EventSource {
   readonly #deps: NodeEventsDependencies;
   readonly #rate: RateLimiter;
   readonly #appended = new Listeners<[]>();
-  /** Events of a kind that were left out since the last one of it. */
+  /** Events of a kind that were dropped since the last stored one. */
   readonly #missed = new Map<NodeEventType, number>();
   readonly #counts = new Map<string, number>();
   #events: StoredEvent[] = [];
@@ -41,12 +41,12 @@ export class NodeEvents implements EventSource {
     const perSecond = NODE_EVENTS_PER_HOUR / 3600;
     const limits = { perSecond, burst: NODE_EVENTS_BURST, maxKeys: NODE_EVENT_TYPES.length };
     this.#rate = new RateLimiter(limits, dependencies);
-    // Numbers go on behind those of the run before: fewer than one event a millisecond is taken.
+    // Starts after all numbers of the last run, because there is less than one event per millisecond.
     this.#lastSeq = dependencies.clock.now();
     this.#prunedSeq = this.#lastSeq;
   }
 
-  /** Notes what happened. @param aid the agent here that it is about; left out: the node */
+  /** Adds an event. @param aid the local agent that it is about; by default the node */
   emit<T extends NodeEventType>(type: T, data: NodeEventPayloads[T], aid: Aid = this.#deps.node): void {
     const missed = this.#missed.get(type) ?? 0;
     if (!this.#rate.take(type)) {

@@ -1,4 +1,4 @@
-/** Looks now and then at what tells nobody when it changes, and makes events of it. */
+/** Polls state that has no change notifications, and emits events for its changes. */
 import { type Clock, isoTime } from '../../foundation/clock.ts';
 import type { CloseReason } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -8,7 +8,7 @@ import type { NodeEventPayloads } from '../../foundation/node-events.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeEvents } from './node-events.ts';
 
-/** How often it looks, milliseconds. */
+/** Polling interval, milliseconds. */
 export const NODE_WATCH_MS = 2_000;
 
 export interface WatchedTunnel {
@@ -50,7 +50,7 @@ export class NodeWatch implements Component {
 
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.error({ error }, 'the node could not be looked at');
+    const onError = (error: unknown): void => log.error({ error }, 'the state of the node could not be read');
     this.#looking = every(clock, { periodMs: NODE_WATCH_MS, onError }, () => this.#look());
   }
 
@@ -64,7 +64,7 @@ export class NodeWatch implements Component {
     if (reading.ready !== this.#ready) events.emit('network', reading);
     this.#ready = reading.ready;
     const now = update();
-    // A look that begins says nothing yet.
+    // The result is not available until the check has finished.
     if (now.state !== 'checking') {
       if (now.state !== this.#update) events.emit('update', now);
       this.#update = now.state;

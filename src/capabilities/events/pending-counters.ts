@@ -1,14 +1,14 @@
-/** What waits for the agents of this daemon: the counters of notes and chat together. */
+/** The pending counters of the local agents: notes and chat. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 
-/** Counters of one agent; one that is left out counts nothing. */
+/** Counters of one agent. A missing counter is 0. */
 export interface PendingCounts {
   readonly mailbox?: number;
   readonly chat_invites?: number;
   readonly chat_unread?: number;
 }
 
-/** Counters of all agents with something waiting, or of one. Local and cheap: it is asked at every answer. */
+/** Counters of all agents with pending items, or of one agent. Local and fast, because it runs for every response. */
 export type PendingProvider = (aid?: Aid) => ReadonlyMap<Aid, PendingCounts>;
 
 const KEYS = ['mailbox', 'chat_invites', 'chat_unread'] as const;
@@ -22,7 +22,7 @@ export class PendingCounters {
     this.#providers = providers;
   }
 
-  /** All counters of each agent for which something waits, zeros too, by AID. */
+  /** All counters by AID, including zeros, of agents with pending items. */
   view(aid?: Aid): PendingView {
     const view: PendingView = {};
     for (const provider of this.#providers) {

@@ -1,13 +1,13 @@
-/** The newest events as they go out to subscribers, shared by all of them. */
+/** The newest events as encoded frames, shared by all subscribers. */
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StoredEvent } from '../../foundation/store/events.ts';
 import { eventFrame } from './frames.ts';
 
-/** Events that are kept at hand; who is further behind reads from the log. */
+/** Limit of cached events. Subscribers that are further behind read from the log. */
 export const MAX_RECENT_EVENTS = 4_096;
-/** Bytes of their frames. */
+/** Limit of cached frames, bytes. */
 export const MAX_RECENT_BYTES = 8 * 1024 * 1024;
-/** Bytes that one subscriber takes at once. */
+/** Limit of one batch for a subscriber, bytes. */
 export const MAX_BATCH_BYTES = 128 * 1024;
 
 interface Recent {
@@ -17,16 +17,16 @@ interface Recent {
   readonly frame: Buffer;
 }
 
-/** What a subscriber wants. */
+/** The filter of a subscriber. */
 export interface Wish {
   readonly aid: Aid | null;
-  /** Null for every kind. */
+  /** Null for all types. */
   readonly types: ReadonlySet<string> | null;
-  /** Two subscribers with the same key want the same. */
+  /** Subscribers with equal filters have equal keys. */
   readonly key: string;
 }
 
-/** Frames for a subscriber, and how far they bring it. */
+/** Frames for a subscriber, and its position after them. */
 export interface Batch {
   readonly bytes: Buffer;
   readonly seq: number;
@@ -35,7 +35,7 @@ export interface Batch {
 export class RecentEvents {
   #events: Recent[] = [];
   #bytes = 0;
-  /** Everything behind this number is here. */
+  /** All events after this number are cached. */
   #floor: number;
   #position: number;
   readonly #batches = new Map<string, Batch>();
@@ -46,12 +46,12 @@ export class RecentEvents {
     this.#position = position;
   }
 
-  /** The newest event that went in. */
+  /** The number of the newest cached event. */
   get position(): number {
     return this.#position;
   }
 
-  /** True where everything behind `seq` is at hand. */
+  /** Whether all events after `seq` are cached. */
   reaches(seq: number): boolean {
     return seq >= this.#floor;
   }
@@ -77,7 +77,7 @@ export class RecentEvents {
     if (gone > 0) this.#events = this.#events.slice(gone);
   }
 
-  /** What is wanted behind `seq`; made once for all that stand at the same place. */
+  /** Returns the frames after `seq`. Cached for subscribers with the same filter and position. */
   batch(wish: Wish, seq: number): Batch {
     const key = `${seq} ${wish.key}`;
     const made = this.#batches.get(key);
@@ -90,7 +90,7 @@ export class RecentEvents {
   #collect({ aid, types }: Wish, seq: number): Batch {
     const frames: Buffer[] = [];
     let bytes = 0;
-    // Who keeps up stands near the end.
+    // Subscribers that keep up are near the end.
     for (const event of this.#events.slice(this.#events.findLastIndex((one) => one.seq <= seq) + 1)) {
       if ((aid !== null && event.aid !== aid) || types?.has(event.type) === false) continue;
       frames.push(event.frame);

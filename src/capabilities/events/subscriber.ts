@@ -1,39 +1,39 @@
-/** One subscriber of a stream: where it stands, and how fast it takes what there is. */
+/** One subscriber of a stream: its position and its backpressure. */
 import type { RecentEvents, Wish } from './recent-events.ts';
 
-/** Events that a subscriber who is far behind takes from the log at once. */
+/** Events that a subscriber reads from the log in one step if it is far behind. */
 export const MAX_LOG_PAGE = 256;
 
-/** Where the frames of a subscriber go. */
+/** The destination of the frames of a subscriber. */
 export interface EventOutlet {
-  /** False where no more should come before it has drained; the frames given are taken all the same. */
+  /** Accepts the frames. Returns false if the caller should wait for a drain before the next write. */
   write(frames: Buffer): boolean;
-  /** Ends the stream cleanly. */
+  /** Ends the stream after pending writes. */
   end(): void;
-  /** Cuts it. */
+  /** Closes the stream immediately. */
   destroy(): void;
 }
 
-/** What a subscriber reads where the recent events do not reach back far enough. */
+/** The events that are no longer in the cache. */
 export interface Backlog {
-  /** Frames behind `seq`, up to the newest event at `until`. */
+  /** Frames after `seq`, up to the newest event at `until`. */
   read(wish: Wish, seq: number, until: number): { readonly frames: Buffer; readonly seq: number };
-  /** Says that something behind `seq` is gone; null where nothing is but what was gone at `known` already. */
+  /** A frame that reports deleted events after `seq`, or null if there are none beyond those up to `known`. */
   loss(wish: Wish, seq: number, known: number): { readonly frame: Buffer; readonly prunedSeq: number } | null;
 }
 
 /**
- * It holds no queue: only a number, so a slow one costs nothing but its socket's buffer. When it
- * drains it goes on from the recent events, or from the log where it has fallen behind those.
+ * It has no queue, only a position, so a slow subscriber uses no memory except its socket buffer. When the socket
+ * drains, it continues from the recent events, or from the log if it is too far behind.
  */
 export class Subscriber {
   readonly wish: Wish;
   readonly outlet: EventOutlet;
-  /** Number of the last event that it has. */
+  /** Number of the last event sent. */
   #seq: number;
-  /** What is known to be gone, and was told. */
+  /** Deleted events up to this number have been reported. */
   #knownLoss: number;
-  /** When it began to be full, Unix milliseconds; null while it takes frames. */
+  /** Since when writes are blocked, Unix milliseconds, or null. */
   fullSince: number | null = null;
 
   constructor(wish: Wish, outlet: EventOutlet, seq: number, knownLoss: number) {
@@ -43,7 +43,7 @@ export class Subscriber {
     this.#knownLoss = knownLoss;
   }
 
-  /** Sends what there is and it takes. */
+  /** Sends as many events as the outlet accepts. */
   pump(recent: RecentEvents, backlog: Backlog, now: number): void {
     while (this.fullSince === null && this.#seq < recent.position) {
       if (recent.reaches(this.#seq)) {
@@ -63,7 +63,7 @@ export class Subscriber {
     }
   }
 
-  /** Sends frames of its own, such as a heartbeat, where it takes any. */
+  /** Sends other frames, such as a heartbeat, if the outlet accepts any. */
   send(frames: Buffer, now: number): void {
     if (this.fullSince === null) this.#write(frames, now);
   }

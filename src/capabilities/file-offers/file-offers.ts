@@ -1,6 +1,7 @@
 /**
- * Files that one agent offers to another: an object of the sender's, and a sealed note that says what it is. The note
- * waits where the recipient is away; the bytes are read from the sender when the recipient takes them. See docs/files.md.
+ * File offers between agents: an object of the sender, and a sealed note that describes it. The note waits in the
+ * network while the recipient is offline. The recipient reads the bytes from the sender when it accepts the offer. See
+ * docs/files.md.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import {
@@ -26,9 +27,9 @@ import type { OfferedObjects } from './offered.ts';
 import type { FileOffer, OfferNote, OfferNotes, OfferObjects, OfferRequest } from './types.ts';
 import { decodeNews, decodeOffer, encodeOffer, type OfferEnd } from './wire.ts';
 
-/** Milliseconds between two looks at what has expired and at who is to be told something. */
+/** Interval of the check for expired offers and pending notifications, milliseconds. */
 const OFFERS_TICK_MS = 15_000;
-/** Offers that expire in one go. */
+/** Offers that expire in one step. */
 const BATCH = 64;
 
 export interface FileOffersDependencies {
@@ -39,27 +40,27 @@ export interface FileOffersDependencies {
   readonly events: EventSink;
   readonly clock: Clock;
   readonly log: Log;
-  /** True where an agent is registered here. */
+  /** Whether an agent is registered on this node. */
   readonly isHere: (aid: Aid) => boolean;
-  /** True where the owner of an agent has shut another one out, by the access list or by chat. */
+  /** Whether the owner of an agent has blocked another one, in the access list or in chat. */
   readonly isBlocked: (aid: Aid, peer: Aid) => boolean;
-  /** True where the owner of an agent has labelled another one, or let it in by name. */
+  /** Whether the owner of an agent has labeled another one, or allowed it by name. */
   readonly isKnown: (aid: Aid, peer: Aid) => boolean;
-  /** Has those who read objects of an agent looked at again. */
+  /** Checks again whether current readers of an agent's objects may continue. */
   readonly recheck: (aid: Aid) => void;
-  /** An id that nothing else has, in hex. */
+  /** Returns a new unique ID, hex. */
   readonly newId: () => string;
 }
 
 export class FileOffers implements Component {
   readonly #deps: FileOffersDependencies;
   readonly #teller: OfferNewsTeller;
-  /** Agents here whose offers have ended since the last look. */
+  /** Local agents with offers that ended after the last cleanup. */
   readonly #ended = new Set<Aid>();
   #looks: RepeatingTask | null = null;
   #telling: RepeatingTask | null = null;
 
-  /** Takes the notes about files. */
+  /** Registers the handlers for notes about files. */
   constructor(dependencies: FileOffersDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('files') };
     this.#teller = new OfferNewsTeller(this.#deps);
@@ -69,7 +70,7 @@ export class FileOffers implements Component {
 
   async start(): Promise<void> {
     const { clock, log } = this.#deps;
-    const onError = (error: unknown): void => log.warn({ error }, 'offers of files could not be looked through');
+    const onError = (error: unknown): void => log.warn({ error }, 'expired file offers could not be processed');
     const options = { periodMs: OFFERS_TICK_MS, firstMs: 0, onError };
     this.#looks = every(clock, options, () => {
       this.#expire();
@@ -85,11 +86,11 @@ export class FileOffers implements Component {
   }
 
   /**
-   * Offers an object of an agent here to another agent. From now on that one may read it, whatever the access list says
-   * of agents without a name.
-   * @returns the offer, and whether the recipient's node has it already
-   * @throws SvcError `not_found`, `self`, `access_denied` where the recipient is shut out, `too_large`, `quota_exceeded`,
-   *   `invalid_request`, and what sending a note gives: then nothing is offered
+   * Offers an object of a local agent to another agent. The recipient may read it immediately, even if the access list
+   * denies agents that it does not name.
+   * @returns the offer, and whether the recipient's node has received it
+   * @throws SvcError `not_found`, `self`, `access_denied` if the recipient is blocked, `too_large`, `quota_exceeded`,
+   *   `invalid_request`, and the errors of sending a note. After an error, nothing is offered
    */
   async offer(aid: Aid, request: OfferRequest): Promise<{ readonly offer: FileOffer; readonly delivered: boolean }> {
     const { store, notes, clock, newId } = this.#deps;
@@ -99,13 +100,13 @@ export class FileOffers implements Component {
     const file = { id: newId(), objectId, size: object.size, name, message };
     const at = clock.now();
     const times = { at, expiresAt: at + FILE_OFFER_LIFE_MS };
-    // Before the note goes out: whoever has it may come for the file.
+    // Stored before the note is sent, because the recipient may request the file immediately.
     if (!store.add({ ...file, ...times, aid, peer: recipient, direction: 'out', temporary })) throw noSuchAgent(aid);
     try {
       const { delivered } = await notes.send(aid, recipient, NOTE_TYPE.fileOffer, encodeOffer(file));
       return { offer: this.get(aid, file.id), delivered };
     } catch (error) {
-      // Only of this one nobody knows whether the recipient has the note all the same.
+      // After a timeout, the recipient may have received the note, so it must be notified of the withdrawal.
       const tellAt = error instanceof SvcError && error.code === 'timeout' ? clock.now() : null;
       if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#over(aid);
       throw error;
@@ -117,23 +118,23 @@ export class FileOffers implements Component {
     if (!isHere(aid)) throw noSuchAgent(aid);
     if (recipient === aid) throw new SvcError('self');
     if (isBlocked(aid, recipient))
-      throw new SvcError('access_denied', { message: 'You have shut this agent out: it could not take the file.' });
+      throw new SvcError('access_denied', { message: 'You have blocked this agent, so it could not accept the file.' });
     if (!message.isWellFormed())
       throw new SvcError('invalid_request', { message: 'The message is not well-formed Unicode.' });
     const object = objects.stat(aid, objectId);
     if (object === null)
-      throw new SvcError('not_found', { thing: 'object', message: 'This agent has no such object.' });
+      throw new SvcError('not_found', { thing: 'object', message: 'This agent does not have this object.' });
     if (object.size > MAX_OFFERED_BYTES) throw new SvcError('too_large');
     const made = [...store.openByPeer(aid, 'out').values()].reduce((sum, n) => sum + n, 0);
     if (made >= MAX_OPEN_OFFERS_MADE)
       throw new SvcError('quota_exceeded', {
-        message: `An agent has at most ${MAX_OPEN_OFFERS_MADE} open offers: withdraw some with "svc files withdraw".`,
+        message: `An agent can have at most ${MAX_OPEN_OFFERS_MADE} open offers. Withdraw some with "svc files withdraw".`,
       });
     return object;
   }
 
   /**
-   * The offers of an agent here, newest first.
+   * The offers of a local agent, newest first.
    * @throws SvcError `not_found`
    */
   list(aid: Aid, direction: FileOfferDirection | undefined, onlyOpen: boolean): readonly FileOffer[] {
@@ -148,51 +149,55 @@ export class FileOffers implements Component {
   }
 
   /**
-   * An offer to an agent here that it can take.
+   * An offer to a local agent that it can accept.
    * @throws SvcError `not_found`, `wrong_state`
    */
   takeable(aid: Aid, id: string): FileOffer {
     const row = this.#row(aid, id);
-    if (row.direction === 'out') throw overAlready('It is an offer of your own.');
-    if (row.state !== 'open') throw overAlready(`It is ${row.state} already.`);
-    if (row.expiresAt <= this.#deps.clock.now()) throw overAlready('It has expired.');
+    if (row.direction === 'out') throw overAlready('This agent made the offer.');
+    if (row.state !== 'open') throw overAlready(`The offer is already ${row.state}.`);
+    if (row.expiresAt <= this.#deps.clock.now()) throw overAlready('The offer has expired.');
     return this.#view(row);
   }
 
-  /** Says that the file of an offer is here, whole. @throws SvcError `not_found`, `wrong_state` */
+  /** Marks an offer as accepted, after its whole file has arrived. @throws SvcError `not_found`, `wrong_state` */
   taken(aid: Aid, id: string): FileOffer {
     this.takeable(aid, id);
     return this.#end(aid, id, 'taken');
   }
 
-  /** Refuses an offer, and says so to its sender. @throws SvcError `not_found`, `wrong_state` */
+  /** Declines an offer and notifies its sender. @throws SvcError `not_found`, `wrong_state` */
   decline(aid: Aid, id: string): FileOffer {
     this.takeable(aid, id);
     return this.#end(aid, id, 'declined');
   }
 
-  /** Takes an offer back: nobody reads the file because of it any more. @throws SvcError `not_found`, `wrong_state` */
+  /**
+   * Withdraws an offer. It no longer allows the recipient to read the file. @throws SvcError `not_found`, `wrong_state`
+   */
   withdraw(aid: Aid, id: string): FileOffer {
     const row = this.#row(aid, id);
-    if (row.direction === 'in') throw overAlready('It is not an offer of this agent: decline it.');
-    if (row.state !== 'open') throw overAlready(`It is ${row.state} already.`);
+    if (row.direction === 'in') throw overAlready('This agent received the offer. Decline it instead.');
+    if (row.state !== 'open') throw overAlready(`The offer is already ${row.state}.`);
     return this.#end(aid, id, 'withdrawn');
   }
 
   #end(aid: Aid, id: string, end: OfferEnd): FileOffer {
-    if (!this.#settle(aid, id, end, this.#deps.clock.now())) throw overAlready('It is over already.');
+    if (!this.#settle(aid, id, end, this.#deps.clock.now())) throw overAlready('The offer has already ended.');
     this.#over(aid);
     this.#telling?.soon();
     return this.get(aid, id);
   }
 
-  /** Ends an open offer; false if it is not open. */
+  /** Ends an open offer. Returns false if it is not open. */
   #settle(aid: Aid, id: string, state: OfferEnd | 'expired', tellAt: number | null): boolean {
     const { store, clock, isKnown } = this.#deps;
     return store.settle({ aid, id, state, now: clock.now(), tellAt, isKnown });
   }
 
-  /** An offer of an agent, or to it, is over: what that leaves behind is seen to outside of any transaction. */
+  /**
+   * Schedules the cleanup after the end of an offer of an agent, or to it. The cleanup runs outside of transactions.
+   */
   #over(aid: Aid): void {
     this.#ended.add(aid);
     this.#looks?.soon();
@@ -204,7 +209,7 @@ export class FileOffers implements Component {
       if (this.#settle(aid, id, 'expired', null)) this.#ended.add(aid);
   }
 
-  /** Cuts off who reads what is not offered any more, makes room known, and deletes what was there for offers alone. */
+  /** Disconnects readers of objects that are no longer offered, reports free space, and deletes temporary objects. */
   #clearUp(): void {
     const { store, objects, notes, offered, recheck, log } = this.#deps;
     const ended = [...this.#ended];
@@ -219,12 +224,15 @@ export class FileOffers implements Component {
       try {
         objects.delete(aid, objectId);
       } catch (error) {
-        log.debug({ aid, error }, 'the object of offers that are over was deleted already');
+        log.debug({ aid, error }, 'the object of an ended offer was already deleted');
       }
     }
   }
 
-  /** Takes in an offer of another agent; in a transaction. What is not kept is not said: nobody learns who is shut out. */
+  /**
+   * Stores an offer of another agent. Runs in a transaction. Dropped offers are not reported, so the sender cannot
+   * detect that it is blocked.
+   */
   #offered(aid: Aid, { sender, body, sentAt }: OfferNote): NoteOutcome {
     // protocol-notes.md, step 14
     const { store, events, isHere, isBlocked, isKnown } = this.#deps;
@@ -245,19 +253,19 @@ export class FileOffers implements Component {
     if ((open.get(sender) ?? 0) >= MAX_OPEN_OFFERS_PER_SENDER) return false;
     const sum = (all: readonly (readonly [Aid, number])[]): number => all.reduce((total, [, n]) => total + n, 0);
     if (sum([...open]) >= MAX_OPEN_OFFERS) return false;
-    // Strangers, who cost nothing to make, leave room for those whom the owner knows.
+    // AIDs are free, so part of the offers is reserved for agents that the owner knows.
     if (isKnown(aid, sender)) return true;
     return sum([...open].filter(([peer]) => !isKnown(aid, peer))) < MAX_OPEN_OFFERS_OF_STRANGERS;
   }
 
-  /** Takes in how an offer ended at the other end; in a transaction. */
+  /** Stores how an offer ended on the other side. Runs in a transaction. */
   #told(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
     // protocol-notes.md, step 16
     const { store, events, isKnown } = this.#deps;
     const news = decodeNews(body);
     const row = news === null ? null : store.get(aid, news.id);
     if (news === null || row === null || row.peer !== sender) return 'dropped';
-    // Only who made an offer withdraws it, and only who got it takes or declines it.
+    // Only the sender can withdraw an offer, and only the recipient can accept or decline it.
     if ((news.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
     if (!this.#settle(aid, row.id, news.end, null)) return 'dropped';
     const cause = causeOf(sender, row.direction === 'out' || isKnown(aid, sender));
@@ -271,7 +279,7 @@ export class FileOffers implements Component {
     if (!isHere(aid)) throw noSuchAgent(aid);
     const row = store.get(aid, id);
     if (row === null)
-      throw new SvcError('not_found', { thing: 'offer', message: 'No such file is offered by this agent, or to it.' });
+      throw new SvcError('not_found', { thing: 'offer', message: 'This agent has no file offer with this ID.' });
     return row;
   }
 
@@ -283,5 +291,5 @@ export class FileOffers implements Component {
 }
 
 function overAlready(message: string): SvcError {
-  return new SvcError('wrong_state', { message: `${message} "svc files list --all" shows how offers stand.` });
+  return new SvcError('wrong_state', { message: `${message} See "svc files list --all" for the state of all offers.` });
 }

@@ -1,4 +1,4 @@
-/** Tells the other end how an offer ended, again and again until somebody keeps the note or nobody waits for it any more. */
+/** Notifies the other side of the end of an offer, and retries until the note is stored or the offer has expired. */
 import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { NOTE_TYPE } from '../../foundation/domain/notes.ts';
@@ -7,9 +7,9 @@ import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-o
 import type { OfferNotes } from './types.ts';
 import { encodeNews } from './wire.ts';
 
-/** Milliseconds until the next attempt: after a first failure, and at most. */
+/** Delay of the next attempt, milliseconds: after the first failure, and at most. */
 const RETRY: Backoff = { firstMs: 30_000, maxMs: 3600_000 };
-/** Notes that are sent in one go, side by side. */
+/** Notes that are sent concurrently. */
 const BATCH = 8;
 
 export interface OfferNewsTellerDependencies {
@@ -26,7 +26,7 @@ export class OfferNewsTeller {
     this.#deps = dependencies;
   }
 
-  /** Tells all who are to be told something by now. */
+  /** Sends all due notifications. */
   async tellAll(): Promise<void> {
     const { store, clock } = this.#deps;
     for (;;) {
@@ -40,13 +40,13 @@ export class OfferNewsTeller {
     const { store, notes, clock, log } = this.#deps;
     if (state === 'open' || state === 'expired' || expiresAt <= clock.now())
       return store.scheduleNotification(aid, id, null);
-    // Before the note goes out: nobody is sent a flood of them where the daemon ends in between.
+    // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
     store.scheduleNotification(aid, id, clock.now() + backoff(RETRY, attempts + 1));
     try {
       await notes.send(aid, peer, NOTE_TYPE.fileNews, encodeNews({ id, end: state }));
       store.scheduleNotification(aid, id, null);
     } catch (error) {
-      log.debug({ aid, error }, 'how an offer ended was not told; it is tried again');
+      log.debug({ aid, error }, 'the end of a file offer could not be reported, will retry');
     }
   }
 }

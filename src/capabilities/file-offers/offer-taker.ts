@@ -1,4 +1,4 @@
-/** Brings offered files here: to a folder of the daemon, or to a program that puts them where a person says. */
+/** Downloads offered files: to a folder of the daemon, or to a client that stores them itself. */
 import { join } from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
 import { numberedName } from '../../foundation/file-name.ts';
@@ -6,9 +6,9 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { FileOffers } from './file-offers.ts';
 import type { FileOffer, OfferedBytes, OfferSources } from './types.ts';
 
-/** Where accepted files go, below files_root. */
+/** Folder of accepted files, below files_root. */
 const RECEIVED = 'received';
-/** Names that are tried for one file. */
+/** Limit of names that are tried for one file. */
 const MAX_NAMES = 100;
 
 export interface OfferTakerDependencies<B extends OfferedBytes> extends OfferSources<B> {
@@ -23,10 +23,10 @@ export class OfferTaker<B extends OfferedBytes> {
   }
 
   /**
-   * Gets the file of an offer below files_root, and tells its sender.
+   * Downloads the file of an offer below files_root and notifies its sender.
    * @returns the absolute path of the file
-   * @throws SvcError `not_found`, `wrong_state`, `protocol_error` where it is not the file that was offered, and what
-   *   getting an object gives
+   * @throws SvcError `not_found`, `wrong_state`, `protocol_error` if it is not the offered file, and the errors of
+   *   getting an object
    */
   async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
     const { offers } = this.#deps;
@@ -35,7 +35,7 @@ export class OfferTaker<B extends OfferedBytes> {
     return path;
   }
 
-  /** Bytes of an offer to an agent here that have come, while it is being got below files_root; null otherwise. */
+  /** Downloaded bytes of an offer to a local agent, or null if it is not being downloaded below files_root. */
   received({ direction, state, objectId }: FileOffer): number | null {
     return direction === 'in' && state === 'open' ? this.#deps.progress(objectId) : null;
   }
@@ -46,7 +46,7 @@ export class OfferTaker<B extends OfferedBytes> {
       try {
         return await this.#deps.get({ aid, objectId, size, hint, dest, register: false, force: false, signal });
       } catch (error) {
-        // Something else has this name.
+        // Another file has this name.
         const isTaken = error instanceof SvcError && error.code === 'wrong_state';
         if (!isTaken || number + 1 === MAX_NAMES) throw error;
       }
@@ -54,10 +54,10 @@ export class OfferTaker<B extends OfferedBytes> {
   }
 
   /**
-   * Asks the sender for the bytes of an offer.
-   * @param range of a request of HTTP
-   * @throws SvcError `not_found`, `wrong_state`, `protocol_error` where it is not as long as was said, and what reading
-   *   from a holder gives
+   * Requests the bytes of an offer from its sender.
+   * @param range the `Range` header of an HTTP request
+   * @throws SvcError `not_found`, `wrong_state`, `protocol_error` if the size differs from the offer, and the errors of
+   *   reading from a holder
    */
   async read(aid: Aid, id: string, range: string | undefined, signal: AbortSignal) {
     const { objectId, peer: holder, size } = this.#deps.offers.takeable(aid, id);
@@ -65,6 +65,6 @@ export class OfferTaker<B extends OfferedBytes> {
     const object = await this.#deps.read({ local: aid, holder, objectId, method: 'GET', headers, signal });
     if (object.size === size && object.status !== 304) return { object, objectId };
     object.body.destroy();
-    throw new SvcError('protocol_error', { message: 'The file has another size than was said of it.' });
+    throw new SvcError('protocol_error', { message: 'The size of the file differs from the offer.' });
   }
 }

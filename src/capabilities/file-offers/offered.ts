@@ -1,6 +1,6 @@
 /**
- * What an open offer opens: the one object that it is of, to the one agent that it was made to. Who is denied by name
- * stays out, and nothing else than objects is looked at.
+ * The access that open offers grant: one agent may read one object. An entry that denies the agent by name overrides
+ * the offer.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -10,13 +10,13 @@ import type { AccessRequest } from '../../network/links/types.ts';
 export interface OfferedObjectsDependencies {
   readonly store: Pick<FileOfferStore, 'isOffered'>;
   readonly clock: Clock;
-  /** True where the owner of an agent has shut a caller out by its AID. */
+  /** Whether the owner of an agent has denied a caller by its AID. */
   readonly isDenied: (called: Aid, caller: Aid) => boolean;
 }
 
 export class OfferedObjects {
   readonly #deps: OfferedObjectsDependencies;
-  /** Bytes that were read of what is offered, by who offers, to whom, and the object. */
+  /** Bytes read of offered objects, by sender, recipient and object. */
   readonly #read = new Map<Aid, Map<string, number>>();
 
   constructor(dependencies: OfferedObjectsDependencies) {
@@ -24,8 +24,8 @@ export class OfferedObjects {
   }
 
   /**
-   * True where a proven caller may read an object because it was offered to it.
-   * @param objectId null for a link on which nothing has been asked for yet: each request on it asks again
+   * Whether an authenticated caller may read an object because of an offer.
+   * @param objectId null when a link opens. Each request on it is checked again
    */
   mayRead({ purpose, called, caller }: AccessRequest, objectId: string | null): boolean {
     // protocol-notes.md, step 15
@@ -33,7 +33,7 @@ export class OfferedObjects {
     return purpose === 'object' && !isDenied(called, caller) && store.isOffered(called, caller, objectId, clock.now());
   }
 
-  /** Who is told how far the reading of an object comes: nobody where it is not offered to who reads it. */
+  /** Returns a callback for the progress of reading an object, or null if the object is not offered to the reader. */
   reading({ called, caller }: AccessRequest, objectId: string): ((bytes: number) => void) | null {
     const { store, clock } = this.#deps;
     if (!store.isOffered(called, caller, objectId, clock.now())) return null;
@@ -43,12 +43,12 @@ export class OfferedObjects {
     };
   }
 
-  /** Up to which byte another agent has read an object of one here, since the start or the last `forget`. */
+  /** How far another agent has read an object of a local one, since the start or the last `forget`, bytes. */
   readBytes(aid: Aid, peer: Aid, objectId: string): number {
     return this.#read.get(aid)?.get(keyOf(peer, objectId)) ?? 0;
   }
 
-  /** Forgets how far the objects of an agent were read. */
+  /** Discards the progress of all objects of an agent. */
   forget(aid: Aid): void {
     this.#read.delete(aid);
   }

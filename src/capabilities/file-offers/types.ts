@@ -1,28 +1,28 @@
-/** What offers of files need from others, and what others see of them. */
+/** Types of file offers: their dependencies and their results. */
 
 import type { NoteOutcome } from '../../foundation/domain/notes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { FileOfferRow } from '../../foundation/store/file-offers.ts';
 
-/** An offer as it is shown. */
+/** An offer as it is returned to clients. */
 export interface FileOffer extends FileOfferRow {
-  /** Bytes that the other agent has read, as far as this daemon has seen since its start; null for an offer to one here. */
+  /** Bytes that the other agent has read since the start of this daemon. Null for offers to a local agent. */
   readonly sentBytes: number | null;
 }
 
-/** What an agent offers. */
+/** A new offer. */
 export interface OfferRequest {
   readonly recipient: Aid;
   /** An object of the agent. */
   readonly objectId: string;
-  /** What the file is called there; the name of the object where it is left out. */
+  /** The name of the file in the offer. By default, the name of the object. */
   readonly name?: string | undefined;
   readonly message?: string | undefined;
-  /** The object is there for offers alone: it goes with the last one that is open. */
+  /** The object exists only for offers. It is deleted when its last open offer ends. */
   readonly temporary: boolean;
 }
 
-/** A note, as far as offers look at it. */
+/** The parts of a note that offers use. */
 export interface OfferNote {
   readonly sender: Aid;
   readonly body: Uint8Array;
@@ -30,33 +30,33 @@ export interface OfferNote {
   readonly sentAt: number;
 }
 
-/** The notes that carry offers. */
+/** The operations on notes that offers use. */
 export interface OfferNotes {
   claim(msgType: number, taker: (recipient: Aid, note: OfferNote) => NoteOutcome): void;
-  /** There is room again for what was `full`. */
+  /** Reports that notes which were rejected as `full` may be accepted now. */
   roomAgain(aid: Aid): void;
   send(sender: Aid, recipient: Aid, msgType: number, body: Uint8Array): Promise<{ readonly delivered: boolean }>;
 }
 
-/** The objects that are offered. */
+/** The operations on objects that offers use. */
 export interface OfferObjects {
-  /** Null where the agent has no such object. */
+  /** Null if the agent has no object with this ID. */
   stat(aid: Aid, objectId: string): { readonly size: number; readonly name: string } | null;
   /** @throws SvcError `not_found` */
   delete(aid: Aid, objectId: string): void;
 }
 
-/** What a holder answers, as far as an offer says what it has to be. */
+/** The parts of a holder's response that offers check. */
 export interface OfferedBytes {
   readonly status: number;
-  /** Length of the whole, bytes. */
+  /** Size of the whole object, bytes. */
   readonly size: number;
   readonly body: { destroy(): unknown };
 }
 
-/** Where offered bytes come from. */
+/** Reads offered objects from their holders. */
 export interface OfferSources<B extends OfferedBytes> {
-  /** Brings an object to a file below files_root. @throws SvcError `wrong_state` where something else has its name */
+  /** Downloads an object to a file below files_root. @throws SvcError `wrong_state` if another file has its name */
   get(request: {
     readonly aid: Aid;
     readonly objectId: string;
@@ -67,9 +67,9 @@ export interface OfferSources<B extends OfferedBytes> {
     readonly force: false;
     readonly signal: AbortSignal;
   }): Promise<{ readonly path: string }>;
-  /** Bytes that are here of an object that is being brought; null where it is not. */
+  /** Downloaded bytes of an object, or null if it is not being downloaded. */
   progress(objectId: string): number | null;
-  /** Asks a holder. */
+  /** Requests an object from a holder. */
   read(request: {
     readonly local: Aid;
     readonly holder: Aid;

@@ -1,7 +1,4 @@
-/**
- * The bodies of the two notes about files: an offer, and word of how it ended. Formats: docs/protocol-notes.md,
- * steps 14 to 16.
- */
+/** The bodies of the two notes about files: an offer, and its end. Formats: docs/protocol-notes.md, steps 14 to 16. */
 import { fromHex, toHex } from '../../foundation/bytes.ts';
 import { asMap, decodeCbor, encodeCbor, isBytes, isUint } from '../../foundation/cbor.ts';
 import {
@@ -12,20 +9,20 @@ import {
 import { MAX_FILE_NAME_BYTES, OBJECT_ID_BYTES } from '../../foundation/domain/objects.ts';
 
 const VERSION = 1;
-/** Longest body of either, bytes. */
+/** Largest body of either note, bytes. */
 export const MAX_OFFER_BODY_BYTES = 2048;
-/** How an offer ended, as its number on the wire. */
+/** The ends of an offer. The index is the wire value. */
 const ENDS = ['taken', 'declined', 'withdrawn'] as const;
 export type OfferEnd = (typeof ENDS)[number];
 
-/** A file as it is offered. */
+/** An offered file. */
 export interface OfferedFile {
   /** Lower-case hex. */
   readonly id: string;
   /** SHA-256 of the bytes, lower-case hex. */
   readonly objectId: string;
   readonly size: number;
-  /** As the sender wrote it. */
+  /** As the sender wrote it, not sanitized. */
   readonly name: string;
   readonly message: string;
 }
@@ -40,13 +37,13 @@ function bytesOf(hex: string): Uint8Array {
   return fromHex(hex) ?? new Uint8Array();
 }
 
-/** @throws RangeError where a text is not well-formed Unicode */
+/** @throws RangeError if a text is not well-formed Unicode */
 export function encodeOffer({ id, objectId, size, name, message }: OfferedFile): Uint8Array {
   const text = message === '' ? undefined : message;
   return encodeCbor({ v: VERSION, i: bytesOf(id), o: bytesOf(objectId), s: size, n: name, m: text });
 }
 
-/** Null where a stranger wrote something else. */
+/** Null if the body is invalid. */
 export function decodeOffer(body: Uint8Array): OfferedFile | null {
   const map = mapOf(body, ['v', 'i', 'o', 's', 'n'], ['m']);
   if (map === null) return null;
@@ -61,7 +58,7 @@ export function encodeNews({ id, end }: OfferNews): Uint8Array {
   return encodeCbor({ v: VERSION, i: bytesOf(id), e: ENDS.indexOf(end) });
 }
 
-/** Null where a stranger wrote something else. */
+/** Null if the body is invalid. */
 export function decodeNews(body: Uint8Array): OfferNews | null {
   const map = mapOf(body, ['v', 'i', 'e'], []);
   if (map === null) return null;

@@ -1,4 +1,7 @@
-/** Bytes stored under their id: written beside, moved into place as a whole, the same bytes only once. */
+/**
+ * Stores bytes under their hash. Files are written under a temporary name and then renamed. Equal bytes are stored
+ * once.
+ */
 import { randomUUID } from 'node:crypto';
 import { constants, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
@@ -12,10 +15,10 @@ import { FileSink } from './file-sink.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';
 
-/** A download that nobody took up again for this long is thrown away, milliseconds. */
+/** An incomplete download that is not continued for this time is deleted, milliseconds. */
 const PART_AGE_MS = 7 * 24 * 3_600_000;
 
-/** Bytes that are all here and on disk, but not yet an object. */
+/** Bytes that are complete and on disk, but not stored as an object yet. */
 export interface Incoming {
   readonly objectId: string;
   readonly size: number;
@@ -30,18 +33,18 @@ export class BlobStore {
   }
 
   /**
-   * Path of the bytes of an object.
-   * @throws RangeError if the id is not a SHA-256: a restored database may name anything
+   * The path of the bytes of an object.
+   * @throws RangeError if the ID is not a SHA-256. A restored database may contain any text
    */
   #pathOf(objectId: string): string {
-    if (!isSha256(objectId)) throw new RangeError('not an id of an object');
+    if (!isSha256(objectId)) throw new RangeError('not an object ID');
     return join(this.#root.objects, objectId.slice(0, 2), objectId);
   }
 
   /**
-   * Writes what a source gives to a file of its own, at the pace of the disk.
-   * @param admit told of each chunk before it is written; what it throws ends the matter
-   * @throws SvcError `not_writable`, what `admit` and the source throw; nothing is left behind
+   * Writes a source to a temporary file, with backpressure from the disk.
+   * @param admit called before each chunk is written. If it throws, the file is removed
+   * @throws SvcError `not_writable`, and the errors of `admit` and the source
    */
   async receive(
     source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -65,8 +68,8 @@ export class BlobStore {
   }
 
   /**
-   * Moves bytes into place, and that onto the disk. Returns what they look like there. Synchronous, so
-   * that no removal of the same bytes comes between this and the row that names them.
+   * Renames a temporary file to its object ID and syncs the folder. Returns its fingerprint. Synchronous, so that the
+   * same bytes cannot be removed before their row is stored.
    * @throws SvcError `not_writable`
    */
   commit({ objectId, file }: Incoming): string {
@@ -86,7 +89,7 @@ export class BlobStore {
     await rm(file, { force: true }).catch(() => {});
   }
 
-  /** Opens the bytes of an object; null where they are not there. */
+  /** Opens the bytes of an object. Null if they do not exist. */
   async open(objectId: string): Promise<FileHandle | null> {
     if (!isSha256(objectId)) return null;
     try {
@@ -97,13 +100,13 @@ export class BlobStore {
     }
   }
 
-  /** Removes the bytes of an object, in the same turn as the row that named them. */
+  /** Removes the bytes of an object. Call it in the same turn as the deletion of the last row that names them. */
   remove(objectId: string): void {
     if (isSha256(objectId)) rmSync(this.#pathOf(objectId), { force: true });
   }
 
   /**
-   * Tidies up after a crash: what was under way. Stored bytes stay: they may be those of another database.
+   * Removes temporary files after a crash. Stored bytes remain, because they may belong to another database.
    * @param now Unix milliseconds
    */
   clean(now: number): void {

@@ -1,32 +1,32 @@
-/** Faults of the file system in the terms of the catalogue. */
+/** Converts file system errors to errors of the catalog. */
 import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 
-/** What a failed write is to its caller. */
+/** The error for a failed write. */
 export function writeError(error: unknown): SvcError {
   if (error instanceof SvcError) return error;
   return new SvcError('not_writable', {
-    message: `The folder files_root cannot be written${describeDiskError(error)}`,
+    message: `files_root cannot be written${describeDiskError(error)}`,
     details: { code: codeOf(error) },
     cause: error,
   });
 }
 
-/** Settles as work on the disk does; its failure in the terms of the catalogue. */
+/** Converts the error of disk work that fails. */
 export function onDisk<T>(work: Promise<T>): Promise<T> {
   return work.catch((error: unknown) => {
     throw writeError(error);
   });
 }
 
-/** What a failed look at a file that somebody named is to him. */
+/** The error for a file that a client named and that cannot be opened. */
 export function lookupError(error: unknown, path: string): SvcError {
   if (error instanceof SvcError) return error;
   const code = codeOf(error);
   if (code === 'ENOENT' || code === 'ENOTDIR')
     return new SvcError('not_found', {
       thing: 'file',
-      message: 'There is no such file below files_root.',
+      message: 'File not found below files_root.',
       details: { path },
     });
   return new SvcError('invalid_request', {

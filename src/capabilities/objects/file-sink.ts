@@ -1,14 +1,14 @@
-/** Writes a file piece by piece while the next pieces come, and hashes what it writes. */
+/** Writes a file while more chunks arrive, and hashes it. */
 import { createHash, type Hash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { onDisk } from './file-errors.ts';
 
-/** Pieces are written together once they are this many bytes: a write each would cost more than its bytes. */
+/** Chunks are collected up to this size and written together, because single writes are slow. */
 const BATCH_BYTES = 1024 * 1024;
-/** The disk is told to begin after so many bytes, so that it is not all left for the end. */
+/** A sync starts after this many bytes, so that the final sync is short. */
 const SYNC_BYTES = 32 * 1024 * 1024;
 
-/** Frees the memory of a piece that is not needed any more. */
+/** Frees the memory of a chunk. */
 export type ReleaseChunk = (chunk: Buffer) => void;
 
 interface Piece {
@@ -20,7 +20,7 @@ export class FileSink {
   readonly #handle: FileHandle;
   #hash: Hash;
   #length: number;
-  /** Taken, but not yet on its way to the disk. */
+  /** Accepted chunks that are not being written yet. */
   #batch: Piece[] = [];
   #batched = 0;
   #writing: Promise<void> = Promise.resolve();
@@ -28,26 +28,26 @@ export class FileSink {
   #unsynced = 0;
   #busy = false;
 
-  /** Goes on behind the first `length` bytes of a file, which `hash` has seen. */
+  /** Continues a file after its first `length` bytes, which `hash` already includes. */
   constructor(handle: FileHandle, hash: Hash = createHash('sha256'), length = 0) {
     this.#handle = handle;
     this.#hash = hash;
     this.#length = length;
   }
 
-  /** Bytes that were taken. */
+  /** Accepted bytes. */
   get length(): number {
     return this.#length;
   }
 
-  /** SHA-256 of what was taken, lower-case hex. */
+  /** SHA-256 of the accepted bytes, lower-case hex. */
   digest(): string {
     return this.#hash.copy().digest('hex');
   }
 
   /**
-   * Takes a piece, which must not change until it is released. Settles at the pace of the disk.
-   * @param release told when the piece is written
+   * Accepts a chunk, which must not change until it is released. Resolves at the speed of the disk.
+   * @param release called when the chunk is written
    * @throws SvcError `not_writable`
    */
   async append(chunk: Uint8Array, release?: ReleaseChunk): Promise<void> {
@@ -59,7 +59,7 @@ export class FileSink {
   }
 
   /**
-   * Waits until all that was taken is written.
+   * Waits until all accepted bytes are written.
    * @throws SvcError `not_writable`
    */
   async flush(): Promise<void> {
@@ -68,7 +68,7 @@ export class FileSink {
   }
 
   /**
-   * Waits until all that was taken is on the disk.
+   * Waits until all accepted bytes are synced to disk.
    * @throws SvcError `not_writable`
    */
   async sync(): Promise<void> {
@@ -77,7 +77,7 @@ export class FileSink {
     await onDisk(this.#handle.sync());
   }
 
-  /** Throws away what is in the file and what is on its way there. */
+  /** Discards the content of the file and all pending writes. */
   async reset(): Promise<void> {
     this.#batch = [];
     this.#batched = 0;
@@ -88,37 +88,37 @@ export class FileSink {
     this.#writing = Promise.resolve();
   }
 
-  /** Closes the file; what was not flushed is lost. */
+  /** Closes the file. Bytes that were not flushed are lost. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#writing, this.#syncing]);
     await this.#handle.close();
   }
 
-  /** Sends the batch on its way once the one before has arrived: at most two are in memory. */
+  /** Starts to write the batch after the previous batch is written, so at most two are in memory. */
   async #turnOver(): Promise<void> {
     await onDisk(this.#writing);
     if (this.#batched === 0) return;
     this.#writing = this.#write(this.#batch, this.#batched, this.#length - this.#batched);
-    // Whoever comes next hears of its failure.
+    // The next caller receives the error.
     this.#writing.catch(() => {});
     this.#unsynced += this.#batched;
     this.#batch = [];
     this.#batched = 0;
     if (this.#unsynced < SYNC_BYTES || this.#busy) return;
-    // The disk begins; what comes in goes on meanwhile.
+    // The sync runs while more chunks are written.
     this.#unsynced = 0;
     this.#busy = true;
     this.#syncing = this.#handle.datasync().finally(() => {
       this.#busy = false;
     });
-    // The end hears of its failure.
+    // The final sync receives the error.
     this.#syncing.catch(() => {});
   }
 
   async #write(batch: readonly Piece[], size: number, position: number): Promise<void> {
     const chunks = batch.map(({ chunk }) => chunk);
     const { bytesWritten } = await this.#handle.writev(chunks, position);
-    // Seldom: a disk that takes less than it is given.
+    // Rare: the system wrote only a part.
     let rest = Buffer.concat(bytesWritten < size ? chunks : []).subarray(bytesWritten);
     while (rest.length > 0) {
       const written = await this.#handle.write(rest, 0, rest.length, position + size - rest.length);

@@ -1,7 +1,6 @@
 /**
- * The folder that objects live in, and the guard of its borders: whatever path comes in, what is
- * opened is a regular file whose real place is below this folder. A symbolic link leads nowhere
- * else, not even one that is put there between the check and the use.
+ * The folder of the objects and its boundary: any path that is opened must be a regular file whose real path is below
+ * this folder. Symbolic links cannot lead outside, even if they are created between the check and the use.
  */
 import { constants, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises';
@@ -11,10 +10,12 @@ import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 import { makeDirectory } from '../../foundation/make-directory.ts';
 import { lookupError, writeError } from './file-errors.ts';
 
-/** Ours alone, below files_root. */
+/** The folder of the daemon, below files_root. */
 const OWN_DIRECTORY = '.svcd';
 
-/** Not on every system: neither following a link at the end of a path nor waiting for the other end of a pipe. */
+/**
+ * Does not follow a symbolic link at the end of the path and does not block on a pipe. Some systems lack these flags.
+ */
 export const READ_CAREFULLY: number = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 function badPath(path: string, message: string): SvcError {
@@ -24,11 +25,11 @@ function badPath(path: string, message: string): SvcError {
 export class FilesRoot {
   /** The real path of the folder. */
   readonly path: string;
-  /** Bytes stored under their id. */
+  /** Stored bytes, by ID. */
   readonly objects: string;
-  /** Uploads that are under way. */
+  /** Uploads in progress. */
   readonly incoming: string;
-  /** Downloads that are under way, or wait to be taken up. */
+  /** Downloads in progress or interrupted. */
   readonly parts: string;
 
   private constructor(path: string) {
@@ -40,7 +41,7 @@ export class FilesRoot {
   }
 
   /**
-   * Makes the folder and ours in it where they are not there yet.
+   * Creates the folders if they do not exist.
    * @throws SvcError `not_writable`
    */
   static open(configured: string): FilesRoot {
@@ -59,9 +60,10 @@ export class FilesRoot {
   }
 
   /**
-   * Opens a file that somebody named, absolute or relative to the folder.
-   * @returns it, open for reading, and its real place relative to the folder
-   * @throws SvcError `not_found`, `invalid_request` where it is outside, ours, or no regular file
+   * Opens a file that a client named, by an absolute path or relative to the folder.
+   * @returns the open file, and its real path relative to the folder
+   * @throws SvcError `not_found`, `invalid_request` if it is outside, in the folder of the daemon, or not a regular
+   *   file
    */
   async open(path: string) {
     let handle: FileHandle | undefined;
@@ -71,7 +73,7 @@ export class FilesRoot {
       handle = await open(real, READ_CAREFULLY);
       const opened = await handle.stat({ bigint: true });
       if (!opened.isFile()) throw badPath(path, 'Only a regular file can be an object.');
-      // A directory on the way may have become a link in between: what was opened must be what is there.
+      // A parent directory may have been replaced by a link. The opened file must be the one at the real path.
       const there = await stat(real, { bigint: true });
       if ((await realpath(real)) !== real || there.ino !== opened.ino || there.dev !== opened.dev)
         throw badPath(path, 'The path changed while it was opened.');
@@ -83,8 +85,8 @@ export class FilesRoot {
   }
 
   /**
-   * Where a file that somebody names may be made: its folder is made and is below ours.
-   * @returns the real path; whether something is there already is not looked at
+   * Prepares a destination that a client named: creates its folder, which must be below files_root.
+   * @returns the real path. It does not check whether a file exists there
    * @throws SvcError `invalid_request`, `not_writable`
    */
   async destination(path: string): Promise<string> {
@@ -105,9 +107,9 @@ export class FilesRoot {
   }
 
   /**
-   * Looks at a destination again, right before something is put there.
-   * @param real what `destination` gave
-   * @throws SvcError `invalid_request` where a folder on the way has become a link, `not_writable` where it is gone
+   * Checks a destination again, immediately before a file is moved there.
+   * @param real the result of `destination`
+   * @throws SvcError `invalid_request` if a parent folder became a link, `not_writable` if it was removed
    */
   async checkDestination(real: string): Promise<void> {
     try {
@@ -118,7 +120,7 @@ export class FilesRoot {
     throw badPath(real, 'The folder of the destination changed during the download.');
   }
 
-  /** The real path of the nearest folder above that is there: nothing may be made before it is known to be inside. */
+  /** The real path of the nearest existing parent folder. Nothing is created until it is known to be inside. */
   async #nearest(directory: string): Promise<string> {
     try {
       return await realpath(directory);
@@ -131,8 +133,8 @@ export class FilesRoot {
   #checkInside(real: string, shown: string): void {
     const inside = real.startsWith(this.path.endsWith(sep) ? this.path : this.path + sep);
     const own = join(this.path, OWN_DIRECTORY);
-    if (!inside) throw badPath(shown, 'The path leads out of files_root.');
+    if (!inside) throw badPath(shown, 'The path is outside files_root.');
     if (real === own || real.startsWith(own + sep))
-      throw badPath(shown, `The folder ${OWN_DIRECTORY} in files_root belongs to the daemon.`);
+      throw badPath(shown, `The folder ${OWN_DIRECTORY} in files_root is reserved for the daemon.`);
   }
 }

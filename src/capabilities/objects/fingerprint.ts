@@ -1,25 +1,28 @@
-/** Whether a file is still what it was when its bytes were hashed, without reading it. */
+/** Detects changes of a hashed file without reading it again. */
 import { createHash, type Hash } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 
-/** Bytes that are read at once. */
+/** Bytes of one read. */
 export const READ_BYTES = 512 * 1024;
-/** A file that was hashed this soon after it was written may have been written again within one tick of its clock, milliseconds. */
+/**
+ * A file that was hashed this soon after a write may have been written again within the resolution of its times,
+ * milliseconds.
+ */
 const RACY_MS = 2_000;
 
-/** Size, times and number of a file. The change time cannot be set back by who writes the file. */
+/** Size, times and inode of a file. The writer of a file cannot set its change time back. */
 export function fingerprintOf({ size, mtimeNs, ctimeNs, ino }: BigIntStats): string {
   return `${size} ${mtimeNs} ${ctimeNs} ${ino}`;
 }
 
-/** True where an unchanged fingerprint says little: see `RACY_MS`. */
+/** Whether an unchanged fingerprint is not reliable, see `RACY_MS`. */
 export function isRacy({ mtimeNs, ctimeNs }: BigIntStats, hashedAt: number): boolean {
   const changed = Number((mtimeNs > ctimeNs ? mtimeNs : ctimeNs) / 1_000_000n);
   return hashedAt - changed < RACY_MS;
 }
 
-/** Feeds a file to a hash. Returns how many bytes there were. */
+/** Hashes a file. Returns its size. */
 export async function hashInto(hash: Hash, handle: FileHandle): Promise<number> {
   const buffer = Buffer.allocUnsafe(READ_BYTES);
   for (let position = 0; ; ) {
@@ -36,7 +39,7 @@ export interface HashedFile {
   readonly fingerprint: string;
 }
 
-/** Hashes an open file; null where it changed meanwhile. */
+/** Hashes an open file. Null if it changed meanwhile. */
 export async function hashFile(handle: FileHandle): Promise<HashedFile | null> {
   const before = fingerprintOf(await handle.stat({ bigint: true }));
   const hash = createHash('sha256');

@@ -1,4 +1,4 @@
-/** Who may have an object: whom to ask, and what they say. */
+/** Finds the holders of an object. */
 import type { Clock } from '../../foundation/clock.ts';
 import { type HolderStatus, MAX_HOLDERS_PER_OBJECT } from '../../foundation/domain/objects.ts';
 import { type ErrorCode, SvcError } from '../../foundation/errors.ts';
@@ -8,13 +8,13 @@ import type { ObjectRepository } from '../../foundation/store/objects.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import type { ObjectInfo } from './types.ts';
 
-/** Time for one of them to answer, milliseconds. */
+/** Timeout for one holder, milliseconds. */
 export const ASK_TIMEOUT_MS = 10_000;
 
 export interface HolderView {
   readonly aid: Aid;
   readonly status: HolderStatus;
-  /** What the holder says; only where it has the object. */
+  /** The size that the holder reports. Absent if it does not have the object. */
   readonly size?: number;
   readonly name?: string;
 }
@@ -39,7 +39,7 @@ export class Holders {
     this.#deps = dependencies;
   }
 
-  /** Whom to ask for an object, the likeliest first: the hint, those who had it, other agents here. */
+  /** Agents that may have an object, most likely first: the hint, earlier holders, other local agents. */
   candidates(aid: Aid, objectId: string, hint?: Aid): readonly Aid[] {
     const { repository } = this.#deps;
     const all = [
@@ -50,7 +50,7 @@ export class Holders {
     return [...new Set(all)].filter((one) => one !== aid).slice(0, MAX_HOLDERS_PER_OBJECT);
   }
 
-  /** Notes what an agent showed: that it has the object, or that it has not. */
+  /** Stores whether an agent has the object. */
   learn(objectId: string, holder: Aid, has: boolean): void {
     const { repository, clock } = this.#deps;
     if (has) repository.addHolder(objectId, holder, clock.now());
@@ -58,8 +58,8 @@ export class Holders {
   }
 
   /**
-   * Asks all of them at once, without taking a byte of the object.
-   * @returns what the asking agent has itself, and what they say
+   * Queries all candidates concurrently, without reading the object.
+   * @returns the agent's own object, and the answers
    */
   async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal) {
     const asked = this.candidates(aid, objectId, hint).map((holder) => this.#ask(aid, holder, objectId, signal));

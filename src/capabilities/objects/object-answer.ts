@@ -1,4 +1,4 @@
-/** Answers a request for an object over HTTP. */
+/** Responds to an HTTP request for an object. */
 import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_BYTES } from './fingerprint.ts';
@@ -6,24 +6,24 @@ import { disposition } from './object-name.ts';
 import { namesTag, parseRange } from './range.ts';
 import type { OpenedObject } from './registered-files.ts';
 
-/** The entity tag of an object: its bytes never change. */
+/** The entity tag of an object. The bytes of an object never change. */
 export function tagOf(objectId: string): string {
   return `"${objectId}"`;
 }
 
-/** What an answer says of an object, and of the part of it that follows. */
+/** The head of a response. */
 export interface ObjectHead {
   readonly status: 200 | 206 | 304 | 416;
-  /** Length of the whole, bytes; 0 where the holder had no reason to say it. */
+  /** Size of the whole object, bytes. 0 if the holder did not have to send it. */
   readonly size: number;
-  /** Where the part begins. */
+  /** Start of the part. */
   readonly start: number;
-  /** Bytes that follow. */
+  /** Length of the part, bytes. */
   readonly length: number;
   readonly name: string;
 }
 
-/** The headers of an answer. What somebody wrote is never shown as a page of ours. */
+/** The headers of a response. Content of others must not render as a page of this daemon. */
 export function headersOf({ status, size, start, length, name }: ObjectHead, objectId: string) {
   const fixed = {
     etag: tagOf(objectId),
@@ -37,7 +37,7 @@ export function headersOf({ status, size, start, length, name }: ObjectHead, obj
   return { ...fixed, 'content-disposition': disposition(name), 'content-length': length, ...part };
 }
 
-/** Settles when a response takes more, or nothing any more. */
+/** Resolves when a response can be written again or is closed. */
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const settle = (): void => {
@@ -50,13 +50,13 @@ function drained(response: ServerResponse): Promise<void> {
 }
 
 export interface AnswerOptions {
-  /** Told up to which byte the object was read, whenever something was: which is when the other side takes it. */
+  /** Called with the position up to which the object was read, whenever the peer accepts more. */
   readonly moved?: (bytes: number) => void;
-  /** What is written has been copied once its callback runs, so its memory can be used again. */
+  /** Writes copy the buffer before their callback runs, so it can be reused. */
   readonly copies?: boolean;
 }
 
-/** Sends a part of a file; its last piece goes out only where the file is still what it was. */
+/** Sends a part of a file. The last chunk is sent only if the file has not changed. */
 async function sendPart(
   handle: FileHandle,
   isIntact: OpenedObject['isIntact'],
@@ -70,7 +70,7 @@ async function sendPart(
     const buffer = free.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES);
     const { bytesRead } = await handle.read(buffer, 0, Math.min(READ_BYTES, end - position), position);
     position += bytesRead;
-    // Not an end: what is missing must show.
+    // Destroyed instead of ended, so that the client detects the missing bytes.
     if (bytesRead === 0 || (position === end && !(await isIntact()))) return void response.destroy();
     moved?.(position);
     const written = (error?: Error | null): void => {
@@ -81,7 +81,7 @@ async function sendPart(
   response.end();
 }
 
-/** The part to send and its status. */
+/** The status and the part of the response. */
 function choose(headers: IncomingMessage['headers'], { objectId, size, name }: OpenedObject): ObjectHead {
   const tag = tagOf(objectId);
   const nothing = { size, start: 0, length: 0, name };
@@ -94,8 +94,8 @@ function choose(headers: IncomingMessage['headers'], { objectId, size, name }: O
 }
 
 /**
- * Sends an object, or the part that is asked for; settles when it is through or broken off, with
- * the file closed. A file that changes meanwhile breaks the answer off before its end.
+ * Sends an object or the requested part. Resolves when it is sent or interrupted, with the file closed. If the file
+ * changes meanwhile, the response is interrupted before its end.
  */
 export async function answerObject(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
@@ -105,7 +105,7 @@ export async function answerObject(
 ): Promise<void> {
   await using handle = object.handle;
   const head = choose(headers, object);
-  // It runs nothing either.
+  // Also prevents scripts.
   const policy = { 'content-security-policy': "sandbox; default-src 'none'" };
   response.writeHead(head.status, { ...headersOf(head, object.objectId), ...policy });
   if (method === 'HEAD' || head.length === 0) response.end();

@@ -1,4 +1,4 @@
-/** `group_object_get`: brings an object to a file below files_root. */
+/** `group_object_get`: downloads an object to a file below files_root. */
 import { open, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
@@ -13,27 +13,27 @@ import { PartFile, taken } from './part-file.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import { type Brought, type Failures, Transfer } from './transfer.ts';
 
-/** Where objects go for which no place is named, below files_root. */
+/** Default folder of downloads, below files_root. */
 const DOWNLOADS = 'downloads';
-/** What a download leaves free on the disk, bytes. */
+/** Free space that a download must leave on the disk, bytes. */
 export const MIN_FREE_BYTES = 128 * 1024 * 1024;
-/** Downloads at once. */
+/** Limit of concurrent downloads. */
 export const MAX_DOWNLOADS = 16;
 
 export interface GetRequest {
-  /** The local agent that gets it. */
+  /** The local agent that downloads. */
   readonly aid: Aid;
   readonly objectId: string;
-  /** Absolute or below files_root; left out: `downloads/<object_id>`. */
+  /** Absolute or relative to files_root. Default: `downloads/<object_id>`. */
   readonly dest?: string | undefined;
-  /** Who may have it. */
+  /** An agent that may have the object. */
   readonly hint?: Aid | undefined;
-  /** Makes it an object of the agent, so that others can get it here. */
+  /** Registers the file as an object of the agent, so that others can get it here. */
   readonly register: boolean;
-  /** Gets it although it is here, and overwrites what has its name. */
+  /** Downloads even if the agent has the object, and overwrites an existing file. */
   readonly force: boolean;
   readonly accessToken?: string | undefined;
-  /** What it must be long, bytes, where that is known. */
+  /** The required size, bytes, if known. */
   readonly size?: number | undefined;
   readonly signal: AbortSignal;
 }
@@ -45,14 +45,14 @@ export interface ObjectGetterDependencies {
   readonly clock: Clock;
 }
 
-/** Which failure of several holders says most. */
+/** If several holders fail, the first of these codes is reported. */
 const TELLING: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout', 'protocol_error', 'gone'];
 
 export class ObjectGetter {
   readonly #deps: ObjectGetterDependencies;
-  /** The last download of each object that is under way: two of the same would write to one file. */
+  /** Serializes downloads of the same object, because they use the same temporary file. */
   readonly #turns = new KeyedMutex();
-  /** What has come of the downloads under way, by object. */
+  /** Downloads in progress, by object. */
   readonly #parts = new Map<string, PartFile>();
 
   constructor(dependencies: ObjectGetterDependencies) {
@@ -60,18 +60,18 @@ export class ObjectGetter {
   }
 
   /**
-   * Gets an object. A download that fails or is cancelled is taken up by the next one.
-   * @returns the absolute `path` of the file, and `from` whom it is: null where it was there already
-   * @throws SvcError `files_root_required`, `not_found` where nobody is known to have it, `wrong_state` where its name is
-   *   taken, `rate_limited`, `not_writable`, and why the holders failed
+   * Downloads an object. A failed or canceled download is continued by the next one.
+   * @returns the absolute `path` of the file, and the holder (`from`), or null if the file already existed
+   * @throws SvcError `files_root_required`, `not_found` if no holder is known, `wrong_state` if another file has its
+   *   name, `rate_limited`, `not_writable`, and the errors of the holders
    */
   async get(request: GetRequest) {
     if (!this.#turns.has(request.objectId) && this.#turns.size >= MAX_DOWNLOADS)
-      throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} objects are got at once.` });
+      throw new SvcError('rate_limited', { message: `At most ${MAX_DOWNLOADS} downloads can run at the same time.` });
     return this.#turns.run(request.objectId, () => this.#get(request));
   }
 
-  /** Bytes that are here of an object whose download is under way; null where none is. */
+  /** Downloaded bytes of an object, or null if it is not being downloaded. */
   progress(objectId: string): number | null {
     return this.#parts.get(objectId)?.length ?? null;
   }
@@ -103,7 +103,7 @@ export class ObjectGetter {
       const admit = (bytes: number): Promise<void> => checkRoom(root.parts, bytes);
       const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
       const transferred = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
-      // `force` prefers another copy to the agent's own one, and takes that if there is no other.
+      // `force` prefers a copy of another agent. Without any, the agent's own copy is used.
       const brought = transferred ?? (force ? await this.#copyOwn(aid, objectId, part) : null);
       for (const [holder, { code }] of failures)
         if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
@@ -117,7 +117,7 @@ export class ObjectGetter {
     }
   }
 
-  /** Copies what the agent has itself; null where it has none, or no longer. */
+  /** Copies the agent's own object. Null if it has none or the file has changed. */
   async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Brought | null> {
     const object = await this.#deps.objects.open(aid, objectId).catch(nullWhereAbsent);
     if (object === null) return null;
@@ -134,23 +134,23 @@ export class ObjectGetter {
   }
 }
 
-/** Null where an object could not be opened because it is not here, or no longer. */
+/** Null for an error that means that the object is not here. */
 function nullWhereAbsent(error: unknown): null {
   if (error instanceof SvcError && (error.code === 'not_found' || error.code === 'gone')) return null;
   throw error;
 }
 
-/** @throws SvcError `not_writable` where the disk has no room for so many bytes */
+/** @throws SvcError `not_writable` if the disk has not enough free space */
 async function checkRoom(directory: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bytes + MIN_FREE_BYTES <= bavail * bsize) return;
   throw new SvcError('not_writable', {
-    message: 'The disk of files_root has no room for this object.',
+    message: 'The disk of files_root does not have enough free space for this object.',
     details: { object_bytes: bytes },
   });
 }
 
-/** What the file that has a name holds; null where none has. */
+/** Size and hash of an existing file, or null if there is none. */
 async function hashOf(file: string): Promise<HashedFile | null> {
   await using handle = await open(file, READ_CAREFULLY).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
@@ -162,14 +162,14 @@ async function hashOf(file: string): Promise<HashedFile | null> {
   return hashed;
 }
 
-/** What the failures of all holders come to. */
+/** Combines the errors of all holders. */
 function failureOf(failures: Failures): SvcError {
   const errors = [...failures.values()];
   const [first] = errors;
   if (first === undefined)
     throw new SvcError('not_found', {
       thing: 'object',
-      message: 'Nobody is known to have this object: name a holder with hint_aid.',
+      message: 'No holder of this object is known. Name one with hint_aid.',
     });
   const telling = TELLING.map((code) => errors.find((error) => error.code === code)).find(
     (error) => error !== undefined,

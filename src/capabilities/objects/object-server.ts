@@ -1,4 +1,6 @@
-/** The holder's side: takes links of purpose `object`, and answers `GET` and `HEAD /cas/<object_id>` on them. */
+/**
+ * Serves objects to other agents: accepts links of purpose `object` and responds to `GET` and `HEAD /cas/<object_id>`.
+ */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -22,14 +24,14 @@ import { answerObject } from './object-answer.ts';
 import { ReaderLimits } from './reader-limits.ts';
 import type { OpenedObject } from './registered-files.ts';
 
-/** Links that one node may hold open for objects. */
+/** Limit of open object links of one node. */
 const MAX_LINKS_PER_NODE = 128;
-/** Largest header block, bytes, and the number of headers. */
+/** Limits of request headers: bytes and count. */
 const MAX_HEADER_BYTES = 8 * 1024;
 const MAX_HEADER_COUNT = 64;
-/** A reader that takes nothing for this long is cut off, milliseconds. */
+/** A reader that accepts no bytes for this time is disconnected, milliseconds. */
 export const READ_STALL_MS = 60_000;
-/** What a holder says beside not having an object; the calling daemon knows these by their code. */
+/** Error codes that are reported to callers, in addition to a missing object. */
 const TOLD: ReadonlySet<string> = new Set(['access_denied', 'rate_limited', 'timeout']);
 
 export interface ObjectServerDependencies {
@@ -38,22 +40,22 @@ export interface ObjectServerDependencies {
   readonly clock: Clock;
   readonly log: Log;
   /**
-   * @param objectId what is asked for; null on a link where nothing is
+   * @param objectId the requested object, or null when a link opens
    * @throws SvcError `access_denied`, `rate_limited`
    */
   readonly authorize: (request: AccessRequest, objectId: string | null) => void | Promise<void>;
-  /** Who is told up to which byte an object is read; null where nobody wants to know. */
+  /** Returns a callback for the progress of a read, or null if progress is not tracked. */
   readonly reading?: (request: AccessRequest, objectId: string) => ((bytes: number) => void) | null;
   readonly isNamed: IsNamed;
-  /** Is told who was served, and who was refused. */
+  /** Records served and refused callers. */
   readonly callers: CallerNotes;
 }
 
 interface Connection {
   readonly link: LinkStream;
-  /** Runs while no request does. */
+  /** Runs while no request is active. */
   timer: Timer;
-  /** What the request that runs asks for. */
+  /** The object of the active request. */
   objectId: string | null;
 }
 
@@ -81,7 +83,7 @@ export class ObjectServer implements Component {
     this.#server.on('clientError', (_error, stream) => stream.destroy());
   }
 
-  /** Begins to take links; before the endpoint starts. */
+  /** Accepts links. Call it before the endpoint starts. */
   async start(): Promise<void> {
     this.#deps.links.accept('object', (link) => this.#accept(link));
   }
@@ -91,7 +93,7 @@ export class ObjectServer implements Component {
     for (const stream of this.#connections.keys()) stream.destroy();
   }
 
-  /** Asks access control again about all who read objects of an agent, and cuts off whom it now refuses. */
+  /** Checks access again for all readers of an agent's objects, and disconnects readers that are now refused. */
   async recheck(called: Aid): Promise<void> {
     const connections = this.#connections.values().filter(({ link }) => link.called === called);
     const authorize = (request: AccessRequest, { objectId }: Connection) => this.#deps.authorize(request, objectId);
@@ -131,7 +133,7 @@ export class ObjectServer implements Component {
       leave = this.#limits.enter(link, () => link.destroy());
       this.#deps.callers.entered(accessRequestOf(link));
       const object = await this.#deps.objects.open(link.called, objectId);
-      // On the same daemon the reader gets the very memory that is written.
+      // Within one daemon, the reader receives the written buffer itself.
       const reading = this.#deps.reading?.(accessRequestOf(link), objectId) ?? null;
       const moved = (bytes: number): void => {
         stall.heard();
@@ -149,14 +151,14 @@ export class ObjectServer implements Component {
     const { caller, called } = link;
     const error = cause instanceof SvcError ? cause : new SvcError('internal', { cause });
     this.#deps.callers.refused(accessRequestOf(link), error.code);
-    if (error.code === 'internal') this.#log.error({ caller, called, err: cause }, 'an object could not be served');
+    if (error.code === 'internal') this.#log.error({ caller, called, err: cause }, 'an object could not be sent');
     if (response.headersSent || response.destroyed) return void response.destroy();
     const retryAfter = error.details?.['retry_after_s'];
     const headers = {
       'content-length': '0',
       ...(TOLD.has(error.code) ? { [ERROR_HEADER]: error.code } : {}),
       ...(typeof retryAfter === 'number' ? { 'retry-after': String(retryAfter) } : {}),
-      // A body, or what came behind a broken request, is not looked at.
+      // A request body, or data after a malformed request, is not read.
       ...(request.complete ? {} : { connection: 'close' }),
     };
     response.writeHead(error.status, headers).end();

@@ -1,4 +1,4 @@
-/** The objects of the agents here: bytes by their SHA-256, stored under files_root or registered where they lie. */
+/** The objects of the local agents: bytes by their SHA-256, stored below files_root or registered in place. */
 import { existsSync } from 'node:fs';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -16,7 +16,7 @@ import { type OpenedObject, RegisteredFiles } from './registered-files.ts';
 import { type ObjectInfo, type ObjectSource, objectUrl } from './types.ts';
 
 export interface ObjectServiceOptions {
-  /** The folder, made when it is first needed; empty: objects are off. */
+  /** The folder. Created when it is first needed. If empty, objects are disabled. */
   readonly filesRoot: string;
   readonly quota?: Partial<ObjectQuota>;
 }
@@ -27,7 +27,7 @@ export interface ObjectServiceDependencies {
   readonly log: Log;
 }
 
-/** What needs the folder. */
+/** Everything that needs the folder. */
 export interface ObjectFiles {
   readonly root: FilesRoot;
   readonly blobs: BlobStore;
@@ -51,14 +51,17 @@ export class ObjectService implements Component {
     this.#quota = new QuotaLedger((aid) => repository.usage(aid), options.quota);
   }
 
-  /** Opens the folder and tidies up what a crash left. A folder that cannot be used leaves the rest of the daemon alone. */
+  /**
+   * Opens the folder and removes temporary files after a crash. If the folder is not usable, the rest of the daemon
+   * still runs.
+   */
   async start(): Promise<void> {
     this.#tidy();
   }
 
   /**
-   * Has another folder hold the objects from now on; those of the one before stay there. What is under way ends there too.
-   * @param filesRoot empty: objects are off
+   * Switches to another folder. Stored objects remain in the old folder, and current transfers finish there.
+   * @param filesRoot if empty, objects are disabled
    */
   use(filesRoot: string): void {
     this.#filesRoot = filesRoot;
@@ -66,24 +69,26 @@ export class ObjectService implements Component {
     this.#tidy();
   }
 
-  /** Tells of each object that an agent stores or registers, before it is kept. Returns how to end that. */
+  /**
+   * Registers a listener for new objects. It is called before the object is stored. Returns a function that removes it.
+   */
   onStored(listener: (aid: Aid, objectId: string) => void): () => void {
     return this.#stored.add(listener);
   }
 
-  /** Objects of all agents here. */
+  /** The number of objects of all local agents. */
   count(): number {
     return this.#repository.count();
   }
 
   #tidy(): void {
-    // A folder that nobody has used is not made for nothing.
+    // The folder is not created before it is needed.
     if (this.#filesRoot === '' || !existsSync(this.#filesRoot)) return;
     try {
       const { root, blobs } = this.#open();
       blobs.clean(this.#clock.now());
       for (const objectId of this.#repository.retired()) this.#discard(blobs, objectId);
-      this.#log.info({ files_root: root.path }, 'objects are on');
+      this.#log.info({ files_root: root.path }, 'objects are enabled');
     } catch (error) {
       this.#log.warn({ files_root: this.#filesRoot, err: error }, 'files_root cannot be used');
     }
@@ -94,7 +99,7 @@ export class ObjectService implements Component {
   }
 
   /**
-   * The folder and what is in it.
+   * The opened folder.
    * @throws SvcError `files_root_required`, `not_writable`
    */
   files(): ObjectFiles {
@@ -111,7 +116,7 @@ export class ObjectService implements Component {
   }
 
   /**
-   * Makes a file that the daemon can see, or bytes, an object of an agent.
+   * Creates an object of an agent from a local file or from bytes.
    * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `quota_exceeded`, `not_writable`
    */
   put(aid: Aid, source: ObjectSource, name?: string): Promise<ObjectInfo> {
@@ -119,9 +124,9 @@ export class ObjectService implements Component {
   }
 
   /**
-   * Stores bytes as they come. When this settles the object is on disk, under its id and in the database.
-   * @param expected length where it is known: too much is refused before the first byte
-   * @throws SvcError `files_root_required`, `quota_exceeded`, `not_writable`, and what the source throws
+   * Stores a byte stream. When this resolves, the object is on disk and in the database.
+   * @param expected the size if known, so that an object over the quota is rejected before the first byte
+   * @throws SvcError `files_root_required`, `quota_exceeded`, `not_writable`, and the errors of the source
    */
   async store(
     aid: Aid,
@@ -147,7 +152,7 @@ export class ObjectService implements Component {
     }
   }
 
-  /** Moves received bytes into place and names them, in one turn. */
+  /** Renames received bytes and stores their row, in one turn of the event loop. */
   #keep(aid: Aid, incoming: Incoming, blobs: BlobStore, name: string | undefined): ObjectInfo {
     const { objectId, size } = incoming;
     const now = this.#clock.now();
@@ -160,8 +165,9 @@ export class ObjectService implements Component {
   }
 
   /**
-   * Makes a file below files_root an object without copying it.
-   * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `wrong_state` where it changes meanwhile, `quota_exceeded`
+   * Registers a file below files_root as an object without copying it.
+   * @throws SvcError `files_root_required`, `not_found`, `invalid_request`, `wrong_state` if it changes meanwhile,
+   *   `quota_exceeded`
    */
   async register(aid: Aid, path: string, name?: string): Promise<ObjectInfo> {
     const { root } = this.files();
@@ -171,10 +177,13 @@ export class ObjectService implements Component {
     const hashedAt = this.#clock.now();
     const hashed = await hashFile(handle);
     if (hashed === null)
-      throw new SvcError('wrong_state', { message: 'The file changed while it was read.', details: { path } });
+      throw new SvcError('wrong_state', {
+        message: 'The file changed while it was read. Try again.',
+        details: { path },
+      });
     const { objectId, size, fingerprint } = hashed;
     const known = this.#repository.get(aid, objectId);
-    // Stored bytes are surer than a file that anybody may change.
+    // Stored bytes are preferred to a file that other programs can change.
     if (known !== null && known.path === null) return infoOf(known);
     const shown = safeName(name ?? file.path, objectId);
     const createdAt = known?.createdAt ?? hashedAt;
@@ -185,18 +194,18 @@ export class ObjectService implements Component {
     return infoOf(row);
   }
 
-  /** An object of an agent here; null where it has none such. */
+  /** An object of a local agent, or null. */
   stat(aid: Aid, objectId: string): ObjectInfo | null {
     const row = this.#repository.get(aid, objectId);
     return row === null ? null : infoOf(row);
   }
 
-  /** Remembers that an agent says it holds an object: the first place to ask later. */
+  /** Stores an agent as a holder of an object, to query it first later. */
   noteHolder(objectId: string, holder: Aid): void {
     this.#repository.addHolder(objectId, holder, this.#clock.now());
   }
 
-  /** Objects of an agent by id, what they take, and how much they may. */
+  /** The objects of an agent by ID, with its usage and its quota. */
   list(aid: Aid, limit: number, after?: string) {
     const rows = this.#repository.list(aid, limit, after);
     const objects = rows.map((row) => ({ ...infoOf(row), createdAt: row.createdAt, path: row.path }));
@@ -204,7 +213,8 @@ export class ObjectService implements Component {
   }
 
   /**
-   * Forgets an object of an agent. Stored bytes go with the last agent that has them; a file registered in place stays.
+   * Deletes an object of an agent. Stored bytes are deleted with the last agent that has them. A file registered in
+   * place remains.
    * @throws SvcError `not_found`
    */
   delete(aid: Aid, objectId: string): void {
@@ -214,7 +224,7 @@ export class ObjectService implements Component {
     try {
       this.#discard(this.files().blobs, objectId);
     } catch (error) {
-      // The next start does it.
+      // The next start removes them.
       this.#log.warn({ object_id: objectId, err: error }, 'the bytes of a deleted object could not be removed');
     }
   }
@@ -224,7 +234,7 @@ export class ObjectService implements Component {
     this.#repository.removeRetired(objectId);
   }
 
-  /** Forgets all objects of an agent that is gone. */
+  /** Deletes all objects of a deleted agent. */
   forgetAgent(aid: Aid): void {
     for (;;) {
       const rows = this.#repository.list(aid, 100);
@@ -234,7 +244,7 @@ export class ObjectService implements Component {
   }
 
   /**
-   * Opens an object of an agent for reading; who asks may do so.
+   * Opens an object of an agent. The caller must have checked access.
    * @throws SvcError `not_found`, `gone`
    */
   async open(aid: Aid, objectId: string): Promise<OpenedObject> {
@@ -247,7 +257,7 @@ export class ObjectService implements Component {
 function noSuchObject(objectId: string): SvcError {
   return new SvcError('not_found', {
     thing: 'object',
-    message: 'This agent has no such object.',
+    message: 'This agent does not have this object.',
     details: { object_id: objectId },
   });
 }

@@ -1,4 +1,4 @@
-/** A download on its way: it grows under a name of its own, and gets its true one only when it is whole. */
+/** A download in progress. It has a temporary name and is renamed when it is complete. */
 import { createHash, type Hash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
@@ -20,14 +20,14 @@ export class PartFile extends FileSink {
   }
 
   /**
-   * Takes up what is there of a download, or begins it.
+   * Opens an interrupted download, or starts a new one.
    * @throws SvcError `not_writable`
    */
   static async open(file: string): Promise<PartFile> {
     let handle: FileHandle | undefined;
     try {
       handle = await openPart(file);
-      // The end came between its two names: these bytes are somebody's file by now, and not ours to change.
+      // After a crash between linking and unlinking, these bytes already belong to a finished file and must not change.
       if ((await handle.stat()).nlink > 1) {
         await handle.close();
         await rm(file);
@@ -41,15 +41,15 @@ export class PartFile extends FileSink {
     }
   }
 
-  /** True where what is here is the object. */
+  /** Whether the downloaded bytes are the object. */
   is(objectId: string): boolean {
     return this.digest() === objectId;
   }
 
   /**
-   * Gives the download its name, with its bytes on disk before. Never over another file but where `force` says so.
-   * @param check throws where the target is no longer what it was: a download takes long
-   * @throws SvcError `wrong_state` where something has this name, `not_writable`, and what `check` throws
+   * Syncs the download and renames it. Overwrites another file only if `force` is true.
+   * @param check throws if the target has changed, because a download takes long
+   * @throws SvcError `wrong_state` if another file has this name, `not_writable`, and the errors of `check`
    */
   async moveTo(target: string, force: boolean, check: () => Promise<void>): Promise<void> {
     try {
@@ -63,7 +63,7 @@ export class PartFile extends FileSink {
     }
   }
 
-  /** Closes the file. A later download continues with its bytes; without any, the file is removed. */
+  /** Closes the file. A later download continues it. If it is empty, it is removed. */
   override async close(): Promise<void> {
     await this.flush().catch(() => {});
     await super.close();
@@ -71,10 +71,10 @@ export class PartFile extends FileSink {
   }
 }
 
-/** What somebody hears whose file would be overwritten. */
+/** The error for a download that would overwrite a file. */
 export function taken(target: string): SvcError {
   return new SvcError('wrong_state', {
-    message: 'There is another file of this name: choose another dest, or overwrite it with force.',
+    message: 'Another file has this name. Choose another dest, or overwrite it with force.',
     details: { path: target },
   });
 }

@@ -1,21 +1,22 @@
-/** How much of the disk the objects of one agent may take, counting what is still on its way. */
+/** Limits the disk space of the objects of one agent, including uploads in progress. */
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { ObjectUsage } from '../../foundation/store/objects.ts';
 
-/** Bytes that the stored objects of one agent take; files registered in place do not count. */
+/** Limit of stored bytes of one agent. Files registered in place do not count. */
 export const MAX_OBJECT_BYTES_PER_AGENT = 20 * 1024 ** 3;
-/** Objects of one agent, those registered in place too. */
+/** Limit of objects of one agent, including those registered in place. */
 export const MAX_OBJECTS_PER_AGENT = 10_000;
 
 export type ObjectQuota = ObjectUsage;
 
-/** Room taken for an object on its way. */
+/** The reserved quota of an upload. */
 export interface Reservation {
   /** @throws SvcError `quota_exceeded` */
   readonly add: (bytes: number) => void;
   /**
-   * Looks again, with what others stored meanwhile, in the turn in which the object is kept.
+   * Checks the quota again, because other uploads may have finished. Call it in the same turn in which the object is
+   * stored.
    * @throws SvcError `quota_exceeded`
    */
   readonly confirm: () => void;
@@ -33,7 +34,7 @@ export class QuotaLedger {
   }
 
   /**
-   * Takes room for one more object of an agent.
+   * Reserves quota for another object of an agent.
    * @throws SvcError `quota_exceeded`
    */
   reserve(aid: Aid): Reservation {
@@ -65,12 +66,12 @@ export class QuotaLedger {
   #check(count: number, bytes: number): void {
     if (count > this.quota.count)
       throw new SvcError('quota_exceeded', {
-        message: `An agent has at most ${this.quota.count} objects: delete some.`,
+        message: `An agent can have at most ${this.quota.count} objects. Delete some.`,
         details: { max_objects: this.quota.count },
       });
     if (bytes > this.quota.bytes)
       throw new SvcError('quota_exceeded', {
-        message: `The stored objects of an agent take at most ${this.quota.bytes} bytes: delete some.`,
+        message: `The stored objects of an agent can use at most ${this.quota.bytes} bytes. Delete some.`,
         details: { max_bytes: this.quota.bytes },
       });
   }

@@ -1,18 +1,18 @@
-/** One byte range of a request (RFC 9110, section 14). */
+/** Single byte ranges of HTTP requests (RFC 9110, section 14). */
 
-/** Bytes `start` to `end`, both included. */
+/** Bytes `start` to `end`, both inclusive. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** What a `Range` header asks for: a part, nothing that is there, or no more than the whole. */
+/** The meaning of a `Range` header. */
 export type RangeWish = ByteRange | 'unsatisfiable' | 'whole';
 
 /**
- * Reads a `Range` header. Several ranges, other units and malformed ones are answered with the
- * whole, as the standard allows.
- * @param size length of the whole, bytes
+ * Parses a `Range` header. For several ranges, other units and malformed headers the result is the whole, as the
+ * standard allows.
+ * @param size of the whole, bytes
  */
 export function parseRange(header: string | undefined, size: number): RangeWish {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header ?? '') ?? [];
@@ -27,7 +27,7 @@ export function parseRange(header: string | undefined, size: number): RangeWish 
   return { start, end: last === '' ? size - 1 : Math.min(Number(last), size - 1) };
 }
 
-/** A `Content-Range` header: the part, and the size of the whole. Null where it is malformed. */
+/** Parses a `Content-Range` header: the part and the size of the whole. Null if it is malformed. */
 export function parseContentRange(header: string | undefined): (ByteRange & { readonly size: number }) | null {
   const [, first, last, whole] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(header ?? '') ?? [];
   if (first === undefined) return null;
@@ -35,7 +35,7 @@ export function parseContentRange(header: string | undefined): (ByteRange & { re
   return start <= end && end < size ? { start, end, size } : null;
 }
 
-/** True where a list of entity tags, as in `If-None-Match`, names this one. */
+/** Whether a list of entity tags, as in `If-None-Match`, contains this tag. */
 export function namesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === tag);

@@ -1,4 +1,4 @@
-/** How much of the objects here other agents may read at once, and how often they may ask. */
+/** Limits concurrent reads and requests of other agents. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { Quota } from '../../foundation/quota.ts';
@@ -6,27 +6,27 @@ import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { type LinkEnds, pairHolder } from '../../network/links/holder.ts';
 import type { IsNamed } from '../../network/links/http-server.ts';
 
-/** Objects that one calling agent reads at once. */
+/** Limit of concurrent reads of one calling agent. */
 export const MAX_READS_PER_CALLER = 8;
-/** Objects that all agents of one node read at once. */
+/** Limit of concurrent reads of all agents of one node. */
 export const MAX_READS_PER_NODE = 32;
-/** Objects that the strangers on one IPv4 address or IPv6 /64 read at once. */
+/** Limit of concurrent reads of the strangers at one IPv4 address or IPv6 /64. */
 export const MAX_READS_PER_SOURCE = 64;
-/** Objects that those in one IPv4 /24 or IPv6 /48 read at once. */
+/** Limit of concurrent reads of the strangers in one IPv4 /24 or IPv6 /48. */
 export const MAX_READS_PER_NETWORK = 96;
-/** Objects that are read at once. */
+/** Limit of concurrent reads. */
 export const MAX_READS = 256;
-/** Of these, the ones that only callers let in by name may read. */
+/** Reads reserved for callers that the access list allows by name. */
 export const RESERVED_READS = 64;
-/** Requests of one node. */
+/** Request rate of one node. */
 const REQUEST_RATE: Rate = { perSecond: 100, burst: 400 };
-/** Requests of the strangers on one IPv4 address or IPv6 /64. */
+/** Request rate of the strangers at one IPv4 address or IPv6 /64. */
 export const REQUEST_RATE_PER_SOURCE: Rate = { perSecond: 200, burst: 800 };
-/** Requests of those in one IPv4 /24 or IPv6 /48. */
+/** Request rate of the strangers in one IPv4 /24 or IPv6 /48. */
 export const REQUEST_RATE_PER_NETWORK: Rate = { perSecond: 300, burst: 1200 };
-/** Requests of all strangers. */
+/** Request rate of all strangers. */
 const REQUEST_RATE_OF_STRANGERS: Rate = { perSecond: 1000, burst: 4000 };
-/** What a refused caller is told to wait where too much is read at once, seconds. */
+/** `Retry-After` of callers that are rejected because of too many reads, seconds. */
 const BUSY_RETRY_S = 2;
 
 export class ReaderLimits {
@@ -55,8 +55,8 @@ export class ReaderLimits {
   }
 
   /**
-   * Counts a request in; returns how to count it out.
-   * @param cut ends it; called if it has to make room
+   * Counts a read. Returns a function that ends it.
+   * @param cut called if another read evicts this one
    * @throws SvcError `rate_limited`
    */
   enter(link: LinkEnds, cut: () => void): () => void {
@@ -71,7 +71,7 @@ export class ReaderLimits {
 
 function busy(retryAfterS: number): SvcError {
   return new SvcError('rate_limited', {
-    message: 'Too many objects are read at once.',
+    message: 'Too many concurrent reads. Try again later.',
     details: { retry_after_s: Math.max(1, retryAfterS) },
   });
 }

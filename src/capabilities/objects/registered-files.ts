@@ -1,4 +1,4 @@
-/** Opens what objects are made of, and makes sure that it still is what was hashed. */
+/** Opens the bytes of objects, and checks that they are still the hashed bytes. */
 import type { FileHandle } from 'node:fs/promises';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -9,16 +9,16 @@ import type { BlobStore } from './blob-store.ts';
 import type { FilesRoot } from './files-root.ts';
 import { fingerprintOf, hashFile, isRacy } from './fingerprint.ts';
 
-/** Changed files that are remembered, so that each is hashed once and not at every request. */
+/** Cached results for changed files, so that each change is hashed once and not for every request. */
 const MAX_KNOWN_CHANGES = 1_024;
 
-/** An object, open for reading. The handle is closed by who opened it. */
+/** An open object. The caller closes the handle. */
 export interface OpenedObject {
   readonly objectId: string;
   readonly name: string;
   readonly size: number;
   readonly handle: FileHandle;
-  /** True where the file has not changed since it was opened. */
+  /** Whether the file has not changed since it was opened. */
   readonly isIntact: () => Promise<boolean>;
 }
 
@@ -31,14 +31,14 @@ export interface RegisteredFilesDependencies {
 
 function gone(row: ObjectRow): SvcError {
   return new SvcError('gone', {
-    message: 'The file behind this object has changed or is no longer there.',
+    message: 'The file of this object was changed or removed.',
     details: { object_id: row.objectId },
   });
 }
 
 export class RegisteredFiles {
   readonly #deps: RegisteredFilesDependencies;
-  /** Object and fingerprint of files that hold other bytes now. */
+  /** Object and fingerprint of files with different bytes. */
   readonly #changed = new LruCache<string, true>({ maxEntries: MAX_KNOWN_CHANGES });
   readonly #checks = new SingleFlight<boolean>();
 
@@ -48,7 +48,7 @@ export class RegisteredFiles {
 
   /**
    * Opens the file of an object.
-   * @throws SvcError `gone` where it is not there any more or its bytes are others
+   * @throws SvcError `gone` if it was removed or its bytes have changed
    */
   async open(row: ObjectRow): Promise<OpenedObject> {
     const handle = await this.#openFile(row);
@@ -76,13 +76,13 @@ export class RegisteredFiles {
     try {
       return (await root.open(row.path)).handle;
     } catch (error) {
-      // Not there, a link that leads out by now, a folder: what was registered is gone.
+      // The registered file was removed, or replaced by a folder or a link to the outside.
       if (error instanceof SvcError) throw gone(row);
       throw error;
     }
   }
 
-  /** Hashes a file that looks different, once for all who ask. True where its bytes are the same. */
+  /** Hashes a file with a new fingerprint, once for all concurrent callers. Returns true if its bytes are the same. */
   async #check(row: ObjectRow, handle: FileHandle, fingerprint: string): Promise<boolean> {
     const key = `${row.objectId} ${row.path ?? ''} ${fingerprint}`;
     if (this.#changed.get(key) === true) return false;

@@ -1,4 +1,4 @@
-/** Reads objects of other agents. What a holder answers is believed as far as the hash of the bytes proves it. */
+/** Reads objects of other agents. Holders are not trusted: the hash of the bytes must match. */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
@@ -9,14 +9,14 @@ import { nameInDisposition } from './object-name.ts';
 import { parseContentRange } from './range.ts';
 import type { ObjectCaller } from './types.ts';
 
-/** The largest object that is taken from another agent, bytes. */
+/** Largest object that is read from another agent, bytes. */
 export const MAX_REMOTE_OBJECT_BYTES = 1024 ** 4;
 
-/** Headers of a request that a holder is told. */
+/** Request headers that are forwarded to the holder. */
 const ASKED = ['range', 'if-range', 'if-none-match'] as const;
 
 export interface ReadRequest {
-  /** The identity here that asks. */
+  /** The local agent that reads. */
   readonly local: Aid;
   readonly holder: Aid;
   readonly objectId: string;
@@ -28,14 +28,14 @@ export interface ReadRequest {
 }
 
 export interface RemoteObject extends ObjectHead {
-  /** Must be read or destroyed. Its length is the holder's to keep, its bytes are not proven. */
+  /** Must be read or destroyed. Neither its length nor its bytes are verified. */
   readonly body: Readable;
-  /** Frees a chunk of the body at once. Nobody may look at it again. */
+  /** Frees the memory of a chunk of the body. It must not be used afterwards. */
   readonly release: (chunk: Buffer) => void;
 }
 
 function wrong(what: string): SvcError {
-  return new SvcError('protocol_error', { message: `The holder's answer is wrong: ${what}.` });
+  return new SvcError('protocol_error', { message: `Invalid response of the holder: ${what}.` });
 }
 
 /** The first value of each header, by lower-case name. */
@@ -51,28 +51,29 @@ function headerMap(raw: readonly string[]): Map<string, string> {
 function lengthOf(headers: ReadonlyMap<string, string>): number {
   const text = headers.get('content-length') ?? '';
   const length = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(length <= MAX_REMOTE_OBJECT_BYTES)) throw wrong('it has no length, or one beyond all limits');
+  if (!(length <= MAX_REMOTE_OBJECT_BYTES)) throw wrong('its length is missing or too large');
   return length;
 }
 
-/** What the head says. @throws SvcError `not_found`, `gone`, `protocol_error` */
+/** Parses the head of a response. @throws SvcError `not_found`, `gone`, `protocol_error` */
 function partOf(status: number, headers: ReadonlyMap<string, string>, objectId: string) {
-  if (status === 404) throw new SvcError('not_found', { thing: 'object', message: 'The holder has no such object.' });
-  if (status === 410) throw new SvcError('gone', { message: 'The file behind the object has changed at its holder.' });
+  if (status === 404)
+    throw new SvcError('not_found', { thing: 'object', message: 'The holder does not have this object.' });
+  if (status === 410) throw new SvcError('gone', { message: "The holder's file of this object has changed." });
   if (status !== 200 && status !== 206 && status !== 304 && status !== 416) throw wrong(`status ${status}`);
-  if (headers.get('etag') !== tagOf(objectId)) throw wrong('it is of another object');
+  if (headers.get('etag') !== tagOf(objectId)) throw wrong('it is for another object');
   if (status === 304) return { status, size: 0, start: 0, length: 0 } as const;
   const length = lengthOf(headers);
   if (status === 200) return { status, size: length, start: 0, length } as const;
   const range = headers.get('content-range');
   if (status === 416) {
     const size = /^bytes \*\/(\d{1,15})$/.exec(range ?? '')?.[1];
-    if (size === undefined) throw wrong('its range is malformed');
+    if (size === undefined) throw wrong('malformed range');
     return { status, size: Number(size), start: 0, length: 0 } as const;
   }
   const part = parseContentRange(range);
   if (part === null || part.end + 1 - part.start !== length || part.size > MAX_REMOTE_OBJECT_BYTES)
-    throw wrong('its range is malformed');
+    throw wrong('malformed range');
   return { status, size: part.size, start: part.start, length } as const;
 }
 
@@ -84,8 +85,8 @@ export class RemoteObjects {
   }
 
   /**
-   * Asks a holder.
-   * @throws SvcError `not_found`, `gone`, and what reaching an agent gives
+   * Requests an object from a holder.
+   * @throws SvcError `not_found`, `gone`, and the errors of calling an agent
    */
   async read(request: ReadRequest): Promise<RemoteObject> {
     const { local, holder, objectId, method, headers, accessToken, signal } = request;
@@ -108,8 +109,8 @@ export class RemoteObjects {
 }
 
 /**
- * The bytes of a whole object. The last piece is held back until the hash is right: who gets all of
- * them has got the right ones.
+ * Yields the bytes of a whole object. The last chunk is withheld until the hash matches, so a complete object is a
+ * correct one.
  */
 export async function* verified(body: AsyncIterable<Uint8Array>, objectId: string): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
@@ -119,6 +120,6 @@ export async function* verified(body: AsyncIterable<Uint8Array>, objectId: strin
     hash.update(chunk);
     held = chunk;
   }
-  if (hash.digest('hex') !== objectId) throw wrong('its bytes are not those of the object');
+  if (hash.digest('hex') !== objectId) throw wrong('its bytes do not match the object ID');
   if (held !== null) yield held;
 }

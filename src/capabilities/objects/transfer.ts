@@ -1,6 +1,6 @@
 /**
- * Brings an object here from whoever has it: resumed where it broke off, hashed as it goes, and
- * taken up by the next holder where one fails or lies.
+ * Downloads an object from its holders: continues interrupted downloads, hashes the bytes, and switches to the next
+ * holder if one fails or sends wrong bytes.
  */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -10,16 +10,16 @@ import { awakeClock } from '../../foundation/stall.ts';
 import type { PartFile } from './part-file.ts';
 import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
 
-/** A holder has to bring `MIN_PROGRESS_BYTES` within this time, or the rest of the object: milliseconds. */
+/** In this time, a holder must send `MIN_PROGRESS_BYTES` or the rest of the object, milliseconds. */
 export const PROGRESS_MS = 30_000;
 export const MIN_PROGRESS_BYTES = 64 * 1024;
-/** How often one holder is asked again after it broke off, as long as each time brought something. */
+/** An interrupted holder is tried again this many times, if each attempt made progress. */
 export const MAX_RESUMES = 8;
 
 export interface TransferDependencies {
   readonly remote: RemoteObjects;
   readonly clock: Clock;
-  /** Told the size before the first byte is taken; what it throws ends the transfer. */
+  /** Called with the size before the first byte is accepted. If it throws, the transfer ends. */
   readonly admit: (bytes: number) => Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export interface TransferRequest {
   readonly local: Aid;
   readonly objectId: string;
   readonly holders: readonly Aid[];
-  /** What it must be long, bytes, where that is known. */
+  /** The required size, bytes, if known. */
   readonly size?: number | undefined;
   readonly accessToken?: string | undefined;
   readonly signal: AbortSignal;
@@ -35,21 +35,21 @@ export interface TransferRequest {
 
 export interface Brought {
   readonly from: Aid;
-  /** What the holder calls it. */
+  /** The name that the holder reports. */
   readonly name: string;
 }
 
-/** Why each of the holders failed. */
+/** The error of each holder. */
 export type Failures = Map<Aid, SvcError>;
 
-/** Wrong bytes that cannot be laid at one holder's door. */
+/** Wrong bytes that may come from several holders. */
 class MixedBytes extends SvcError {
   constructor() {
-    super('protocol_error', { message: 'What was downloaded in parts is not the object.' });
+    super('protocol_error', { message: 'The parts of the download do not match the object ID.' });
   }
 }
 
-/** A fault of this side: asking another holder would not help. */
+/** Whether the error is local, so that another holder would not help. */
 function isOurs(error: SvcError): boolean {
   return error.code === 'not_writable' || error.code === 'quota_exceeded' || error.code === 'cancelled';
 }
@@ -58,7 +58,7 @@ export class Transfer {
   readonly #deps: TransferDependencies;
   readonly #request: TransferRequest;
   readonly #part: PartFile;
-  /** Bytes of several holders, or of an earlier day, are in the part: which of them are wrong could not be told. */
+  /** The file contains bytes of several holders or of an earlier download, so the source of wrong bytes is unknown. */
   #mixed: boolean;
   #last: Aid | null = null;
 
@@ -69,9 +69,9 @@ export class Transfer {
     this.#mixed = part.length > 0;
   }
 
-  /** Tries one holder after the other; null where all of them failed. */
+  /** Tries one holder after the other. Returns null if all of them failed. */
   async run(failures: Failures): Promise<Brought | null> {
-    // Bytes that turned out wrong and were not of one holder alone: from then on each begins anew.
+    // After wrong bytes of mixed origin, each holder starts from the beginning.
     let alone = false;
     for (let round = 0; round < 2; round++) {
       for (const holder of this.#request.holders) {
@@ -103,7 +103,7 @@ export class Transfer {
         return await this.#once(holder);
       } catch (error) {
         if (!(error instanceof SvcError) || error.code !== 'connect_failed') throw error;
-        // Broken off on the way: the same holder again, as long as that brings something.
+        // Interrupted: tries the same holder again as long as it makes progress.
         if (this.#part.length <= before || resumes === MAX_RESUMES) throw error;
       }
     }
@@ -136,19 +136,19 @@ export class Transfer {
     }
   }
 
-  /** Takes what a holder sends; afterwards the part is the object. */
+  /** Receives the response of a holder. Afterwards the file is the object. */
   async #take(holder: Aid, answer: RemoteObject): Promise<void> {
     const { status, size, start, body } = answer;
     try {
       if (this.#request.size !== undefined && size !== this.#request.size)
-        throw new SvcError('protocol_error', { message: 'The file has another size than was said of it.' });
+        throw new SvcError('protocol_error', { message: 'The size of the file differs from the offer.' });
       if (status === 200 && this.#part.length > 0) await this.#reset();
       else if (status === 416 && this.#part.length !== size) {
-        // What is here is longer than the object: it is not its beginning.
+        // The file is longer than the object, so it cannot be its beginning.
         await this.#reset();
         throw new MixedBytes();
       } else if (status === 304 || (status === 206 && start !== this.#part.length))
-        throw new SvcError('protocol_error', { message: 'The holder sent another part than it was asked for.' });
+        throw new SvcError('protocol_error', { message: 'The holder sent a different part than requested.' });
       if (this.#last !== null && this.#last !== holder) this.#mixed = true;
       this.#last = holder;
       await this.#deps.admit(size - this.#part.length);
@@ -161,24 +161,27 @@ export class Transfer {
     await this.#reset();
     throw mixed
       ? new MixedBytes()
-      : new SvcError('protocol_error', { message: 'The holder sent other bytes than the object has.' });
+      : new SvcError('protocol_error', { message: 'The bytes of the holder do not match the object ID.' });
   }
 
   async #copy({ body, size, release }: RemoteObject): Promise<void> {
     const source: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
     for (;;) {
       const next = await source.next().catch((cause: unknown) => {
-        throw new SvcError('connect_failed', { message: 'The transfer broke off.', cause });
+        throw new SvcError('connect_failed', { message: 'The transfer was interrupted.', cause });
       });
       if (next.done === true) break;
       if (this.#part.length + next.value.length > size)
-        throw new SvcError('protocol_error', { message: 'The holder sent more than it had said.' });
+        throw new SvcError('protocol_error', { message: 'The holder sent more bytes than announced.' });
       await this.#part.append(next.value, release);
     }
-    if (this.#part.length < size) throw new SvcError('connect_failed', { message: 'The transfer broke off.' });
+    if (this.#part.length < size) throw new SvcError('connect_failed', { message: 'The transfer was interrupted.' });
   }
 
-  /** Gives up a holder that brings next to nothing: one byte now and then would hold us for ever. */
+  /**
+   * Drops a holder that makes almost no progress. Otherwise one byte from time to time would keep the download open
+   * forever.
+   */
   #watch(stalled: AbortController): RepeatingTask {
     let before = this.#part.length;
     const onError = (error: unknown): void => stalled.abort(error);

@@ -1,8 +1,8 @@
-/** What the parts of this capability, and those who use it, have in common. */
+/** Types of the objects capability. */
 import type { Readable } from 'node:stream';
 import type { Aid } from '../../foundation/identity/aid.ts';
 
-/** An object of an agent here. */
+/** An object of a local agent. */
 export interface ObjectInfo {
   /** SHA-256 of its bytes, lower-case hex. */
   readonly objectId: string;
@@ -14,7 +14,7 @@ export interface ObjectInfo {
 
 export type ObjectSource = { readonly path: string } | { readonly bytes: Uint8Array };
 
-/** Opens calls to other agents on links of purpose `object`. */
+/** Opens calls on links of purpose `object`. */
 export interface ObjectCaller {
   /** @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `rate_limited`, `timeout`, `protocol_error`, `cancelled` */
   request(
@@ -32,12 +32,12 @@ export interface ObjectCaller {
     readonly status: number;
     readonly headers: readonly string[];
     readonly body: Readable;
-    /** Frees a chunk of the body at once. Nobody may look at it again. */
+    /** Frees the memory of a chunk of the body. It must not be used afterwards. */
     readonly release?: (chunk: Buffer) => void;
   }>;
 }
 
-/** The address of an object. */
+/** The URL of an object. */
 export function objectUrl(holder: Aid, objectId: string): string {
   return `svc://${holder}/cas/${objectId}`;
 }
