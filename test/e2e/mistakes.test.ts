@@ -91,7 +91,7 @@ const MISTAKES: readonly Mistake[] = [
   { line: 'note send OWN TWO --text x --msg-type -1', code: 2, error: /--msg-type must be at least 0/, hint: /0/ },
   { line: 'chat send TWO hi --aid OWN', code: 4, error: /are not friends/, hint: /svc chat request/ },
   { line: 'chat request OWN --aid OWN', code: 2, error: /cannot do this with itself/, hint: /svc agents/ },
-  { line: 'chat accept TWO --aid OWN', code: 1, error: /has sent no request/, hint: /svc chat contacts/ },
+  { line: 'chat accept TWO --aid OWN', code: 1, error: /no request from this peer/, hint: /svc chat contacts/ },
   { line: 'group read plans --aid OWN', code: 2, error: /"plans" is not a group/, hint: /svc group list/ },
   { line: 'object put DIR/none --aid OWN', code: 5, error: /none cannot be read/, hint: /none/ },
   {
