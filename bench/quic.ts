@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { KeyPair } from '../src/foundation/identity/keys.ts';
 import { silentLog } from '../src/foundation/log.ts';
 import { loadEngine, type QuicEngine } from '../src/network/transport/quic/engine.ts';
-import { NativeEndpoint } from '../src/network/transport/quic/native-endpoint.ts';
+import { NativeQuicEndpoint } from '../src/network/transport/quic/native-endpoint.ts';
 import type { Connection } from '../src/network/transport/types.ts';
 import { type Hello, type Usage, usage } from './support/quic-child.ts';
 import { withSmallReads } from './support/small-reads.ts';
@@ -151,10 +151,10 @@ async function startWorld(): Promise<World> {
   const [hello]: Hello[] = await once(child, 'message');
   if (hello === undefined) throw new Error('the other process did not start');
   const key = Buffer.from(hello.key, 'hex');
-  const endpoints: NativeEndpoint[] = [];
-  const endpoint = async (engine: QuicEngine): Promise<NativeEndpoint> => {
+  const endpoints: NativeQuicEndpoint[] = [];
+  const endpoint = async (engine: QuicEngine): Promise<NativeQuicEndpoint> => {
     const options = { key: KeyPair.generate(), host: '127.0.0.1', port: 0 };
-    const created = new NativeEndpoint(options, { log: silentLog, engine });
+    const created = new NativeQuicEndpoint(options, { log: silentLog, engine });
     await created.start();
     endpoints.push(created);
     return created;
