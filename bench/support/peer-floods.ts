@@ -19,7 +19,7 @@ import { localIdentity, newIdentity } from '../../test/support/identities.ts';
 import { linkBytes, RawSession } from '../../test/support/raw-peer.ts';
 import type { Flood, Target } from './flood.ts';
 
-/** Concurrent streams of a flood: as many as the limits allow to be open, and to be queued. */
+/** Concurrent streams of the floods with few and with many streams. */
 const FEW = 16;
 const MANY = 256;
 
