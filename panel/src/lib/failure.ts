@@ -17,7 +17,7 @@ export class Failure extends Error {
 /** The failure in an error response. */
 export function failureOf(status: number, body: unknown): Failure {
   if (typeof body !== 'object' || body === null || !('error' in body) || typeof body.error !== 'string')
-    return new Failure('daemon_unreachable', status, `What answers is not svcd (HTTP ${status}).`);
+    return new Failure('daemon_unreachable', status, `The server is not svcd (HTTP ${status}).`);
   const message = 'message' in body && typeof body.message === 'string' ? body.message : '';
   return new Failure(body.error, status, message, 'details' in body ? body.details : undefined);
 }

@@ -1,6 +1,5 @@
 /**
- * The texts of the chosen language. Those of the first view load at once. The others load with the screens that need
- * them.
+ * The texts of the chosen language. The texts of the first view load immediately. Other texts load with their screens.
  */
 import type { FindingWords, SettingWords } from '../words/daemon-words.ts';
 import { en, type Words } from '../words/en.ts';

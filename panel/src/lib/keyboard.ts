@@ -36,7 +36,7 @@ function handleOf(row: Element): HTMLElement | null {
   return row instanceof HTMLAnchorElement ? row : row.querySelector<HTMLElement>('a[href], button');
 }
 
-/** Moves the focus by rows. False if there is no such row. */
+/** Moves the focus by rows. False at the first or last row. */
 function step(by: number, onlyWithin: boolean): boolean {
   const rows = [...document.querySelectorAll(ROWS)].filter((row) => handleOf(row) !== null);
   const at = rows.findIndex((row) => row.contains(document.activeElement));

@@ -1,6 +1,7 @@
 /**
- * The events of the daemon, for all tabs by one stream: a browser gives six connections to an origin, and each stream
- * holds one. The tab that holds the lock reads, the others hear of it; a tab that is not seen gives the lock away.
+ * The events of the daemon, in one stream for all tabs: a browser allows six connections per origin, and each stream
+ * uses one. The tab with the lock reads the stream and forwards events to the other tabs. A hidden tab releases the
+ * lock.
  */
 import { createParser } from 'eventsource-parser';
 import { request } from './api.ts';
@@ -41,7 +42,7 @@ function hear(event: unknown): void {
   if (isEvent(event)) for (const listener of listeners) listener(event);
 }
 
-/** Calls back at each event of an agent here; what it gives ends that. */
+/** Calls back for each event of an agent of this node. The returned function stops it. */
 export function onEvent(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -51,7 +52,7 @@ function turn(isThere: boolean): void {
   for (const follower of followers) follower(isThere);
 }
 
-/** Calls back when the stream breaks, and when it is there again; what it gives ends that. */
+/** Calls back when the stream breaks and when it is restored. The returned function stops it. */
 export function onTurn(follower: (isThere: boolean) => void): () => void {
   followers.add(follower);
   return () => followers.delete(follower);
@@ -110,7 +111,7 @@ async function lead(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Takes part in following the events, as long as the page is seen. */
+/** Follows the events while the page is visible. */
 export function followEvents(): void {
   let leaving: AbortController | null = null;
   const follow = (): void => {
@@ -118,7 +119,7 @@ export function followEvents(): void {
     if (seen && leaving === null) {
       const { signal } = (leaving = new AbortController());
       const locks: LockManager | undefined = navigator.locks;
-      // A page over plain http from elsewhere has no locks, and a browser that blocks storage grants none.
+      // A remote page over plain HTTP has no locks, and a browser that blocks storage grants none.
       const led = locks?.request('svcd-events', { signal }, () => lead(signal)) ?? lead(signal);
       led.catch(() => {
         if (!signal.aborted) lead(signal).catch(() => {});

@@ -1,9 +1,9 @@
-/** A small picture of an AID, so that two agents of one name are not taken for each other. */
+/** A small picture of an AID, to distinguish agents with the same name. */
 
 export interface Bar {
   /** Half the height, 1 to 5. */
   readonly reach: number;
-  /** One of four colours. */
+  /** One of four colors. */
   readonly hue: number;
 }
 
@@ -22,7 +22,7 @@ export function barsOf(aid: string): readonly Bar[] {
   });
 }
 
-/** An AID in short: its beginning and its end. */
+/** A short form of an AID: its start and its end. */
 export function shortAid(aid: string): string {
   return aid.length <= 16 ? aid : `${aid.slice(0, 8)}…${aid.slice(-5)}`;
 }

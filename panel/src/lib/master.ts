@@ -1,6 +1,6 @@
 /**
- * Master keys in the page: made, read, used and wiped here. They are sent nowhere; what leaves is the proof that they
- * signed, in the format that the daemon reads.
+ * Master keys in the page. They are created, read, used and wiped here and never sent. The page sends only the signed
+ * delegation, in the format that the daemon reads.
  */
 import { fromHex, toHex } from '../../../src/foundation/bytes.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
@@ -8,27 +8,27 @@ import { delegationSigningInput, encodeDelegation } from '../../../src/foundatio
 import { PUBLIC_KEY_BYTES, SEED_BYTES } from '../../../src/foundation/identity/ed25519.ts';
 import { checkGrant, SCOPE_NETWORK } from '../../../src/foundation/identity/grant.ts';
 
-/** What stands before the seed of an Ed25519 key in PKCS #8 (RFC 8410). */
+/** The PKCS #8 header before the seed of an Ed25519 key (RFC 8410). */
 const PKCS8 = '302e020100300506032b657004220420';
-/** Lines of such a file that are words. */
+/** Prefix of comment lines in a master key file. */
 const REMARK = '#';
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-/** An Ed25519 key as the page uses it. */
+/** An Ed25519 key in the page. */
 export interface PageKey {
   readonly publicKey: Bytes;
   /** The 64-byte signature of a message. */
   sign(message: Uint8Array): Promise<Bytes>;
 }
 
-/** True where the browser signs by itself: over plain http from elsewhere it does not. */
+/** True if the browser can sign. It cannot on a remote page over plain HTTP. */
 export function canSign(): boolean {
   const { crypto } = globalThis;
   return crypto !== undefined && crypto.subtle !== undefined;
 }
 
-/** A new seed: whoever has it has the key. */
+/** A new seed. Anyone who has it has the key. */
 export function newSeed(): Bytes {
   return crypto.getRandomValues(new Uint8Array(SEED_BYTES));
 }
@@ -40,7 +40,8 @@ function base64urlBytes(text: string): Bytes {
 
 /**
  * The key of a seed.
- * @throws TypeError where the browser knows no Ed25519
+ *
+ * @throws TypeError if the browser does not support Ed25519
  */
 export async function keyOf(seed: Uint8Array): Promise<PageKey> {
   const pkcs8 = new Uint8Array([...(fromHex(PKCS8) ?? []), ...seed]);
@@ -48,7 +49,7 @@ export async function keyOf(seed: Uint8Array): Promise<PageKey> {
     const readable = await crypto.subtle.importKey('pkcs8', pkcs8, 'Ed25519', true, ['sign']);
     const { x = '' } = await crypto.subtle.exportKey('jwk', readable);
     const publicKey = base64urlBytes(x);
-    if (publicKey.length !== PUBLIC_KEY_BYTES) throw new TypeError('This browser gives no Ed25519 key.');
+    if (publicKey.length !== PUBLIC_KEY_BYTES) throw new TypeError('This browser does not support Ed25519 keys.');
     const key = await crypto.subtle.importKey('pkcs8', pkcs8, 'Ed25519', false, ['sign']);
     const sign = async (message: Uint8Array): Promise<Bytes> =>
       new Uint8Array(await crypto.subtle.sign('Ed25519', key, Uint8Array.from(message)));
@@ -58,16 +59,17 @@ export async function keyOf(seed: Uint8Array): Promise<PageKey> {
   }
 }
 
-/** The agent that a master key is. */
+/** The AID of a master key. */
 export function aidOfKey({ publicKey }: PageKey): string {
   return nativeAid(publicKey);
 }
 
 /**
- * The proof in hex that a master key lets an operational key act.
+ * The delegation of an operational key, in hex.
+ *
  * @param issuedAt Unix seconds
  * @param expiresAt Unix seconds; 0 means never
- * @throws SvcError `bad_delegation` where the times make no sense
+ * @throws SvcError `bad_delegation` if the times are invalid
  */
 export async function proofHex(
   master: PageKey,
@@ -81,12 +83,12 @@ export async function proofHex(
   return toHex(encodeDelegation({ ...grant, signature }));
 }
 
-/** What a file with a master key holds: the very text that `svc` writes. */
+/** The content of a master key file, the same as from `svc`. */
 export function masterFileText(aid: string, seed: Uint8Array): string {
   return `# Master key of ${aid}: the only way to restore this identity. Keep it offline.\n${toHex(seed)}\n`;
 }
 
-/** The seed of a file or of what was typed; null where there is none in it. */
+/** The seed in a file or in typed text. Null if there is none. */
 export function readSeed(text: string): Bytes | null {
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const digits = lines
@@ -94,19 +96,19 @@ export function readSeed(text: string): Bytes | null {
     .join('')
     .replaceAll(/\s/g, '');
   const bytes = fromHex(digits);
-  // A seed may be followed by its public key.
+  // The public key may follow the seed.
   if (bytes === null || (bytes.length !== SEED_BYTES && bytes.length !== SEED_BYTES + PUBLIC_KEY_BYTES)) return null;
   const seed = Uint8Array.from(bytes.subarray(0, SEED_BYTES));
   bytes.fill(0);
   return seed;
 }
 
-/** Hex in groups of four, as people read it. */
+/** Hex in groups of four digits, for people. */
 export function groupsOf(seed: Uint8Array): readonly string[] {
   return toHex(seed).match(/.{4}/g) ?? [];
 }
 
-/** The last hex digits, which prove that a key was written down. */
+/** The last hex digits. The user types them to prove that the key was written down. */
 export function endOf(seed: Uint8Array, digits: number): string {
   return toHex(seed).slice(-digits);
 }
@@ -114,8 +116,9 @@ export function endOf(seed: Uint8Array, digits: number): string {
 export { toHex };
 
 /**
- * When a new delegation is issued, Unix seconds: now, and later than the one that stands.
- * @param standing when that one was issued, as the daemon says it; empty where there is none
+ * The issue time of a new delegation, Unix seconds: now, but later than the current delegation.
+ *
+ * @param standing issue time of the current delegation, as the daemon reports it; empty if there is none
  * @param now milliseconds since 1970
  */
 export function issueTime(standing: string, now: number): number {

@@ -1,4 +1,4 @@
-/** Files of agents: taken in with progress, saved to disk. */
+/** Files of agents: upload with progress, and download. */
 
 import { request } from './api.ts';
 import { Failure, failureOf } from './failure.ts';
@@ -7,7 +7,8 @@ import { saveFile } from './save.ts';
 import { tokenHeaders } from './session.ts';
 
 /**
- * Fetches an object from its holder and saves it; it is never shown.
+ * Downloads an object and saves it as a file. It is never rendered.
+ *
  * @throws Failure
  */
 export async function saveObject(holder: string, id: string, name: string): Promise<void> {
@@ -17,10 +18,11 @@ export async function saveObject(holder: string, id: string, name: string): Prom
 }
 
 /**
- * Takes a file in as an object of an agent. `fetch` tells no progress, so this is an XMLHttpRequest.
- * @param progress is called with the part that is there, 0 to 1
+ * Uploads a file as an object of an agent. `fetch` reports no progress, so this uses XMLHttpRequest.
+ *
+ * @param progress called with the uploaded part, 0 to 1
  * @returns the id of the object
- * @throws Failure; `cancelled` by the signal
+ * @throws Failure; `cancelled` after the signal
  */
 export function upload(
   aid: string,

@@ -1,4 +1,4 @@
-/** The order of a table, as the address keeps it: the name of a column, with `-` before it from the last to the first. */
+/** The order of a table, as in the address: the name of a column, with `-` in front for descending order. */
 
 export interface Order {
   readonly name: string;
@@ -14,13 +14,13 @@ export function orderOf(text = ''): Order {
   return text.startsWith('-') ? { name: text.slice(1), isDown: true } : { name: text, isDown: false };
 }
 
-/** The order after a column's head is pressed: up, down, and as it came. */
+/** The next order after a click on a column heading: ascending, descending, unsorted. */
 export function turned(order: Order, name: string): string {
   if (order.name !== name) return name;
   return order.isDown ? '' : `-${name}`;
 }
 
-/** Rows in an order; as they came where no column has its name. */
+/** Sorts rows. They stay unsorted if no column has the name. */
 export function sortedBy<R>(
   rows: readonly R[],
   columns: readonly Sortable<R>[],

@@ -1,4 +1,4 @@
-/** A conversation in pages: its end first, older ones in front of it when they are wanted. */
+/** A conversation in pages: the newest entries first, and earlier ones on demand. */
 
 interface Placed {
   readonly seq: number;
@@ -7,13 +7,13 @@ interface Placed {
 export interface Page<E> {
   /** Oldest first. */
   readonly entries: readonly E[];
-  /** More go before. */
+  /** There are earlier entries. */
   readonly hasOlder: boolean;
-  /** The last entry that the agent's own program has read. */
+  /** The last entry that the agent's own program marked as read. */
   readonly readTo: number;
 }
 
-/** What is known with the end as it is now; where more came than the end holds, the end alone. */
+/** Adds the newest page to the loaded entries. If there is a gap between them, only the newest page remains. */
 export function withEnd<E extends Placed>(known: Page<E> | undefined, end: Page<E>): Page<E> {
   const [first] = end.entries;
   if (known === undefined || first === undefined) return end;
@@ -22,7 +22,7 @@ export function withEnd<E extends Placed>(known: Page<E> | undefined, end: Page<
   return { ...end, entries: [...before, ...end.entries], hasOlder: known.hasOlder };
 }
 
-/** What is known with a page of older entries in front of it. */
+/** Adds a page of earlier entries. */
 export function withOlder<E extends Placed>(known: Page<E>, older: Page<E>): Page<E> {
   const first = known.entries[0]?.seq ?? Infinity;
   const before = older.entries.filter(({ seq }) => seq < first);

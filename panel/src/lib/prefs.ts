@@ -1,4 +1,4 @@
-/** What the panel keeps in the browser: how it looks, and nothing else. */
+/** Settings of the panel in the browser: language, theme, shortcuts. */
 import { bestLanguage, isLanguage, type Language } from './i18n.ts';
 import { keptForAll } from './kept.ts';
 
@@ -13,7 +13,7 @@ export function savedTheme(): Theme {
   return THEMES.find((theme) => theme === saved) ?? 'auto';
 }
 
-/** Shows a theme and keeps it. */
+/** Applies a theme and stores it. */
 export function setTheme(theme: Theme): void {
   keptForAll.set(THEME, theme === 'auto' ? '' : theme);
   if (theme === 'auto') delete document.documentElement.dataset['theme'];
@@ -29,7 +29,7 @@ export function saveLanguage(language: Language): void {
   keptForAll.set(LANGUAGE, language);
 }
 
-/** Whether single letters act as keys: who speaks to the computer, or strikes keys by chance, does without. */
+/** True if single-letter shortcuts are on. People who use speech input may turn them off. */
 export function lettersAct(): boolean {
   return keptForAll.get(LETTERS) !== 'off';
 }

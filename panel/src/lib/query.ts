@@ -1,4 +1,4 @@
-/** Questions to the daemon in components, and what they do there. */
+/** Queries and actions of components. */
 import { useEffect } from 'preact/hooks';
 import { call, type Input, type Name, type Output } from './api.ts';
 import { type Known, QueryCache } from './cache.ts';
@@ -13,7 +13,7 @@ const cache = new QueryCache({
   },
 });
 
-/** Starts to leave the daemon alone while the page is hidden. */
+/** Stops queries while the page is hidden. */
 export function heedVisibility(): void {
   const see = (): void => cache.see(document.visibilityState === 'visible');
   document.addEventListener('visibilitychange', see);
@@ -24,12 +24,12 @@ function keyOf(base: string, name: Name, input: unknown): string {
   return `${base} ${name} ${JSON.stringify(input)}`;
 }
 
-/** Asks anew all that is shown. */
+/** Repeats all queries. */
 export function refresh(): void {
   cache.refresh(() => true);
 }
 
-/** Asks anew what operations of this node answered, of one agent where they name one. */
+/** Repeats queries of this node by operation, and by agent if the query names one. */
 export function refreshOf(names: ReadonlySet<string>, aid: string): void {
   cache.refresh((key) => {
     const [base = '', name = ''] = key.split(' ', 2);
@@ -38,22 +38,25 @@ export function refreshOf(names: ReadonlySet<string>, aid: string): void {
 }
 
 /**
- * Does an operation on the node that is looked at.
- * @param base of that node. Whatever waits before it calls has to pass it: meanwhile the user may look at another one.
+ * Calls an operation on the viewed node.
+ *
+ * @param base the base path of the node. Code that waits before the call must pass it, because the user may view
+ *   another node meanwhile.
  */
 export function perform<K extends Name>(name: K, input: Input<K>, base = here().base): Promise<Output<K>> {
   return call(base, name, input);
 }
 
 /**
- * What the looked-at node answers to an operation that only reads.
- * @param everyMs asks again after so many milliseconds; 0: when it is shown anew
+ * The response of the viewed node to a read operation.
+ *
+ * @param everyMs interval of the query, milliseconds; 0: only when it is shown
  */
 export function useQuery<K extends Name>(name: K, input: Input<K>, everyMs = 0): Known<Output<K>> {
   const { base } = here();
   const key = keyOf(base, name, input);
   const render = useRedraw();
   useEffect(() => cache.watch(key, () => call(base, name, input), everyMs, render), [key, everyMs]);
-  // Under this key stands what this operation answered.
+  // The value of this key is the response of this operation.
   return cache.get(key) as Known<Output<K>>;
 }

@@ -1,4 +1,4 @@
-/** Draws a component again. */
+/** Renders a component again. */
 import { useState } from 'preact/hooks';
 
 export function useRedraw(): () => void {

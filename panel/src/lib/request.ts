@@ -1,6 +1,6 @@
-/** Turns an operation and its input into what `fetch` takes. */
+/** Converts an operation and its input to a request for `fetch`. */
 
-/** What goes to the daemon. */
+/** A request to the daemon. */
 export interface WireRequest {
   readonly method: string;
   /** Path and query. */

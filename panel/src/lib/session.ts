@@ -28,7 +28,7 @@ export function tokenHeaders(): Record<string, string> {
   return token === '' ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** Asks the other tabs for their token. */
+/** Requests the token of another tab. */
 export function askTabs(): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (found: boolean): void => {

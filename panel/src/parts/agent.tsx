@@ -57,7 +57,7 @@ interface WhoProps {
   readonly aid: string;
   /** Without the link. */
   readonly plain?: boolean;
-  /** What the agent does, below its name. */
+  /** A description below the name. */
   readonly children?: ComponentChildren;
 }
 

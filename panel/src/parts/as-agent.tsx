@@ -37,7 +37,7 @@ interface Props {
   readonly area: 'files' | 'messages';
   /** The agent in the address. */
   readonly aid: string | undefined;
-  /** Buttons beside the selection. */
+  /** Buttons next to the selection. */
   readonly acts?: (aid: string) => ComponentChildren;
   readonly children: (aid: string, agents: Agents) => ComponentChildren;
 }

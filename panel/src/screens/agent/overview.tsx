@@ -14,7 +14,7 @@ type Agent = Output<'agentGet'>;
 
 /** Characters of the AID that the user types before an action that cannot be undone. */
 export const TAIL_CHARS = 5;
-/** Callers to show beside the state of the agent. */
+/** Callers to show next to the state of the agent. */
 const FEW_CALLERS = 4;
 
 function Bind({ agent: { aid, service_tcp }, close }: { readonly agent: Agent; readonly close: () => void }) {

@@ -14,7 +14,7 @@ function Text({ title, text, note }: { readonly title: string; readonly text: st
   );
 }
 
-/** The MCP clients on this machine, and the command that configures svcd in the others. */
+/** The MCP clients on this machine, and the commands that configure svcd in them. */
 function Hosts() {
   const known = useQuery('mcpHosts', {});
   return (

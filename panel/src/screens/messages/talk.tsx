@@ -12,7 +12,7 @@ interface EndingProps {
   /** The agent of this node whose messages are shown. */
   readonly aid: string;
   readonly verb: string;
-  /** What the action does. */
+  /** The effect of the action. */
   readonly what: string;
   readonly run: () => Promise<unknown>;
 }
