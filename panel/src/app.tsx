@@ -3,13 +3,13 @@ import type { ComponentType } from 'preact';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import type { Output } from './lib/api.ts';
 import type { Known } from './lib/cache.ts';
-import { heedConcerns } from './lib/concerns.ts';
 import * as format from './lib/format.ts';
 import { whenHeaded } from './lib/heading.ts';
 import { useHeldKey } from './lib/held-key.ts';
 import { isLanguage, type Key, LANGUAGES, language, loadNode, loadTexts, setLanguage, t } from './lib/i18n.ts';
-import { heedKeys } from './lib/keyboard.ts';
-import { go, href, isChosen, lookAt, type Place, pageOf, usePlace } from './lib/place.ts';
+import { followInvalidations } from './lib/invalidation.ts';
+import { listenForShortcuts } from './lib/keyboard.ts';
+import { go, href, isChosen, type Place, pageOf, usePlace, viewNode } from './lib/place.ts';
 import { savedTheme, saveLanguage, setTheme, THEMES } from './lib/prefs.ts';
 import { refresh, useQuery } from './lib/query.ts';
 import { useRedraw } from './lib/redraw.ts';
@@ -18,7 +18,7 @@ import { Called, Names, type Naming } from './parts/agent.tsx';
 import { T } from './parts/basics.tsx';
 import { Later } from './parts/later.tsx';
 import { Overlay, openDialog } from './parts/overlay.tsx';
-import { Door } from './screens/door.tsx';
+import { ConfirmNode } from './screens/confirm-node.tsx';
 import { Home } from './screens/home.tsx';
 import { Login } from './screens/login.tsx';
 
@@ -152,10 +152,10 @@ export function App() {
   const { node } = place;
   if (node !== null && !isChosen(node))
     return (
-      <Door
+      <ConfirmNode
         node={node}
         look={() => {
-          lookAt(node, place.path);
+          viewNode(node, place.path);
           redraw();
         }}
       />
@@ -181,14 +181,14 @@ function Frame({ place, redraw }: FrameProps) {
   const held = useHeldKey();
   useEffect(
     () =>
-      heedKeys({
+      listenForShortcuts({
         go,
         find: () => openDialog(showFinder),
         help: () => openDialog(showHelp),
       }),
     [],
   );
-  useEffect(heedConcerns, []);
+  useEffect(followInvalidations, []);
   useEffect(() => {
     scrollTo(0, 0);
     if (main.current === null) return;

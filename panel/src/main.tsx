@@ -5,11 +5,11 @@ import { enter } from './lib/enter.ts';
 import { setLanguage } from './lib/i18n.ts';
 import { followEvents } from './lib/live.ts';
 import { savedLanguage, savedTheme, setTheme } from './lib/prefs.ts';
-import { heedVisibility } from './lib/query.ts';
+import { pauseWhenHidden } from './lib/query.ts';
 
 setTheme(savedTheme());
 await Promise.all([enter(), setLanguage(savedLanguage())]);
-heedVisibility();
+pauseWhenHidden();
 followEvents();
 const root = document.getElementById('app');
 if (root !== null) render(<App />, root);

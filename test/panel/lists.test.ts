@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { orderOf, sortedBy, turned } from '../../panel/src/lib/order.ts';
+import { nextOrder, orderOf, sortedBy } from '../../panel/src/lib/order.ts';
 
 const ROWS = [
   { name: 'b', n: 10 },
@@ -27,8 +27,8 @@ test('a table is sorted by texts and by numbers, both ways, and stays as it came
 });
 
 test('pressing the head of a column goes up, down, and back to how the rows came', () => {
-  assert.equal(turned(orderOf(''), 'n'), 'n');
-  assert.equal(turned(orderOf('name'), 'n'), 'n');
-  assert.equal(turned(orderOf('n'), 'n'), '-n');
-  assert.equal(turned(orderOf('-n'), 'n'), '');
+  assert.equal(nextOrder(orderOf(''), 'n'), 'n');
+  assert.equal(nextOrder(orderOf('name'), 'n'), 'n');
+  assert.equal(nextOrder(orderOf('n'), 'n'), '-n');
+  assert.equal(nextOrder(orderOf('-n'), 'n'), '');
 });

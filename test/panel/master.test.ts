@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   aidOfKey,
-  endOf,
   groupsOf,
   issueTime,
   keyOf,
+  lastDigits,
   masterFileText,
   newSeed,
   proofHex,
@@ -57,7 +57,7 @@ test('a file is read back as svc writes it, typed keys with blanks too, and noth
   assert.deepEqual(readSeed(` ${groupsOf(seed).join(' ').toUpperCase()} `), seed);
   assert.deepEqual(readSeed(`${toHex(seed)}${'0'.repeat(64)}`), seed);
   for (const wrong of ['', 'zz', toHex(seed).slice(2), `${toHex(seed)}00`]) assert.equal(readSeed(wrong), null);
-  assert.equal(endOf(seed, 8), toHex(seed).slice(-8));
+  assert.equal(lastDigits(seed, 8), toHex(seed).slice(-8));
 });
 
 test('a new delegation is later than the one that stands, and not in the past', () => {

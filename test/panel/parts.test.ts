@@ -7,7 +7,7 @@ import { barsOf, shortAid } from '../../panel/src/lib/mark.ts';
 import { hashOf, parseHash } from '../../panel/src/lib/route.ts';
 import { restartKeys, settingsOf, tomlLine, valueOf } from '../../panel/src/lib/settings.ts';
 import { fill, partsOf } from '../../panel/src/lib/text.ts';
-import { type AgentState, seenFromAfar, verdictOf, waitingOf } from '../../panel/src/lib/verdict.ts';
+import { type AgentState, publicAddress, verdictOf, waitingOf } from '../../panel/src/lib/verdict.ts';
 import { rowsInView } from '../../panel/src/lib/window.ts';
 import { configSchema } from '../../src/foundation/config/schema.ts';
 
@@ -124,7 +124,7 @@ test('each setting of the daemon has a field, and what is typed comes back as it
 });
 
 test('an address of this machine alone is not where others see the node', () => {
-  assert.equal(seenFromAfar([]), undefined);
-  assert.equal(seenFromAfar(['127.0.0.1:2121', '[::1]:4121']), undefined);
-  assert.equal(seenFromAfar(['127.0.0.1:4121', '192.0.2.1:4121']), '192.0.2.1:4121');
+  assert.equal(publicAddress([]), undefined);
+  assert.equal(publicAddress(['127.0.0.1:2121', '[::1]:4121']), undefined);
+  assert.equal(publicAddress(['127.0.0.1:4121', '192.0.2.1:4121']), '192.0.2.1:4121');
 });

@@ -49,7 +49,7 @@ function aliasesWithout(aliases: Book['aliases'], gone: string): Book['aliases']
  *
  * @throws Failure
  */
-export function named(aid: string, alias: string): Promise<void> {
+export function setLabel(aid: string, alias: string): Promise<void> {
   return change(({ aliases, favorites }) => {
     const others = aliasesWithout(aliases, aid);
     return { aliases: alias === '' ? others : { ...others, [aid]: alias }, favorites };
@@ -61,7 +61,7 @@ export function named(aid: string, alias: string): Promise<void> {
  *
  * @throws Failure
  */
-export function starred(aid: string, isStar: boolean): Promise<void> {
+export function setStar(aid: string, isStar: boolean): Promise<void> {
   return change(({ aliases, favorites }) => {
     const others = favorites.filter((favorite) => favorite.aid !== aid);
     return { aliases, favorites: isStar ? [...others, { aid }] : others };
@@ -74,7 +74,7 @@ export function starred(aid: string, isStar: boolean): Promise<void> {
  * @param base the base path of the node that has the book
  * @throws Failure
  */
-export function without(gone: string, base: string): Promise<void> {
+export function removeFromBook(gone: string, base: string): Promise<void> {
   return change(
     ({ aliases, favorites }) => ({
       aliases: aliasesWithout(aliases, gone),

@@ -6,7 +6,7 @@ import { perform } from './query.ts';
 type Acl = NonNullable<Output<'agentGet'>['acl']>;
 
 /** Allows a caller: removes its deny entries, and adds an allow entry if the default is to deny. */
-export async function letIn(aid: string, acl: Acl, caller: string): Promise<void> {
+export async function allowCaller(aid: string, acl: Acl, caller: string): Promise<void> {
   const { base } = here();
   for (const { id, aid: denied } of acl.deny) if (denied === caller) await perform('aclDenyDelete', { aid, id }, base);
   const isNamed = acl.allow.some((entry) => entry.aid === caller);
@@ -14,6 +14,6 @@ export async function letIn(aid: string, acl: Acl, caller: string): Promise<void
 }
 
 /** Denies a caller, even if another entry allows it. */
-export async function keepOut(aid: string, caller: string): Promise<void> {
+export async function denyCaller(aid: string, caller: string): Promise<void> {
   await perform('aclDeny', { aid, body_aid: caller });
 }

@@ -49,17 +49,17 @@ function step(by: number, onlyWithin: boolean): boolean {
 }
 
 /** The parent of a path: the agent of its pages, the area of an agent. */
-function above(path: readonly string[]): readonly string[] {
+function parentPath(path: readonly string[]): readonly string[] {
   return path.length > 2 ? path.slice(0, 2) : path.slice(0, 1);
 }
 
 function pressEscape(go: KeyActions['go']): void {
   const { path } = here();
-  if (document.querySelector('dialog[open]') === null && path.length > 1) go(above(path));
+  if (document.querySelector('dialog[open]') === null && path.length > 1) go(parentPath(path));
 }
 
 /** Listens for shortcuts. The returned function stops it. */
-export function heedKeys({ go, find, help }: KeyActions): () => void {
+export function listenForShortcuts({ go, find, help }: KeyActions): () => void {
   let pairUntil = 0;
   const pressLetter = (event: KeyboardEvent): void => {
     const { key } = event;

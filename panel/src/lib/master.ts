@@ -109,7 +109,7 @@ export function groupsOf(seed: Uint8Array): readonly string[] {
 }
 
 /** The last hex digits. The user types them to prove that the key was written down. */
-export function endOf(seed: Uint8Array, digits: number): string {
+export function lastDigits(seed: Uint8Array, digits: number): string {
   return toHex(seed).slice(-digits);
 }
 

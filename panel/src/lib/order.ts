@@ -15,7 +15,7 @@ export function orderOf(text = ''): Order {
 }
 
 /** The next order after a click on a column heading: ascending, descending, unsorted. */
-export function turned(order: Order, name: string): string {
+export function nextOrder(order: Order, name: string): string {
   if (order.name !== name) return name;
   return order.isDown ? '' : `-${name}`;
 }

@@ -1,8 +1,8 @@
 /** The current page and its links, on this node or on another one (`#/via/<aid>/…`). */
 import { useEffect, useState } from 'preact/hooks';
 import { baseOf } from './api.ts';
-import { keptForTab } from './kept.ts';
 import { hashOf, parseHash, type Route } from './route.ts';
+import { tabStorage } from './storage.ts';
 
 export interface Place extends Route {
   /** The viewed node. Null for this node. */
@@ -27,7 +27,7 @@ const LOOKED_AT = 'svcd-looked-at';
 
 /** Nodes that the user chose to view in this tab. */
 function chosen(): readonly string[] {
-  return keptForTab.get(LOOKED_AT).split(' ');
+  return tabStorage.get(LOOKED_AT).split(' ');
 }
 
 /** True if the user chose to view this node. Following a link is not a choice. */
@@ -36,8 +36,8 @@ export function isChosen(node: string): boolean {
 }
 
 /** Stores that the user chose to view a node, and opens it. */
-export function lookAt(node: string, path: readonly string[] = []): void {
-  if (!isChosen(node)) keptForTab.set(LOOKED_AT, [...chosen(), node].join(' ').trim());
+export function viewNode(node: string, path: readonly string[] = []): void {
+  if (!isChosen(node)) tabStorage.set(LOOKED_AT, [...chosen(), node].join(' ').trim());
   location.hash = hashOf(['via', node, ...path]);
 }
 
@@ -52,7 +52,7 @@ export function go(path: readonly string[], query: Readonly<Record<string, strin
 }
 
 /** Remembers the page. The returned function opens another path, unless the user has left the page meanwhile. */
-export function leaver(): (path: readonly string[]) => void {
+export function returnFromHere(): (path: readonly string[]) => void {
   const page = pageOf(here());
   return (path) => {
     if (pageOf(here()) === page) go(path);

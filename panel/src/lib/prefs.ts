@@ -1,6 +1,6 @@
 /** Settings of the panel in the browser: language, theme, shortcuts. */
 import { bestLanguage, isLanguage, type Language } from './i18n.ts';
-import { keptForAll } from './kept.ts';
+import { sharedStorage } from './storage.ts';
 
 const THEME = 'svcd-theme';
 const LANGUAGE = 'svcd-language';
@@ -9,31 +9,31 @@ export const THEMES = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
 export function savedTheme(): Theme {
-  const saved = keptForAll.get(THEME);
+  const saved = sharedStorage.get(THEME);
   return THEMES.find((theme) => theme === saved) ?? 'auto';
 }
 
 /** Applies a theme and stores it. */
 export function setTheme(theme: Theme): void {
-  keptForAll.set(THEME, theme === 'auto' ? '' : theme);
+  sharedStorage.set(THEME, theme === 'auto' ? '' : theme);
   if (theme === 'auto') delete document.documentElement.dataset['theme'];
   else document.documentElement.dataset['theme'] = theme;
 }
 
 export function savedLanguage(): Language {
-  const saved = keptForAll.get(LANGUAGE);
+  const saved = sharedStorage.get(LANGUAGE);
   return isLanguage(saved) ? saved : bestLanguage(navigator.languages);
 }
 
 export function saveLanguage(language: Language): void {
-  keptForAll.set(LANGUAGE, language);
+  sharedStorage.set(LANGUAGE, language);
 }
 
 /** True if single-letter shortcuts are on. People who use speech input may turn them off. */
 export function lettersAct(): boolean {
-  return keptForAll.get(LETTERS) !== 'off';
+  return sharedStorage.get(LETTERS) !== 'off';
 }
 
 export function saveLettersAct(act: boolean): void {
-  keptForAll.set(LETTERS, act ? '' : 'off');
+  sharedStorage.set(LETTERS, act ? '' : 'off');
 }

@@ -14,7 +14,7 @@ const cache = new QueryCache({
 });
 
 /** Stops queries while the page is hidden. */
-export function heedVisibility(): void {
+export function pauseWhenHidden(): void {
   const see = (): void => cache.see(document.visibilityState === 'visible');
   document.addEventListener('visibilitychange', see);
   see();

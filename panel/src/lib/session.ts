@@ -2,14 +2,14 @@
  * The session token of this tab. It is in `sessionStorage`, which belongs to one origin and one tab. Other tabs of the
  * same origin can ask for it over a channel.
  */
-import { keptForTab } from './kept.ts';
+import { tabStorage } from './storage.ts';
 import { tabChannel } from './tab-channel.ts';
 
 const KEY = 'svcd-session';
 /** How long a new tab waits for the token of another tab, milliseconds. */
 const ASK_MS = 150;
 
-let token = keptForTab.get(KEY);
+let token = tabStorage.get(KEY);
 const channel = tabChannel('svcd-session');
 const tell = channel.postMessage.bind(channel);
 
@@ -20,7 +20,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
 /** Stores a token. An empty one deletes it. */
 export function keepToken(given: string): void {
   token = given;
-  keptForTab.set(KEY, given);
+  tabStorage.set(KEY, given);
 }
 
 /** The header with the token. */

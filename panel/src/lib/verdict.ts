@@ -54,7 +54,7 @@ export function verdictOf(isReady: boolean, agents: readonly AgentState[], now: 
 }
 
 /** The address at which other machines see this node. Undefined if no node has reported one. */
-export function seenFromAfar(observed: readonly string[]): string | undefined {
+export function publicAddress(observed: readonly string[]): string | undefined {
   return observed.find((address) => !/^(127\.|\[::1\])/.test(address));
 }
 

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { Who } from './agent.tsx';
-import { Copy, Empty, Field, Foreign, Section, When } from './basics.tsx';
+import { Copy, Empty, Field, Section, UntrustedText, When } from './basics.tsx';
 import { act, confirm, Dialog, openDialog, openOnce } from './overlay.tsx';
 
 export interface AllowInput {
@@ -140,12 +140,12 @@ export function AccessLists({ of, allow, deny, note, add, refuse, removeAllow, r
                 <span class="grow">
                   {aid === undefined ? (
                     <b>
-                      {t('acl.secret')} <Foreign text={label} />
+                      {t('acl.secret')} <UntrustedText text={label} />
                     </b>
                   ) : (
                     <Who aid={aid} />
                   )}{' '}
-                  {aid !== undefined && label !== '' && <Foreign text={label} />}
+                  {aid !== undefined && label !== '' && <UntrustedText text={label} />}
                 </span>
                 <small>
                   <When at={created_at} />

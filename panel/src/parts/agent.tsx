@@ -3,7 +3,7 @@ import { type ComponentChildren, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { barsOf, shortAid } from '../lib/mark.ts';
 import { href } from '../lib/place.ts';
-import { Foreign } from './basics.tsx';
+import { UntrustedText } from './basics.tsx';
 
 export interface Naming {
   readonly text: string;
@@ -36,7 +36,7 @@ export function Called({ aid }: { readonly aid: string }) {
         name.text
       ) : (
         <>
-          “<Foreign text={name.text} />”
+          “<UntrustedText text={name.text} />”
         </>
       )}
     </b>

@@ -34,12 +34,12 @@ export function State({ tone, children }: { readonly tone: Tone; readonly childr
 }
 
 /** Text from others. It is never markup, its direction is isolated, and invisible characters are escaped. */
-export function Foreign({ text }: { readonly text: string }) {
+export function UntrustedText({ text }: { readonly text: string }) {
   return <bdi>{escapeUnsafe(text)}</bdi>;
 }
 
 /** Several lines of text from others. */
-export function ForeignLines({ text }: { readonly text: string }) {
+export function UntrustedLines({ text }: { readonly text: string }) {
   return <bdi>{text.split(/\r?\n/).map(escapeUnsafe).join('\n')}</bdi>;
 }
 
@@ -139,7 +139,7 @@ export function Field({ label, value, onInput, type = 'text', placeholder = '' }
 }
 
 /** The error of an input. Renders nothing for an empty text. */
-export function Trouble({ text }: { readonly text: string }) {
+export function InputError({ text }: { readonly text: string }) {
   if (text === '') return null;
   return (
     <p class="bad" role="alert">

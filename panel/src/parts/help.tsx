@@ -1,7 +1,7 @@
 /** The list of keyboard shortcuts. */
 import { t } from '../lib/i18n.ts';
-import { Letters } from './letters.tsx';
 import { Dialog } from './overlay.tsx';
+import { ShortcutSwitch } from './shortcut-switch.tsx';
 
 export function Help({ close }: { readonly close: () => void }) {
   const keys: readonly [string, string][] = [
@@ -27,7 +27,7 @@ export function Help({ close }: { readonly close: () => void }) {
         ))}
       </dl>
       <p>
-        <Letters />
+        <ShortcutSwitch />
       </p>
       <div class="acts">
         <button type="button" onClick={close}>

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import { t } from '../lib/i18n.ts';
 import { readSeed } from '../lib/master.ts';
-import { Field, Trouble } from './basics.tsx';
+import { Field, InputError } from './basics.tsx';
 
 /** Largest file, bytes. */
 const MAX_BYTES = 4096;
@@ -48,7 +48,7 @@ export function ReadMaster({ take }: Props) {
           {t('master.use')}
         </button>
       </details>
-      <Trouble text={trouble} />
+      <InputError text={trouble} />
     </>
   );
 }

@@ -1,7 +1,7 @@
 /** A table that renders only its visible rows. If requested, the column headings sort it. */
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { orderOf, sortedBy, turned } from '../lib/order.ts';
+import { nextOrder, orderOf, sortedBy } from '../lib/order.ts';
 import { here, keep } from '../lib/place.ts';
 import { rowsInView, WHOLE_ROWS } from '../lib/window.ts';
 
@@ -35,7 +35,7 @@ function Head<R>({ column: { name, title, isNumber, by } }: { readonly column: C
   const direction = isChosen ? (order.isDown ? 'descending' : 'ascending') : 'none';
   return (
     <th {...shared} aria-sort={direction}>
-      <button type="button" onClick={() => keep({ sort: turned(order, name) })}>
+      <button type="button" onClick={() => keep({ sort: nextOrder(order, name) })}>
         {title}
         <span aria-hidden="true">{isChosen ? (order.isDown ? ' ↓' : ' ↑') : ''}</span>
       </button>

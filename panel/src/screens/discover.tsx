@@ -8,7 +8,7 @@ import { seenOffers } from '../lib/offers.ts';
 import { go, keep } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { Who } from '../parts/agent.tsx';
-import { Answer, Empty, Foreign, Section } from '../parts/basics.tsx';
+import { Answer, Empty, Section, UntrustedText } from '../parts/basics.tsx';
 import { InBook, Starred } from './discover/book.tsx';
 import { Peer } from './peer.tsx';
 
@@ -29,15 +29,15 @@ function Found({ entry }: { readonly entry: Entry }) {
         <p>
           {entry.name !== '' && (
             <b>
-              “<Foreign text={entry.name} />”
+              “<UntrustedText text={entry.name} />”
             </b>
           )}{' '}
-          <Foreign text={entry.brief} />
+          <UntrustedText text={entry.brief} />
         </p>
         <span class="chip">{entry.service}</span>
         {[...entry.protocols, ...entry.tags].map((tag) => (
           <span key={tag} class="chip">
-            <Foreign text={tag} />
+            <UntrustedText text={tag} />
           </span>
         ))}
       </span>

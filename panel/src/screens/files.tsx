@@ -6,7 +6,7 @@ import { language, t } from '../lib/i18n.ts';
 import { saveObject, upload } from '../lib/objects.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { AsAgent } from '../parts/as-agent.tsx';
-import { Answer, Bytes, Copy, Empty, Foreign, Section, When } from '../parts/basics.tsx';
+import { Answer, Bytes, Copy, Empty, Section, UntrustedText, When } from '../parts/basics.tsx';
 import { act, confirm, openDialog } from '../parts/overlay.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Uploading } from '../parts/uploading.tsx';
@@ -50,7 +50,7 @@ function columns(aid: string): readonly Column<Stored>[] {
       title: t('files.name'),
       cell: ({ name, object_id }) => (
         <>
-          <Foreign text={name === '' ? object_id.slice(0, 16) : name} />
+          <UntrustedText text={name === '' ? object_id.slice(0, 16) : name} />
           <small>
             <code>{object_id.slice(0, 16)}…</code>
           </small>

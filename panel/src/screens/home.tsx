@@ -4,14 +4,14 @@ import type { Known } from '../lib/cache.ts';
 import { t } from '../lib/i18n.ts';
 import { href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
-import { seenFromAfar, verdictOf } from '../lib/verdict.ts';
+import { publicAddress, verdictOf } from '../lib/verdict.ts';
 import { Called } from '../parts/agent.tsx';
 import { AgentsTable } from '../parts/agents-table.tsx';
 import { Answer, Bytes, Empty, Section, T } from '../parts/basics.tsx';
 import { LinksPicture } from '../parts/links-picture.tsx';
 import { Traffic } from '../parts/traffic.tsx';
-import { JustNow } from './home/just-now.tsx';
-import { WaitingForYou } from './home/waiting.tsx';
+import { RecentEvents } from './home/recent-events.tsx';
+import { PendingItems } from './home/waiting.tsx';
 
 const LINKS_MS = 60_000;
 
@@ -28,7 +28,7 @@ function Lead({ status, agents }: { readonly status: Output<'status'>; readonly 
     status.database_rolled_back === true,
   );
   const [aid] = aids;
-  const seen = seenFromAfar(status.observed_addrs);
+  const seen = publicAddress(status.observed_addrs);
   return (
     <>
       <h1>
@@ -102,7 +102,7 @@ export function Home({ status, agents }: HomeProps) {
     <div class={status.failure === undefined ? '' : 'dim'}>
       <Lead status={status.value} agents={value} />
       <div class="columns">
-        <WaitingForYou agents={value.agents} pending={status.value.pending ?? {}} />
+        <PendingItems agents={value.agents} pending={status.value.pending ?? {}} />
         <Section title={t('network')} note={t('now')}>
           <Network status={status.value} links={links} />
         </Section>
@@ -113,7 +113,7 @@ export function Home({ status, agents }: HomeProps) {
           <Answer of={links}>{({ links: all }) => <LinksPicture links={all.filter((link) => link.current)} />}</Answer>
         </Section>
         <Section title={t('events.title')} note={<a href={href(['node', 'events'])}>{t('events.all')}</a>}>
-          <JustNow />
+          <RecentEvents />
         </Section>
       </div>
       <Section title={t('agents.own')} note={<a href={href(['new'])}>{t('agent.new')}</a>}>

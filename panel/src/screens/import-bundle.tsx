@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Input } from '../lib/api.ts';
 import { t } from '../lib/i18n.ts';
 import { perform } from '../lib/query.ts';
-import { Trouble } from '../parts/basics.tsx';
+import { InputError } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
 
 type Bundle = Input<'agentImport'>;
@@ -46,7 +46,7 @@ export function ImportBundle({ done }: { readonly done: (aid: string) => void })
           }}
         />
       </label>
-      <Trouble text={trouble} />
+      <InputError text={trouble} />
     </>
   );
 }

@@ -6,7 +6,7 @@ import { failureText } from '../lib/failure-text.ts';
 import { t } from '../lib/i18n.ts';
 import { refresh } from '../lib/query.ts';
 import { askTabs } from '../lib/session.ts';
-import { Field, Trouble } from '../parts/basics.tsx';
+import { Field, InputError } from '../parts/basics.tsx';
 
 export function Login() {
   const [token, setToken] = useState('');
@@ -38,7 +38,7 @@ export function Login() {
         }}
       >
         <Field label={t('login.token')} type="password" value={token} onInput={setToken} />
-        <Trouble text={trouble} />
+        <InputError text={trouble} />
         <button class="main" type="submit">
           {t('login.enter')}
         </button>

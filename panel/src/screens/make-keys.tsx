@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { type HeldKey, holdKey, useHeldKey, wipeKey, wipeRestoredKey } from '../lib/held-key.ts';
 import { t } from '../lib/i18n.ts';
-import { aidOfKey, endOf, keyOf, masterFileText, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
+import { aidOfKey, keyOf, lastDigits, masterFileText, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
 import { here } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
 import { Mark } from '../parts/agent.tsx';
-import { Field, Trouble } from '../parts/basics.tsx';
+import { Field, InputError } from '../parts/basics.tsx';
 import { Later } from '../parts/later.tsx';
 import { act, confirm } from '../parts/overlay.tsx';
 import { ReadMaster } from '../parts/read-master.tsx';
@@ -78,7 +78,7 @@ function Prove({ made, proven }: { readonly made: HeldKey; readonly proven: () =
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          check(typed.trim().toLowerCase() === endOf(seed, PROVEN_DIGITS));
+          check(typed.trim().toLowerCase() === lastDigits(seed, PROVEN_DIGITS));
         }}
       >
         <Field label={t('master.prove.type', { n: PROVEN_DIGITS })} value={typed} onInput={setTyped} />
@@ -101,7 +101,7 @@ function Prove({ made, proven }: { readonly made: HeldKey; readonly proven: () =
           </button>
         </div>
       </form>
-      <Trouble text={trouble} />
+      <InputError text={trouble} />
     </>
   );
 }

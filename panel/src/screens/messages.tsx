@@ -6,13 +6,13 @@ import { href } from '../lib/place.ts';
 import { useQuery } from '../lib/query.ts';
 import { Mark, Who } from '../parts/agent.tsx';
 import { AsAgent } from '../parts/as-agent.tsx';
-import { Answer, Foreign } from '../parts/basics.tsx';
+import { Answer, UntrustedText } from '../parts/basics.tsx';
 import { openDialog } from '../parts/overlay.tsx';
-import { ChatAsk, RoomAsk } from './messages/asks.tsx';
-import { AskToChat, JoinRoom, MakeRoom } from './messages/begin.tsx';
+import { ChatRequest, GroupInvitation } from './messages/asks.tsx';
+import { CreateGroup, JoinGroup, SendChatRequest } from './messages/begin.tsx';
 import { Chat } from './messages/chat.tsx';
+import { GroupChat, GroupTitle } from './messages/group.tsx';
 import { Notes } from './messages/notes.tsx';
-import { Room, RoomTitle } from './messages/room.tsx';
 
 /** Kinds of group entries with text for people. */
 const SAID: readonly string[] = ['msg', 'file'];
@@ -49,9 +49,9 @@ function Open({ aid, kind, id }: Opened) {
   if (kind === 'notes') return <Notes aid={aid} />;
   if (id !== undefined) {
     if (kind === 'chat') return <Chat key={id} aid={aid} peer={id} />;
-    if (kind === 'room') return <Room key={id} aid={aid} id={id} />;
-    if (kind === 'ask') return <ChatAsk key={id} aid={aid} id={id} />;
-    if (kind === 'invitation') return <RoomAsk key={id} aid={aid} id={id} />;
+    if (kind === 'room') return <GroupChat key={id} aid={aid} id={id} />;
+    if (kind === 'ask') return <ChatRequest key={id} aid={aid} id={id} />;
+    if (kind === 'invitation') return <GroupInvitation key={id} aid={aid} id={id} />;
   }
   return (
     <div class="talk">
@@ -95,7 +95,7 @@ function Chats({ open, contacts }: { readonly open: Opened; readonly contacts: O
         .map(({ peer, unread_count, last }) => (
           <Entry key={peer} to={['chat', peer]} open={open} badge={unread_count}>
             <Who aid={peer} plain>
-              {last !== null && <Foreign text={last.text} />}
+              {last !== null && <UntrustedText text={last.text} />}
             </Who>
           </Entry>
         ))}
@@ -128,11 +128,11 @@ function Rooms({ open, rooms }: { readonly open: Opened; readonly rooms: Output<
               <Mark aid={group_id} />
               <span>
                 <b>
-                  <RoomTitle id={group_id} title={title} />
+                  <GroupTitle id={group_id} title={title} />
                 </b>
                 <small>
                   {last !== null && SAID.includes(last.kind) ? (
-                    <Foreign text={last.text} />
+                    <UntrustedText text={last.text} />
                   ) : member_count === 0 ? (
                     t(`room.${role}`)
                   ) : (
@@ -177,13 +177,13 @@ function Box({ open, waiting }: { readonly open: Opened; readonly waiting: numbe
 function Begin({ aid, to }: { readonly aid: string; readonly to: string }) {
   return (
     <>
-      <button type="button" onClick={() => openDialog((close) => <AskToChat aid={aid} to={to} close={close} />)}>
+      <button type="button" onClick={() => openDialog((close) => <SendChatRequest aid={aid} to={to} close={close} />)}>
         {t('chat.ask')}
       </button>
-      <button type="button" onClick={() => openDialog((close) => <MakeRoom aid={aid} close={close} />)}>
+      <button type="button" onClick={() => openDialog((close) => <CreateGroup aid={aid} close={close} />)}>
         {t('room.make')}
       </button>
-      <button type="button" onClick={() => openDialog((close) => <JoinRoom aid={aid} close={close} />)}>
+      <button type="button" onClick={() => openDialog((close) => <JoinGroup aid={aid} close={close} />)}>
         {t('room.join')}
       </button>
     </>

@@ -7,10 +7,10 @@ import { asFailure, type Failure } from '../lib/failure.ts';
 import * as format from '../lib/format.ts';
 import { type Key, language, t } from '../lib/i18n.ts';
 import { type Offer, offersOf, seenOffers, servicesToAsk } from '../lib/offers.ts';
-import { go, here, lookAt } from '../lib/place.ts';
+import { go, here, viewNode } from '../lib/place.ts';
 import { perform, useQuery } from '../lib/query.ts';
 import { Called, Mark } from '../parts/agent.tsx';
-import { Answer, Copy, Foreign, Section, State, T, When } from '../parts/basics.tsx';
+import { Answer, Copy, Section, State, T, UntrustedText, When } from '../parts/basics.tsx';
 import { useCaller } from '../parts/caller.tsx';
 import { act, Dialog, openDialog } from '../parts/overlay.tsx';
 import { InBook } from './discover/book.tsx';
@@ -91,19 +91,19 @@ function Says({ aid }: { readonly aid: string }) {
             <dl class="pairs">
               <dt>{t('profile.name')}</dt>
               <dd>
-                “<Foreign text={profile.name ?? ''} />”
+                “<UntrustedText text={profile.name ?? ''} />”
               </dd>
               <dt>{t('profile.brief')}</dt>
               <dd>
-                <Foreign text={profile.brief ?? ''} />
+                <UntrustedText text={profile.brief ?? ''} />
               </dd>
               <dt>{t('profile.skills')}</dt>
               <dd>
-                <Foreign text={(profile.skills ?? []).join(', ')} />
+                <UntrustedText text={(profile.skills ?? []).join(', ')} />
               </dd>
               <dt>{t('profile.protocols')}</dt>
               <dd>
-                <Foreign text={(profile.protocols ?? []).join(', ')} />
+                <UntrustedText text={(profile.protocols ?? []).join(', ')} />
               </dd>
             </dl>
           );
@@ -124,14 +124,14 @@ function Offered({ offers }: { readonly offers: readonly Offer[] }) {
               <b>{service}</b>{' '}
               {name !== '' && (
                 <>
-                  “<Foreign text={name} />”{' '}
+                  “<UntrustedText text={name} />”{' '}
                 </>
               )}
-              <Foreign text={brief} />
+              <UntrustedText text={brief} />
             </span>
             {[...protocols, ...tags].map((label) => (
               <span key={label} class="chip">
-                <Foreign text={label} />
+                <UntrustedText text={label} />
               </span>
             ))}
           </li>
@@ -218,7 +218,7 @@ export function Peer({ aid }: { readonly aid: string }) {
         <Copy text={aid} />
         <InBook aid={aid} />
         {base === '' && (
-          <button type="button" onClick={() => lookAt(aid)}>
+          <button type="button" onClick={() => viewNode(aid)}>
             {t('peer.administer')}
           </button>
         )}

@@ -7,7 +7,7 @@ import { type Call, callsOf, keepCall } from '../lib/history.ts';
 import { language, t } from '../lib/i18n.ts';
 import { perform } from '../lib/query.ts';
 import { saveFile } from '../lib/save.ts';
-import { Bytes, Field, ForeignLines, Section, State } from '../parts/basics.tsx';
+import { Bytes, Field, Section, State, UntrustedLines } from '../parts/basics.tsx';
 import { useCaller } from '../parts/caller.tsx';
 import { act } from '../parts/overlay.tsx';
 
@@ -72,14 +72,14 @@ function Answered({ of, path, ms }: Answer) {
       <details>
         <summary>{t('call.headers')}</summary>
         <pre>
-          <ForeignLines
+          <UntrustedLines
             text={Object.entries(of.headers)
               .map(([name, values]) => `${name}: ${values.join(', ')}`)
               .join('\n')}
           />
         </pre>
       </details>
-      <pre tabIndex={0}>{shown === '' ? t('call.nothing') : <ForeignLines text={shown.slice(0, SHOWN_CHARS)} />}</pre>
+      <pre tabIndex={0}>{shown === '' ? t('call.nothing') : <UntrustedLines text={shown.slice(0, SHOWN_CHARS)} />}</pre>
       <div class="acts">
         {json !== null && (
           <button type="button" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>

@@ -9,7 +9,7 @@ import { t } from '../lib/i18n.ts';
 import { aidOfKey, type Bytes, canSign, issueTime, keyOf, newSeed, proofHex, readSeed, toHex } from '../lib/master.ts';
 import { here } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
-import { Field, Trouble } from '../parts/basics.tsx';
+import { Field, InputError } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
 import { ReadMaster } from '../parts/read-master.tsx';
 
@@ -69,7 +69,7 @@ export function Rotate({ aid, issuedAt, keeps, close }: Props) {
       <p>{t('master.stays')}</p>
       <Field label={t('key.until')} type="date" value={until} onInput={setUntil} />
       <ReadMaster take={take} />
-      <Trouble text={trouble} />
+      <InputError text={trouble} />
       <div class="acts">
         <button type="button" onClick={close}>
           {t('cancel')}

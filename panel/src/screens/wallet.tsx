@@ -8,7 +8,7 @@ import { issueTime, newSeed, toHex } from '../lib/master.ts';
 import { here as place } from '../lib/place.ts';
 import { perform } from '../lib/query.ts';
 import { addressOf, browserWallet, signedBy } from '../lib/wallet.ts';
-import { Copy, Field, Trouble } from '../parts/basics.tsx';
+import { Copy, Field, InputError } from '../parts/basics.tsx';
 import { act } from '../parts/overlay.tsx';
 
 interface Props {
@@ -101,7 +101,7 @@ export function Wallet({ aid = '', issuedAt = '', done }: Props) {
           </div>
         </form>
       )}
-      <Trouble text={trouble} />
+      <InputError text={trouble} />
     </>
   );
 }

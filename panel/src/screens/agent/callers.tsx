@@ -1,7 +1,7 @@
 /** The callers of an agent, allowed and denied, with a button to change it. */
 import { useContext } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
-import { keepOut, letIn } from '../../lib/callers.ts';
+import { allowCaller, denyCaller } from '../../lib/callers.ts';
 import * as format from '../../lib/format.ts';
 import { isKey, language, t } from '../../lib/i18n.ts';
 import { shortAid } from '../../lib/mark.ts';
@@ -34,7 +34,7 @@ function Decide({ agent, caller }: { readonly agent: Agent; readonly caller: Cal
       <button
         type="button"
         aria-label={`${t('callers.deny')} ${name}`}
-        onClick={() => act(() => keepOut(agent.aid, aid), t('callers.denied', { name }))}
+        onClick={() => act(() => denyCaller(agent.aid, aid), t('callers.denied', { name }))}
       >
         {t('callers.deny')}
       </button>
@@ -48,7 +48,7 @@ function Decide({ agent, caller }: { readonly agent: Agent; readonly caller: Cal
           title: t('callers.allow.one', { name }),
           text: t('callers.allow.what'),
           verb: t('callers.allow.one', { name }),
-          run: () => letIn(agent.aid, acl, aid),
+          run: () => allowCaller(agent.aid, acl, aid),
         })
       }
     >

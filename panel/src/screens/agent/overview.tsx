@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { Output } from '../../lib/api.ts';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
-import { href, leaver } from '../../lib/place.ts';
+import { href, returnFromHere } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
 import { ServiceState } from '../../parts/agents-table.tsx';
 import { Field, Section, State, T, When } from '../../parts/basics.tsx';
@@ -183,7 +183,7 @@ export function Overview({ agent }: { readonly agent: Agent }) {
                   verb: t('agent.delete'),
                   tail: aid.slice(-TAIL_CHARS),
                   run: async () => {
-                    const leave = leaver();
+                    const leave = returnFromHere();
                     await perform('agentDelete', { aid });
                     leave(['agents']);
                   },

@@ -3,7 +3,7 @@ import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
-import { Answer, Empty, Foreign, Section, State, When } from '../../parts/basics.tsx';
+import { Answer, Empty, Section, State, UntrustedText, When } from '../../parts/basics.tsx';
 import { confirm } from '../../parts/overlay.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 
@@ -53,7 +53,7 @@ function columns(): readonly Column<Row>[] {
           {error !== undefined && (
             <small>
               <State tone="bad">
-                <Foreign text={error} />
+                <UntrustedText text={error} />
               </State>
             </small>
           )}

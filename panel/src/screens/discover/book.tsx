@@ -1,6 +1,6 @@
 /** Remote agents with a label or a star: buttons and a list. */
 import { useState } from 'preact/hooks';
-import { type Book, named, starred } from '../../lib/book.ts';
+import { type Book, setLabel, setStar } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
@@ -25,7 +25,7 @@ function Name({ aid, book, close }: NameProps) {
         onSubmit={(event) => {
           event.preventDefault();
           close();
-          act(() => named(aid, alias.trim()), t('saved'));
+          act(() => setLabel(aid, alias.trim()), t('saved'));
         }}
       >
         <Field label={t('book.alias')} value={alias} onInput={setAlias} />
@@ -49,7 +49,7 @@ export function InBook({ aid }: { readonly aid: string }) {
   const isStar = isStarred(book, aid);
   return (
     <>
-      <button type="button" aria-pressed={isStar} onClick={() => act(() => starred(aid, !isStar), t('saved'))}>
+      <button type="button" aria-pressed={isStar} onClick={() => act(() => setStar(aid, !isStar), t('saved'))}>
         {isStar ? '★' : '☆'} {t('book.star')}
       </button>
       <button type="button" onClick={() => openDialog((close) => <Name aid={aid} book={book} close={close} />)}>

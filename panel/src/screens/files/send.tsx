@@ -1,13 +1,13 @@
 /** Sends a file of an agent to a chat or a group. */
 import type { ComponentChildren } from 'preact';
 import { t } from '../../lib/i18n.ts';
-import { leaver } from '../../lib/place.ts';
+import { returnFromHere } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Mark, Who } from '../../parts/agent.tsx';
-import { Answer, Foreign } from '../../parts/basics.tsx';
+import { Answer, UntrustedText } from '../../parts/basics.tsx';
 import { act, Dialog } from '../../parts/overlay.tsx';
-import { RoomTitle } from '../messages/room.tsx';
-import { append } from '../messages/room-tools.ts';
+import { GroupTitle } from '../messages/group.tsx';
+import { append } from '../messages/group-tools.ts';
 
 interface Props {
   readonly aid: string;
@@ -24,7 +24,7 @@ export function SendFile({ aid, id, name, close }: Props) {
   const rooms = useQuery('groupList', { aid });
   const send = (to: readonly string[], run: () => Promise<unknown>): void => {
     close();
-    const leave = leaver();
+    const leave = returnFromHere();
     act(async () => {
       await run();
       leave(['messages', aid, ...to]);
@@ -42,7 +42,7 @@ export function SendFile({ aid, id, name, close }: Props) {
     <Dialog title={t('files.send')} close={close}>
       <p>
         <span class="chip">
-          <Foreign text={name} />
+          <UntrustedText text={name} />
         </span>
       </p>
       <Answer of={contacts}>
@@ -62,7 +62,7 @@ export function SendFile({ aid, id, name, close }: Props) {
                   <span class="who">
                     <Mark aid={group_id} />
                     <b>
-                      <RoomTitle id={group_id} title={title} />
+                      <GroupTitle id={group_id} title={title} />
                     </b>
                   </span>,
                   () => send(['room', group_id], () => append(aid, group_id, 'file', name, { ref: id })),

@@ -5,7 +5,7 @@ import { t } from '../../lib/i18n.ts';
 import { here } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Called, Inline } from '../../parts/agent.tsx';
-import { Bytes, Foreign, T } from '../../parts/basics.tsx';
+import { Bytes, T, UntrustedText } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
 
 type Offer = Output<'fileOfferList'>['offers'][number];
@@ -86,14 +86,14 @@ export function Offers({ aid }: { readonly aid: string }) {
             <T
               k="waiting.offered"
               agent={<Called aid={aid} />}
-              file={<Foreign text={`“${offer.name}”`} />}
+              file={<UntrustedText text={`“${offer.name}”`} />}
               size={<Bytes count={offer.size} />}
             />
             {offer.message !== undefined && (
               <>
                 {' '}
                 <span class="soft">
-                  “<Foreign text={offer.message} />”
+                  “<UntrustedText text={offer.message} />”
                 </span>
               </>
             )}

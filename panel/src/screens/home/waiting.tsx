@@ -6,7 +6,7 @@ import { href } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { type AgentState, type Counters, type Waiting, waitingOf } from '../../lib/verdict.ts';
 import { Called, Inline } from '../../parts/agent.tsx';
-import { Empty, Foreign, Section, T } from '../../parts/basics.tsx';
+import { Empty, Section, T, UntrustedText } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
 import { Offers } from './offers.tsx';
 
@@ -59,7 +59,7 @@ interface AnsweringProps {
 }
 
 /** The buttons of a request. */
-function Answering({ accept, refuse }: AnsweringProps) {
+function RequestButtons({ accept, refuse }: AnsweringProps) {
   return (
     <span class="pair">
       <button type="button" class="main" onClick={() => act(accept, t('saved'))}>
@@ -83,7 +83,7 @@ function Answering({ accept, refuse }: AnsweringProps) {
 }
 
 /** Each chat request. Shows a count until they are loaded. */
-function Asks(waiting: Waiting) {
+function ChatRequests(waiting: Waiting) {
   const { aid, n } = waiting;
   const contacts = useQuery('chatContacts', { aid });
   const asks = contacts.value?.in_pending ?? [];
@@ -98,12 +98,12 @@ function Asks(waiting: Waiting) {
               <>
                 {' '}
                 <span class="soft">
-                  “<Foreign text={note} />”
+                  “<UntrustedText text={note} />”
                 </span>
               </>
             )}
           </span>
-          <Answering
+          <RequestButtons
             accept={() => perform('chatAccept', { aid, peer })}
             refuse={() => perform('chatRefuse', { aid, peer })}
           />
@@ -123,9 +123,9 @@ function Invitations({ aid }: { readonly aid: string }) {
         <Row key={group_id} kind="invites">
           <span class="grow">
             <Inline aid={inviter} />{' '}
-            <T k="waiting.invited" agent={<Called aid={aid} />} room={<Foreign text={`“${title}”`} />} />
+            <T k="waiting.invited" agent={<Called aid={aid} />} room={<UntrustedText text={`“${title}”`} />} />
           </span>
-          <Answering
+          <RequestButtons
             accept={() =>
               perform('toolCall', {
                 tool: 'group_join',
@@ -145,12 +145,12 @@ interface Props {
   readonly pending: Readonly<Record<string, Counters>>;
 }
 
-export function WaitingForYou({ agents, pending }: Props) {
+export function PendingItems({ agents, pending }: Props) {
   const waiting = waitingOf(agents, pending, Date.now());
   return (
     <Section title={t('waiting.title')} note={waiting.length === 0 ? '' : t('waiting.things', { n: waiting.length })}>
       <ul class="rows">
-        {waiting.map((one) => (one.kind === 'invites' ? <Asks key={`asks ${one.aid}`} {...one} /> : null))}
+        {waiting.map((one) => (one.kind === 'invites' ? <ChatRequests key={`asks ${one.aid}`} {...one} /> : null))}
         {agents.slice(0, ASKED_AGENTS).map(({ aid }) => (
           <Invitations key={aid} aid={aid} />
         ))}

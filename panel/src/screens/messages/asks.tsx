@@ -1,14 +1,14 @@
 /** Chat requests and group invitations. */
 import type { ComponentChildren } from 'preact';
 import { type Key, t } from '../../lib/i18n.ts';
-import { leaver } from '../../lib/place.ts';
+import { returnFromHere } from '../../lib/place.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
-import { Answer, Foreign, When } from '../../parts/basics.tsx';
+import { Answer, UntrustedText, When } from '../../parts/basics.tsx';
 import { act } from '../../parts/overlay.tsx';
-import { RoomTitle } from './room.tsx';
-import { roomTool } from './room-tools.ts';
-import { Back, Ending } from './talk.tsx';
+import { GroupTitle } from './group.tsx';
+import { groupTool } from './group-tools.ts';
+import { Back, EndButton } from './talk.tsx';
 
 interface Props {
   readonly aid: string;
@@ -28,9 +28,9 @@ interface AskProps {
   readonly endings: ComponentChildren;
 }
 
-function Asking({ aid, from, what, at, children, accept, to, endings }: AskProps) {
+function RequestView({ aid, from, what, at, children, accept, to, endings }: AskProps) {
   const enter = async (): Promise<void> => {
-    const leave = leaver();
+    const leave = returnFromHere();
     await accept();
     leave(['messages', aid, ...to]);
   };
@@ -66,7 +66,7 @@ function Gone({ aid }: { readonly aid: string }) {
   );
 }
 
-export function ChatAsk({ aid, id: peer }: Props) {
+export function ChatRequest({ aid, id: peer }: Props) {
   const contacts = useQuery('chatContacts', { aid });
   return (
     <div class="talk">
@@ -75,7 +75,7 @@ export function ChatAsk({ aid, id: peer }: Props) {
           const ask = in_pending.find((one) => one.peer === peer);
           if (ask === undefined) return <Gone aid={aid} />;
           return (
-            <Asking
+            <RequestView
               aid={aid}
               from={peer}
               what="ask.chat"
@@ -84,13 +84,13 @@ export function ChatAsk({ aid, id: peer }: Props) {
               to={['chat', peer]}
               endings={
                 <>
-                  <Ending
+                  <EndButton
                     aid={aid}
                     verb={t('chat.refuse')}
                     what={t('chat.refuse.what')}
                     run={() => perform('chatRefuse', { aid, peer })}
                   />
-                  <Ending
+                  <EndButton
                     aid={aid}
                     verb={t('chat.block')}
                     what={t('chat.block.what')}
@@ -101,10 +101,10 @@ export function ChatAsk({ aid, id: peer }: Props) {
             >
               {ask.note !== '' && (
                 <blockquote>
-                  “<Foreign text={ask.note} />”
+                  “<UntrustedText text={ask.note} />”
                 </blockquote>
               )}
-            </Asking>
+            </RequestView>
           );
         }}
       </Answer>
@@ -112,7 +112,7 @@ export function ChatAsk({ aid, id: peer }: Props) {
   );
 }
 
-export function RoomAsk({ aid, id }: Props) {
+export function GroupInvitation({ aid, id }: Props) {
   const invitations = useQuery('groupInvitations', { aid });
   return (
     <div class="talk">
@@ -122,15 +122,15 @@ export function RoomAsk({ aid, id }: Props) {
           if (ask === undefined) return <Gone aid={aid} />;
           const { group_id, creator, inviter, title, at } = ask;
           return (
-            <Asking
+            <RequestView
               aid={aid}
               from={inviter}
               what="ask.room"
               at={at}
-              accept={() => roomTool('join', { aid, group_id, creator_aid: creator, inviter_aid: inviter })}
+              accept={() => groupTool('join', { aid, group_id, creator_aid: creator, inviter_aid: inviter })}
               to={['room', group_id]}
               endings={
-                <Ending
+                <EndButton
                   aid={aid}
                   verb={t('chat.refuse')}
                   what={t('chat.refuse.what')}
@@ -139,9 +139,9 @@ export function RoomAsk({ aid, id }: Props) {
               }
             >
               <blockquote>
-                “<RoomTitle id={group_id} title={title} />”
+                “<GroupTitle id={group_id} title={title} />”
               </blockquote>
-            </Asking>
+            </RequestView>
           );
         }}
       </Answer>

@@ -2,11 +2,11 @@
 import { useState } from 'preact/hooks';
 import type { Key } from '../../lib/i18n.ts';
 import { t } from '../../lib/i18n.ts';
-import { leaver } from '../../lib/place.ts';
+import { returnFromHere } from '../../lib/place.ts';
 import { perform } from '../../lib/query.ts';
 import { Field } from '../../parts/basics.tsx';
 import { act, Dialog } from '../../parts/overlay.tsx';
-import { roomTool } from './room-tools.ts';
+import { groupTool } from './group-tools.ts';
 
 interface Props {
   readonly aid: string;
@@ -46,7 +46,7 @@ function Question({ title, close, isReady, run, done = '', children }: QuestionP
   );
 }
 
-export function AskToChat({ aid, to, close }: Props & { readonly to: string }) {
+export function SendChatRequest({ aid, to, close }: Props & { readonly to: string }) {
   const [peer, setPeer] = useState(to);
   const [note, setNote] = useState('');
   const ask = () => perform('chatRequest', { aid, peer: peer.trim(), ...(note === '' ? {} : { note }) });
@@ -59,15 +59,15 @@ export function AskToChat({ aid, to, close }: Props & { readonly to: string }) {
 }
 
 /** Opens the group in the result of a tool. */
-async function enter(aid: string, answer: ReturnType<typeof roomTool>): Promise<void> {
-  const leave = leaver();
+async function enter(aid: string, answer: ReturnType<typeof groupTool>): Promise<void> {
+  const leave = returnFromHere();
   const { group_id } = await answer;
   if (typeof group_id === 'string') leave(['messages', aid, 'room', group_id]);
 }
 
-export function MakeRoom({ aid, close }: Props) {
+export function CreateGroup({ aid, close }: Props) {
   const [title, setTitle] = useState('');
-  const make = (): Promise<void> => enter(aid, roomTool('create', { aid, title: title.trim() }));
+  const make = (): Promise<void> => enter(aid, groupTool('create', { aid, title: title.trim() }));
   return (
     <Question title="room.make" close={close} isReady={title.trim() !== ''} run={make}>
       <Field label={t('room.title')} value={title} onInput={setTitle} />
@@ -75,9 +75,9 @@ export function MakeRoom({ aid, close }: Props) {
   );
 }
 
-export function JoinRoom({ aid, close }: Props) {
+export function JoinGroup({ aid, close }: Props) {
   const [link, setLink] = useState('');
-  const join = (): Promise<void> => enter(aid, roomTool('join', { aid, link: link.trim() }));
+  const join = (): Promise<void> => enter(aid, groupTool('join', { aid, link: link.trim() }));
   return (
     <Question title="room.join" close={close} isReady={link.trim() !== ''} run={join}>
       <Field label={t('room.link')} value={link} onInput={setLink} placeholder="svc://…" />

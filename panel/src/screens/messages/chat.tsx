@@ -3,11 +3,11 @@ import { t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
-import { Answer, Bytes, Foreign } from '../../parts/basics.tsx';
+import { Answer, Bytes, UntrustedText } from '../../parts/basics.tsx';
 import { act } from '../../parts/overlay.tsx';
-import { type ChatEntry, chatBefore } from './ends.ts';
-import { Back, Ending, Line, Lines } from './talk.tsx';
-import { useTalk, wrote } from './use-talk.ts';
+import { type ChatEntry, chatBefore } from './entries.ts';
+import { Back, EndButton, Line, Lines } from './talk.tsx';
+import { notifyWritten, useTalk } from './use-talk.ts';
 import { Write } from './write.tsx';
 
 function Said({ entry, aid, peer }: { readonly entry: ChatEntry; readonly aid: string; readonly peer: string }) {
@@ -18,7 +18,7 @@ function Said({ entry, aid, peer }: { readonly entry: ChatEntry; readonly aid: s
       {object_id !== undefined && (
         <span>
           <span class="chip">
-            <Foreign text={name ?? object_id.slice(0, 8)} />
+            <UntrustedText text={name ?? object_id.slice(0, 8)} />
           </span>{' '}
           <small>{size !== undefined && <Bytes count={size} />}</small>{' '}
           <button type="button" onClick={() => act(() => saveObject(holder, object_id, name ?? object_id))}>
@@ -50,7 +50,7 @@ export function Chat({ aid, peer }: { readonly aid: string; readonly peer: strin
         {isFriend && (
           <button
             type="button"
-            onClick={() => act(() => perform('chatMarkRead', { aid, peer }).then(wrote), t('saved'))}
+            onClick={() => act(() => perform('chatMarkRead', { aid, peer }).then(notifyWritten), t('saved'))}
           >
             {t('chat.markread')}
           </button>
@@ -59,14 +59,14 @@ export function Chat({ aid, peer }: { readonly aid: string; readonly peer: strin
           <summary class="button">{t('talk.more')}</summary>
           <div class="acts">
             {(isFriend || isAsked) && (
-              <Ending
+              <EndButton
                 aid={aid}
                 verb={t('chat.remove')}
                 what={t('chat.remove.what')}
                 run={() => perform('chatRemove', { aid, peer })}
               />
             )}
-            <Ending
+            <EndButton
               aid={aid}
               verb={t('chat.block')}
               what={t('chat.block.what')}

@@ -6,8 +6,8 @@ import { useQuery } from '../../lib/query.ts';
 import { Who } from '../../parts/agent.tsx';
 import { Answer, Copy, Field } from '../../parts/basics.tsx';
 import { act, confirm, Dialog } from '../../parts/overlay.tsx';
-import { append, roomTool } from './room-tools.ts';
-import { wrote } from './use-talk.ts';
+import { append, groupTool } from './group-tools.ts';
+import { notifyWritten } from './use-talk.ts';
 
 type Head = Output<'groupHead'>;
 const LEADERS: readonly string[] = ['creator', 'admin'];
@@ -16,7 +16,7 @@ const LEADERS: readonly string[] = ['creator', 'admin'];
 function change(run: () => Promise<unknown>, done: string): void {
   act(async () => {
     await run();
-    wrote();
+    notifyWritten();
   }, done);
 }
 
@@ -58,7 +58,7 @@ function Member({
               title: t('room.remove'),
               text: t('room.remove.what'),
               verb: t('room.remove'),
-              run: () => append(aid, group_id, 'remove', '', { to: [member.aid] }).then(wrote),
+              run: () => append(aid, group_id, 'remove', '', { to: [member.aid] }).then(notifyWritten),
             })
           }
         >
@@ -72,7 +72,7 @@ function Member({
 function Invite({ aid, id }: { readonly aid: string; readonly id: string }) {
   const [target, setTarget] = useState('');
   const invite = async (): Promise<void> => {
-    await roomTool('invite', { aid, group_id: id, target_aid: target.trim() });
+    await groupTool('invite', { aid, group_id: id, target_aid: target.trim() });
     setTarget('');
   };
   return (

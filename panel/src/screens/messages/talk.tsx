@@ -3,9 +3,9 @@ import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import * as format from '../../lib/format.ts';
 import { language, t } from '../../lib/i18n.ts';
-import { href, leaver } from '../../lib/place.ts';
+import { href, returnFromHere } from '../../lib/place.ts';
 import { Called } from '../../parts/agent.tsx';
-import { ForeignLines } from '../../parts/basics.tsx';
+import { UntrustedLines } from '../../parts/basics.tsx';
 import { confirm } from '../../parts/overlay.tsx';
 
 interface EndingProps {
@@ -18,9 +18,9 @@ interface EndingProps {
 }
 
 /** A button that ends a chat or leaves a group after a confirmation, and then opens the list. */
-export function Ending({ aid, verb, what, run }: EndingProps) {
+export function EndButton({ aid, verb, what, run }: EndingProps) {
   const end = async (): Promise<void> => {
-    const leave = leaver();
+    const leave = returnFromHere();
     await run();
     leave(['messages', aid]);
   };
@@ -61,7 +61,7 @@ export function Line({ at, author, text, note = '', children }: LineProps) {
         <Called aid={author} />
       </span>
       <p>
-        <ForeignLines text={text} /> {children}
+        <UntrustedLines text={text} /> {children}
       </p>
       {note !== '' && <small>{note}</small>}
     </li>

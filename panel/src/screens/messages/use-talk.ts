@@ -12,7 +12,7 @@ const AGAIN_MS = 30_000;
 const WAITING_MS = 5_000;
 
 /** Reports that something was written here, so that it appears. */
-export function wrote(): void {
+export function notifyWritten(): void {
   dispatchEvent(new Event(WROTE));
 }
 
@@ -69,7 +69,7 @@ export function useTalk<E extends { readonly seq: number }>({
   const everyMs = known.value?.entries.some(waits) === true ? WAITING_MS : AGAIN_MS;
   useEffect(() => {
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') wrote();
+      if (document.visibilityState === 'visible') notifyWritten();
     }, everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);

@@ -6,7 +6,7 @@ import { here } from '../../lib/place.ts';
 import { Names } from '../../parts/agent.tsx';
 import { act } from '../../parts/overlay.tsx';
 import { Uploading } from '../../parts/uploading.tsx';
-import { wrote } from './use-talk.ts';
+import { notifyWritten } from './use-talk.ts';
 
 interface Props {
   readonly as: string;
@@ -26,7 +26,7 @@ export function Write({ as, send, sendFile }: Props) {
     act(async () => {
       await send(text);
       setText('');
-      wrote();
+      notifyWritten();
     });
   };
   const attach = async (chosen: File): Promise<void> => {
@@ -39,7 +39,7 @@ export function Write({ as, send, sendFile }: Props) {
     } finally {
       setPart(undefined);
     }
-    wrote();
+    notifyWritten();
   };
   return (
     <form

@@ -7,7 +7,7 @@ import { Who } from '../../parts/agent.tsx';
 import { Answer, Empty, Section, State, When } from '../../parts/basics.tsx';
 import { act, confirm } from '../../parts/overlay.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
-import { LookAt } from './look-at.tsx';
+import { OtherNode } from './other-node.tsx';
 
 const TAIL_CHARS = 5;
 
@@ -99,7 +99,7 @@ export function Admin() {
         )}
       </Answer>
       <Audit />
-      <LookAt />
+      <OtherNode />
     </>
   );
 }

@@ -1,6 +1,6 @@
 /** The address book: labels of remote agents. */
 import { useContext, useState } from 'preact/hooks';
-import { type Book as Known, named, without } from '../../lib/book.ts';
+import { type Book as Known, removeFromBook, setLabel } from '../../lib/book.ts';
 import { t } from '../../lib/i18n.ts';
 import { shortAid } from '../../lib/mark.ts';
 import { here } from '../../lib/place.ts';
@@ -25,7 +25,7 @@ function Name({ aid: given, alias: before, close }: NameProps) {
         onSubmit={(event) => {
           event.preventDefault();
           close();
-          act(() => named(aid.trim(), alias.trim()), t('saved'));
+          act(() => setLabel(aid.trim(), alias.trim()), t('saved'));
         }}
       >
         {given === '' ? (
@@ -72,7 +72,7 @@ function Row({ aid, book }: { readonly aid: string; readonly book: Known }) {
         type="button"
         onClick={() => {
           const { base } = here();
-          actLater(() => without(aid, base), t('book.removing'));
+          actLater(() => removeFromBook(aid, base), t('book.removing'));
         }}
       >
         {t('remove')}

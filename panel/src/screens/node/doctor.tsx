@@ -6,7 +6,7 @@ import * as format from '../../lib/format.ts';
 import { language, optionalText, t } from '../../lib/i18n.ts';
 import { perform } from '../../lib/query.ts';
 import type { Values } from '../../lib/text.ts';
-import { Answer, Foreign, Section, State } from '../../parts/basics.tsx';
+import { Answer, Section, State, UntrustedText } from '../../parts/basics.tsx';
 
 type Finding = Output<'nodeDoctor'>['findings'][number];
 type Level = Finding['level'];
@@ -35,7 +35,7 @@ function shownValues({ values = {} }: Finding): Values {
 function Sentence({ own, english }: { readonly own: string | undefined; readonly english: string }) {
   return (
     <span {...(own === undefined ? { lang: 'en' } : {})}>
-      <Foreign text={own ?? english} />
+      <UntrustedText text={own ?? english} />
     </span>
   );
 }

@@ -2,7 +2,7 @@
 import { t } from '../../lib/i18n.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Answer, Copy, Empty, When } from '../../parts/basics.tsx';
-import { Happening, type NodeEvent, otherOf, wordsOf } from '../../parts/happening.tsx';
+import { type NodeEvent, NodeEventView, remoteAidOf, textKeyOf } from '../../parts/node-event.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { useHeld } from './live.tsx';
 
@@ -10,7 +10,7 @@ const LOOK_MS = 10_000;
 
 const columns = (): readonly Column<NodeEvent>[] => [
   { title: t('admin.when'), cell: ({ at }) => <When at={at} /> },
-  { title: t('happened.what'), cell: (event) => <Happening event={event} /> },
+  { title: t('happened.what'), cell: (event) => <NodeEventView event={event} /> },
   {
     title: t('details'),
     cell: ({ type }) => <code class="soft">{type}</code>,
@@ -19,7 +19,7 @@ const columns = (): readonly Column<NodeEvent>[] => [
 
 /** The text that the filter searches. */
 function textOf(event: NodeEvent): string {
-  return `${event.type} ${event.aid} ${otherOf(event) ?? ''} ${t(wordsOf(event))}`.toLowerCase();
+  return `${event.type} ${event.aid} ${remoteAidOf(event) ?? ''} ${t(textKeyOf(event))}`.toLowerCase();
 }
 
 export function Happenings({ q = '' }: { readonly q?: string | undefined }) {

@@ -4,7 +4,7 @@ import type { Output } from '../../lib/api.ts';
 import { t } from '../../lib/i18n.ts';
 import { keep } from '../../lib/place.ts';
 import { useQuery } from '../../lib/query.ts';
-import { Answer, Copy, Empty, Foreign, State, When } from '../../parts/basics.tsx';
+import { Answer, Copy, Empty, State, UntrustedText, When } from '../../parts/basics.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { useHeld } from './live.tsx';
 
@@ -30,7 +30,7 @@ const columns = (): readonly Column<Line>[] => [
     title: t('log.message'),
     cell: (line) => (
       <span lang="en">
-        <Foreign text={line.message} />
+        <UntrustedText text={line.message} />
         {fieldsOf(line) !== '' && (
           <small class="below">
             <code class="fields">{escapeUnsafe(fieldsOf(line))}</code>

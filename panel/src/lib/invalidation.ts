@@ -10,7 +10,7 @@ const PENDING = ['status', 'agentsList', 'agentGet'] as const satisfies readonly
 const ROOM = ['groupList', 'groupHead', 'groupMembers', 'groupEntries', 'groupRead'] as const satisfies readonly Name[];
 const CHAT = [...PENDING, 'chatContacts', 'chatRead'] as const satisfies readonly Name[];
 
-const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
+const INVALIDATED: Readonly<Record<EventType, readonly Name[]>> = {
   'mailbox.received': [...PENDING, 'mailboxList', 'groupInvitations'],
   'mailbox.sent': ['mailboxQueued'],
   'mailbox.expired': ['mailboxQueued'],
@@ -29,23 +29,23 @@ const CONCERNS: Readonly<Record<EventType, readonly Name[]>> = {
 const TOGETHER_MS = 250;
 
 function isKind(type: string): type is EventType {
-  return Object.hasOwn(CONCERNS, type);
+  return Object.hasOwn(INVALIDATED, type);
 }
 
 /** The operations whose responses an event invalidates. None for an unknown event type. */
-export function concernsOf(type: string): readonly Name[] {
-  return isKind(type) ? CONCERNS[type] : [];
+export function invalidatedBy(type: string): readonly Name[] {
+  return isKind(type) ? INVALIDATED[type] : [];
 }
 
 /** Repeats the queries that events invalidate. The returned function stops it. */
-export function heedConcerns(): () => void {
+export function followInvalidations(): () => void {
   let heard: LiveEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const heed = (): void => {
     timer = undefined;
     for (const aid of new Set(heard.map((event) => event.aid)))
       refreshOf(
-        new Set(heard.filter((event) => event.aid === aid).flatMap(({ type }): readonly Name[] => concernsOf(type))),
+        new Set(heard.filter((event) => event.aid === aid).flatMap(({ type }): readonly Name[] => invalidatedBy(type))),
         aid,
       );
     // The missed events are unknown, so all queries repeat.

@@ -6,7 +6,7 @@ import { perform } from '../../lib/query.ts';
 type Args = Readonly<Record<string, string | number | readonly string[]>>;
 
 /** Calls a group tool. `name` omits the prefix `group_`. */
-export function roomTool(name: string, args: Args, base = here().base): Promise<Record<string, unknown>> {
+export function groupTool(name: string, args: Args, base = here().base): Promise<Record<string, unknown>> {
   return perform('toolCall', { tool: `group_${name}`, args }, base);
 }
 
@@ -24,5 +24,5 @@ export function append(
   base = here().base,
 ): Promise<unknown> {
   const args = { aid, group_id, kind, ...(body === '' ? {} : { body: base64Of(body) }), ...more };
-  return roomTool('append', args, base);
+  return groupTool('append', args, base);
 }

@@ -4,7 +4,7 @@ import type { Page } from '../../lib/pages.ts';
 import { perform } from '../../lib/query.ts';
 
 export type ChatEntry = Output<'chatRead'>['entries'][number];
-export type RoomEntry = Output<'groupEntries'>['entries'][number];
+export type GroupEntry = Output<'groupEntries'>['entries'][number];
 
 /** Entries per page. */
 const PAGE = 50;
@@ -18,7 +18,7 @@ export async function chatBefore(aid: string, peer: string, before = BEYOND): Pr
 }
 
 /** The entries of a group before a position. Default: the newest ones. */
-export async function roomBefore(aid: string, group_id: string, before = BEYOND): Promise<Page<RoomEntry>> {
+export async function groupBefore(aid: string, group_id: string, before = BEYOND): Promise<Page<GroupEntry>> {
   const { entries, has_more, read_cursor } = await perform('groupEntries', {
     aid,
     group_id,

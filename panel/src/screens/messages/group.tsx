@@ -5,17 +5,17 @@ import { type Key, t } from '../../lib/i18n.ts';
 import { saveObject } from '../../lib/objects.ts';
 import { perform, useQuery } from '../../lib/query.ts';
 import { Called } from '../../parts/agent.tsx';
-import { Answer, Foreign, T } from '../../parts/basics.tsx';
+import { Answer, T, UntrustedText } from '../../parts/basics.tsx';
 import { act, openDialog } from '../../parts/overlay.tsx';
-import { type RoomEntry, roomBefore } from './ends.ts';
+import { type GroupEntry, groupBefore } from './entries.ts';
+import { append, groupTool } from './group-tools.ts';
 import { People } from './people.tsx';
-import { append, roomTool } from './room-tools.ts';
-import { Back, Ending, Line, Lines } from './talk.tsx';
-import { useTalk, wrote } from './use-talk.ts';
+import { Back, EndButton, Line, Lines } from './talk.tsx';
+import { notifyWritten, useTalk } from './use-talk.ts';
 import { Write } from './write.tsx';
 
 /** Kinds of entries that describe a change of the group. */
-const DEEDS: Readonly<Record<string, Key>> = {
+const CHANGES: Readonly<Record<string, Key>> = {
   create: 'room.did.create',
   invite: 'room.did.invite',
   join: 'room.did.join',
@@ -32,11 +32,11 @@ const DEEDS: Readonly<Record<string, Key>> = {
 const SILENT: readonly string[] = ['key', 'retract'];
 const WRITERS: readonly string[] = ['creator', 'admin', 'member'];
 
-export function RoomTitle({ id, title }: { readonly id: string; readonly title: string }) {
-  return title === '' ? t('room.untitled', { id: id.slice(0, 8) }) : <Foreign text={title} />;
+export function GroupTitle({ id, title }: { readonly id: string; readonly title: string }) {
+  return title === '' ? t('room.untitled', { id: id.slice(0, 8) }) : <UntrustedText text={title} />;
 }
 
-function Deed({ entry, k }: { readonly entry: RoomEntry; readonly k: Key }) {
+function Change({ entry, k }: { readonly entry: GroupEntry; readonly k: Key }) {
   const [other] = entry.to ?? [];
   return (
     <li class="day">
@@ -44,13 +44,13 @@ function Deed({ entry, k }: { readonly entry: RoomEntry; readonly k: Key }) {
         k={k}
         agent={<Called aid={entry.author} />}
         other={other === undefined ? '…' : <Called aid={other} />}
-        title={<Foreign text={textOf(entry.body ?? '') ?? ''} />}
+        title={<UntrustedText text={textOf(entry.body ?? '') ?? ''} />}
       />
     </li>
   );
 }
 
-function Said({ entry }: { readonly entry: RoomEntry }) {
+function EntryLine({ entry }: { readonly entry: GroupEntry }) {
   const { at, author, kind, body, ref, retracted } = entry;
   if (retracted === true) return <Line at={at} author={author} text={t('room.retracted')} />;
   const text = textOf(body ?? '') ?? t('call.binary');
@@ -60,7 +60,7 @@ function Said({ entry }: { readonly entry: RoomEntry }) {
   return (
     <Line at={at} author={author} text="">
       <span class="chip">
-        <Foreign text={name} />
+        <UntrustedText text={name} />
       </span>{' '}
       <button type="button" onClick={() => act(() => saveObject(author, ref, name))}>
         {t('save')}
@@ -76,7 +76,7 @@ function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
   return (
     <>
       <b>
-        <RoomTitle id={group_id} title={title} />
+        <GroupTitle id={group_id} title={title} />
       </b>
       <span class="grow" />
       <button type="button" onClick={() => openDialog((close) => <People aid={aid} id={group_id} close={close} />)}>
@@ -84,7 +84,9 @@ function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
       </button>
       <button
         type="button"
-        onClick={() => act(() => roomTool('mark_read', { aid, group_id, seq: max_seq }).then(wrote), t('saved'))}
+        onClick={() =>
+          act(() => groupTool('mark_read', { aid, group_id, seq: max_seq }).then(notifyWritten), t('saved'))
+        }
       >
         {t('chat.markread')}
       </button>
@@ -92,7 +94,7 @@ function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
         <details class="more">
           <summary class="button">{t('talk.more')}</summary>
           <div class="acts">
-            <Ending
+            <EndButton
               aid={aid}
               verb={t('room.leave')}
               what={t('room.leave.what')}
@@ -105,12 +107,12 @@ function Heading({ aid, head }: { readonly aid: string; readonly head: Head }) {
   );
 }
 
-export function Room({ aid, id }: { readonly aid: string; readonly id: string }) {
+export function GroupChat({ aid, id }: { readonly aid: string; readonly id: string }) {
   const { value: head } = useQuery('groupHead', { aid, group_id: id });
   const { known, older } = useTalk({
     aid,
     id,
-    read: (before) => roomBefore(aid, id, before),
+    read: (before) => groupBefore(aid, id, before),
     concerns: ({ type, data }) => type.startsWith('group.') && data['group_id'] === id,
   });
   const isIn = head !== undefined && WRITERS.includes(head.role);
@@ -125,13 +127,13 @@ export function Room({ aid, id }: { readonly aid: string; readonly id: string })
           <Lines
             entries={entries.filter(({ kind }) => !SILENT.includes(kind))}
             readTo={readTo}
-            isNew={({ author, kind }) => author !== aid && DEEDS[kind] === undefined}
+            isNew={({ author, kind }) => author !== aid && CHANGES[kind] === undefined}
             hasOlder={hasOlder}
             older={older}
             line={(entry) => {
-              const deed = DEEDS[entry.kind];
-              if (deed === undefined) return <Said key={entry.seq} entry={entry} />;
-              return <Deed key={entry.seq} entry={entry} k={deed} />;
+              const deed = CHANGES[entry.kind];
+              if (deed === undefined) return <EntryLine key={entry.seq} entry={entry} />;
+              return <Change key={entry.seq} entry={entry} k={deed} />;
             }}
           />
         )}

@@ -2,7 +2,7 @@
 import { t } from '../lib/i18n.ts';
 import { lettersAct, saveLettersAct } from '../lib/prefs.ts';
 
-export function Letters() {
+export function ShortcutSwitch() {
   return (
     <label>
       <input

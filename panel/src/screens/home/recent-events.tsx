@@ -7,7 +7,7 @@ import { type LiveEvent, onEvent } from '../../lib/live.ts';
 import { useQuery } from '../../lib/query.ts';
 import { Called } from '../../parts/agent.tsx';
 import { Empty, When } from '../../parts/basics.tsx';
-import { Happening } from '../../parts/happening.tsx';
+import { NodeEventView } from '../../parts/node-event.tsx';
 
 /** Most events to show. */
 const SHOWN = 6;
@@ -47,7 +47,7 @@ function liveRow({ at, aid, type }: LiveEvent, i: number): Row {
   return { at, key: `${at} ${i}`, text };
 }
 
-export function JustNow() {
+export function RecentEvents() {
   const live = useLive();
   const { value } = useQuery('nodeEventsRecent', { after_seq: from }, LOOK_MS);
   useEffect(() => {
@@ -55,7 +55,7 @@ export function JustNow() {
   }, [value]);
   const happened = (value?.events ?? [])
     .slice(-SHOWN)
-    .map((event): Row => ({ at: event.at, key: String(event.seq), text: <Happening event={event} /> }));
+    .map((event): Row => ({ at: event.at, key: String(event.seq), text: <NodeEventView event={event} /> }));
   const rows = [...live.map(liveRow), ...happened].sort((a, b) => b.at.localeCompare(a.at)).slice(0, SHOWN);
   if (rows.length === 0) return <Empty text={t('events.none')} />;
   return (

@@ -1,19 +1,19 @@
 /** A confirmation before this node connects to another one, because anyone can make a link to it. */
 import { t } from '../lib/i18n.ts';
-import { Foreign } from '../parts/basics.tsx';
+import { UntrustedText } from '../parts/basics.tsx';
 
 interface Props {
   readonly node: string;
   readonly look: () => void;
 }
 
-export function Door({ node, look }: Props) {
+export function ConfirmNode({ node, look }: Props) {
   return (
     <main>
       <h1>{t('via.ask')}</h1>
       <p class="lead">
         <code>
-          <Foreign text={node} />
+          <UntrustedText text={node} />
         </code>
       </p>
       <p>{t('via.ask.what')}</p>

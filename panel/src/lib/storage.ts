@@ -2,7 +2,7 @@
  * Small texts in the storage of the browser. A browser that blocks storage throws on every access. The texts then stay
  * in memory until the page closes.
  */
-class Kept {
+class SafeStorage {
   readonly #storage: () => Storage;
   readonly #here = new Map<string, string>();
 
@@ -32,6 +32,6 @@ class Kept {
 }
 
 /** Shared by all tabs until the user clears it. */
-export const keptForAll = new Kept(() => localStorage);
+export const sharedStorage = new SafeStorage(() => localStorage);
 /** For this tab only. */
-export const keptForTab = new Kept(() => sessionStorage);
+export const tabStorage = new SafeStorage(() => sessionStorage);

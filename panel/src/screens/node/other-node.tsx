@@ -1,10 +1,10 @@
 /** Opens the panel of another node through this one. */
 import { useState } from 'preact/hooks';
 import { t } from '../../lib/i18n.ts';
-import { lookAt } from '../../lib/place.ts';
+import { viewNode } from '../../lib/place.ts';
 import { Field, Section } from '../../parts/basics.tsx';
 
-export function LookAt() {
+export function OtherNode() {
   const [node, setNode] = useState('');
   return (
     <Section title={t('via.look')}>
@@ -12,7 +12,7 @@ export function LookAt() {
         class="one"
         onSubmit={(event) => {
           event.preventDefault();
-          lookAt(node.trim(), ['node']);
+          viewNode(node.trim(), ['node']);
         }}
       >
         <p class="empty">{t('via.look.what')}</p>
