@@ -18,7 +18,7 @@ class Clock {
     };
   }
 
-  /** Moves on, and lets answers arrive. */
+  /** Advances the clock and lets responses arrive. */
   async pass(ms: number): Promise<void> {
     this.time += ms;
     const due = this.waiting.filter(({ at }) => at <= this.time);
@@ -28,7 +28,7 @@ class Clock {
   }
 }
 
-test('a question is asked at once, at its pace, by all watchers together, and no more when nobody watches', async () => {
+test('a query runs immediately and at its interval, once for all watchers, and stops without watchers', async () => {
   const clock = new Clock();
   const cache = new QueryCache(clock);
   let asked = 0;
@@ -44,7 +44,7 @@ test('a question is asked at once, at its pace, by all watchers together, and no
   assert.equal(cache.get('k').value, 2);
 });
 
-test('what was known stays when an answer fails, and the question is asked again after 1, 2, 5 and 10 seconds', async () => {
+test('the last value stays after a failure, and the query is retried after 1, 2, 5 and 10 seconds', async () => {
   const clock = new Clock();
   const cache = new QueryCache(clock);
   let fails = false;
@@ -71,7 +71,7 @@ test('what was known stays when an answer fails, and the question is asked again
   assert.equal(cache.get('k').failure, undefined);
 });
 
-test('a page that is not seen asks nothing, and asks at once when it is seen again', async () => {
+test('a hidden page sends no queries, and sends them immediately when it is visible again', async () => {
   const clock = new Clock();
   const cache = new QueryCache(clock);
   let asked = 0;
@@ -92,7 +92,7 @@ test('a page that is not seen asks nothing, and asks at once when it is seen aga
   assert.equal(asked, 2);
 });
 
-test('a refresh while a question is being asked asks once more', async () => {
+test('a refresh during a query runs it once more', async () => {
   const clock = new Clock();
   const cache = new QueryCache(clock);
   let asked = 0;

@@ -6,7 +6,7 @@ function call(path: string) {
   return { method: 'GET', path, headers: '', body: '' };
 }
 
-test('calls are kept newest first, each once, and not for ever', () => {
+test('calls are stored newest first, each once, up to a limit', () => {
   for (const path of ['/a', '/b', '/a']) keepCall('aid1x', call(path));
   assert.deepEqual(
     callsOf('aid1x').map(({ path }) => path),

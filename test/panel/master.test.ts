@@ -39,7 +39,7 @@ test('the page signs what the daemon does, byte for byte', async () => {
   assert.equal(proof, native.proof_hex);
 });
 
-test('a new key delegates to another, and the daemon takes it until it ends', async () => {
+test('a new key delegates to another, and the daemon accepts it until it expires', async () => {
   const master = await keyOf(newSeed());
   const { publicKey } = await keyOf(newSeed());
   const proof = decodeDelegation(hex(await proofHex(master, publicKey, 1_000_000, 2_000_000)));
@@ -60,7 +60,7 @@ test('a file is read back as svc writes it, typed keys with blanks too, and noth
   assert.equal(lastDigits(seed, 8), toHex(seed).slice(-8));
 });
 
-test('a new delegation is later than the one that stands, and not in the past', () => {
+test('a new delegation is later than the current one, and not in the past', () => {
   const now = Date.parse('2026-01-01T00:00:10.900Z');
   assert.equal(issueTime('', now), Date.parse('2026-01-01T00:00:10Z') / 1000);
   assert.equal(issueTime('2026-01-01T00:00:10.000Z', now), Date.parse('2026-01-01T00:00:11Z') / 1000);

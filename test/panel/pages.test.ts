@@ -10,7 +10,7 @@ function places({ entries }: Page<{ seq: number }>): string {
   return entries.map(({ seq }) => seq).join(' ');
 }
 
-test('a new end takes the place of the old one, and what is older stays', () => {
+test('a new newest page replaces the old one, and earlier entries stay', () => {
   assert.equal(places(withEnd(undefined, page(3, 5))), '3 4 5');
   const known = withOlder(page(6, 8), page(3, 5));
   assert.equal(places(known), '3 4 5 6 7 8');
@@ -20,7 +20,7 @@ test('a new end takes the place of the old one, and what is older stays', () => 
   assert.equal(next.hasOlder, true);
 });
 
-test('the beginning of a conversation stays known when its end is read anew', () => {
+test('the beginning of a conversation stays known when its newest page is read again', () => {
   const known = withOlder(page(3, 4), page(1, 2));
   assert.equal(known.hasOlder, false);
   assert.equal(withEnd(known, page(3, 5)).hasOlder, false);

@@ -18,7 +18,7 @@ function agent(changes: Partial<AgentState> = {}): AgentState {
   return { aid: 'aid1x', published: true, service_tcp: 'a:1', service_tcp_ok: true, delegation, ...changes };
 }
 
-test('the worst true thing is said first', () => {
+test('the most serious problem comes first', () => {
   const ended = agent({ aid: 'ended', delegation: { expires_at: '2025-12-31T00:00:00Z' } });
   const ending = agent({ aid: 'ending', delegation: { expires_at: '2026-01-03T00:00:00Z' } });
   const down = agent({ aid: 'down', service_tcp_ok: false });
@@ -44,7 +44,7 @@ test('the worst true thing is said first', () => {
   );
 });
 
-test('a route comes back from its hash, whatever stands in it', () => {
+test('a route comes back from its hash, with any content', () => {
   const path = ['discover', 'a/b?c#d%'];
   assert.deepEqual(parseHash(hashOf(path, { q: 'x&y=1', empty: '' })), { path, query: { q: 'x&y=1' } });
   assert.deepEqual(parseHash('#/%zz'), { path: ['%zz'], query: {} });
@@ -98,7 +98,7 @@ test('what went through in each minute is a line within its box, and a strip of 
   assert.deepEqual(availability(minutes, 1), ['warn']);
 });
 
-test('each setting of the daemon has a field, and what is typed comes back as its type', () => {
+test('each setting of the daemon has a field, and typed text is converted to its type', () => {
   const settings = settingsOf(JSON.parse(JSON.stringify(configSchema())));
   assert.deepEqual(
     settings.map(({ key }) => key),
@@ -123,7 +123,7 @@ test('each setting of the daemon has a field, and what is typed comes back as it
   assert.deepEqual(listOf(' a, b  c'), ['a', 'b', 'c']);
 });
 
-test('an address of this machine alone is not where others see the node', () => {
+test('a loopback address is not the public address of the node', () => {
   assert.equal(publicAddress([]), undefined);
   assert.equal(publicAddress(['127.0.0.1:2121', '[::1]:4121']), undefined);
   assert.equal(publicAddress(['127.0.0.1:4121', '192.0.2.1:4121']), '192.0.2.1:4121');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { wireRequest } from '../../panel/src/lib/request.ts';
 
-test('what a GET does not have in its path is query', () => {
+test('input of a GET that is not in the path becomes the query', () => {
   assert.deepEqual(wireRequest('GET /agents/{aid}', { aid: 'a/b', limit: 2, cursor: undefined }), {
     method: 'GET',
     path: '/agents/a%2Fb?limit=2',

@@ -6,11 +6,11 @@ import { TappedApi } from '../../support/browser/tapped-api.ts';
 import { TestDaemon } from '../../support/daemon.ts';
 import { eventually, LIMIT_MS } from '../../support/eventually.ts';
 
-/** Writes down what the policy of a page stops; it runs before the page does. */
+/** Records what the policy of a page blocks. It runs before the page. */
 const WATCH = `globalThis.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));`;
 
-test('the page of the API works under its policy, asks nobody else, and takes no orders from its address', {
+test('the page of the API works under its policy, sends requests to no other server, and ignores options in its address', {
   skip: NO_CHROMIUM,
 }, async () => {
   await using daemon = await TestDaemon.start();
@@ -28,7 +28,7 @@ test('the page of the API works under its policy, asks nobody else, and takes no
   const page = await context.newPage();
   const there = encodeURIComponent(`${evil.at('evil.test')}/openapi.json`);
   const orders = `url=${there}&configUrl=${there}&urls.primaryName=${there}&oauth2RedirectUrl=${there}&validatorUrl=${there}`;
-  // Swagger UI can be told so what to show; here nobody tells it.
+  // Swagger UI accepts the document to show in its address. This page must ignore it.
   assert.equal((await page.goto(`${api.url}/docs?${orders}`))?.status(), 400);
   const asked: string[] = [];
   const errors: string[] = [];
@@ -53,11 +53,11 @@ test('the page of the API works under its policy, asks nobody else, and takes no
   assert.deepEqual(evil.asked, []);
   for (const url of asked) assert.ok(url.startsWith(`${api.url}/`) || url.startsWith('data:'), url);
   assert.ok(api.asked.some(({ path, status: code }) => path === '/health' && code === 200));
-  // The policy holds: neither a script of the page's own text nor anything of elsewhere.
+  // The policy blocks inline scripts and everything from other origins.
   await page.evaluate(`document.body.append(Object.assign(document.createElement('script'), { text: 'violations.push("ran")' }),
     Object.assign(document.createElement('img'), { src: '${evil.at('evil.test')}/image' }))`);
   await assert.rejects(page.evaluate(`fetch('${evil.at('evil.test')}/read')`));
-  // The page hears of each a moment after it was stopped.
+  // The page is notified of each a moment after it was blocked.
   const expected = new Set(['script-src-elem', 'img-src', 'connect-src']);
   const stopped = await eventually('all were stopped', async () => {
     const found = new Set((await page.evaluate<string[]>('violations')).map((text) => text.split(' ')[0]));

@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const SCRIPT = '<!doctype html><title>agent</title><script>document.title="ran"</script>';
 
-/** Names of files as a service gives them, and as a browser offers to save them. */
+/** File names as a service sends them, and as a browser saves them. */
 const NAMES: Readonly<Record<string, string>> = {
   'attachment; filename="../../.bashrc"': '_.._.bashrc',
   "attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd": '_.._etc_passwd',
@@ -20,7 +20,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "attachment; filename*=UTF-8''photo%E2%80%AEgpj.exe": 'photo_gpj.exe',
 };
 
-/** Goes somewhere that is saved and not shown. */
+/** Opens a URL that the browser saves and does not show. */
 async function saved(page: Page, url: string): Promise<Download> {
   const [download] = await Promise.all([page.waitForEvent('download'), page.goto(url).catch(() => null)]);
   return download;

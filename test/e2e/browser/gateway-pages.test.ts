@@ -8,7 +8,7 @@ import { TappedApi } from '../../support/browser/tapped-api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestNetwork } from '../../support/network.ts';
 
-/** What a browser asks for at the same page where nothing stands between: these attacks are real. */
+/** The requests of the same page without a gateway. They prove that the attacks are real. */
 const ACTED_ON = ['/rules.json', '/link-prefetch', '/stylesheet', '/background', '/image', '/frame'].map(
   (path) => `GET ${path}`,
 );
@@ -16,7 +16,7 @@ const ACTED_ON = ['/rules.json', '/link-prefetch', '/stylesheet', '/background',
 /** A page of the API under the policy of `/docs`, which may load scripts of its own origin; it is shown as text. */
 const OWN_PAGE = '/docs/start.js';
 
-/** What a script of the page would try; each must come to nothing. */
+/** Attacks by a script of the page. Each must fail. */
 const TRIES: Readonly<Record<string, string>> = {
   'read the API': `fetch('/agents').then((answer) => answer.text())`,
   'write to the API': `fetch('/identity/generate', { method: 'POST', mode: 'no-cors', body: '{}' })`,
@@ -38,9 +38,9 @@ const TRIES: Readonly<Record<string, string>> = {
 };
 
 interface World {
-  /** The API of the node whose user looks at the agent. */
+  /** The API of the node whose user views the agent. */
   readonly api: TappedApi;
-  /** Where the page of the agent would call. */
+  /** The URL that the page of the agent tries to call. */
   readonly evil: RecordedSite;
   /** Path of the hostile agent. */
   readonly prefix: string;
@@ -73,12 +73,12 @@ test('a hostile agent', { skip: NO_CHROMIUM }, async (t) => {
   await t.test('runs no script in a document of any type', () => runsNoScript(world));
   await t.test('would reach nothing with a script', () => reachesNothing(world));
   await t.test('runs no script in a page of the API, and no worker', () => isNoScript(world));
-  await t.test('is not framed, nor read by who opens it', () => isAlone(world));
+  await t.test('cannot be framed or read by its opener', () => isAlone(world));
   assert.deepEqual(victims.asked, []);
   assert.deepEqual(evil.asked, []);
 });
 
-/** Settles when the browser has done what the same page says where no gateway stands between. */
+/** Settles when the browser has sent all requests of the same page without a gateway. */
 async function actedOn({ browser }: World): Promise<void> {
   await using evil = await RecordedSite.start((_request, response) => void response.end());
   await using site = await RecordedSite.start((request, response) => {
@@ -89,7 +89,7 @@ async function actedOn({ browser }: World): Promise<void> {
   const page = await context.newPage();
   await page.goto(site.at('site.test'), { waitUntil: 'commit' });
   const wanted = new Set(ACTED_ON);
-  await eventually('what the page asks for', () => wanted.difference(new Set(evil.asked)).size === 0);
+  await eventually('the requests of the page', () => wanted.difference(new Set(evil.asked)).size === 0);
   await context.close();
 }
 
@@ -179,7 +179,7 @@ async function isAlone({ api, prefix, browser }: World): Promise<void> {
   const page = await context.newPage();
   await page.goto(site.at('evil.test'));
   assert.equal(page.frames().length, 3);
-  // The page is there before it is known what became of its frames.
+  // The page loads before the result of its frames is known.
   await eventually('both frames show that they were refused', () =>
     page.frames().every((frame) => frame === page.mainFrame() || frame.url() === 'chrome-error://chromewebdata/'),
   );

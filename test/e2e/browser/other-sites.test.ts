@@ -26,7 +26,7 @@ function kindOf({ method, headers }: AskedRequest): string {
   return `${method} ${headers.get('sec-fetch-dest') ?? '-'} ${headers.get('sec-fetch-mode') ?? '-'}`;
 }
 
-/** What others must not change. */
+/** State that other sites must not change. */
 async function stateOf(daemon: TestDaemon, aid: string): Promise<unknown> {
   const { agents } = await daemon.call<{ agents: { aid: string }[] }>('GET', '/agents');
   const node = ['/config', '/node/address-book', '/node/remote-admin', '/tunnel'];
@@ -39,12 +39,12 @@ async function stateOf(daemon: TestDaemon, aid: string): Promise<unknown> {
 
 interface Place {
   readonly name: string;
-  /** Opens the page that attacks. */
+  /** Opens the attacking page. */
   readonly open: (page: Page) => Promise<Page | Frame>;
-  /** URL of the API as the page calls it. */
+  /** URL of the API for the page. */
   readonly api: string;
   readonly kinds: readonly string[];
-  /** What the page may read. */
+  /** Responses that the page may read. */
   readonly readable: RegExp;
 }
 
@@ -58,7 +58,7 @@ async function framed(page: Page, url: string): Promise<Frame> {
 const PAGE = '<!doctype html><title>attack</title><body>';
 const SANDBOXED = `${PAGE}<iframe sandbox="allow-scripts allow-forms allow-popups" src="/"></iframe>`;
 
-test('no page of another site reads or changes anything, whatever it sends', { skip: NO_CHROMIUM }, async (t) => {
+test('no page of another site reads or changes anything, with any request', { skip: NO_CHROMIUM }, async (t) => {
   await using daemon = await TestDaemon.start();
   await using service = await RecordedSite.start((_request, response) => void response.end('the service'));
   const aid = await daemon.newAgent(`127.0.0.1:${service.port}`);
@@ -89,7 +89,7 @@ test('no page of another site reads or changes anything, whatever it sends', { s
       open: at(`${rebound}/rebound.html`),
       api: rebound,
       kinds: REBOUND,
-      // It is of the same origin, so it sees how it is refused.
+      // It has the same origin, so it can read the refusal.
       readable: /"error":"forbidden_host"|^timing \d+$/,
     },
   ];
@@ -112,7 +112,7 @@ test('no page of another site reads or changes anything, whatever it sends', { s
         leaks.filter(({ what }) => !place.readable.test(what)),
         [],
       );
-      // What was still under way when the page went has no answer.
+      // Requests that were open when the page closed have no response.
       const taken = tap.asked.filter(({ status }) => status !== 403 && status !== null);
       assert.deepEqual(
         taken.map(({ method, path, status }) => `${method} ${path} ${status}`),

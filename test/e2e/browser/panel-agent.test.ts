@@ -6,7 +6,7 @@ import { PanelPage } from '../../support/browser/panel-page.ts';
 import { TestDaemon } from '../../support/daemon.ts';
 import { eventually } from '../../support/eventually.ts';
 
-test('the pages of an agent: who called and was refused, a list in order, the address book, the keyboard', {
+test('the pages of an agent: callers, a sorted list, the address book, shortcuts', {
   skip: NO_CHROMIUM,
 }, async (t) => {
   await using daemon = await TestDaemon.start();
@@ -21,19 +21,19 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
   await using panel = await PanelPage.open(browser, daemon.api);
   const { page } = panel;
 
-  await t.test('a caller that was refused is let in, and kept out again', async () => {
+  await t.test('a denied caller is allowed, and denied again', async () => {
     await panel.go(`agents/${called}`, 'anna');
     await page.getByRole('button', { name: 'Allow… zoe' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Allow zoe' }).click();
     await page.getByRole('button', { name: 'Deny zoe' }).waitFor();
     assert.match(JSON.stringify(await code()), /no_inbound/);
-    await panel.check('a caller is let in');
+    await panel.check('a caller is allowed');
     await page.getByRole('button', { name: 'Deny zoe' }).click();
     await page.getByRole('button', { name: 'Allow… zoe' }).waitFor();
     assert.match(JSON.stringify(await code()), /access_denied/);
   });
 
-  await t.test('the list is sorted and walked through by keys, which can be switched off', async () => {
+  await t.test('the list is sorted, and the shortcuts for it can be turned off', async () => {
     await panel.go('agents', 'Agents');
     const first = page.locator('tbody tr').first();
     await page.getByRole('button', { name: 'Agent', exact: true }).click();
@@ -62,7 +62,7 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
     await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
   });
 
-  await t.test('an agent gets another name, and two writers of the address book lose nothing', async () => {
+  await t.test('an agent gets another label, and concurrent changes of the address book are kept', async () => {
     await panel.go('node/book', 'Node');
     await page.getByRole('button', { name: 'Change zoe' }).click();
     await page.getByRole('dialog').getByLabel('Label').fill('zara');
@@ -74,12 +74,12 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
     await panel.check('the address book');
   });
 
-  await t.test('the AID is shown for a camera', async () => {
+  await t.test('the AID is shown as a QR code', async () => {
     await panel.go(`agents/${called}`, 'amy');
     await page.getByRole('button', { name: 'QR', exact: true }).click();
     const drawn = page.getByRole('img', { name: 'QR code of the AID' });
     await drawn.waitFor();
-    // Dark modules as the panel draws them, against the encoder's own for this AID.
+    // The dark modules in the panel must match the encoder.
     const { data } = encode(called, { ecc: 'M', border: 4 });
     const dark = await drawn.locator('path').getAttribute('d');
     assert.deepEqual(
@@ -90,7 +90,7 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
     await page.keyboard.press('Escape');
   });
 
-  await t.test('all that is kept of an agent is saved, and taken in again once it is gone', async () => {
+  await t.test('an agent is exported, deleted and imported again', async () => {
     const tail = called.slice(-5);
     await panel.go(`agents/${called}/keys`, 'amy');
     await page.getByRole('button', { name: 'Export everything' }).click();
@@ -99,7 +99,7 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
       page.waitForEvent('download'),
       page.getByRole('dialog').getByRole('button', { name: 'Export everything' }).click(),
     ]);
-    // Gone while nobody looks at it: a page that asks for it is told so, and the browser writes that down.
+    // The agent is deleted while no page shows it. Otherwise the browser would log a failed request.
     await panel.go('new', 'New agent');
     await daemon.call('DELETE', `/agents/${called}`);
     await page.getByText('Import from a file').click();
@@ -109,6 +109,6 @@ test('the pages of an agent: who called and was refused, a list in order, the ad
       const { agents } = await daemon.call<{ agents: readonly { aid: string }[] }>('GET', '/agents');
       return agents.some(({ aid }) => aid === called);
     });
-    await panel.check('an agent was taken in');
+    await panel.check('an agent was imported');
   });
 });

@@ -9,13 +9,13 @@ import { TestDaemon } from '../../support/daemon.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const TOKEN = 'correct-horse-battery-staple';
-/** More than the wrong tokens that an address may send at once. */
+/** More than the wrong tokens that an address may send in a burst. */
 const WRONG_LINKS = 12;
-/** What a script would do that runs. */
+/** The effect of a script that runs. */
 const RUN = 'globalThis.ran = true';
-/** A name may be this, but have no control character. */
+/** A valid name: it contains markup, but no control characters. */
 const MARKUP = '<img src=x onerror="globalThis.ran = true">';
-/** Characters of a name as no daemon of ours takes it. */
+/** Length of a name that a daemon of svcd would reject, characters. */
 const LONG_CHARS = 65_536;
 /** A text that is markup, turns the reading direction and hides a character. */
 const ODD = `${MARKUP}\u202egnp.exe\u200b`;
@@ -65,7 +65,7 @@ const TRIES: Readonly<Record<string, string>> = {
   })`,
 };
 
-/** What becomes of a try: `done` or `refused`. */
+/** The result of an attack: `done` or `refused`. */
 function tried(script: string, agent: string, evil: string): string {
   return `(async () => {
     const [agent, evil] = ${JSON.stringify([agent, evil])};
@@ -86,7 +86,7 @@ async function scriptOf(api: string): Promise<string> {
   return /\/panel\/main-[\w-]+\.js/.exec(page)?.[0] ?? '';
 }
 
-test('the panel runs, loads and tells nothing that was smuggled into it', { skip: NO_CHROMIUM }, async (t) => {
+test('the panel runs, loads and sends nothing that an attacker injects', { skip: NO_CHROMIUM }, async (t) => {
   await using evil = await RecordedSite.start((_request, response) => void response.end(RUN));
   await using service = await RecordedSite.start((request, response) => {
     const isScript = request.url?.endsWith('.js') === true;
@@ -102,8 +102,8 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
   await using panel = await PanelPage.open(browser, daemon.api);
   const { page } = panel;
 
-  await t.test('text of others is text, with what is not seen made visible', async () => {
-    await eventually('the request has come', async () => {
+  await t.test('text from others is text, with its invisible characters escaped', async () => {
+    await eventually('the request has arrived', async () => {
       const { in_pending } = await daemon.call<{ in_pending: unknown[] }>('GET', `/agents/${own}/chat/contacts`);
       return in_pending.length > 0;
     });
@@ -120,7 +120,7 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
     }
   });
 
-  await t.test('a name of 64 kB, which another node may give, leaves the page what it is', async () => {
+  await t.test('a name of 64 kB from another node does not break the page', async () => {
     const long = `${'n'.repeat(LONG_CHARS)}<b>`;
     const lists = /\/agents(\?|$)/;
     await page.route(lists, async (route) => {
@@ -139,7 +139,7 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
     await page.reload();
   });
 
-  await t.test('an agent’s pages are opened without a way back', async () => {
+  await t.test('the pages of an agent open without an opener', async () => {
     await panel.go(`discover/${agent}`, /./);
     const [popup] = await Promise.all([
       panel.context.waitForEvent('page'),
@@ -151,7 +151,7 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
     await popup.close();
   });
 
-  await t.test('what got into the page runs, loads and reaches nothing', async () => {
+  await t.test('injected code cannot run, load or send anything', async () => {
     await panel.go('', /./);
     for (const [what, script] of Object.entries(TRIES)) {
       const outcome = await page.evaluate(tried(script, `/aid/${agent}/`, evil.at('evil.test')));
@@ -176,7 +176,9 @@ test('the panel runs, loads and tells nothing that was smuggled into it', { skip
   });
 });
 
-test('no other page frames, opens, includes or uses up the panel', { skip: NO_CHROMIUM }, async (t) => {
+test('no other page can frame, control or include the panel, or use up its logins', {
+  skip: NO_CHROMIUM,
+}, async (t) => {
   await using daemon = await TestDaemon.start({ config: `api_token = "${TOKEN}"\nrequire_local_token = true\n` });
   await using tap = await TappedApi.start(daemon.api);
   const script = await scriptOf(daemon.api);
@@ -227,11 +229,11 @@ test('no other page frames, opens, includes or uses up the panel', { skip: NO_CH
         const [popup] = await Promise.all([page.context().waitForEvent('page'), page.click('button')]);
         await popup.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
         assert.equal(await popup.evaluate('opener'), null);
-        assert.equal(await page.evaluate('opened.closed'), true, 'the opener has no hold of it');
+        assert.equal(await page.evaluate('opened.closed'), true, 'the opener has no reference to it');
       });
     });
 
-  await t.test('links with wrong codes lock nobody out', async () => {
+  await t.test('links with wrong codes do not lock out the user', async () => {
     const context = await browser.newContext();
     for (let i = 0; i < WRONG_LINKS; i++) {
       const page = await context.newPage();
@@ -246,7 +248,7 @@ test('no other page frames, opens, includes or uses up the panel', { skip: NO_CH
     assert.equal(answer.status, 200, JSON.stringify(answer.body));
   });
 
-  await t.test('a name that was pointed to the daemon shows no panel', async () => {
+  await t.test('a host name that resolves to the daemon shows no panel', async () => {
     const page = await browser.newPage();
     await page.goto(`${tap.url.replace('127.0.0.1', 'rebound.test')}/`);
     assert.match(await page.content(), /forbidden_host/);

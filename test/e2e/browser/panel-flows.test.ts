@@ -8,11 +8,11 @@ import { EchoService } from '../../support/echo-service.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ready } from '../../support/network.ts';
 
-/** With the one that is open more than a browser has connections to one origin. */
+/** With the open page, more tabs than a browser opens connections to one origin. */
 const TABS = 9;
 const MINUTE_MS = 60_000;
 
-/** The AID of a node, once others can find it. */
+/** The AID of a node, after others can find it. */
 async function nodeAid(daemon: TestDaemon): Promise<string> {
   type Status = { node_aid: string; node_published: boolean };
   return await eventually('the node is published', async () => {
@@ -21,7 +21,7 @@ async function nodeAid(daemon: TestDaemon): Promise<string> {
   });
 }
 
-test('agents are found, called, let in, restored and deleted by the panel, on this node and on another one', {
+test('the panel finds, calls, allows, restores and deletes agents on this node and on another one', {
   skip: NO_CHROMIUM,
 }, async (t) => {
   await using service = await EchoService.start();
@@ -39,7 +39,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
   const dialog = page.getByRole('dialog');
   const call = page.getByRole('button', { name: 'Call', exact: true });
 
-  await t.test('an agent is found by what it offers, starred and named', async () => {
+  await t.test('an agent is found by its service, starred and labeled', async () => {
     await page.getByRole('searchbox').fill('flow.echo');
     await page.getByRole('button', { name: 'Search', exact: true }).click();
     await page.getByText('“<i>Ben</i>”').waitFor();
@@ -53,7 +53,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await page.getByRole('heading', { level: 1, name: 'Benjamin' }).waitFor();
   });
 
-  await t.test('it is called by hand, and its answer is text that can be saved', async () => {
+  await t.test('it is called by hand, and its response can be saved', async () => {
     await page.getByLabel('Path').fill('/hello');
     await call.click();
     await page.getByText('HTTP 200').waitFor();
@@ -81,7 +81,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await panel.check('tunnels');
   });
 
-  await t.test('webhooks are listed on both sides, with what became of them, and one is taken away', async () => {
+  await t.test('webhooks are listed on both sides with their state, and one is removed', async () => {
     const { url } = await near.call<{ url: string }>('POST', `/origins/${ben}`);
     const hook = 'http://127.0.0.1:1/hook';
     const params = { configuration: { taskPushNotificationConfig: { url: hook } } };
@@ -108,7 +108,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await other.page.getByText('No webhooks.').waitFor();
   });
 
-  await t.test('who is not named is refused, and let in once it is named', async () => {
+  await t.test('a caller that is not listed is denied, and allowed after it is added', async () => {
     await using other = await PanelPage.open(browser, far.api, `/#/agents/${ben}/access`);
     await other.page.getByRole('button', { name: 'Allow listed agents only' }).click();
     await other.page.getByText('Only the agents listed below.').waitFor();
@@ -120,7 +120,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     const allow = other.page.getByRole('dialog');
     await allow.getByLabel('AID').fill(ann);
     await allow.getByRole('button', { name: 'Allow an agent' }).click();
-    // Among those named: who calls stands beside them, refused calls as well.
+    // In the access list. The list of callers also contains the agent.
     const named = other.page.getByRole('listitem').getByRole('link', { name: new RegExp(ann.slice(-5)) });
     await named.waitFor();
     await other.check('access list with an agent');
@@ -144,7 +144,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await page.getByText('No files.').waitFor();
   });
 
-  await t.test('a setting that waits for a restart stands in a bar', async () => {
+  await t.test('a bar lists the settings that need a restart', async () => {
     await panel.go('node/settings', 'Node');
     await page.getByLabel('disable_upnp').check();
     await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -152,7 +152,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await panel.check('settings that wait');
   });
 
-  await t.test('another node that lets this one in is shown by the same panel', async () => {
+  await t.test('the panel shows another node that allows this one', async () => {
     await far.call('PATCH', '/node/remote-admin', { enabled: true });
     const [mine, theirs] = [await nodeAid(near), await nodeAid(far)];
     await far.call('POST', '/node/remote-admin/allow', { aid: mine });
@@ -162,7 +162,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     assert.deepEqual(
       panel.asked.slice(before).filter((path) => path.includes('/via/')),
       [],
-      'a link alone asks another node nothing',
+      'a link alone sends nothing to another node',
     );
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByText('You are viewing another node').waitFor();
@@ -174,7 +174,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await page.getByRole('link', { name: 'Back to this node' }).click();
   });
 
-  await t.test('an agent is restored by its master key, and deleted by the end of its AID', async () => {
+  await t.test('an agent is restored from its master key, and deleted after typing the end of its AID', async () => {
     type Keys = { aid: string; master_private_key_hex: string };
     const { aid, master_private_key_hex: master } = await far.call<Keys>('POST', '/identity/generate');
     await panel.go('new', 'New agent');
@@ -192,11 +192,11 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await page.keyboard.press('Enter');
     assert.equal((await near.request('GET', `/agents/${aid}`)).status, 200, 'Enter deletes nothing');
     await sure.click();
-    await eventually('the agent is gone', async () => (await near.request('GET', `/agents/${aid}`)).status === 404);
+    await eventually('the agent is deleted', async () => (await near.request('GET', `/agents/${aid}`)).status === 404);
     panel.forgive();
   });
 
-  await t.test('where events were missed, what is shown is asked for anew', async () => {
+  await t.test('after missed events the shown data is loaded again', async () => {
     await using tab = await PanelPage.open(browser, near.api, '/#/nowhere');
     const asks = (): number => tab.asked.filter((path) => path === 'GET /agents').length;
     await tab.page.getByRole('heading', { level: 1 }).waitFor();
@@ -210,7 +210,7 @@ test('agents are found, called, let in, restored and deleted by the panel, on th
     await eventually('asked when seen, and when told', () => asks() >= before + 2);
   });
 
-  await t.test('many tabs follow the events by one stream', async () => {
+  await t.test('many tabs share one event stream', async () => {
     const streams = (): number => panel.asked.filter((path) => path === 'GET /events').length;
     const before = streams();
     const tabs = [];

@@ -31,7 +31,7 @@ async function newWallet(daemon: TestDaemon): Promise<Keys> {
   return daemon.call('POST', '/mcp/call', { tool: 'svc_agents_generate_ethereum', args: {} });
 }
 
-/** What a wallet signs, in hex; it signs nothing but a delegation. */
+/** The signature of a wallet, in hex. The wallet signs only delegations. */
 function signedText(wallet: Keys, text: string): string {
   const grant = parseWalletText(text);
   const key = fromHex(wallet.master_private_key_hex);
@@ -53,7 +53,7 @@ function withWallet(wallet: () => Keys): (context: BrowserContext) => Promise<vo
   };
 }
 
-test('an agent of a wallet is made and renewed: the wallet signs, and no page sees its key', {
+test('an agent of a wallet is created and renewed: the wallet signs, and no page sees its key', {
   skip: NO_CHROMIUM,
 }, async (t) => {
   await using daemon = await TestDaemon.start();
@@ -112,7 +112,7 @@ test('an agent of a wallet is made and renewed: the wallet signs, and no page se
   });
 });
 
-test('an agent says what it is and offers, is renewed until a day, and is invited', {
+test('an agent changes its profile and services, is renewed until a date, and is invited', {
   skip: NO_CHROMIUM,
 }, async (t) => {
   await using network = await TestNetwork.start(2);
@@ -130,7 +130,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
   const { page } = panel;
   const dialog = page.getByRole('dialog');
 
-  await t.test('a service is changed, and keeps what is not in the form', async () => {
+  await t.test('a service is changed, and keeps the fields that are not in the form', async () => {
     await page.getByRole('button', { name: 'Change panel.edit' }).click();
     await dialog.getByLabel('Short description').fill('new');
     await dialog.getByRole('textbox').nth(2).fill('not JSON');
@@ -148,7 +148,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     assert.deepEqual([name, brief, meta], ['Ann', 'new', { price: 3 }]);
   });
 
-  await t.test('its profile is changed for everybody', async () => {
+  await t.test('its profile is changed', async () => {
     await panel.go(`agents/${aid}/profile`, /./);
     await page.getByLabel('Name', { exact: true }).fill('Annabel');
     await page.getByLabel('Skills, separated by commas').fill('reading aloud, counting');
@@ -159,7 +159,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     assert.deepEqual(Reflect.get(Object(profile), 'skills'), ['reading aloud', 'counting']);
   });
 
-  await t.test('its delegation is renewed until a day, with the key that it has', async () => {
+  await t.test('its delegation is renewed until a date, with the current key', async () => {
     await panel.go(`agents/${aid}/keys`, 'Annabel');
     await page.getByRole('button', { name: 'Renew delegation' }).click();
     await dialog.getByLabel('Expires on').fill('2099-12-31');
@@ -173,7 +173,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     await panel.keepsToItself(keys.master_private_key_hex);
   });
 
-  await t.test('an invitation to a room is accepted at home', async () => {
+  await t.test('a group invitation is accepted on the home screen', async () => {
     const tool = (name: string, args: object) =>
       far.call<{ group_id: string }>('POST', '/mcp/call', { tool: name, args });
     const { group_id } = await tool('group_create', { aid: ben, title: 'Plans' });
@@ -190,7 +190,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     });
   });
 
-  await t.test('offered files are taken and declined at home', async () => {
+  await t.test('file offers are accepted and declined on the home screen', async () => {
     const folder = temporaryDirectory(t);
     const offer = async (name: string, text: string, ...more: string[]): Promise<void> => {
       writeFileSync(join(folder, name), text);
@@ -210,7 +210,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     await row('advert.txt').getByRole('button', { name: 'Decline' }).click();
     await dialog.getByRole('button', { name: 'Decline' }).click();
     await row('advert.txt').waitFor({ state: 'hidden' });
-    await eventually('the sender hears of both', async () => {
+    await eventually('the sender is notified of both', async () => {
       const path = `/agents/${ben}/file-offers?direction=out&all=true`;
       const { offers } = await far.call<{ offers: readonly { name: string; state: string }[] }>('GET', path);
       const states = Object.fromEntries(offers.map(({ name, state }) => [name, state]));
@@ -218,7 +218,7 @@ test('an agent says what it is and offers, is renewed until a day, and is invite
     });
   });
 
-  await t.test('an agent elsewhere gets an address here, which is listed and closed', async () => {
+  await t.test('a remote agent gets a local address, which is listed and closed', async () => {
     await panel.go(`discover/${ben}`, /./);
     await page.getByRole('button', { name: 'Local address' }).click();
     const url = await dialog.locator('code').innerText();

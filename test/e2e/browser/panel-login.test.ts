@@ -15,7 +15,7 @@ async function enter(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Log in' }).click();
 }
 
-test('where a token is needed, a code opens the panel once, and the token of the API is exchanged at once', {
+test('with a token, a code opens the panel once, and the API token is exchanged immediately', {
   skip: NO_CHROMIUM,
 }, async (t) => {
   await using daemon = await TestDaemon.start({ config: `api_token = "${TOKEN}"\nrequire_local_token = true\n` });
@@ -40,7 +40,7 @@ test('where a token is needed, a code opens the panel once, and the token of the
   const kept = await again.page.evaluate<string>('JSON.stringify([{ ...localStorage }, { ...sessionStorage }])');
   assert.ok(!kept.includes(TOKEN));
 
-  await t.test('a master key that is not in use yet outlives the session', async () => {
+  await t.test('a master key that is not registered yet outlives the session', async () => {
     const { page } = again;
     await again.go('new', 'New agent');
     await page.getByRole('button', { name: 'Create keys' }).click();
@@ -49,7 +49,7 @@ test('where a token is needed, a code opens the panel once, and the token of the
     const headers = { authorization: `Bearer ${TOKEN}` };
     const { sessions } = (await daemon.request('GET', '/panel/sessions', undefined, headers)).body as Sessions;
     for (const { id } of sessions) await daemon.request('DELETE', `/panel/sessions/${id}`, {}, headers);
-    // A tab that is seen again asks at once.
+    // A visible tab sends its queries immediately.
     await hideAndShow(page);
     await door.waitFor();
     await enter(page);
@@ -57,22 +57,19 @@ test('where a token is needed, a code opens the panel once, and the token of the
     assert.equal(await page.getByRole('dialog').count(), 0);
   });
 
-  await t.test(
-    'a browser that blocks storage shows the panel all the same, and it follows the events',
-    async (blocked) => {
-      const context = await openWithoutStorage(blocked);
-      const page = await context.newPage();
-      page.on('pageerror', (error) => assert.fail(error));
-      await page.goto(daemon.api);
-      await assert.rejects(page.evaluate('localStorage.length'), /SecurityError/);
-      const followed = page.waitForResponse(`${daemon.api}/events`);
-      await enter(page);
-      await page.getByRole('heading', HOME).waitFor();
-      await page.getByLabel('Color scheme').selectOption('dark');
-      assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark');
-      await page.getByLabel('Language').selectOption('de');
-      await page.getByLabel('Sprache').waitFor();
-      assert.equal((await followed).status(), 200);
-    },
-  );
+  await t.test('a browser that blocks storage shows the panel, and the panel follows the events', async (blocked) => {
+    const context = await openWithoutStorage(blocked);
+    const page = await context.newPage();
+    page.on('pageerror', (error) => assert.fail(error));
+    await page.goto(daemon.api);
+    await assert.rejects(page.evaluate('localStorage.length'), /SecurityError/);
+    const followed = page.waitForResponse(`${daemon.api}/events`);
+    await enter(page);
+    await page.getByRole('heading', HOME).waitFor();
+    await page.getByLabel('Color scheme').selectOption('dark');
+    assert.equal(await page.evaluate('document.documentElement.dataset.theme'), 'dark');
+    await page.getByLabel('Language').selectOption('de');
+    await page.getByLabel('Sprache').waitFor();
+    assert.equal((await followed).status(), 200);
+  });
 });

@@ -21,7 +21,7 @@ async function codeFor(daemon: TestDaemon): Promise<string> {
   return String(Reflect.get(Object(body), 'code'));
 }
 
-test('the node: its doctor, its log, its settings, the programs that use it', { skip: NO_CHROMIUM }, async (t) => {
+test('the node: doctor, log, settings, MCP clients', { skip: NO_CHROMIUM }, async (t) => {
   const home = temporaryDirectory(t);
   mkdirSync(join(home, '.cursor'));
   writeFileSync(join(home, '.cursor', 'mcp.json'), '{"mcpServers": {"svcd": {"command": "svcd"}}}');
@@ -33,7 +33,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
   const { page } = panel;
   const config = (): Promise<Record<string, unknown>> => daemon.call('GET', '/config');
 
-  await t.test('the doctor says what is wrong first, and looks again', async () => {
+  await t.test('the doctor shows problems first, and can check again', async () => {
     await panel.go('node/doctor', 'Node');
     await page.getByRole('heading', { level: 2, name: /\d+ problems?/ }).waitFor();
     const [first = ''] = await page.locator('main .rows li').allInnerTexts();
@@ -51,7 +51,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByText('the data directory').first().waitFor();
   });
 
-  await t.test('the log is filtered, by level too, and held', async () => {
+  await t.test('the log is filtered by text and level, and paused', async () => {
     await panel.go('node/log', 'Node');
     await page.getByText('svcd is ready').waitFor();
     await page.getByRole('searchbox').fill('no line says this');
@@ -67,13 +67,13 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     assert.match(page.url(), /level=error/);
   });
 
-  await t.test('settings take what fits, at once or at the next start', async () => {
+  await t.test('valid settings are saved, and apply immediately or at the next start', async () => {
     await panel.go('node/settings', 'Node');
     const save = page.getByRole('button', { name: 'Save', exact: true });
     await page.getByLabel('auto_publish').uncheck();
     await save.click();
     await eventually('it holds', async () => (await config())['auto_publish'] === false);
-    // The page has read it as well by then: its own button is gone, and the next one is the only one.
+    // By then the page has read it too, so the next save button is the only one.
     await save.waitFor({ state: 'hidden' });
     const peers = page.getByLabel('min_observed_peers');
     await peers.fill('many');
@@ -95,7 +95,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByText('Format of the log on stderr.').waitFor();
   });
 
-  await t.test('an API that others can reach has to be typed', async () => {
+  await t.test('opening the API to other machines needs a typed confirmation', async () => {
     const before = (await config())['api_addr'];
     await page.getByLabel('api_addr').fill('0.0.0.0:2121');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -108,7 +108,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
     await page.getByRole('button', { name: 'Undo' }).click();
   });
 
-  await t.test('a program that knows svcd is told from one that does not', async () => {
+  await t.test('a client with svcd differs from one without', async () => {
     await panel.go(`agents/${aid}/use`, aid.slice(-5));
     const row = (name: string) => page.getByRole('listitem').filter({ hasText: name });
     await row('Cursor').getByText('uses svcd').waitFor();
@@ -118,7 +118,7 @@ test('the node: its doctor, its log, its settings, the programs that use it', { 
   });
 });
 
-test('a login is ended from another one', { skip: NO_CHROMIUM }, async () => {
+test('one login ends another', { skip: NO_CHROMIUM }, async () => {
   await using daemon = await TestDaemon.start({ config: CONFIG });
   await using browser = await startChromium();
   await using one = await PanelPage.open(browser, daemon.api, `/#login=${await codeFor(daemon)}`);
@@ -138,7 +138,7 @@ test('a login is ended from another one', { skip: NO_CHROMIUM }, async () => {
   await one.page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
 });
 
-test('the service is started anew by a button, and the page finds it again', { skip: NO_CHROMIUM }, async (t) => {
+test('a button restarts the service, and the page reconnects', { skip: NO_CHROMIUM }, async (t) => {
   const dataDir = temporaryDirectory(t);
   chmodSync(dataDir, 0o700);
   const address = `127.0.0.1:${await quietPort()}`;

@@ -38,7 +38,7 @@ async function saves(page: Page, name: string): Promise<void> {
   assert.equal(await readFile(await download.path(), 'utf8'), FILE);
 }
 
-test('two people talk, meet in a room and send files by the panels of their nodes', {
+test('two users chat, share a group and send files with the panels of their nodes', {
   skip: NO_CHROMIUM,
 }, async (t) => {
   const dataDir = temporaryDirectory(t);
@@ -54,7 +54,7 @@ test('two people talk, meet in a room and send files by the panels of their node
   const { page } = annPanel;
   const rooms = (): Promise<void> => annPanel.go(`messages/${ann}`, 'Messages');
 
-  await t.test('one asks, the other accepts, and both write', async () => {
+  await t.test('one sends a request, the other accepts, and both write', async () => {
     await using benPanel = await PanelPage.open(browser, away.api, `/#/messages/${ben}`);
     const other = benPanel.page;
     await page.getByRole('button', { name: 'Send chat request' }).click();
@@ -70,7 +70,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     await other.getByRole('button', { name: 'Accept' }).click();
     await say(other, 'Hello Ann');
     await page.getByRole('link', { name: new RegExp(`${ben.slice(-5)}.*1`) }).click();
-    // Where it came last, it stands beside the conversation too.
+    // The list of conversations also shows the newest message too.
     await page.getByRole('list', { name: 'Messages' }).getByText('Hello Ann').waitFor();
     await page.getByText('1 new').waitFor();
     await annPanel.check('chat');
@@ -84,11 +84,11 @@ test('two people talk, meet in a room and send files by the panels of their node
     await page.getByRole('link', { name: /answer\.txt/ }).waitFor();
   });
 
-  await t.test('what is written to somebody who is away waits, and arrives when they are back', async () => {
+  await t.test('a message to an offline agent is queued', async () => {
     await away.stop();
     await say(page, 'Are you there?');
     await page.getByRole('listitem').filter({ hasText: 'Are you there?' }).getByText('queued').waitFor();
-    await annPanel.check('chat that waits');
+    await annPanel.check('chat with a queued message');
   });
   await using far = await TestDaemon.start({ dataDir, bootstrap });
   await ready(far);
@@ -96,8 +96,8 @@ test('two people talk, meet in a room and send files by the panels of their node
   await using benPanel = await PanelPage.open(browser, far.api, `/#/messages/${ben}/chat/${ann}`);
   const other = benPanel.page;
 
-  await t.test('who is back gets it', async () => {
-    // A word from the one who came back tells the other that it is there.
+  await t.test('it is delivered when the agent is back', async () => {
+    // A message from the returned agent shows the other one that it is online.
     await say(other, 'I am back');
     await page.getByRole('list', { name: 'Messages' }).getByText('I am back').waitFor();
     await other.getByRole('list', { name: 'Messages' }).getByText('Are you there?').waitFor();
@@ -105,7 +105,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     await line.getByText('delivered').waitFor();
   });
 
-  await t.test('a room is made, somebody is invited, and both write and send files in it', async () => {
+  await t.test('a group is created, an agent is invited, and both write and send files', async () => {
     await page.getByRole('button', { name: 'New group' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Title').fill('Harvest');
@@ -114,22 +114,22 @@ test('two people talk, meet in a room and send files by the panels of their node
     await dialog.getByLabel('AID').fill(ben);
     await dialog.getByRole('button', { name: 'Invite' }).click();
     await page.getByText('Invitation sent.').waitFor();
-    await annPanel.check('members of a room');
+    await annPanel.check('members of a group');
     await dialog.getByRole('button', { name: 'Close' }).click();
     await other.getByRole('link', { name: /invites you to a group/ }).click();
     await other.getByText('“Harvest”').waitFor();
-    await benPanel.check('invited to a room');
+    await benPanel.check('invited to a group');
     await other.getByRole('button', { name: 'Accept' }).click();
     await say(other, 'Two sources disagree.');
     await page.getByRole('list', { name: 'Messages' }).getByText('Two sources disagree.').waitFor();
     await page.getByText(/joined/).waitFor();
     await attach(page, 'sources.txt');
     await saves(other, 'sources.txt');
-    await annPanel.check('room');
-    await benPanel.check('room of a member');
+    await annPanel.check('group');
+    await benPanel.check('group of a member');
   });
 
-  await t.test('older entries come when they are scrolled to', async () => {
+  await t.test('earlier entries load when the user scrolls to them', async () => {
     const { groups } = await near.call<{ groups: { group_id: string }[] }>('GET', `/agents/${ann}/groups`);
     for (let i = 1; i <= MORE_THAN_A_PAGE; i++) {
       const body = Buffer.from(`entry ${i} of many`).toString('base64');
@@ -149,7 +149,7 @@ test('two people talk, meet in a room and send files by the panels of their node
     await annPanel.check('older entries');
   });
 
-  await t.test('a member leaves, and the room says so', async () => {
+  await t.test('a member leaves, and the group shows it', async () => {
     await other.getByText('More').click();
     await other.getByRole('button', { name: 'Leave' }).click();
     await other.getByRole('dialog').getByRole('button', { name: 'Leave' }).click();
@@ -162,7 +162,7 @@ test('two people talk, meet in a room and send files by the panels of their node
       .waitFor();
   });
 
-  await t.test('a note goes to the mailbox and is deleted there', async () => {
+  await t.test('a note arrives in the mailbox and is deleted there', async () => {
     await rooms();
     await page.getByRole('link', { name: 'Mailbox' }).click();
     await page.getByRole('button', { name: 'Write note' }).click();

@@ -12,10 +12,10 @@ const AGENTS = 1000;
 const MAX_ROWS = 60;
 const WIDTHS = [1280, 390, NARROWEST];
 
-test('an agent is made in the page, its master key is saved, proven and kept there; every screen is whole', {
+test('an agent is created, its master key is saved and proven, and every screen fits', {
   skip: NO_CHROMIUM,
 }, async (t) => {
-  // It comes back at this port: nobody else may have got it meanwhile.
+  // The daemon restarts at this port, so no other program may get it meanwhile.
   await using daemon = await TestDaemon.start({ args: ['--api-addr', `127.0.0.1:${await quietPort()}`] });
   await using browser = await startChromium();
   await using panel = await PanelPage.open(browser, daemon.api);
@@ -39,13 +39,13 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     const [, named = '', hex = ''] = /^# Master key of (\S+): .*\n([0-9a-f]{64})\n$/.exec(text) ?? [];
     assert.equal(download.suggestedFilename(), `svcd-master-${named.slice(-5)}.txt`);
     master = hex;
-    await panel.check('keys to be saved');
-    // Another tab, another page, another language and a closed tab cost the key nothing.
+    await panel.check('keys to save');
+    // The key survives another tab, another page, another language and a closed tab.
     await hideAndShow(page);
     await page.goBack();
     const held = page.getByText('exists only on this page');
     await held.waitFor();
-    await panel.check('a key that is not saved');
+    await panel.check('an unsaved key');
     await page.getByRole('link', { name: 'Go back' }).click();
     await page.getByLabel('Language').selectOption('de');
     await page.getByRole('button', { name: 'Hauptschlüssel' }).waitFor();
@@ -76,7 +76,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     assert.ok(!panel.asked.some((path) => path.includes('/identity/generate')));
   });
 
-  await t.test('a new key by the master key', async () => {
+  await t.test('a new key with the master key', async () => {
     const before = await daemon.call<{ operational_private_key_hex: string }>('GET', `/agents/${aid}/export`);
     await panel.go(`agents/${aid}/keys`, aid.slice(-5));
     await page.getByRole('button', { name: 'Replace key' }).click();
@@ -91,7 +91,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await panel.keepsToItself(master);
   });
 
-  await t.test('who may call', async () => {
+  await t.test('the access list', async () => {
     await panel.go(`agents/${aid}/access`, aid.slice(-5));
     const make = page.getByRole('button', { name: 'Create an access token' });
     await make.click();
@@ -104,7 +104,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await dialog.getByRole('button', { name: 'Create an access token' }).click();
     const secret = dialog.locator('pre');
     await secret.waitFor();
-    // It is shown once: it stays, and says whose it is.
+    // It is shown only once, so it stays open and names its agent.
     await page.goBack();
     await dialog.getByTitle(aid).first().waitFor();
     await page.goForward();
@@ -142,7 +142,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     ].map((tab): [string, string] => [`node${tab}`, 'Node']),
   ];
 
-  await t.test('every screen is whole at every width, dark and light', async (all) => {
+  await t.test('every screen fits at every width, dark and light', async (all) => {
     for (const [i, [route, heading]] of screens.entries()) {
       await page.setViewportSize({ width: WIDTHS[i % WIDTHS.length] ?? 320, height: 800 });
       await page.emulateMedia({ colorScheme: i % 2 === 0 ? 'light' : 'dark' });
@@ -153,7 +153,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     }
   });
 
-  await t.test('in a language that is two fifths longer all fits the narrowest page', async () => {
+  await t.test('a language with 40 % longer texts fits the narrowest page', async () => {
     await using longer = await PanelPage.open(browser, daemon.api, '/', stretch);
     for (const [route] of screens) {
       await longer.go(route, /./);
@@ -161,7 +161,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     }
   });
 
-  await t.test('a thousand agents are a list of few rows, which moves on as it is scrolled', async () => {
+  await t.test('a thousand agents are a list of few rows, which change while scrolling', async () => {
     const { agents } = await daemon.call<{ agents: { aid: string }[] }>('GET', '/agents');
     const many = Array.from({ length: AGENTS }, (_, i) => ({ ...agents[0], aid: `${aid.slice(0, -4)}${1000 + i}` }));
     await page.route('**/agents', (route) => route.fulfill({ json: { agents: many, pending: {} } }));
@@ -179,7 +179,7 @@ test('an agent is made in the page, its master key is saved, proven and kept the
     await page.unroute('**/agents');
   });
 
-  await t.test('a daemon that is killed and comes back', async () => {
+  await t.test('a daemon that is killed and restarted', async () => {
     await page.setViewportSize({ width: 1280, height: 900 });
     await panel.go('', /./);
     await daemon.kill();

@@ -33,7 +33,7 @@ export function startChromium(): Promise<Browser> {
   return chromium.launch(OPTIONS);
 }
 
-/** What a user says who blocks cookies: pages may store nothing. */
+/** The setting of a user who blocks cookies: pages may store nothing. */
 const BLOCKS = { profile: { default_content_setting_values: { cookies: 2 } } };
 
 /** Opens a browser that gives pages no storage, for one test. */

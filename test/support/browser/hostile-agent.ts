@@ -1,8 +1,8 @@
-/** The service of an agent that attacks whoever looks at it in a browser. */
+/** The service of an agent that attacks every browser that opens it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostileHeaders } from '../hostile-headers.ts';
 
-/** What a script would do that runs. */
+/** The effect of a script that runs. */
 const RUN = "document.title='ran'";
 
 /** Documents of every type in which a browser would run a script. */
@@ -72,7 +72,7 @@ ${rels.map((rel) => `<link rel="${rel}" as="script" href="${evil}/${rel}"><link 
 export interface HostileAgent {
   /** URL of a site of the attacker. */
   readonly evil: string;
-  /** Path below which the agent stands. */
+  /** Base path of the agent. */
   readonly prefix: string;
 }
 

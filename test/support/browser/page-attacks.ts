@@ -8,7 +8,7 @@ export interface AttackTarget {
   readonly api: string;
   /** An agent of that daemon, with a service that speaks WebSocket at `/chat`. */
   readonly aid: string;
-  /** A page of the attacker that redirects to its query with the status that its path names; empty where there is none. */
+  /** A page of the attacker that redirects to its query with the status that its path names; empty if there is none. */
   readonly redirect: string;
 }
 

@@ -1,4 +1,4 @@
-/** The panel in a real browser, with everything written down that must not happen. */
+/** The panel in a real browser. It records everything that must not happen. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,16 +6,16 @@ import type { Browser, BrowserContext, Page, Request } from 'playwright-core';
 import { LIMIT_MS } from '../eventually.ts';
 
 const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
-/** Writes down what the policy of a page stops; it runs before the page does. */
+/** Records what the policy of a page blocks. It runs before the page. */
 const WATCH = `globalThis.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI));`;
-/** Where pictures of what was checked are kept; none are where it is not set. */
+/** The folder for screenshots. Without it there are none. */
 const PICTURES = process.env['PANEL_PICTURES'];
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const AXE_RUN = `axe.run({ runOnly: ${JSON.stringify(TAGS)} }).then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ' ' + html.slice(0, 160) + ' ' + failureSummary)))`;
 
-/** What is wider than the window, and what is cut off where nothing says that it is. */
+/** Finds elements that are wider than the window, and texts that are cut off without an ellipsis. */
 const LAYOUT = `(() => {
   const { scrollWidth, clientWidth } = document.documentElement;
   const shown = [...document.querySelectorAll('main *, header *, nav *, dialog *')];
@@ -27,13 +27,13 @@ const LAYOUT = `(() => {
   });
   return [...out, ...cut].map((e) => e.outerHTML.slice(0, 160));
 })()`;
-/** A desktop, a telephone, and the narrowest that a page has to fit. */
+/** A desktop, a phone, and the narrowest supported window. */
 const HEIGHT = 900;
 const WIDTHS: readonly number[] = [1280, 390, 320];
 /** "Loading…", in English and drawn out. */
 const LOADING = /Loading|Lööåå/;
 
-/** The user looks at another tab, and then at this one again. */
+/** The user opens another tab, then returns to this one. */
 export async function hideAndShow(page: Page): Promise<void> {
   await page.evaluate(`Object.defineProperty(document, 'visibilityState', { get: () => globalThis.seen ?? 'visible', configurable: true });
     for (globalThis.seen of ['hidden', 'visible']) document.dispatchEvent(new Event('visibilitychange'));`);
@@ -73,14 +73,14 @@ export class PanelPage {
     return panel;
   }
 
-  /** Goes to a route of the panel and waits until it is there. */
+  /** Opens a route of the panel and waits until it is loaded. */
   async go(route: string, heading: string | RegExp): Promise<void> {
     await this.page.evaluate(`location.hash = ${JSON.stringify(`#/${route}`)}`);
     await this.page.getByRole('heading', { level: 1, name: heading }).waitFor();
     await this.page.locator('main .empty', { hasText: LOADING }).first().waitFor({ state: 'hidden' });
   }
 
-  /** Nothing sticks out and nothing is cut off; pictures are kept, light and dark, where they are wanted. */
+  /** Asserts that nothing is too wide or cut off. Takes screenshots, light and dark, if requested. */
   async fits(where: string, widths: readonly number[] = WIDTHS): Promise<void> {
     const before = this.page.viewportSize();
     for (const width of widths) {
@@ -96,7 +96,7 @@ export class PanelPage {
     if (before !== null) await this.page.setViewportSize(before);
   }
 
-  /** No error, no violation of the policy, nothing that axe finds, no request to anybody else, and it fits. */
+  /** Asserts: no error, no policy violation, no axe finding, no request to another server, and everything fits. */
   async check(where: string): Promise<void> {
     assert.deepEqual(await this.page.evaluate('violations'), [], where);
     assert.deepEqual(this.#errors, [], where);
@@ -107,12 +107,12 @@ export class PanelPage {
     await this.fits(where);
   }
 
-  /** Paths that were asked for so far. */
+  /** The paths of all requests so far. */
   get asked(): readonly string[] {
     return this.#requests.map((request) => `${request.method()} ${request.url().slice(this.#api.length)}`);
   }
 
-  /** A text stands neither in a request nor in what the browser keeps. */
+  /** Asserts that a text is neither in a request nor in the storage of the browser. */
   async keepsToItself(secret: string): Promise<void> {
     for (const request of this.#requests) {
       assert.ok(!request.url().includes(secret));
@@ -122,7 +122,7 @@ export class PanelPage {
     assert.ok(!kept.includes(secret));
   }
 
-  /** Forgets errors so far: those of a daemon that was stopped on purpose. */
+  /** Clears the errors of a daemon that was stopped on purpose. */
   forgive(): void {
     this.#errors.length = 0;
   }

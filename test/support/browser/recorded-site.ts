@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 
 export class RecordedSite {
   readonly port: number;
-  /** Method, path and query of what was asked for. */
+  /** Method, path and query of each request. */
   readonly asked: string[] = [];
   /** Connections that were made, those without a request too. */
   connections = 0;

@@ -1,4 +1,4 @@
-/** The API of a daemon behind a port of its own, where every request and its status are written down. */
+/** The API of a daemon behind a separate port, where every request and its status are written down. */
 import { connect } from 'node:net';
 import { TcpServer } from '../tcp.ts';
 
