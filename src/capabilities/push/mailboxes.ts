@@ -28,7 +28,7 @@ import { SingleFlight } from '../../foundation/single-flight.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { MetaStore } from '../../foundation/store/meta.ts';
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
-import type { PushBoxRow, PushBoxStore } from '../../foundation/store/push-boxes.ts';
+import type { WebhookUrlRow, WebhookUrlStore } from '../../foundation/store/webhook-urls.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
@@ -57,7 +57,7 @@ const OPEN_TIMEOUT_MS = 10_000;
 const LISTEN_AGAIN_MS = 15_000;
 
 export interface MailboxesDependencies {
-  readonly store: PushBoxStore;
+  readonly store: WebhookUrlStore;
   readonly links: Pick<Links, 'open' | 'accept'>;
   readonly memory: Pick<MetaStore, 'get' | 'set'>;
   readonly serve: ServeBoxes;
@@ -76,7 +76,7 @@ export interface MailboxesDependencies {
 }
 
 /** A webhook URL as the API shows it, without the secret token. */
-export type MailboxInfo = Omit<PushBoxRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
+export type MailboxInfo = Omit<WebhookUrlRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
 
 export class Mailboxes implements Component {
   readonly #deps: MailboxesDependencies;
@@ -202,7 +202,7 @@ export class Mailboxes implements Component {
   }
 
   /** The webhook URL of a caller; null if the quota is used up. */
-  #open(link: LinkStream): PushBoxRow | null {
+  #open(link: LinkStream): WebhookUrlRow | null {
     const { store, clock, isNamed, randomBytes, newId } = this.#deps;
     const { called, caller } = link;
     const standing = store.find(called, caller);
@@ -228,7 +228,7 @@ export class Mailboxes implements Component {
     return quota.take(holder) !== null;
   }
 
-  #holderOf({ id, called, caller, node, source }: PushBoxRow): QuotaHolder {
+  #holderOf({ id, called, caller, node, source }: WebhookUrlRow): QuotaHolder {
     return { key: id, node, source, named: this.#deps.isNamed(called, caller) };
   }
 
@@ -252,19 +252,19 @@ export class Mailboxes implements Component {
   };
 
   /** Returns false and removes the webhook URL if the owner of the agent has since denied the caller. */
-  #mayStand({ id, called, caller }: PushBoxRow): boolean {
+  #mayStand({ id, called, caller }: WebhookUrlRow): boolean {
     if (this.#deps.decide(called, caller) !== 'deny') return true;
     this.#deps.store.delete(id);
     return false;
   }
 
-  #hasRoom(box: PushBoxRow, webhook: string, bytes: number): boolean {
+  #hasRoom(box: WebhookUrlRow, webhook: string, bytes: number): boolean {
     const { store } = this.#deps;
     const [own, peer, all] = [store.waitingFor(box.id, webhook), store.waitingIn(box.id), store.waitingTotal()];
     return mayWait({ webhook: own, peer, all }, bytes) && this.#strangersHaveRoom(box, bytes);
   }
 
-  #strangersHaveRoom(box: PushBoxRow, bytes: number): boolean {
+  #strangersHaveRoom(box: WebhookUrlRow, bytes: number): boolean {
     const holder = this.#holderOf(box);
     if (holder.named || holder.source === null) return true;
     const { source: own } = sourceGroupOf(holder.source);
@@ -299,7 +299,7 @@ export class Mailboxes implements Component {
     return true;
   }
 
-  async #offer({ called, caller }: PushBoxRow, next: Parameters<typeof offerNotification>[1], signal: AbortSignal) {
+  async #offer({ called, caller }: WebhookUrlRow, next: Parameters<typeof offerNotification>[1], signal: AbortSignal) {
     // protocol-push.md, step 4
     const { links, clock } = this.#deps;
     let link: LinkStream;

@@ -6,7 +6,7 @@ import { Webhooks } from '../../capabilities/push/webhooks.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import { newId } from '../../foundation/ids.ts';
 import { canonicalIp } from '../../foundation/ip.ts';
-import { PushBoxStore } from '../../foundation/store/push-boxes.ts';
+import { WebhookUrlStore } from '../../foundation/store/webhook-urls.ts';
 import { WebhookStore } from '../../foundation/store/webhooks.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import { webhookUrlServers } from '../../surfaces/push/webhook-url-server.ts';
@@ -24,7 +24,7 @@ export function buildPush(
 ) {
   const random = Math.random;
   const mailboxes = new Mailboxes({
-    store: new PushBoxStore(store),
+    store: new WebhookUrlStore(store),
     links,
     memory: meta,
     serve: webhookUrlServers({ log: log.child('mailboxes') }),

@@ -6,7 +6,7 @@ import { noSuchAgent } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { Listeners } from '../../../src/foundation/listeners.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
-import { storeWithAgents, testDelegation } from '../../foundation/store/agents-here.ts';
+import { storeWithAgents, testDelegation } from '../../foundation/store/store-with-agents.ts';
 import { testAid } from '../../support/agents.ts';
 
 const [one, two, stranger] = [testAid(1), testAid(2), testAid(3)];

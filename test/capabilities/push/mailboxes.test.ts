@@ -13,7 +13,7 @@ import {
   STRANGERS_WAITING_PART,
 } from '../../../src/foundation/domain/push.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { PushBoxStore } from '../../../src/foundation/store/push-boxes.ts';
+import { WebhookUrlStore } from '../../../src/foundation/store/webhook-urls.ts';
 import { localPair } from '../../../src/network/links/local.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
@@ -29,7 +29,7 @@ function setUp() {
   const { store, aids } = storeWithAgents(1);
   const [called] = aids;
   assert.ok(called !== undefined);
-  const boxes = new PushBoxStore(store);
+  const boxes = new WebhookUrlStore(store);
   let serve: (link: LinkStream) => void = () => {};
   let leaveAt: LeaveNotification = () => 'unknown';
   let ids = 0;

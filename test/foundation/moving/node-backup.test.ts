@@ -8,7 +8,7 @@ import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { failsWith } from '../../support/vectors.ts';
-import { testDelegation } from '../store/agents-here.ts';
+import { testDelegation } from '../store/store-with-agents.ts';
 
 const { pid } = process;
 

@@ -16,7 +16,7 @@ import { testAid } from '../../support/agents.ts';
 import { recordFileSteps } from '../../support/file-steps.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { failsWith } from '../../support/vectors.ts';
-import { bytes, testDelegation } from '../store/agents-here.ts';
+import { bytes, testDelegation } from '../store/store-with-agents.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5);
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { encodeDelegation } from '../../../src/foundation/identity/delegation.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { testAid } from '../../support/agents.ts';
-import { storeWithAgents, testDelegation } from './agents-here.ts';
+import { storeWithAgents, testDelegation } from './store-with-agents.ts';
 
 test('an agent is read as it was stored', () => {
   const agents = new AgentStore(storeWithAgents(0).store);

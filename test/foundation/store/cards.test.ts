@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { CardStore, MAX_SEEN_CARDS } from '../../../src/foundation/store/cards.ts';
-import { storeWithAgents } from './agents-here.ts';
+import { storeWithAgents } from './store-with-agents.ts';
 
 const CARD = { card: '{}', objectId: '0'.repeat(64), signedAt: 7 };
 

@@ -9,7 +9,7 @@ import {
   entryBytes,
 } from '../../../src/foundation/store/chat-log.ts';
 import { testAid } from '../../support/agents.ts';
-import { bytes, storeWithAgents } from './agents-here.ts';
+import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
 /** Bytes of an entry with three letters: a row counts as 128. */

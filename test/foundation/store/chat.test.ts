@@ -6,7 +6,7 @@ import { ChatStore, type PairRow, type Relationship } from '../../../src/foundat
 import { ChatLog } from '../../../src/foundation/store/chat-log.ts';
 import type { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
-import { bytes, storeWithAgents } from './agents-here.ts';
+import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
 

@@ -6,8 +6,8 @@ import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
 import { newIdentity } from '../../support/identities.ts';
-import { bytes } from './agents-here.ts';
 import { entryId, newEntry } from './group-rows.ts';
+import { bytes } from './store-with-agents.ts';
 
 const [A, B, C] = [testAid(1), testAid(2), testAid(3)];
 const [GROUP, OTHER] = [1, 2];

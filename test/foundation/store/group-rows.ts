@@ -1,6 +1,6 @@
 import type { NewEntryRow } from '../../../src/foundation/store/group-entries.ts';
 import { testAid } from '../../support/agents.ts';
-import { bytes } from './agents-here.ts';
+import { bytes } from './store-with-agents.ts';
 
 /** The ID of entry number `n`. */
 export function entryId(n: number): string {

@@ -6,8 +6,8 @@ import { type GroupRow, GroupStore, type InviteIn, type NewGroup } from '../../.
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
-import { bytes } from './agents-here.ts';
 import { newEntry } from './group-rows.ts';
+import { bytes } from './store-with-agents.ts';
 
 const [A, B, C, D] = [testAid(1), testAid(2), testAid(3), testAid(4)];
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NoteCopyStore } from '../../../src/foundation/store/note-copies.ts';
-import { bytes, storeWithAgents } from './agents-here.ts';
+import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const [BOX, OTHER] = [bytes(1, 32), bytes(2, 32)];
 

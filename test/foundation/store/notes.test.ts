@@ -5,7 +5,7 @@ import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { type NewNote, NoteStore, noteSize } from '../../../src/foundation/store/notes.ts';
 import type { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
-import { bytes, storeWithAgents } from './agents-here.ts';
+import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
 const SENDER = testAid(50);

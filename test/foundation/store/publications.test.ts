@@ -10,7 +10,7 @@ import {
 } from '../../../src/foundation/store/publications.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { testAid } from '../../support/agents.ts';
-import { bytes, storeWithAgents } from './agents-here.ts';
+import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const [A, B] = [testAid(1), testAid(2)];
 /** Matches neither publisher. */

@@ -9,11 +9,11 @@ import {
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { AgentStore } from '../../../src/foundation/store/agents.ts';
 import { OriginStore } from '../../../src/foundation/store/origins.ts';
-import { PushBoxStore } from '../../../src/foundation/store/push-boxes.ts';
 import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { WebhookUrlStore } from '../../../src/foundation/store/webhook-urls.ts';
 import { WebhookStore } from '../../../src/foundation/store/webhooks.ts';
-import { bytes, storeWithAgents } from './agents-here.ts';
+import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const HERE = 'aid1here' as Aid;
 const THERE = 'aid1there' as Aid;
@@ -26,7 +26,7 @@ function webhook(n: number, purpose: string | null = null) {
 function worldOf(store: Store) {
   const origins = new OriginStore(store);
   origins.save(ORIGIN);
-  return { store, origins, webhooks: new WebhookStore(store), boxes: new PushBoxStore(store) };
+  return { store, origins, webhooks: new WebhookStore(store), boxes: new WebhookUrlStore(store) };
 }
 
 test('webhooks are deleted with their local address and survive its changes', () => {
@@ -104,9 +104,9 @@ test('a notification is stored once, also after the webhook received it', () => 
   assert.equal(webhooks.get('w3'), null);
 });
 
-test('a queue keeps the order of its notifications, and is deleted with its agent or when it expires', () => {
+test('a webhook URL keeps the order of its notifications, and is deleted with its agent or when it expires', () => {
   const { store, aids } = storeWithAgents(2);
-  const boxes = new PushBoxStore(store);
+  const boxes = new WebhookUrlStore(store);
   const [called, other] = aids;
   assert.ok(called !== undefined && other !== undefined);
   boxes.open({ id: 'b1', called, caller: THERE, token: 't1', openedAt: 1, node: 'n', source: '192.0.2.1' });

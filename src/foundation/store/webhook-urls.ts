@@ -1,4 +1,6 @@
-/** The queues of notifications that local agents send to webhooks on other nodes. Times are Unix milliseconds. */
+/**
+ * The webhook URLs that local agents call for remote agents, and the queued notifications. Times are Unix milliseconds.
+ */
 import { PUSH_BOX_LIFE_MS } from '../domain/push.ts';
 import type { Aid } from '../identity/aid.ts';
 import { notificationOf, type WaitingNotification, type WaitingSum, waitingOf } from './notification-row.ts';
@@ -6,16 +8,16 @@ import { aidFromRow, integerOf, orNull, textOf } from './row.ts';
 import type { Row, Store } from './store.ts';
 import type { NewNotification } from './webhooks.ts';
 
-export type PushBoxRow = Readonly<ReturnType<typeof boxOf>>;
+export type WebhookUrlRow = Readonly<ReturnType<typeof webhookUrlOf>>;
 
-function boxOf(row: Row) {
+function webhookUrlOf(row: Row) {
   return {
     id: textOf(row, 'id'),
     /** The local agent with the server that sends notifications. */
     called: aidFromRow(row, 'called'),
     /** The remote agent with the webhooks. */
     caller: aidFromRow(row, 'caller'),
-    /** The secret in the address of the queue. */
+    /** The secret in the URL. */
     token: textOf(row, 'token'),
     openedAt: integerOf(row, 'opened_at'),
     /** When its caller last renewed it. */
@@ -27,14 +29,14 @@ function boxOf(row: Row) {
   };
 }
 
-export class PushBoxStore {
+export class WebhookUrlStore {
   readonly #store: Store;
 
   constructor(store: Store) {
     this.#store = store;
   }
 
-  open({ id, called, caller, token, openedAt, node, source }: Omit<PushBoxRow, 'renewedAt'>): void {
+  open({ id, called, caller, token, openedAt, node, source }: Omit<WebhookUrlRow, 'renewedAt'>): void {
     this.#store.run`
       INSERT INTO push_boxes (id, called, caller, token, opened_at, renewed_at, node, source)
       VALUES (${id}, ${called}, ${caller}, ${token}, ${openedAt}, ${openedAt}, ${node}, ${source})`;
@@ -44,34 +46,34 @@ export class PushBoxStore {
     this.#store.run`UPDATE push_boxes SET renewed_at = ${now} WHERE id = ${id}`;
   }
 
-  get(id: string): PushBoxRow | null {
+  get(id: string): WebhookUrlRow | null {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE id = ${id}`);
   }
 
-  find(called: Aid, caller: Aid): PushBoxRow | null {
+  find(called: Aid, caller: Aid): WebhookUrlRow | null {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE called = ${called} AND caller = ${caller}`);
   }
 
-  byToken(token: string): PushBoxRow | null {
+  byToken(token: string): WebhookUrlRow | null {
     return oneOf(this.#store.one`SELECT * FROM push_boxes WHERE token = ${token}`);
   }
 
-  /** All queues, oldest first, with the number of pending notifications. */
-  list(): { readonly box: PushBoxRow; readonly waiting: number }[] {
+  /** All webhook URLs, oldest first, with the number of pending notifications. */
+  list(): { readonly box: WebhookUrlRow; readonly waiting: number }[] {
     return this.#store.all`
       SELECT b.*, (SELECT count(*) FROM push_mail AS m WHERE m.box = b.id) AS waiting
       FROM push_boxes AS b ORDER BY b.opened_at, b.id`.map((row) => ({
-      box: boxOf(row),
+      box: webhookUrlOf(row),
       waiting: integerOf(row, 'waiting'),
     }));
   }
 
-  /** Deletes a queue with its notifications; false if there is none. */
+  /** Deletes a webhook URL with its notifications; false if there is none. */
   delete(id: string): boolean {
     return this.#store.run`DELETE FROM push_boxes WHERE id = ${id}` > 0;
   }
 
-  /** Deletes expired queues, which their callers did not renew. */
+  /** Deletes expired webhook URLs, which their callers did not renew. */
   deleteExpired(now: number): void {
     this.#store.run`DELETE FROM push_boxes WHERE renewed_at <= ${now - PUSH_BOX_LIFE_MS}`;
   }
@@ -99,7 +101,7 @@ export class PushBoxStore {
     this.#store.run`DELETE FROM push_mail WHERE box = ${box} AND webhook = ${webhook}`;
   }
 
-  /** Webhooks with pending notifications, in one queue or in all. */
+  /** Webhooks with pending notifications, of one webhook URL or of all. */
   withPending(box: string | null): { readonly box: string; readonly webhook: string }[] {
     return this.#store.all`
       SELECT DISTINCT box, webhook FROM push_mail WHERE ${box} IS NULL OR box = ${box}`.map((row) => ({
@@ -121,12 +123,12 @@ export class PushBoxStore {
     );
   }
 
-  /** The pending notifications of each queue that has some. */
-  waitingByBox(): { readonly box: PushBoxRow; readonly sum: WaitingSum }[] {
+  /** The pending notifications of each webhook URL that has some. */
+  waitingByBox(): { readonly box: WebhookUrlRow; readonly sum: WaitingSum }[] {
     return this.#store.all`
       SELECT b.*, count(*) AS n, coalesce(sum(m.size), 0) AS bytes
       FROM push_mail AS m JOIN push_boxes AS b ON b.id = m.box GROUP BY b.id`.map((row) => ({
-      box: boxOf(row),
+      box: webhookUrlOf(row),
       sum: waitingOf(row),
     }));
   }
@@ -136,6 +138,6 @@ export class PushBoxStore {
   }
 }
 
-function oneOf(row: Row | undefined): PushBoxRow | null {
-  return row === undefined ? null : boxOf(row);
+function oneOf(row: Row | undefined): WebhookUrlRow | null {
+  return row === undefined ? null : webhookUrlOf(row);
 }
