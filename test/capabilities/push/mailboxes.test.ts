@@ -18,7 +18,7 @@ import { localPair } from '../../../src/network/links/local.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
-import { storeWithAgents } from '../../foundation/store/agents-here.ts';
+import { storeWithAgents } from '../../foundation/store/store-with-agents.ts';
 import { testAid } from '../../support/agents.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
