@@ -1,7 +1,7 @@
 /** Nodes with file offers. The test delivers their notes. */
 import assert from 'node:assert/strict';
 import { FileOffers } from '../../src/capabilities/file-offers/file-offers.ts';
-import { OfferedObjects } from '../../src/capabilities/file-offers/offered.ts';
+import { OfferAccess } from '../../src/capabilities/file-offers/offer-access.ts';
 import type { OfferNote } from '../../src/capabilities/file-offers/types.ts';
 import { encodeOffer } from '../../src/capabilities/file-offers/wire.ts';
 import { NOTE_TYPE } from '../../src/foundation/domain/notes.ts';
@@ -41,7 +41,7 @@ export class OfferNode {
   readonly blocked = new Set<Aid>();
   readonly known = new Set<Aid>();
   readonly rechecked: Aid[] = [];
-  readonly offered: OfferedObjects;
+  readonly offered: OfferAccess;
   readonly offers: FileOffers;
   readonly #takers = new Map<number, (recipient: Aid, note: OfferNote) => 'kept' | 'full' | 'dropped'>();
   /** The error of a send. */
@@ -54,7 +54,7 @@ export class OfferNode {
     const identity = newIdentity();
     this.aid = identity.aid;
     new AgentStore(this.db).put({ keyName: 'k', delegation: identity.delegation, serviceTcp: '', registeredAt: 0 });
-    this.offered = new OfferedObjects({
+    this.offered = new OfferAccess({
       store: this.store,
       clock: this.clock,
       isDenied: (_called, caller) => this.blocked.has(caller),

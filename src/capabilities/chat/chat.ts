@@ -13,9 +13,9 @@ import type { ChatCounters, ChatStore, PairRow, ReadState } from '../../foundati
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Links } from '../../network/links/types.ts';
 import type { Reachability } from '../../network/records/types.ts';
-import { Arrivals } from './arrivals.ts';
 import type { QueuedEntry } from './courier.ts';
 import { Couriers } from './couriers.ts';
+import { DeliveryWaits } from './delivery-waits.ts';
 import { draftContent } from './drafts.ts';
 import { applyChange, newStream } from './exchange.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
@@ -35,16 +35,16 @@ const ARRIVAL_WAIT_MS = 500;
 /** Limit of the entries in one page, bytes. */
 const MAX_PAGE_BYTES: number = 1024 * 1024;
 /** Interval of the check for expired requests, milliseconds. */
-const EXPIRY_LOOK_MS = 60_000;
+const EXPIRY_CHECK_MS = 60_000;
 /** Pairs that are read from the database in one step. */
 const BATCH = 200;
 /** After a start, queued entries are sent over this time, milliseconds. */
 const START_SPREAD_MS = 3000;
 /** After a network change, up to this many friends are contacted: those with recent entries, the latest first. */
-const MAX_GREETED = 200;
-const GREETED_SINCE_MS: number = 7 * 24 * 3600 * 1000;
+const MAX_CONTACTED_FRIENDS = 200;
+const RECENT_FRIENDS_MS: number = 7 * 24 * 3600 * 1000;
 /** They are contacted over this time, milliseconds. */
-const GREETING_SPREAD_MS = 20_000;
+const CONTACT_SPREAD_MS = 20_000;
 
 export interface ChatDependencies {
   readonly store: ChatStore;
@@ -69,7 +69,7 @@ export interface ChatDependencies {
 export class Chat implements Component {
   readonly #deps: ChatDependencies;
   readonly #couriers: Couriers;
-  readonly #arrivals: Arrivals;
+  readonly #arrivals: DeliveryWaits;
   #unsubscribe: () => void = () => {};
   #expiry: RepeatingTask | null = null;
   #ready = false;
@@ -77,7 +77,7 @@ export class Chat implements Component {
   constructor(dependencies: ChatDependencies) {
     const deps = { ...dependencies, log: dependencies.log.child('chat') };
     this.#deps = deps;
-    this.#arrivals = new Arrivals(deps.clock);
+    this.#arrivals = new DeliveryWaits(deps.clock);
     this.#couriers = new Couriers({
       ...deps,
       onSent: (aid, peer, upTo) => this.#arrivals.arrived(aid, peer, upTo),
@@ -91,8 +91,8 @@ export class Chat implements Component {
     this.#networkChanged();
     const onError = (error: unknown): void =>
       this.#deps.log.error({ error }, 'expired chat requests could not be removed');
-    this.#expiry = every(this.#deps.clock, { firstMs: 0, periodMs: EXPIRY_LOOK_MS, onError }, () =>
-      this.#expire() < BATCH ? EXPIRY_LOOK_MS : 0,
+    this.#expiry = every(this.#deps.clock, { firstMs: 0, periodMs: EXPIRY_CHECK_MS, onError }, () =>
+      this.#expire() < BATCH ? EXPIRY_CHECK_MS : 0,
     );
   }
 
@@ -111,14 +111,14 @@ export class Chat implements Component {
     this.#check(aid, peer);
     if (!isNote(note) || !note.isWellFormed())
       throw new SvcError('too_large', { message: `A note can have at most ${MAX_REQUEST_NOTE_CHARS} characters.` });
-    this.#mustHaveRoom(aid);
+    this.#requireQuota(aid);
     return this.#change(aid, peer, (pair, now) => request(pair, note, newStream(), now)).state;
   }
 
   /** @throws SvcError `not_found`, `self`, `wrong_state`, `quota_exceeded` */
   accept(aid: Aid, peer: Aid): PairState {
     this.#check(aid, peer);
-    if (this.#deps.store.pair(aid, peer)?.state === 'in_pending') this.#mustHaveRoom(aid);
+    if (this.#deps.store.pair(aid, peer)?.state === 'in_pending') this.#requireQuota(aid);
     return this.#change(aid, peer, (pair, now) => accept(pair, newStream(), now)).state;
   }
 
@@ -157,7 +157,8 @@ export class Chat implements Component {
   async send(aid: Aid, peer: Aid, draft: MessageDraft): Promise<SentEntry> {
     this.#check(aid, peer);
     // Files are registered only for friends. For texts, the transaction checks this.
-    if (draft.path !== undefined || draft.objectId !== undefined) this.#mustBeFriends(this.#deps.store.pair(aid, peer));
+    if (draft.path !== undefined || draft.objectId !== undefined)
+      this.#requireFriends(this.#deps.store.pair(aid, peer));
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
@@ -212,7 +213,7 @@ export class Chat implements Component {
 
   /** @throws SvcError `not_found` */
   contacts(aid: Aid, state: Contact['state']): Contact[] {
-    this.#mustBeHere(aid);
+    this.#requireLocal(aid);
     return this.#deps.store.inState(aid, state).map((pair) => {
       const { peer, since, note, unread, lastAt, lastSeq } = pair;
       const last = this.#deps.entries.entry(pair.id, lastSeq);
@@ -232,20 +233,20 @@ export class Chat implements Component {
     if (kind !== 'registered') return;
     const { store } = this.#deps;
     for (const { peer } of store.pendingPairsOf(aid)) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
-    for (const { peer } of store.inState(aid, 'friends').slice(-MAX_GREETED))
-      this.#couriers.wakeWithin(aid, peer, GREETING_SPREAD_MS);
+    for (const { peer } of store.inState(aid, 'friends').slice(-MAX_CONTACTED_FRIENDS))
+      this.#couriers.wakeWithin(aid, peer, CONTACT_SPREAD_MS);
   }
 
   #check(aid: Aid, peer: Aid): void {
-    this.#mustBeHere(aid);
+    this.#requireLocal(aid);
     if (aid === peer) throw new SvcError('self');
   }
 
-  #mustBeHere(aid: Aid): void {
+  #requireLocal(aid: Aid): void {
     if (this.#deps.identity(aid) === null) throw noSuchAgent(aid);
   }
 
-  #mustHaveRoom(aid: Aid): void {
+  #requireQuota(aid: Aid): void {
     const { store } = this.#deps;
     if (store.count(aid, 'out_pending') + store.count(aid, 'friends') >= MAX_CONTACTS)
       throw new SvcError('quota_exceeded', {
@@ -253,7 +254,7 @@ export class Chat implements Component {
       });
   }
 
-  #mustBeFriends(pair: PairRow | null): PairRow {
+  #requireFriends(pair: PairRow | null): PairRow {
     if (pair?.state === 'friends' || pair?.state === 'out_pending') return pair;
     throw new SvcError('not_friends', {
       ...(pair?.state === 'in_pending' ? { message: 'The peer has sent a request. Accept it first.' } : {}),
@@ -263,7 +264,7 @@ export class Chat implements Component {
 
   /** Runs in a transaction, because the pair may have changed since it was read. */
   #queue(aid: Aid, peer: Aid, content: ChatContent): QueuedEntry {
-    const pair = this.#mustBeFriends(this.#deps.store.pair(aid, peer));
+    const pair = this.#requireFriends(this.#deps.store.pair(aid, peer));
     if (pair.queued >= MAX_QUEUED || pair.queuedBytes >= MAX_QUEUED_BYTES)
       throw new SvcError('quota_exceeded', {
         message: `${pair.queued} entries are queued for this peer, which is unreachable. Wait until they are delivered.`,
@@ -281,7 +282,7 @@ export class Chat implements Component {
       return this.#apply(pair, decide(pair, now));
     });
     if (changed.control === null && (changed.state === 'none' || changed.state === 'blocked'))
-      this.#couriers.part(aid, peer);
+      this.#couriers.closeLinks(aid, peer);
     else this.#couriers.wake(aid, peer);
     return changed;
   }
@@ -311,8 +312,8 @@ export class Chat implements Component {
     if (!isNew) return;
     try {
       this.#resume();
-      for (const { aid, peer } of store.recentFriends(clock.now() - GREETED_SINCE_MS, MAX_GREETED))
-        this.#couriers.wakeWithin(aid, peer, GREETING_SPREAD_MS);
+      for (const { aid, peer } of store.recentFriends(clock.now() - RECENT_FRIENDS_MS, MAX_CONTACTED_FRIENDS))
+        this.#couriers.wakeWithin(aid, peer, CONTACT_SPREAD_MS);
     } catch (error) {
       log.error({ error }, 'queued chat entries cannot be read');
     }

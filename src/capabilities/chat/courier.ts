@@ -4,7 +4,7 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { PairRow } from '../../foundation/store/chat.ts';
 import { type ChatContent, entryBytes } from '../../foundation/store/chat-log.ts';
 import type { ChatExchangeDependencies } from './exchange.ts';
-import { eitherSame } from './relationship.ts';
+import { sameOrBothNull } from './relationship.ts';
 import type { ChatSession, SendCursor } from './session.ts';
 import type { Frame } from './wire.ts';
 
@@ -43,9 +43,9 @@ export class Courier {
   /** A link is being opened. */
   isOpening = false;
   /** The peer is not contacted before this time, Unix milliseconds. 0 means no restriction. */
-  restUntil = 0;
+  backoffUntil = 0;
   /** When switching to a faster path was last tried, Unix milliseconds. */
-  renewedAt = 0;
+  pathTriedAt = 0;
 
   constructor(name: string, aid: Aid, peer: Aid, dependencies: CourierDependencies) {
     this.name = name;
@@ -87,8 +87,8 @@ export class Courier {
     const session = this.current;
     const pair = session && this.pair;
     if (session === null || pair === null) return;
-    this.#tell(session, pair);
-    this.#deliver(session, pair);
+    this.#sendControl(session, pair);
+    this.#sendQueued(session, pair);
   }
 
   /** Sends a newly queued entry if all entries before it are in flight on the current link. Otherwise returns false. */
@@ -99,29 +99,29 @@ export class Courier {
     const isNext =
       before.state === 'friends' &&
       before.control === null &&
-      eitherSame(before.outStream, cursor.stream) &&
+      sameOrBothNull(before.outStream, cursor.stream) &&
       before.queued === cursor.unacknowledged.length;
-    if (!isNext || session.isFull || !hasRoom(cursor)) return false;
+    if (!isNext || session.isFull || !fitsWindow(cursor)) return false;
     session.awaits();
     session.send(frameOf(cursor, entry));
     return true;
   }
 
-  #tell(session: ChatSession, pair: PairRow): void {
+  #sendControl(session: ChatSession, pair: PairRow): void {
     // protocol-chat.md, step 5
-    if (pair.control === null || isToldAlready(session, pair)) return;
+    if (pair.control === null || isAlreadySent(session, pair)) return;
     const frame = controlFrame(pair, session.nextNumber());
     if (frame === null) return;
-    session.told = { n: frame.n, about: pair };
+    session.pendingControl = { n: frame.n, about: pair };
     session.awaits();
     session.send(frame);
   }
 
-  #deliver(session: ChatSession, pair: PairRow): void {
+  #sendQueued(session: ChatSession, pair: PairRow): void {
     // protocol-chat.md, step 7
     if (pair.state !== 'friends' || pair.outStream === null || pair.queued === 0) return;
     const cursor = cursorOf(session, pair, pair.outStream);
-    while (!session.isFull && !session.closed && hasRoom(cursor)) {
+    while (!session.isFull && !session.closed && fitsWindow(cursor)) {
       const batch = this.#deps.entries.queued(pair.id, cursor.lastEntry, BATCH_ENTRIES, BATCH_BYTES);
       if (batch.length === 0) return;
       session.awaits();
@@ -139,20 +139,20 @@ function controlFrame(pair: PairRow, n: number): Extract<Frame, { kind: Control 
   return null;
 }
 
-function isToldAlready({ told }: ChatSession, pair: PairRow): boolean {
-  if (told === null) return false;
-  const { control, outStream, goneOut, goneIn } = told.about;
+function isAlreadySent({ pendingControl: pending }: ChatSession, pair: PairRow): boolean {
+  if (pending === null) return false;
+  const { control, outStream, goneOut, goneIn } = pending.about;
   return (
     control === pair.control &&
-    eitherSame(outStream, pair.outStream) &&
-    eitherSame(goneOut, pair.goneOut) &&
-    eitherSame(goneIn, pair.goneIn)
+    sameOrBothNull(outStream, pair.outStream) &&
+    sameOrBothNull(goneOut, pair.goneOut) &&
+    sameOrBothNull(goneIn, pair.goneIn)
   );
 }
 
 /** The send cursor of a link. On a new link it starts after the last acknowledged entry. */
 function cursorOf(session: ChatSession, pair: PairRow, stream: Uint8Array): SendCursor {
-  if (session.cursor === null || !eitherSame(session.cursor.stream, stream))
+  if (session.cursor === null || !sameOrBothNull(session.cursor.stream, stream))
     session.cursor = { stream, nextSeq: pair.acked + 1, lastEntry: 0, unacknowledged: [] };
   return session.cursor;
 }
@@ -165,7 +165,7 @@ function frameOf(cursor: SendCursor, content: NumberedContent): Frame {
   return { kind: 'message', stream: cursor.stream, seq, content };
 }
 
-function hasRoom({ unacknowledged }: SendCursor): boolean {
+function fitsWindow({ unacknowledged }: SendCursor): boolean {
   if (unacknowledged.length >= WINDOW_ENTRIES) return false;
   return unacknowledged.reduce((sum, { bytes }) => sum + bytes, 0) < WINDOW_BYTES;
 }

@@ -2,7 +2,6 @@
  * The couriers of all pairs with queued work or an open link. An unresponsive peer is retried with growing delays, and
  * immediately when it opens a link.
  */
-
 import { backoff } from '../../foundation/backoff.ts';
 import { detach } from '../../foundation/detached.ts';
 import { CONTROLS } from '../../foundation/domain/chat.ts';
@@ -16,7 +15,7 @@ import { Semaphore } from '../../foundation/semaphore.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Courier, type QueuedEntry } from './courier.ts';
-import { type ChatExchangeDependencies, takeFrames } from './exchange.ts';
+import { type ChatExchangeDependencies, processFrames } from './exchange.ts';
 import { Retries } from './retries.ts';
 import { ChatSession } from './session.ts';
 import type { Frame } from './wire.ts';
@@ -48,7 +47,7 @@ const PEER_IDLE_MS = 150_000;
 /** An inbound link of another peer is closed after this idle time, milliseconds. */
 const STRANGER_IDLE_MS = 15_000;
 /** Shortest interval between attempts to switch one pair to a faster path, milliseconds. */
-const RENEW_MS = 60_000;
+const PATH_RETRY_MS = 60_000;
 /** A link without an acknowledgment for this time is closed, milliseconds. */
 const ANSWER_TIMEOUT_MS = 20_000;
 /**
@@ -60,7 +59,7 @@ const MAX_STRANGERS_PER_PAIR = 4;
 const MAX_STRANGERS_PER_SOURCE = 16;
 const MAX_STRANGERS_PER_NETWORK = 64;
 /** Links reserved for agents that the owner knows. */
-const RESERVED_PLACES = 128;
+const RESERVED_STRANGERS = 128;
 /** Rates of received requests, acceptances and ends. Each one is written to disk and may cause an event. */
 export const CONTROL_RATES: RateQuotaLimits = {
   perKey: { perSecond: 2, burst: 60 },
@@ -96,7 +95,7 @@ export class Couriers {
       perSource: MAX_STRANGERS_PER_SOURCE,
       perNetwork: MAX_STRANGERS_PER_NETWORK,
       total: MAX_STRANGERS,
-      reserved: RESERVED_PLACES,
+      reserved: RESERVED_STRANGERS,
     },
     { ownYields: true },
   );
@@ -112,7 +111,7 @@ export class Couriers {
   }
 
   start(): void {
-    this.#sweep = every(this.#deps.clock, { periodMs: SWEEP_MS, onError: this.#onError }, () => this.#lookAtAll());
+    this.#sweep = every(this.#deps.clock, { periodMs: SWEEP_MS, onError: this.#onError }, () => this.#checkAll());
   }
 
   stop(): void {
@@ -128,9 +127,9 @@ export class Couriers {
       const courier = this.#courier(aid, peer);
       if (courier.current !== null) {
         this.#pump(courier);
-        return this.#renew(courier, courier.current);
+        return this.#switchPath(courier, courier.current);
       }
-      if (this.#deps.clock.now() >= courier.restUntil && courier.failures === 0) this.#open(courier);
+      if (this.#deps.clock.now() >= courier.backoffUntil && courier.failures === 0) this.#open(courier);
     });
   }
 
@@ -139,11 +138,11 @@ export class Couriers {
     const { aid, peer } = queued.before;
     const courier = this.#couriers.get(nameOf(aid, peer));
     if (!this.#mayDeliver(courier) || !courier.deliver(queued)) return this.wake(aid, peer);
-    this.#renew(courier, courier.current);
+    this.#switchPath(courier, courier.current);
   }
 
   #mayDeliver(courier: Courier | undefined): courier is Courier {
-    return courier !== undefined && !this.#stop.signal.aborted && this.#deps.clock.now() >= courier.restUntil;
+    return courier !== undefined && !this.#stop.signal.aborted && this.#deps.clock.now() >= courier.backoffUntil;
   }
 
   /** As `wake`, at a random time within `ms`. */
@@ -158,7 +157,7 @@ export class Couriers {
   }
 
   /** Closes the links of a pair after pending writes. */
-  part(aid: Aid, peer: Aid): void {
+  closeLinks(aid: Aid, peer: Aid): void {
     for (const session of this.#couriers.get(nameOf(aid, peer))?.sessions ?? []) session.end();
   }
 
@@ -194,7 +193,7 @@ export class Couriers {
     const courier = this.#courier(link.called, link.caller);
     // A peer that opens a link is reachable.
     courier.failures = 0;
-    courier.restUntil = 0;
+    courier.backoffUntil = 0;
     this.#adopt(courier, link, false, place);
   }
 
@@ -222,10 +221,10 @@ export class Couriers {
     // During shutdown, frames are ignored. The peer sends them again later.
     if (this.#stop.signal.aborted) return;
     if (!this.#mayControl(session, frames)) return session.cut();
-    const { replies, sentUpTo, isBusy } = takeFrames(this.#deps, session, frames);
+    const { replies, sentUpTo, isBusy } = processFrames(this.#deps, session, frames);
     if (sentUpTo > 0) this.#deps.onSent(courier.aid, courier.peer, sentUpTo);
     if (isBusy) {
-      courier.restUntil = this.#deps.clock.now() + BUSY_MS;
+      courier.backoffUntil = this.#deps.clock.now() + BUSY_MS;
       this.#retries.within(courier.name, BUSY_MS);
     }
     // Events first, then the reply: local subscribers should not wait for it.
@@ -274,11 +273,11 @@ export class Couriers {
     if (session.madeProgress) courier.failures = 0;
     else if (session.waitingSince !== null) courier.failures++;
     if (courier.current !== null) return this.#pump(courier);
-    this.#rest(courier, session.madeProgress ? REOPEN_MS : this.#pause(courier));
+    this.#scheduleRetry(courier, session.madeProgress ? REOPEN_MS : this.#pause(courier));
   }
 
   /** Schedules a retry if there is work. Otherwise forgets the courier. */
-  #rest(courier: Courier, ms: number): void {
+  #scheduleRetry(courier: Courier, ms: number): void {
     if (courier.hasWork()) this.#retries.within(courier.name, ms);
     else if (courier.sessions.size === 0 && !courier.isOpening) {
       this.#retries.cancel(courier.name);
@@ -294,16 +293,16 @@ export class Couriers {
   #retry(name: string): void {
     const [aid, peer] = name.split(' ') as [Aid, Aid];
     const courier = this.#courier(aid, peer);
-    courier.restUntil = 0;
+    courier.backoffUntil = 0;
     if (courier.current === null) this.#open(courier);
     else this.#pump(courier);
   }
 
   /** Opens a new link if it would use a faster path. Later frames use the new link. */
-  #renew(courier: Courier, session: ChatSession | null): void {
+  #switchPath(courier: Courier, session: ChatSession | null): void {
     const now = this.#deps.clock.now();
-    if (session?.link.isOutdated?.() !== true || now - courier.renewedAt < RENEW_MS) return;
-    courier.renewedAt = now;
+    if (session?.link.isOutdated?.() !== true || now - courier.pathTriedAt < PATH_RETRY_MS) return;
+    courier.pathTriedAt = now;
     this.#open(courier, session);
   }
 
@@ -315,7 +314,7 @@ export class Couriers {
         .run(() => this.#tryOpen(courier, insteadOf))
         .finally(() => {
           courier.isOpening = false;
-          if (courier.current === null) this.#guard(() => this.#rest(courier, this.#pause(courier)));
+          if (courier.current === null) this.#guard(() => this.#scheduleRetry(courier, this.#pause(courier)));
         }),
     );
   }
@@ -338,7 +337,7 @@ export class Couriers {
     }
   }
 
-  #lookAtAll(): void {
+  #checkAll(): void {
     const now = this.#deps.clock.now();
     for (const session of this.#sessions()) this.#look(session, now);
   }

@@ -18,8 +18,8 @@ import {
   type Answered,
   type Change,
   onAccept,
+  onControlAcknowledged,
   onGone,
-  onHeard,
   onRequest,
   onStranger,
   onUnknownStream,
@@ -67,9 +67,9 @@ export interface Outcome {
 }
 
 /** Processes received frames. @throws SvcError `not_writable`, `store_corrupt`; nothing has changed then */
-export function takeFrames(deps: ChatExchangeDependencies, session: ChatSession, frames: readonly Frame[]): Outcome {
+export function processFrames(deps: ChatExchangeDependencies, session: ChatSession, frames: readonly Frame[]): Outcome {
   return deps.store.transaction(() => {
-    const step = new Step(deps, session);
+    const step = new FrameProcessor(deps, session);
     for (const frame of frames) step.take(frame);
     return step.outcome();
   }, durabilityOf(frames));
@@ -98,7 +98,7 @@ function durabilityOf(frames: readonly Frame[]): Durability | undefined {
 }
 
 /** Processes the frames of one link in one transaction. */
-class Step {
+class FrameProcessor {
   readonly #deps: ChatExchangeDependencies;
   readonly #session: ChatSession;
   readonly #replies: Frame[] = [];
@@ -115,7 +115,7 @@ class Step {
   }
 
   outcome(): Outcome {
-    this.#endRun();
+    this.#flushRun();
     return { replies: this.#replies, sentUpTo: this.#sentUpTo, isBusy: this.#isBusy };
   }
 
@@ -123,7 +123,7 @@ class Step {
     const now = this.#deps.clock.now();
     const [first] = this.#run;
     const goesOn = frame.kind === 'message' && first !== undefined && equalBytes(first.stream, frame.stream);
-    if (!goesOn) this.#endRun();
+    if (!goesOn) this.#flushRun();
     switch (frame.kind) {
       case 'message':
         return void this.#run.push(frame);
@@ -169,7 +169,7 @@ class Step {
     const before = this.#pair?.state;
     const incoming = { stream, note, origin };
     const answer = this.#answer('gone', (pair) => onRequest(pair, incoming, newStream(), hasRoom, now));
-    if (before === 'none' && this.#pair?.state === 'in_pending') this.#tellInvites(local);
+    if (before === 'none' && this.#pair?.state === 'in_pending') this.#emitInvites(local);
     return answer;
   }
 
@@ -187,11 +187,11 @@ class Step {
   #gone(theirs: Uint8Array | null, ours: Uint8Array | null, now: number): Answer {
     const before = this.#pair?.state;
     const answer = this.#answer('ok', (pair) => onGone(pair, theirs, ours, now));
-    if (before === 'in_pending' && this.#pair?.state === 'none') this.#tellInvites(this.#session.local);
+    if (before === 'in_pending' && this.#pair?.state === 'none') this.#emitInvites(this.#session.local);
     return answer;
   }
 
-  #tellInvites(aid: Aid): void {
+  #emitInvites(aid: Aid): void {
     const { store, events, isKnown } = this.#deps;
     const { peer } = this.#session;
     const peers = store.inviters(aid, MAX_INVITES);
@@ -201,17 +201,17 @@ class Step {
   /** The peer acknowledged a control message of this link. */
   #heard(n: number, answer: Answer, now: number): void {
     const session = this.#session;
-    const { told } = session;
-    if (told === null || told.n !== n) return;
-    session.told = null;
+    const { pendingControl: pending } = session;
+    if (pending === null || pending.n !== n) return;
+    session.pendingControl = null;
     session.answered();
     const pair = this.#pair;
     if (pair === null) return;
-    const { about } = told;
+    const { about } = pending;
     if (answer === 'busy') this.#isBusy = true;
     else if (answer === 'gone' && about.control === 'accept' && about.outStream !== null)
       this.#apply(pair, onStranger(pair, about.outStream, now));
-    else this.#apply(pair, onHeard(pair, about, now));
+    else this.#apply(pair, onControlAcknowledged(pair, about, now));
   }
 
   /** The peer acknowledged or rejected entries. */
@@ -233,7 +233,7 @@ class Step {
     const current = this.#pair;
     if (current === null) return;
     if (answer === 'gone') this.#apply(current, onStranger(current, stream, now));
-    else if (answer === 'unknown') this.#beginAnew(current, stream, upTo);
+    else if (answer === 'unknown') this.#restartStream(current, stream, upTo);
     else if (answer === 'busy') this.#isBusy = true;
   }
 
@@ -241,7 +241,7 @@ class Step {
    * The peer has the stream only up to `upTo`, for example after a restore from a backup. Entries that it has lost are
    * queued again. The peer recognizes duplicates by their IDs.
    */
-  #beginAnew(pair: PairRow, stream: Uint8Array, upTo: number): void {
+  #restartStream(pair: PairRow, stream: Uint8Array, upTo: number): void {
     // protocol-chat.md, step 9
     const change = onUnknownStream(pair, stream, newStream());
     const lost = Math.min(pair.acked - upTo, MAX_RESENT);
@@ -249,7 +249,7 @@ class Step {
     this.#apply(pair, change);
   }
 
-  #endRun(): void {
+  #flushRun(): void {
     // protocol-chat.md, steps 8 and 10
     const frames = this.#run;
     this.#run = [];

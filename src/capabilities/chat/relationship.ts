@@ -32,7 +32,7 @@ export interface Change {
 export const ANSWERS = ['ok', 'gone', 'busy', 'unknown'] as const;
 export type Answer = (typeof ANSWERS)[number];
 
-const NOTHING = {
+const NO_RELATIONSHIP = {
   note: '',
   expiresAt: null,
   origin: null,
@@ -69,7 +69,7 @@ export function request(r: Relationship, note: string, stream: Uint8Array, now: 
   if (r.state === 'in_pending') return accept(r, stream, now);
   const until = now + REQUEST_LIFE_MS + REQUEST_GRACE_MS;
   return kept({
-    ...NOTHING,
+    ...NO_RELATIONSHIP,
     state: 'out_pending',
     since: now,
     note,
@@ -88,7 +88,14 @@ export function request(r: Relationship, note: string, stream: Uint8Array, now: 
 export function accept(r: Relationship, stream: Uint8Array, now: number): Change {
   if (r.state === 'friends') return kept(r);
   if (r.state !== 'in_pending') throw wrongState('There is no request from this peer to accept.');
-  return kept({ ...NOTHING, state: 'friends', since: now, outStream: stream, inStream: r.inStream, control: 'accept' });
+  return kept({
+    ...NO_RELATIONSHIP,
+    state: 'friends',
+    since: now,
+    outStream: stream,
+    inStream: r.inStream,
+    control: 'accept',
+  });
 }
 
 /** @throws SvcError `wrong_state` if there is no request */
@@ -106,13 +113,13 @@ export function remove(r: Relationship, now: number): Change {
 
 function end({ outStream, inStream }: Relationship, now: number): Change {
   const gone = { control: 'gone', controlUntil: now + GONE_LIFE_MS, goneOut: outStream, goneIn: inStream } as const;
-  return { next: { ...NOTHING, ...gone, state: 'none', since: now }, dropsQueue: true };
+  return { next: { ...NO_RELATIONSHIP, ...gone, state: 'none', since: now }, dropsQueue: true };
 }
 
 /** Blocks the peer without informing it. */
 export function block(r: Relationship, now: number): Change {
   if (r.state === 'blocked') return kept(r);
-  return { next: { ...NOTHING, state: 'blocked', since: now }, dropsQueue: true };
+  return { next: { ...NO_RELATIONSHIP, state: 'blocked', since: now }, dropsQueue: true };
 }
 
 /** Applies the expiry of a request, of a control message or of the stream ID of an ended relationship. */
@@ -121,7 +128,7 @@ export function expire(r: Relationship, now: number): Change {
   const isOver = r.expiresAt !== null && r.expiresAt <= now;
   const isTold = r.controlUntil !== null && r.controlUntil <= now;
   if (isOver && (r.state === 'out_pending' || r.state === 'in_pending'))
-    return { next: { ...NOTHING, state: 'none', since: now }, dropsQueue: true };
+    return { next: { ...NO_RELATIONSHIP, state: 'none', since: now }, dropsQueue: true };
   if (!isOver && !isTold) return kept(r);
   return kept({
     ...r,
@@ -178,7 +185,7 @@ export function onRequest(
     case 'out_pending':
       // Both sides sent a request, which counts as acceptance.
       return answered('ok', {
-        ...NOTHING,
+        ...NO_RELATIONSHIP,
         state: 'friends',
         since: now,
         outStream: r.outStream,
@@ -192,7 +199,7 @@ export function onRequest(
       if (isSame(theirs, r.goneIn)) return answered('ok', r);
       if (!hasRoom) return answered('busy', r);
       return answered('ok', {
-        ...NOTHING,
+        ...NO_RELATIONSHIP,
         state: 'in_pending',
         since: now,
         note,
@@ -213,7 +220,7 @@ export function onAccept(r: Relationship, theirs: Uint8Array, re: Uint8Array, no
     return answered('ok', isSame(theirs, r.inStream) ? r : { ...r, inStream: theirs, received: 0 });
   // An answer to an earlier request. The current request is in flight and is answered too.
   if (!isSame(re, r.outStream)) return answered('ok', r);
-  return answered('ok', { ...NOTHING, state: 'friends', since: now, outStream: r.outStream, inStream: theirs });
+  return answered('ok', { ...NO_RELATIONSHIP, state: 'friends', since: now, outStream: r.outStream, inStream: theirs });
 }
 
 /** The peer ends the relationship with the streams `theirs` and `ours`. One of them may be unknown. */
@@ -221,13 +228,17 @@ export function onGone(r: Relationship, theirs: Uint8Array | null, ours: Uint8Ar
   // protocol-chat.md, step 4
   const meant = isSame(theirs, r.inStream) || isSame(ours, r.outStream);
   if (!meant || r.state === 'blocked' || r.state === 'none') return answered('ok', r);
-  return answered('ok', { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS, goneIn: r.inStream }, true);
+  return answered(
+    'ok',
+    { ...NO_RELATIONSHIP, state: 'none', since: now, expiresAt: now + LATE_MS, goneIn: r.inStream },
+    true,
+  );
 }
 
 /** The peer does not know our stream, so the relationship is over. */
 export function onStranger(r: Relationship, ours: Uint8Array, now: number): Change {
   if (!isSame(ours, r.outStream) || (r.state !== 'friends' && r.state !== 'out_pending')) return kept(r);
-  return { next: { ...NOTHING, state: 'none', since: now, expiresAt: now + LATE_MS }, dropsQueue: true };
+  return { next: { ...NO_RELATIONSHIP, state: 'none', since: now, expiresAt: now + LATE_MS }, dropsQueue: true };
 }
 
 /** The peer does not know our stream, so we introduce ourselves again. @param stream a new stream ID */
@@ -237,28 +248,28 @@ export function onUnknownStream(r: Relationship, ours: Uint8Array, stream: Uint8
 }
 
 /** The content of a control message in flight, to compare with the current row. */
-export type Told = Pick<Relationship, 'control' | 'outStream' | 'goneOut' | 'goneIn'>;
+export type SentControl = Pick<Relationship, 'control' | 'outStream' | 'goneOut' | 'goneIn'>;
 
 /** The peer acknowledged a control message. */
-export function onHeard(r: Relationship, told: Told, now: number): Change {
+export function onControlAcknowledged(r: Relationship, sent: SentControl, now: number): Change {
   const same =
-    r.control === told.control &&
-    (told.control === 'gone'
-      ? eitherSame(r.goneOut, told.goneOut) && eitherSame(r.goneIn, told.goneIn)
-      : isSame(r.outStream, told.outStream));
+    r.control === sent.control &&
+    (sent.control === 'gone'
+      ? sameOrBothNull(r.goneOut, sent.goneOut) && sameOrBothNull(r.goneIn, sent.goneIn)
+      : isSame(r.outStream, sent.outStream));
   if (!same) return kept(r);
-  return kept({ ...r, expiresAt: afterHeard(r, now), control: null, controlUntil: null, goneOut: null });
+  return kept({ ...r, expiresAt: expiryAfterAcknowledgment(r, now), control: null, controlUntil: null, goneOut: null });
 }
 
 /**
  * After a request, the peer has the full time to answer. After an end, `goneIn` is stored to recognize late messages.
  */
-function afterHeard({ state, expiresAt }: Relationship, now: number): number | null {
+function expiryAfterAcknowledgment({ state, expiresAt }: Relationship, now: number): number | null {
   if (state === 'out_pending') return now + REQUEST_LIFE_MS + REQUEST_GRACE_MS;
   return state === 'none' ? now + LATE_MS : expiresAt;
 }
 
 /** Whether both are the same stream or both are null. */
-export function eitherSame(a: Uint8Array | null, b: Uint8Array | null): boolean {
+export function sameOrBothNull(a: Uint8Array | null, b: Uint8Array | null): boolean {
   return (a === null && b === null) || isSame(a, b);
 }

@@ -5,16 +5,16 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { QuotaShare } from '../../foundation/quota.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { LinkStream } from '../../network/links/types.ts';
-import type { Told } from './relationship.ts';
+import type { SentControl } from './relationship.ts';
 import { CHAT_VERSION, ChatFrameReader, encodeFrame, type Frame } from './wire.ts';
 
 /** Limit of unsent bytes. A peer that sends requests without reading is disconnected. */
 const MAX_UNSENT_BYTES: number = 4 * 1024 * 1024;
 
 /** A control message that the peer has not acknowledged. */
-export interface Unheard {
+export interface PendingControl {
   readonly n: number;
-  readonly about: Told;
+  readonly about: SentControl;
 }
 
 /** The progress of one link through the queue. */
@@ -61,7 +61,7 @@ export class ChatSession {
   lastActivity: number;
   /** Since when an acknowledgment is pending, Unix milliseconds, or null. */
   waitingSince: number | null = null;
-  told: Unheard | null = null;
+  pendingControl: PendingControl | null = null;
   cursor: SendCursor | null = null;
   /** An entry was delivered over this link. */
   madeProgress = false;
@@ -114,7 +114,7 @@ export class ChatSession {
   /** An acknowledgment arrived. If more are pending, the wait starts again. */
   answered(): void {
     this.madeProgress = true;
-    const waits = this.told !== null || (this.cursor?.unacknowledged.length ?? 0) > 0;
+    const waits = this.pendingControl !== null || (this.cursor?.unacknowledged.length ?? 0) > 0;
     this.waitingSince = waits ? this.#clock.now() : null;
   }
 

@@ -12,13 +12,13 @@ import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/rep
 import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
 import { eventFrame, HEARTBEAT, openingFrame, positionFrame, truncatedFrame } from './frames.ts';
 import type { PendingView } from './pending-counters.ts';
-import { RecentEvents, type Wish } from './recent-events.ts';
+import { RecentEvents, type SubscriberFilter } from './recent-events.ts';
 import { type Backlog, type EventOutlet, MAX_LOG_PAGE, Subscriber } from './subscriber.ts';
 
 /** Limit of subscribers of all streams. */
 export const MAX_SUBSCRIBERS = 1_000;
 /** A subscriber that reads nothing for this time is disconnected, milliseconds. It may resume. */
-export const MAX_FULL_MS = 60_000;
+export const MAX_BLOCKED_MS = 60_000;
 /** Events that are read from the log in one step. */
 const MAX_READ_AT_ONCE = 1_000;
 /** Pause between two flushes per subscriber, milliseconds: 40 ms with a thousand subscribers. */
@@ -73,8 +73,8 @@ export class EventStreams implements Component {
     this.#deps = dependencies;
     this.#maxSubscribers = maxSubscribers;
     this.#backlog = {
-      read: (wish, seq, until) => this.#readLog(wish, seq, until),
-      loss: (wish, seq, known) => this.#loss(wish, seq, known),
+      read: (filter, seq, until) => this.#readLog(filter, seq, until),
+      loss: (filter, seq, known) => this.#loss(filter, seq, known),
     };
   }
 
@@ -121,7 +121,7 @@ export class EventStreams implements Component {
   ): { readonly drained: () => void; readonly closed: () => void } {
     this.admit();
     const recent = this.#catchUp();
-    const wish: Wish = {
+    const filter: SubscriberFilter = {
       aid,
       types: types === undefined ? null : new Set(types),
       key: `${aid ?? ''} ${types === undefined ? '' : [...types].sort().join()}`,
@@ -131,7 +131,7 @@ export class EventStreams implements Component {
     const { prunedSeq } = bounds;
     const missed = after !== undefined && this.#deps.log.misses(after, prunedSeq);
     const seq = after === undefined ? recent.position : missed ? 0 : after;
-    const subscriber = new Subscriber(wish, outlet, seq, prunedSeq);
+    const subscriber = new Subscriber(filter, outlet, seq, prunedSeq);
     this.#subscribers.add(subscriber);
     const opening = [openingFrame(this.#deps.pending(aid))];
     if (missed) opening.push(truncatedFrame(prunedSeq, bounds, now, aid));
@@ -140,7 +140,7 @@ export class EventStreams implements Component {
     subscriber.pump(recent, this.#backlog, now);
     return {
       drained: () => {
-        subscriber.fullSince = null;
+        subscriber.blockedSince = null;
         if (this.#subscribers.has(subscriber)) subscriber.pump(this.#catchUp(), this.#backlog, this.#deps.clock.now());
       },
       closed: () => this.#leave(subscriber),
@@ -150,7 +150,7 @@ export class EventStreams implements Component {
   /** Ends the streams of a deleted agent. */
   endStreamsOf(aid: Aid): void {
     for (const subscriber of this.#subscribers) {
-      if (subscriber.wish.aid !== aid) continue;
+      if (subscriber.filter.aid !== aid) continue;
       this.#leave(subscriber);
       subscriber.outlet.end();
     }
@@ -187,16 +187,16 @@ export class EventStreams implements Component {
   #beat(): void {
     const now = this.#deps.clock.now();
     for (const subscriber of this.#subscribers) {
-      const { fullSince } = subscriber;
+      const { blockedSince: fullSince } = subscriber;
       if (fullSince === null) subscriber.send(HEARTBEAT, now);
-      else if (now - fullSince >= MAX_FULL_MS) {
+      else if (now - fullSince >= MAX_BLOCKED_MS) {
         this.#leave(subscriber);
         subscriber.outlet.destroy();
       }
     }
   }
 
-  #readLog({ aid, types }: Wish, seq: number, until: number): { frames: Buffer; seq: number } {
+  #readLog({ aid, types }: SubscriberFilter, seq: number, until: number): { frames: Buffer; seq: number } {
     const filter = { aid: aid ?? undefined, types: types === null ? undefined : [...types] };
     const events = this.#deps.log.after(seq, MAX_LOG_PAGE, filter);
     const last = events.length < MAX_LOG_PAGE ? undefined : events.at(-1);
@@ -204,7 +204,7 @@ export class EventStreams implements Component {
     return { frames: Buffer.concat(frames), seq: Math.min(until, last?.seq ?? until) };
   }
 
-  #loss({ aid }: Wish, seq: number, known: number): { frame: Buffer; prunedSeq: number } | null {
+  #loss({ aid }: SubscriberFilter, seq: number, known: number): { frame: Buffer; prunedSeq: number } | null {
     const bounds = this.#deps.log.bounds(aid);
     if (bounds.prunedSeq <= Math.max(seq, known)) return null;
     return { frame: truncatedFrame(seq, bounds, this.#deps.clock.now(), aid), prunedSeq: bounds.prunedSeq };

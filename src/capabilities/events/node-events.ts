@@ -30,7 +30,7 @@ export class NodeEvents implements EventSource {
   readonly #rate: RateLimiter;
   readonly #appended = new Listeners<[]>();
   /** Events of a kind that were dropped since the last stored one. */
-  readonly #missed = new Map<NodeEventType, number>();
+  readonly #dropped = new Map<NodeEventType, number>();
   readonly #counts = new Map<string, number>();
   #events: StoredEvent[] = [];
   #lastSeq: number;
@@ -48,12 +48,12 @@ export class NodeEvents implements EventSource {
 
   /** Adds an event. @param aid the local agent that it is about; by default the node */
   emit<T extends NodeEventType>(type: T, data: NodeEventPayloads[T], aid: Aid = this.#deps.node): void {
-    const missed = this.#missed.get(type) ?? 0;
+    const missed = this.#dropped.get(type) ?? 0;
     if (!this.#rate.take(type)) {
-      this.#missed.set(type, missed + 1);
+      this.#dropped.set(type, missed + 1);
       return;
     }
-    this.#missed.delete(type);
+    this.#dropped.delete(type);
     const text = JSON.stringify(missed === 0 ? data : { ...data, missed });
     this.#events.push({ seq: ++this.#lastSeq, aid, type, at: this.#deps.clock.now(), data: text });
     const ofKind = (this.#counts.get(type) ?? 0) + 1;

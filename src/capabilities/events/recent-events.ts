@@ -18,7 +18,7 @@ interface Recent {
 }
 
 /** The filter of a subscriber. */
-export interface Wish {
+export interface SubscriberFilter {
   readonly aid: Aid | null;
   /** Null for all types. */
   readonly types: ReadonlySet<string> | null;
@@ -78,16 +78,16 @@ export class RecentEvents {
   }
 
   /** Returns the frames after `seq`. Cached for subscribers with the same filter and position. */
-  batch(wish: Wish, seq: number): Batch {
-    const key = `${seq} ${wish.key}`;
+  batch(filter: SubscriberFilter, seq: number): Batch {
+    const key = `${seq} ${filter.key}`;
     const made = this.#batches.get(key);
     if (made !== undefined) return made;
-    const batch = this.#collect(wish, seq);
+    const batch = this.#collect(filter, seq);
     this.#batches.set(key, batch);
     return batch;
   }
 
-  #collect({ aid, types }: Wish, seq: number): Batch {
+  #collect({ aid, types }: SubscriberFilter, seq: number): Batch {
     const frames: Buffer[] = [];
     let bytes = 0;
     // Subscribers that keep up are near the end.

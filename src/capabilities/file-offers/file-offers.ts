@@ -22,10 +22,10 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
-import { OfferNewsTeller } from './news-teller.ts';
-import type { OfferedObjects } from './offered.ts';
+import { OfferEndNotifier } from './end-notifier.ts';
+import type { OfferAccess } from './offer-access.ts';
 import type { FileOffer, OfferNote, OfferNotes, OfferObjects, OfferRequest } from './types.ts';
-import { decodeNews, decodeOffer, encodeOffer, type OfferEnd } from './wire.ts';
+import { decodeEndNotice, decodeOffer, encodeOffer, type OfferEnd } from './wire.ts';
 
 /** Interval of the check for expired offers and pending notifications, milliseconds. */
 const OFFERS_TICK_MS = 15_000;
@@ -36,7 +36,7 @@ export interface FileOffersDependencies {
   readonly store: FileOfferStore;
   readonly notes: OfferNotes;
   readonly objects: OfferObjects;
-  readonly offered: Pick<OfferedObjects, 'readBytes' | 'forget'>;
+  readonly offered: Pick<OfferAccess, 'readBytes' | 'forget'>;
   readonly events: EventSink;
   readonly clock: Clock;
   readonly log: Log;
@@ -54,7 +54,7 @@ export interface FileOffersDependencies {
 
 export class FileOffers implements Component {
   readonly #deps: FileOffersDependencies;
-  readonly #teller: OfferNewsTeller;
+  readonly #teller: OfferEndNotifier;
   /** Local agents with offers that ended after the last cleanup. */
   readonly #ended = new Set<Aid>();
   #looks: RepeatingTask | null = null;
@@ -63,9 +63,9 @@ export class FileOffers implements Component {
   /** Registers the handlers for notes about files. */
   constructor(dependencies: FileOffersDependencies) {
     this.#deps = { ...dependencies, log: dependencies.log.child('files') };
-    this.#teller = new OfferNewsTeller(this.#deps);
-    dependencies.notes.claim(NOTE_TYPE.fileOffer, (recipient, note) => this.#offered(recipient, note));
-    dependencies.notes.claim(NOTE_TYPE.fileNews, (recipient, note) => this.#told(recipient, note));
+    this.#teller = new OfferEndNotifier(this.#deps);
+    dependencies.notes.claim(NOTE_TYPE.fileOffer, (recipient, note) => this.#offerReceived(recipient, note));
+    dependencies.notes.claim(NOTE_TYPE.fileNews, (recipient, note) => this.#endReceived(recipient, note));
   }
 
   async start(): Promise<void> {
@@ -74,9 +74,9 @@ export class FileOffers implements Component {
     const options = { periodMs: OFFERS_TICK_MS, firstMs: 0, onError };
     this.#looks = every(clock, options, () => {
       this.#expire();
-      this.#clearUp();
+      this.#cleanUp();
     });
-    this.#telling = every(clock, options, () => this.#teller.tellAll());
+    this.#telling = every(clock, options, () => this.#teller.sendDue());
   }
 
   async stop(): Promise<void> {
@@ -108,7 +108,7 @@ export class FileOffers implements Component {
     } catch (error) {
       // After a timeout, the recipient may have received the note, so it must be notified of the withdrawal.
       const tellAt = error instanceof SvcError && error.code === 'timeout' ? clock.now() : null;
-      if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#over(aid);
+      if (this.#settle(aid, file.id, 'withdrawn', tellAt)) this.#offerEnded(aid);
       throw error;
     }
   }
@@ -152,23 +152,23 @@ export class FileOffers implements Component {
    * An offer to a local agent that it can accept.
    * @throws SvcError `not_found`, `wrong_state`
    */
-  takeable(aid: Aid, id: string): FileOffer {
+  acceptable(aid: Aid, id: string): FileOffer {
     const row = this.#row(aid, id);
-    if (row.direction === 'out') throw overAlready('This agent made the offer.');
-    if (row.state !== 'open') throw overAlready(`The offer is already ${row.state}.`);
-    if (row.expiresAt <= this.#deps.clock.now()) throw overAlready('The offer has expired.');
+    if (row.direction === 'out') throw wrongState('This agent made the offer.');
+    if (row.state !== 'open') throw wrongState(`The offer is already ${row.state}.`);
+    if (row.expiresAt <= this.#deps.clock.now()) throw wrongState('The offer has expired.');
     return this.#view(row);
   }
 
   /** Marks an offer as accepted, after its whole file has arrived. @throws SvcError `not_found`, `wrong_state` */
   taken(aid: Aid, id: string): FileOffer {
-    this.takeable(aid, id);
+    this.acceptable(aid, id);
     return this.#end(aid, id, 'taken');
   }
 
   /** Declines an offer and notifies its sender. @throws SvcError `not_found`, `wrong_state` */
   decline(aid: Aid, id: string): FileOffer {
-    this.takeable(aid, id);
+    this.acceptable(aid, id);
     return this.#end(aid, id, 'declined');
   }
 
@@ -177,14 +177,14 @@ export class FileOffers implements Component {
    */
   withdraw(aid: Aid, id: string): FileOffer {
     const row = this.#row(aid, id);
-    if (row.direction === 'in') throw overAlready('This agent received the offer. Decline it instead.');
-    if (row.state !== 'open') throw overAlready(`The offer is already ${row.state}.`);
+    if (row.direction === 'in') throw wrongState('This agent received the offer. Decline it instead.');
+    if (row.state !== 'open') throw wrongState(`The offer is already ${row.state}.`);
     return this.#end(aid, id, 'withdrawn');
   }
 
   #end(aid: Aid, id: string, end: OfferEnd): FileOffer {
-    if (!this.#settle(aid, id, end, this.#deps.clock.now())) throw overAlready('The offer has already ended.');
-    this.#over(aid);
+    if (!this.#settle(aid, id, end, this.#deps.clock.now())) throw wrongState('The offer has already ended.');
+    this.#offerEnded(aid);
     this.#telling?.soon();
     return this.get(aid, id);
   }
@@ -198,7 +198,7 @@ export class FileOffers implements Component {
   /**
    * Schedules the cleanup after the end of an offer of an agent, or to it. The cleanup runs outside of transactions.
    */
-  #over(aid: Aid): void {
+  #offerEnded(aid: Aid): void {
     this.#ended.add(aid);
     this.#looks?.soon();
   }
@@ -210,7 +210,7 @@ export class FileOffers implements Component {
   }
 
   /** Disconnects readers of objects that are no longer offered, reports free space, and deletes temporary objects. */
-  #clearUp(): void {
+  #cleanUp(): void {
     const { store, objects, notes, offered, recheck, log } = this.#deps;
     const ended = [...this.#ended];
     this.#ended.clear();
@@ -233,7 +233,7 @@ export class FileOffers implements Component {
    * Stores an offer of another agent. Runs in a transaction. Dropped offers are not reported, so the sender cannot
    * detect that it is blocked.
    */
-  #offered(aid: Aid, { sender, body, sentAt }: OfferNote): NoteOutcome {
+  #offerReceived(aid: Aid, { sender, body, sentAt }: OfferNote): NoteOutcome {
     // protocol-notes.md, step 14
     const { store, events, isHere, isBlocked, isKnown } = this.#deps;
     if (!isHere(aid)) return 'full';
@@ -259,18 +259,18 @@ export class FileOffers implements Component {
   }
 
   /** Stores how an offer ended on the other side. Runs in a transaction. */
-  #told(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
+  #endReceived(aid: Aid, { sender, body }: OfferNote): NoteOutcome {
     // protocol-notes.md, step 16
     const { store, events, isKnown } = this.#deps;
-    const news = decodeNews(body);
-    const row = news === null ? null : store.get(aid, news.id);
-    if (news === null || row === null || row.peer !== sender) return 'dropped';
+    const notice = decodeEndNotice(body);
+    const row = notice === null ? null : store.get(aid, notice.id);
+    if (notice === null || row === null || row.peer !== sender) return 'dropped';
     // Only the sender can withdraw an offer, and only the recipient can accept or decline it.
-    if ((news.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
-    if (!this.#settle(aid, row.id, news.end, null)) return 'dropped';
+    if ((notice.end === 'withdrawn') !== (row.direction === 'in')) return 'dropped';
+    if (!this.#settle(aid, row.id, notice.end, null)) return 'dropped';
     const cause = causeOf(sender, row.direction === 'out' || isKnown(aid, sender));
-    events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: news.end }, cause);
-    this.#over(aid);
+    events.emit(aid, 'file.answered', { offer_id: row.id, peer: sender, state: notice.end }, cause);
+    this.#offerEnded(aid);
     return 'kept';
   }
 
@@ -290,6 +290,6 @@ export class FileOffers implements Component {
   }
 }
 
-function overAlready(message: string): SvcError {
+function wrongState(message: string): SvcError {
   return new SvcError('wrong_state', { message: `${message} See "svc files list --all" for the state of all offers.` });
 }

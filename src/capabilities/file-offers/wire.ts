@@ -27,7 +27,7 @@ export interface OfferedFile {
   readonly message: string;
 }
 
-export interface OfferNews {
+export interface OfferEndNotice {
   /** Lower-case hex. */
   readonly id: string;
   readonly end: OfferEnd;
@@ -54,12 +54,12 @@ export function decodeOffer(body: Uint8Array): OfferedFile | null {
   return { id: toHex(id), objectId: toHex(object), size, name, message };
 }
 
-export function encodeNews({ id, end }: OfferNews): Uint8Array {
+export function encodeEndNotice({ id, end }: OfferEndNotice): Uint8Array {
   return encodeCbor({ v: VERSION, i: bytesOf(id), e: ENDS.indexOf(end) });
 }
 
 /** Null if the body is invalid. */
-export function decodeNews(body: Uint8Array): OfferNews | null {
+export function decodeEndNotice(body: Uint8Array): OfferEndNotice | null {
   const map = mapOf(body, ['v', 'i', 'e'], []);
   if (map === null) return null;
   const { i: id, e: number } = map;

@@ -11,12 +11,12 @@ import { makeDirectory } from '../../foundation/make-directory.ts';
 import { lookupError, writeError } from './file-errors.ts';
 
 /** The folder of the daemon, below files_root. */
-const OWN_DIRECTORY = '.svcd';
+const DAEMON_DIRECTORY = '.svcd';
 
 /**
  * Does not follow a symbolic link at the end of the path and does not block on a pipe. Some systems lack these flags.
  */
-export const READ_CAREFULLY: number = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+export const SAFE_READ_FLAGS: number = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 function badPath(path: string, message: string): SvcError {
   return new SvcError('invalid_request', { message, details: { path } });
@@ -34,7 +34,7 @@ export class FilesRoot {
 
   private constructor(path: string) {
     this.path = path;
-    const own = join(path, OWN_DIRECTORY);
+    const own = join(path, DAEMON_DIRECTORY);
     this.objects = join(own, 'objects');
     this.incoming = join(own, 'incoming');
     this.parts = join(own, 'parts');
@@ -70,7 +70,7 @@ export class FilesRoot {
     try {
       const real = await realpath(resolve(this.path, path));
       this.#checkInside(real, path);
-      handle = await open(real, READ_CAREFULLY);
+      handle = await open(real, SAFE_READ_FLAGS);
       const opened = await handle.stat({ bigint: true });
       if (!opened.isFile()) throw badPath(path, 'Only a regular file can be an object.');
       // A parent directory may have been replaced by a link. The opened file must be the one at the real path.
@@ -132,9 +132,9 @@ export class FilesRoot {
 
   #checkInside(real: string, shown: string): void {
     const inside = real.startsWith(this.path.endsWith(sep) ? this.path : this.path + sep);
-    const own = join(this.path, OWN_DIRECTORY);
+    const own = join(this.path, DAEMON_DIRECTORY);
     if (!inside) throw badPath(shown, 'The path is outside files_root.');
     if (real === own || real.startsWith(own + sep))
-      throw badPath(shown, `The folder ${OWN_DIRECTORY} in files_root is reserved for the daemon.`);
+      throw badPath(shown, `The folder ${DAEMON_DIRECTORY} in files_root is reserved for the daemon.`);
   }
 }

@@ -5,13 +5,13 @@ import type { Clock } from '../../foundation/clock.ts';
 import { codeOf, type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
-import { READ_CAREFULLY } from './files-root.ts';
+import { SAFE_READ_FLAGS } from './files-root.ts';
 import { type HashedFile, hashFile, READ_BYTES } from './fingerprint.ts';
 import type { Holders } from './holders.ts';
 import type { ObjectService } from './object-service.ts';
-import { PartFile, taken } from './part-file.ts';
+import { fileExistsError, PartFile } from './part-file.ts';
 import type { RemoteObjects } from './remote-objects.ts';
-import { type Brought, type Failures, Transfer } from './transfer.ts';
+import { type Downloaded, type Failures, Transfer } from './transfer.ts';
 
 /** Default folder of downloads, below files_root. */
 const DOWNLOADS = 'downloads';
@@ -46,7 +46,7 @@ export interface ObjectGetterDependencies {
 }
 
 /** If several holders fail, the first of these codes is reported. */
-const TELLING: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout', 'protocol_error', 'gone'];
+const ERROR_PRIORITY: readonly ErrorCode[] = ['access_denied', 'rate_limited', 'timeout', 'protocol_error', 'gone'];
 
 export class ObjectGetter {
   readonly #deps: ObjectGetterDependencies;
@@ -82,15 +82,15 @@ export class ObjectGetter {
     if (request.signal.aborted) throw new SvcError('cancelled');
     const { root } = objects.files();
     const target = await root.destination(request.dest ?? join(DOWNLOADS, objectId));
-    const there = force ? null : await hashOf(target);
-    if (there !== null && there.objectId !== objectId) throw taken(target);
+    const there = force ? null : await hashExisting(target);
+    if (there !== null && there.objectId !== objectId) throw fileExistsError(target);
     const from = there === null ? await this.#bring(request, target) : null;
     if (register) await objects.register(aid, target, from?.name);
     const size = there?.size ?? from?.size ?? 0;
     return { objectId, size, path: target, from: from?.from ?? null, registered: register };
   }
 
-  async #bring(request: GetRequest, target: string): Promise<Brought & { readonly size: number }> {
+  async #bring(request: GetRequest, target: string): Promise<Downloaded & { readonly size: number }> {
     const { objects, holders, remote, clock } = this.#deps;
     const { aid, objectId, hint, size, accessToken, signal, force } = request;
     const { root } = objects.files();
@@ -100,14 +100,14 @@ export class ObjectGetter {
       const failures: Failures = new Map();
       const own = force ? null : await this.#copyOwn(aid, objectId, part);
       const candidates = holders.candidates(aid, objectId, hint);
-      const admit = (bytes: number): Promise<void> => checkRoom(root.parts, bytes);
+      const admit = (bytes: number): Promise<void> => checkFreeSpace(root.parts, bytes);
       const wanted = { local: aid, objectId, holders: candidates, size, accessToken, signal };
       const transferred = own ?? (await new Transfer({ remote, clock, admit }, wanted, part).run(failures));
       // `force` prefers a copy of another agent. Without any, the agent's own copy is used.
       const brought = transferred ?? (force ? await this.#copyOwn(aid, objectId, part) : null);
       for (const [holder, { code }] of failures)
         if (code === 'not_found' || code === 'gone') holders.learn(objectId, holder, false);
-      if (brought === null) throw failureOf(failures);
+      if (brought === null) throw combinedError(failures);
       await part.moveTo(target, force, () => root.checkDestination(target));
       if (brought.from !== aid) holders.learn(objectId, brought.from, true);
       return { ...brought, size: part.length };
@@ -118,8 +118,8 @@ export class ObjectGetter {
   }
 
   /** Copies the agent's own object. Null if it has none or the file has changed. */
-  async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Brought | null> {
-    const object = await this.#deps.objects.open(aid, objectId).catch(nullWhereAbsent);
+  async #copyOwn(aid: Aid, objectId: string, part: PartFile): Promise<Downloaded | null> {
+    const object = await this.#deps.objects.open(aid, objectId).catch(nullIfAbsent);
     if (object === null) return null;
     await using handle = object.handle;
     await part.reset();
@@ -135,13 +135,13 @@ export class ObjectGetter {
 }
 
 /** Null for an error that means that the object is not here. */
-function nullWhereAbsent(error: unknown): null {
+function nullIfAbsent(error: unknown): null {
   if (error instanceof SvcError && (error.code === 'not_found' || error.code === 'gone')) return null;
   throw error;
 }
 
 /** @throws SvcError `not_writable` if the disk has not enough free space */
-async function checkRoom(directory: string, bytes: number): Promise<void> {
+async function checkFreeSpace(directory: string, bytes: number): Promise<void> {
   const { bavail, bsize } = await statfs(directory);
   if (bytes + MIN_FREE_BYTES <= bavail * bsize) return;
   throw new SvcError('not_writable', {
@@ -151,19 +151,19 @@ async function checkRoom(directory: string, bytes: number): Promise<void> {
 }
 
 /** Size and hash of an existing file, or null if there is none. */
-async function hashOf(file: string): Promise<HashedFile | null> {
-  await using handle = await open(file, READ_CAREFULLY).catch((error: unknown) => {
+async function hashExisting(file: string): Promise<HashedFile | null> {
+  await using handle = await open(file, SAFE_READ_FLAGS).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null;
-    throw taken(file);
+    throw fileExistsError(file);
   });
   if (handle === null) return null;
   const hashed = (await handle.stat()).isFile() ? await hashFile(handle) : null;
-  if (hashed === null) throw taken(file);
+  if (hashed === null) throw fileExistsError(file);
   return hashed;
 }
 
 /** Combines the errors of all holders. */
-function failureOf(failures: Failures): SvcError {
+function combinedError(failures: Failures): SvcError {
   const errors = [...failures.values()];
   const [first] = errors;
   if (first === undefined)
@@ -171,7 +171,7 @@ function failureOf(failures: Failures): SvcError {
       thing: 'object',
       message: 'No holder of this object is known. Name one with hint_aid.',
     });
-  const telling = TELLING.map((code) => errors.find((error) => error.code === code)).find(
+  const telling = ERROR_PRIORITY.map((code) => errors.find((error) => error.code === code)).find(
     (error) => error !== undefined,
   );
   const { code, message } = telling ?? first;

@@ -1,7 +1,6 @@
 /**
  * Serves objects to other agents: accepts links of purpose `object` and responds to `GET` and `HEAD /cas/<object_id>`.
  */
-
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../foundation/clock.ts';
@@ -20,7 +19,7 @@ import {
   NEXT_REQUEST_MS,
 } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
-import { answerObject } from './object-answer.ts';
+import { sendObject } from './object-response.ts';
 import { ReaderLimits } from './reader-limits.ts';
 import type { OpenedObject } from './registered-files.ts';
 
@@ -32,7 +31,7 @@ const MAX_HEADER_COUNT = 64;
 /** A reader that accepts no bytes for this time is disconnected, milliseconds. */
 export const READ_STALL_MS = 60_000;
 /** Error codes that are reported to callers, in addition to a missing object. */
-const TOLD: ReadonlySet<string> = new Set(['access_denied', 'rate_limited', 'timeout']);
+const REPORTED_CODES: ReadonlySet<string> = new Set(['access_denied', 'rate_limited', 'timeout']);
 
 export interface ObjectServerDependencies {
   readonly links: Pick<Links, 'accept'>;
@@ -127,7 +126,7 @@ export class ObjectServer implements Component {
     });
     let leave = (): void => {};
     try {
-      const objectId = objectAsked(request);
+      const objectId = requestedObject(request);
       connection.objectId = objectId;
       await this.#deps.authorize(accessRequestOf(link), objectId);
       leave = this.#limits.enter(link, () => link.destroy());
@@ -139,7 +138,7 @@ export class ObjectServer implements Component {
         stall.heard();
         reading?.(bytes);
       };
-      await answerObject(request, response, object, { moved, copies: link.release !== undefined });
+      await sendObject(request, response, object, { moved, copies: link.release !== undefined });
     } catch (error) {
       this.#refuse(link, request, response, error);
     } finally {
@@ -156,7 +155,7 @@ export class ObjectServer implements Component {
     const retryAfter = error.details?.['retry_after_s'];
     const headers = {
       'content-length': '0',
-      ...(TOLD.has(error.code) ? { [ERROR_HEADER]: error.code } : {}),
+      ...(REPORTED_CODES.has(error.code) ? { [ERROR_HEADER]: error.code } : {}),
       ...(typeof retryAfter === 'number' ? { 'retry-after': String(retryAfter) } : {}),
       // A request body, or data after a malformed request, is not read.
       ...(request.complete ? {} : { connection: 'close' }),
@@ -166,7 +165,7 @@ export class ObjectServer implements Component {
 }
 
 /** @throws SvcError `not_found`, `method_not_allowed` */
-function objectAsked({ method, url = '' }: IncomingMessage): string {
+function requestedObject({ method, url = '' }: IncomingMessage): string {
   const objectId = /^\/cas\/([0-9a-f]{64})$/.exec(url)?.[1];
   if (objectId === undefined) throw new SvcError('not_found');
   if (method !== 'GET' && method !== 'HEAD') throw new SvcError('method_not_allowed');

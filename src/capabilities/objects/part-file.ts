@@ -56,7 +56,7 @@ export class PartFile extends FileSink {
       await this.sync();
       await check();
       if (force) await rename(this.#file, target);
-      else if (!(await moveWithoutReplacing(this.#file, target))) throw taken(target);
+      else if (!(await moveWithoutReplacing(this.#file, target))) throw fileExistsError(target);
       syncDirectory(dirname(target));
     } catch (error) {
       throw writeError(error);
@@ -72,7 +72,7 @@ export class PartFile extends FileSink {
 }
 
 /** The error for a download that would overwrite a file. */
-export function taken(target: string): SvcError {
+export function fileExistsError(target: string): SvcError {
   return new SvcError('wrong_state', {
     message: 'Another file has this name. Choose another dest, or overwrite it with force.',
     details: { path: target },

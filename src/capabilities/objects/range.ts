@@ -7,14 +7,14 @@ export interface ByteRange {
 }
 
 /** The meaning of a `Range` header. */
-export type RangeWish = ByteRange | 'unsatisfiable' | 'whole';
+export type RequestedRange = ByteRange | 'unsatisfiable' | 'whole';
 
 /**
  * Parses a `Range` header. For several ranges, other units and malformed headers the result is the whole, as the
  * standard allows.
  * @param size of the whole, bytes
  */
-export function parseRange(header: string | undefined, size: number): RangeWish {
+export function parseRange(header: string | undefined, size: number): RequestedRange {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return 'whole';
   if (first === '') {
@@ -36,7 +36,7 @@ export function parseContentRange(header: string | undefined): (ByteRange & { re
 }
 
 /** Whether a list of entity tags, as in `If-None-Match`, contains this tag. */
-export function namesTag(header: string | undefined, tag: string): boolean {
+export function matchesTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header.split(',').some((one) => one.trim() === '*' || one.trim().replace(/^W\//, '') === tag);
 }

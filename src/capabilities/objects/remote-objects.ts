@@ -4,8 +4,8 @@ import type { Readable } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
 import { safeName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { type ObjectHead, tagOf } from './object-answer.ts';
 import { nameInDisposition } from './object-name.ts';
+import { type ObjectHead, tagOf } from './object-response.ts';
 import { parseContentRange } from './range.ts';
 import type { ObjectCaller } from './types.ts';
 
@@ -13,7 +13,7 @@ import type { ObjectCaller } from './types.ts';
 export const MAX_REMOTE_OBJECT_BYTES = 1024 ** 4;
 
 /** Request headers that are forwarded to the holder. */
-const ASKED = ['range', 'if-range', 'if-none-match'] as const;
+const FORWARDED_HEADERS = ['range', 'if-range', 'if-none-match'] as const;
 
 export interface ReadRequest {
   /** The local agent that reads. */
@@ -34,7 +34,7 @@ export interface RemoteObject extends ObjectHead {
   readonly release: (chunk: Buffer) => void;
 }
 
-function wrong(what: string): SvcError {
+function invalidResponse(what: string): SvcError {
   return new SvcError('protocol_error', { message: `Invalid response of the holder: ${what}.` });
 }
 
@@ -51,7 +51,7 @@ function headerMap(raw: readonly string[]): Map<string, string> {
 function lengthOf(headers: ReadonlyMap<string, string>): number {
   const text = headers.get('content-length') ?? '';
   const length = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(length <= MAX_REMOTE_OBJECT_BYTES)) throw wrong('its length is missing or too large');
+  if (!(length <= MAX_REMOTE_OBJECT_BYTES)) throw invalidResponse('its length is missing or too large');
   return length;
 }
 
@@ -60,20 +60,20 @@ function partOf(status: number, headers: ReadonlyMap<string, string>, objectId: 
   if (status === 404)
     throw new SvcError('not_found', { thing: 'object', message: 'The holder does not have this object.' });
   if (status === 410) throw new SvcError('gone', { message: "The holder's file of this object has changed." });
-  if (status !== 200 && status !== 206 && status !== 304 && status !== 416) throw wrong(`status ${status}`);
-  if (headers.get('etag') !== tagOf(objectId)) throw wrong('it is for another object');
+  if (status !== 200 && status !== 206 && status !== 304 && status !== 416) throw invalidResponse(`status ${status}`);
+  if (headers.get('etag') !== tagOf(objectId)) throw invalidResponse('it is for another object');
   if (status === 304) return { status, size: 0, start: 0, length: 0 } as const;
   const length = lengthOf(headers);
   if (status === 200) return { status, size: length, start: 0, length } as const;
   const range = headers.get('content-range');
   if (status === 416) {
     const size = /^bytes \*\/(\d{1,15})$/.exec(range ?? '')?.[1];
-    if (size === undefined) throw wrong('malformed range');
+    if (size === undefined) throw invalidResponse('malformed range');
     return { status, size: Number(size), start: 0, length: 0 } as const;
   }
   const part = parseContentRange(range);
   if (part === null || part.end + 1 - part.start !== length || part.size > MAX_REMOTE_OBJECT_BYTES)
-    throw wrong('malformed range');
+    throw invalidResponse('malformed range');
   return { status, size: part.size, start: part.start, length } as const;
 }
 
@@ -90,7 +90,7 @@ export class RemoteObjects {
    */
   async read(request: ReadRequest): Promise<RemoteObject> {
     const { local, holder, objectId, method, headers, accessToken, signal } = request;
-    const asked = ASKED.flatMap((name) => {
+    const asked = FORWARDED_HEADERS.flatMap((name) => {
       const value = headers[name];
       return typeof value === 'string' ? [name, value] : [];
     });
@@ -112,7 +112,7 @@ export class RemoteObjects {
  * Yields the bytes of a whole object. The last chunk is withheld until the hash matches, so a complete object is a
  * correct one.
  */
-export async function* verified(body: AsyncIterable<Uint8Array>, objectId: string): AsyncGenerator<Uint8Array> {
+export async function* verifiedBytes(body: AsyncIterable<Uint8Array>, objectId: string): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
   let held: Uint8Array | null = null;
   for await (const chunk of body) {
@@ -120,6 +120,6 @@ export async function* verified(body: AsyncIterable<Uint8Array>, objectId: strin
     hash.update(chunk);
     held = chunk;
   }
-  if (hash.digest('hex') !== objectId) throw wrong('its bytes do not match the object ID');
+  if (hash.digest('hex') !== objectId) throw invalidResponse('its bytes do not match the object ID');
   if (held !== null) yield held;
 }

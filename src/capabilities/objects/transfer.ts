@@ -33,7 +33,7 @@ export interface TransferRequest {
   readonly signal: AbortSignal;
 }
 
-export interface Brought {
+export interface Downloaded {
   readonly from: Aid;
   /** The name that the holder reports. */
   readonly name: string;
@@ -50,7 +50,7 @@ class MixedBytes extends SvcError {
 }
 
 /** Whether the error is local, so that another holder would not help. */
-function isOurs(error: SvcError): boolean {
+function isLocalError(error: SvcError): boolean {
   return error.code === 'not_writable' || error.code === 'quota_exceeded' || error.code === 'cancelled';
 }
 
@@ -70,7 +70,7 @@ export class Transfer {
   }
 
   /** Tries one holder after the other. Returns null if all of them failed. */
-  async run(failures: Failures): Promise<Brought | null> {
+  async run(failures: Failures): Promise<Downloaded | null> {
     // After wrong bytes of mixed origin, each holder starts from the beginning.
     let alone = false;
     for (let round = 0; round < 2; round++) {
@@ -80,7 +80,7 @@ export class Transfer {
           if (alone && this.#last !== holder) await this.#reset();
           return await this.#fromHolder(holder);
         } catch (error) {
-          if (!(error instanceof SvcError) || isOurs(error)) throw error;
+          if (!(error instanceof SvcError) || isLocalError(error)) throw error;
           if (error instanceof MixedBytes) alone = true;
           else failures.set(holder, error);
         }
@@ -96,7 +96,7 @@ export class Transfer {
     this.#last = null;
   }
 
-  async #fromHolder(holder: Aid): Promise<Brought> {
+  async #fromHolder(holder: Aid): Promise<Downloaded> {
     for (let resumes = 0; ; resumes++) {
       const before = this.#part.length;
       try {
@@ -109,7 +109,7 @@ export class Transfer {
     }
   }
 
-  async #once(holder: Aid): Promise<Brought> {
+  async #once(holder: Aid): Promise<Downloaded> {
     const { local, objectId, accessToken, signal } = this.#request;
     const stalled = new AbortController();
     const offset = this.#part.length;

@@ -1,10 +1,9 @@
 /** Cards of local agents, and validation of other agents' cards. */
-
 import { CardAdmission } from '../../capabilities/cards/admission.ts';
 import { OwnCards } from '../../capabilities/cards/own-cards.ts';
 import { RemoteCards } from '../../capabilities/cards/remote-cards.ts';
 import { readProfile } from '../../capabilities/directory/profile-cards.ts';
-import { verified } from '../../capabilities/objects/remote-objects.ts';
+import { verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
 import { MAX_CARD_BYTES } from '../../foundation/cards/card.ts';
 import { detach } from '../../foundation/detached.ts';
@@ -87,7 +86,7 @@ export function buildCards(
       try {
         if (size > MAX_CARD_BYTES) throw badCard('too_large', `it is larger than ${MAX_CARD_BYTES} bytes`);
         const pieces: Uint8Array[] = [];
-        for await (const piece of verified(body, objectId)) pieces.push(Uint8Array.from(piece));
+        for await (const piece of verifiedBytes(body, objectId)) pieces.push(Uint8Array.from(piece));
         return Buffer.concat(pieces);
       } finally {
         body.destroy();

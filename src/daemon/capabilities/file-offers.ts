@@ -1,7 +1,7 @@
 /** File offers between agents: sealed notes that name objects. */
 import { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
-import { OfferTaker } from '../../capabilities/file-offers/offer-taker.ts';
-import { OfferedObjects } from '../../capabilities/file-offers/offered.ts';
+import { OfferAccess } from '../../capabilities/file-offers/offer-access.ts';
+import { OfferReceiver } from '../../capabilities/file-offers/offer-receiver.ts';
 import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import type { ObjectServer } from '../../capabilities/objects/object-server.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
@@ -21,7 +21,7 @@ export type Offered = ReturnType<typeof buildOffered>;
 /** Access to offered objects, which access lists do not cover. */
 export function buildOffered({ clock, store }: Foundation, { access }: Access) {
   const offerStore = new FileOfferStore(store);
-  const offered = new OfferedObjects({
+  const offered = new OfferAccess({
     store: offerStore,
     clock,
     isDenied: (called, caller) => access.isDenied(called, caller),
@@ -65,7 +65,7 @@ export function buildFileOffers({ life, clock, log }: Foundation, { registry }: 
   });
   life.add('acting', fileOffers);
   life.defer(objects.onStored((aid, objectId) => offered.offerStore.keepObject(aid, objectId)));
-  const offerTaker = new OfferTaker({
+  const offerTaker = new OfferReceiver({
     offers: fileOffers,
     get: (request) => objectGetter.get(request),
     progress: (objectId) => objectGetter.progress(objectId),

@@ -1,8 +1,8 @@
 /** Handlers of the file offer operations. */
 import type { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
-import type { OfferTaker } from '../../capabilities/file-offers/offer-taker.ts';
+import type { OfferReceiver } from '../../capabilities/file-offers/offer-receiver.ts';
 import type { FileOffer } from '../../capabilities/file-offers/types.ts';
-import { headersOf } from '../../capabilities/objects/object-answer.ts';
+import { headersOf } from '../../capabilities/objects/object-response.ts';
 import type { RemoteObject } from '../../capabilities/objects/remote-objects.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
@@ -13,10 +13,10 @@ import { sendBody } from './object-streams.ts';
 
 export interface FileOfferHandlerDependencies {
   readonly offers: FileOffers;
-  readonly taker: OfferTaker<RemoteObject>;
+  readonly taker: OfferReceiver<RemoteObject>;
 }
 
-function viewOf(offer: FileOffer, taker: Pick<OfferTaker<RemoteObject>, 'received'>) {
+function viewOf(offer: FileOffer, taker: Pick<OfferReceiver<RemoteObject>, 'received'>) {
   return {
     id: offer.id,
     direction: offer.direction,
@@ -57,7 +57,7 @@ export function fileOfferHandlers(dependencies: FileOfferHandlerDependencies): H
   };
 }
 
-async function content(exchange: StreamExchange, taker: OfferTaker<RemoteObject>): Promise<void> {
+async function content(exchange: StreamExchange, taker: OfferReceiver<RemoteObject>): Promise<void> {
   const { request, response, input, context } = exchange;
   context.requireToken();
   const aid: Aid = parseAid(String(input['aid']));

@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { headersOf } from '../../capabilities/objects/object-answer.ts';
+import { headersOf } from '../../capabilities/objects/object-response.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
-import { type RemoteObject, type RemoteObjects, verified } from '../../capabilities/objects/remote-objects.ts';
+import { type RemoteObject, type RemoteObjects, verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
@@ -74,7 +74,7 @@ export async function sendBody(
   objectId: string,
   response: ServerResponse,
 ): Promise<void> {
-  const source = status === 200 ? verified(body, objectId) : body;
+  const source = status === 200 ? verifiedBytes(body, objectId) : body;
   await pipeline(Readable.from(source, { objectMode: false }), response).catch(() => void response.destroy());
 }
 

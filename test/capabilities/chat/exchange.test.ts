@@ -9,7 +9,7 @@ import {
   MAX_INVITES_PER_SOURCE,
   MAX_UNREAD,
   MAX_UNREAD_BYTES,
-  takeFrames,
+  processFrames,
 } from '../../../src/capabilities/chat/exchange.ts';
 import type { Answer } from '../../../src/capabilities/chat/relationship.ts';
 import { ChatSession } from '../../../src/capabilities/chat/session.ts';
@@ -51,7 +51,7 @@ function setUp() {
     const heard = { onFrames: nothing, onArrival: nothing, onFailure: nothing, onDrain: nothing, onClose: nothing };
     return new ChatSession(link, true, clock, heard);
   };
-  const take = (session: ChatSession, ...frames: Frame[]) => takeFrames(deps, session, frames);
+  const take = (session: ChatSession, ...frames: Frame[]) => processFrames(deps, session, frames);
   return { aid, db, store, entries, told, known, relate, sessionOf, take };
 }
 
@@ -93,9 +93,9 @@ function heard(n: number, answer: Answer) {
   const peer = newIdentity().aid;
   relate(peer, { state: 'out_pending', outStream: OURS, control: 'request' });
   const session = sessionOf(peer);
-  session.told = { n: 1, about: store.pair(aid, peer) ?? assert.fail() };
+  session.pendingControl = { n: 1, about: store.pair(aid, peer) ?? assert.fail() };
   const { isBusy } = take(session, { kind: 'heard', n, answer });
-  return { isBusy, control: store.pair(aid, peer)?.control, awaited: session.told !== null };
+  return { isBusy, control: store.pair(aid, peer)?.control, awaited: session.pendingControl !== null };
 }
 
 test('what the peer has heard is told no more, unless it is busy: then it is left alone and told later', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { EventLog } from '../../../src/capabilities/events/event-log.ts';
-import { EventStreams, MAX_FULL_MS, type Subscription } from '../../../src/capabilities/events/event-streams.ts';
+import { EventStreams, MAX_BLOCKED_MS, type Subscription } from '../../../src/capabilities/events/event-streams.ts';
 import type { PendingView } from '../../../src/capabilities/events/pending-counters.ts';
 import { EVENT_HEARTBEAT_MS } from '../../../src/foundation/domain/events.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -199,7 +199,7 @@ test('a client that stays full is cut, others get a comment', async (t) => {
   clock.advance(EVENT_HEARTBEAT_MS);
   assert.ok(well.text.endsWith(': \n\n'));
   assert.equal(stuck.end, '');
-  clock.advance(MAX_FULL_MS);
+  clock.advance(MAX_BLOCKED_MS);
   assert.equal(stuck.end, 'cut');
   assert.equal(streams.active, 1);
 });
@@ -209,7 +209,7 @@ test('a client that was full at a heartbeat is cut at the one that ends its time
   const stuck = new Client(streams, { aid: one });
   stuck.full = true;
   clock.advance(EVENT_HEARTBEAT_MS);
-  clock.advance(MAX_FULL_MS - EVENT_HEARTBEAT_MS);
+  clock.advance(MAX_BLOCKED_MS - EVENT_HEARTBEAT_MS);
   assert.equal(stuck.end, '');
   clock.advance(EVENT_HEARTBEAT_MS);
   assert.equal(stuck.end, 'cut');

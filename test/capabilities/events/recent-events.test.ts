@@ -6,13 +6,13 @@ import {
   MAX_RECENT_BYTES,
   MAX_RECENT_EVENTS,
   RecentEvents,
-  type Wish,
+  type SubscriberFilter,
 } from '../../../src/capabilities/events/recent-events.ts';
 import type { StoredEvent } from '../../../src/foundation/store/events.ts';
 import { newIdentity } from '../../support/identities.ts';
 
 const aid = newIdentity().aid;
-const ALL: Wish = { aid: null, types: null, key: '' };
+const ALL: SubscriberFilter = { aid: null, types: null, key: '' };
 
 /** An event whose frame has so many bytes; the smallest there is where it is left out. */
 function event(seq: number, bytes = 0): StoredEvent {

@@ -1,7 +1,7 @@
 /** Offers between two nodes whose notes are handed over by hand. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decodeNews, encodeNews } from '../../../src/capabilities/file-offers/wire.ts';
+import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
 import {
   FILE_OFFER_LIFE_MS,
   MAX_OPEN_OFFERS,
@@ -86,7 +86,7 @@ test('only who offered withdraws, only who was offered takes, and nobody else is
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
   const tell = (to: OfferNode, sender: Aid, end: 'taken' | 'declined' | 'withdrawn') =>
-    to.take(sender, NOTE_TYPE.fileNews, encodeNews({ id: offer.id, end }));
+    to.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id: offer.id, end }));
   tell(near, newIdentity().aid, 'taken');
   tell(near, far.aid, 'withdrawn');
   tell(far, near.aid, 'taken');
@@ -129,8 +129,8 @@ test('what a stranger offers and takes back is an event that a stranger caused, 
   for (const [number, sender] of [stranger, friend].entries()) {
     assert.equal(world.strange(sender, number), 'kept');
     const id = number.toString(16).padStart(16, 'f');
-    assert.equal(world.take(sender, NOTE_TYPE.fileNews, encodeNews({ id, end: 'withdrawn' })), 'kept');
-    assert.equal(world.take(sender, NOTE_TYPE.fileNews, encodeNews({ id, end: 'withdrawn' })), 'dropped');
+    assert.equal(world.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: 'withdrawn' })), 'kept');
+    assert.equal(world.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: 'withdrawn' })), 'dropped');
   }
   assert.deepEqual(world.strangeEvents, ['file.offered', 'file.answered']);
   assert.equal(world.events.length, 4);
@@ -173,7 +173,7 @@ test('what strangers offered and took back, and many offers of one friend, push 
     for (let i = 0; i < count; i++, number++) {
       world.strange(sender, number);
       const id = number.toString(16).padStart(16, 'f');
-      world.take(sender, NOTE_TYPE.fileNews, encodeNews({ id, end: 'withdrawn' }));
+      world.take(sender, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: 'withdrawn' }));
     }
   };
   const kept = (peer: Aid): number =>
@@ -245,7 +245,7 @@ test('offers expire, and the end is told until somebody keeps the note', async (
     await far.clock.run(15_000);
   }
   const [news] = far.sent.splice(0);
-  assert.deepEqual(decodeNews(news?.body ?? new Uint8Array()), { id: offer.id, end: 'declined' });
+  assert.deepEqual(decodeEndNotice(news?.body ?? new Uint8Array()), { id: offer.id, end: 'declined' });
   await far.clock.run(3600_000);
   assert.deepEqual(far.sent, []);
   near.clock.jump(FILE_OFFER_LIFE_MS);

@@ -1,5 +1,10 @@
 /** The contents of notes about files. */
-import { decodeNews, decodeOffer, encodeNews, encodeOffer } from '../../../src/capabilities/file-offers/wire.ts';
+import {
+  decodeEndNotice,
+  decodeOffer,
+  encodeEndNotice,
+  encodeOffer,
+} from '../../../src/capabilities/file-offers/wire.ts';
 import { MAX_OFFER_MESSAGE_CHARS, MAX_OFFERED_BYTES } from '../../../src/foundation/domain/file-offers.ts';
 import { MAX_FILE_NAME_BYTES } from '../../../src/foundation/domain/objects.ts';
 import { editCbor } from '../engine/cbor.ts';
@@ -37,9 +42,9 @@ const news = decoder({
   name: 'file-news',
   inputs: 2000,
   edit: editCbor,
-  seeds: () => (['taken', 'declined', 'withdrawn'] as const).map((end) => encodeNews({ id: ID, end })),
-  decode: decodeNews,
-  encode: encodeNews,
+  seeds: () => (['taken', 'declined', 'withdrawn'] as const).map((end) => encodeEndNotice({ id: ID, end })),
+  decode: decodeEndNotice,
+  encode: encodeEndNotice,
   canonical: true,
 });
 

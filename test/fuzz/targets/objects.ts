@@ -5,9 +5,9 @@ import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { headersOf } from '../../../src/capabilities/objects/object-answer.ts';
+import { headersOf } from '../../../src/capabilities/objects/object-response.ts';
 import { ObjectServer } from '../../../src/capabilities/objects/object-server.ts';
-import { RemoteObjects, verified } from '../../../src/capabilities/objects/remote-objects.ts';
+import { RemoteObjects, verifiedBytes } from '../../../src/capabilities/objects/remote-objects.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
@@ -131,7 +131,7 @@ const answers: FuzzTarget = {
           throw violation('a range outside the object', start, length, size);
         headersOf(answer, ID);
         const pieces: Uint8Array[] = [];
-        for await (const piece of verified(answer.body, ID)) pieces.push(piece);
+        for await (const piece of verifiedBytes(answer.body, ID)) pieces.push(piece);
         if (!Buffer.concat(pieces).equals(CONTENT)) throw violation('other bytes were accepted as the object', input);
         return `${answer.status} whole`;
       } catch (error) {

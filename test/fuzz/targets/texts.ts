@@ -1,7 +1,6 @@
 /** Addresses, headers and other texts from strangers. */
-
 import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-name.ts';
-import { namesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
+import { matchesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
 import { formatContact, parseContact } from '../../../src/foundation/contact.ts';
 import { MAX_INVITATION_CONTACTS } from '../../../src/foundation/domain/joining.ts';
@@ -143,7 +142,7 @@ const objectHeaders = decoder({
       Buffer.byteLength(received) > 255
     )
       throw violation('a name that strangers must not use', text, received);
-    return { range, content, tag: namesTag(text, '"abc"'), name, received };
+    return { range, content, tag: matchesTag(text, '"abc"'), name, received };
   },
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OfferTaker } from '../../../src/capabilities/file-offers/offer-taker.ts';
+import { OfferReceiver } from '../../../src/capabilities/file-offers/offer-receiver.ts';
 import type { RemoteObject } from '../../../src/capabilities/objects/remote-objects.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { fileOfferOperations } from '../../../src/operations/file-offers.ts';
@@ -14,7 +14,7 @@ function surfaceOf(node: OfferNode) {
   /** Results of the next transfers, by destination. */
   const brings: (() => Promise<{ path: string }>)[] = [];
   const progress = new Map<string, number>();
-  const taker = new OfferTaker<RemoteObject>({
+  const taker = new OfferReceiver<RemoteObject>({
     offers: node.offers,
     get: async ({ dest }) => {
       asked.push(dest);

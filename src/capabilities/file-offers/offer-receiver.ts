@@ -12,10 +12,10 @@ const RECEIVED = 'received';
 const MAX_NAMES = 100;
 
 export interface OfferTakerDependencies<B extends OfferedBytes> extends OfferSources<B> {
-  readonly offers: Pick<FileOffers, 'takeable' | 'taken'>;
+  readonly offers: Pick<FileOffers, 'acceptable' | 'taken'>;
 }
 
-export class OfferTaker<B extends OfferedBytes> {
+export class OfferReceiver<B extends OfferedBytes> {
   readonly #deps: OfferTakerDependencies<B>;
 
   constructor(dependencies: OfferTakerDependencies<B>) {
@@ -30,7 +30,7 @@ export class OfferTaker<B extends OfferedBytes> {
    */
   async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
     const { offers } = this.#deps;
-    const { path } = await this.#get(aid, offers.takeable(aid, id), signal);
+    const { path } = await this.#get(aid, offers.acceptable(aid, id), signal);
     offers.taken(aid, id);
     return path;
   }
@@ -60,7 +60,7 @@ export class OfferTaker<B extends OfferedBytes> {
    *   reading from a holder
    */
   async read(aid: Aid, id: string, range: string | undefined, signal: AbortSignal) {
-    const { objectId, peer: holder, size } = this.#deps.offers.takeable(aid, id);
+    const { objectId, peer: holder, size } = this.#deps.offers.acceptable(aid, id);
     const headers = range === undefined ? {} : { range };
     const object = await this.#deps.read({ local: aid, holder, objectId, method: 'GET', headers, signal });
     if (object.size === size && object.status !== 304) return { object, objectId };

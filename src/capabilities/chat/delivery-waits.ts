@@ -8,7 +8,7 @@ interface Waiting {
   settle(arrived: boolean): void;
 }
 
-export class Arrivals {
+export class DeliveryWaits {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<Waiting>>();
 

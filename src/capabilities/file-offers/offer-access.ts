@@ -7,19 +7,19 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { FileOfferStore } from '../../foundation/store/file-offers.ts';
 import type { AccessRequest } from '../../network/links/types.ts';
 
-export interface OfferedObjectsDependencies {
+export interface OfferAccessDependencies {
   readonly store: Pick<FileOfferStore, 'isOffered'>;
   readonly clock: Clock;
   /** Whether the owner of an agent has denied a caller by its AID. */
   readonly isDenied: (called: Aid, caller: Aid) => boolean;
 }
 
-export class OfferedObjects {
-  readonly #deps: OfferedObjectsDependencies;
+export class OfferAccess {
+  readonly #deps: OfferAccessDependencies;
   /** Bytes read of offered objects, by sender, recipient and object. */
   readonly #read = new Map<Aid, Map<string, number>>();
 
-  constructor(dependencies: OfferedObjectsDependencies) {
+  constructor(dependencies: OfferAccessDependencies) {
     this.#deps = dependencies;
   }
 

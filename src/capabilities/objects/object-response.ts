@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_BYTES } from './fingerprint.ts';
 import { disposition } from './object-name.ts';
-import { namesTag, parseRange } from './range.ts';
+import { matchesTag, parseRange } from './range.ts';
 import type { OpenedObject } from './registered-files.ts';
 
 /** The entity tag of an object. The bytes of an object never change. */
@@ -85,7 +85,7 @@ async function sendPart(
 function choose(headers: IncomingMessage['headers'], { objectId, size, name }: OpenedObject): ObjectHead {
   const tag = tagOf(objectId);
   const nothing = { size, start: 0, length: 0, name };
-  if (namesTag(headers['if-none-match'], tag)) return { ...nothing, status: 304 };
+  if (matchesTag(headers['if-none-match'], tag)) return { ...nothing, status: 304 };
   const condition = headers['if-range'];
   const wish = condition === undefined || condition === tag ? parseRange(headers.range, size) : 'whole';
   if (wish === 'unsatisfiable') return { ...nothing, status: 416 };
@@ -97,7 +97,7 @@ function choose(headers: IncomingMessage['headers'], { objectId, size, name }: O
  * Sends an object or the requested part. Resolves when it is sent or interrupted, with the file closed. If the file
  * changes meanwhile, the response is interrupted before its end.
  */
-export async function answerObject(
+export async function sendObject(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
   response: ServerResponse,
   object: OpenedObject,
