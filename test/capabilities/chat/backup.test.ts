@@ -1,4 +1,4 @@
-/** A node that comes back from an old backup: what it has lost of its conversations comes again, and nothing twice. */
+/** A node is restored from an old backup: lost entries of its conversations are sent again, without duplicates. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -13,7 +13,7 @@ function backupOf(t: TestContext, store: Store): Store {
   return Store.open(file, MIGRATIONS, 'normal');
 }
 
-test('what a friend said after the backup is sent again once it says something new', async (t) => {
+test('entries that a friend sent after the backup are sent again with its next entry', async (t) => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   for (const text of ['a1', 'a2']) await world.during(a.say(alice, bob, text));
@@ -24,10 +24,10 @@ test('what a friend said after the backup is sent again once it says something n
   const restored = await b.restart(backup);
   assert.deepEqual(restored.heard(bob, alice), ['a1', 'a2']);
   await world.during(a.say(alice, bob, 'a6'));
-  await world.until('all of it', () => restored.heard(bob, alice).length === 6);
+  await world.until('all entries', () => restored.heard(bob, alice).length === 6);
   assert.deepEqual(restored.heard(bob, alice), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']);
   await world.until('all arrived', () => a.pairs.pair(alice, bob)?.queued === 0);
-  // What the restored node says has new ids: it arrives, and what it said before stays.
+  // The restored node's new entries have new IDs: they arrive, and earlier ones remain.
   await world.during(restored.say(bob, alice, 'b3'));
   await world.until('the other direction', () => a.heard(alice, bob).includes('b3'));
   assert.deepEqual(a.heard(alice, bob), ['b1', 'b2', 'b3']);
@@ -40,7 +40,7 @@ test('what a friend said after the backup is sent again once it says something n
   );
 });
 
-test('a reader whose cursor is ahead of the restored log comes back to its end and misses nothing', async (t) => {
+test('a reader with a cursor ahead of the restored log continues at its end and misses nothing', async (t) => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   await world.during(a.say(alice, bob, 'a1'));
@@ -51,12 +51,12 @@ test('a reader whose cursor is ahead of the restored log comes back to its end a
   const again = restored.chat.read(bob, alice, scannedTo, 200);
   assert.deepEqual([again.entries, again.scannedTo, again.hasMore], [[], 1, false]);
   await world.during(a.say(alice, bob, 'a4'));
-  await world.until('all of it', () => restored.heard(bob, alice).length === 4);
+  await world.until('all entries', () => restored.heard(bob, alice).length === 4);
   const texts = restored.chat.read(bob, alice, again.scannedTo, 200).entries.map(({ text }) => text);
   assert.deepEqual(texts, ['a2', 'a3', 'a4']);
 });
 
-test('what waited in the backup and was delivered since is not shown twice', async (t) => {
+test('entries queued in the backup and delivered later are not shown twice', async (t) => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   a.links.agents.delete(alice);
@@ -72,7 +72,7 @@ test('what waited in the backup and was delivered since is not shown twice', asy
   assert.deepEqual(a.heard(alice, bob), ['waits', 'next']);
 });
 
-test('what has left before a power cut took it back stays with the friend, and what is said next arrives as well', async (t) => {
+test('entries sent before a power loss remain at the friend, and later entries arrive too', async (t) => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   await world.during(a.say(alice, bob, 'a1'));
@@ -80,7 +80,7 @@ test('what has left before a power cut took it back stays with the friend, and w
   for (const text of ['a2', 'a3']) await world.during(a.say(alice, bob, text));
   assert.deepEqual(b.heard(bob, alice), ['a1', 'a2', 'a3']);
   const back = await a.restart(onDisk);
-  // Their numbers in the stream are those of the entries that were lost here.
+  // Their stream sequence numbers are those of the lost entries.
   for (const text of ['a4', 'a5', 'a6']) await world.during(back.say(alice, bob, text));
   await world.until('all arrived', () => back.pairs.pair(alice, bob)?.queued === 0);
   assert.deepEqual(b.heard(bob, alice), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']);

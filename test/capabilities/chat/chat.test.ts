@@ -1,4 +1,4 @@
-/** What friends say to each other, in calm weather. */
+/** Conversations of friends over a reliable network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
@@ -49,7 +49,7 @@ test('a request, its acceptance, and texts in order in both directions', async (
   assert.deepEqual([...b.chat.pending()], [[bob, { invites: 0, unread: 5 }]]);
 });
 
-test('what is sent while the request is open arrives once it is accepted, in order', async () => {
+test('entries sent while the request is pending arrive in order after it is accepted', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   a.chat.request(alice, bob, '');
@@ -60,7 +60,7 @@ test('what is sent while the request is open arrives once it is accepted, in ord
   await world.clock.run(60_000);
   assert.deepEqual(b.heard(bob, alice), []);
   b.chat.accept(bob, alice);
-  await world.until('all of it', () => b.heard(bob, alice).length === 20);
+  await world.until('all entries', () => b.heard(bob, alice).length === 20);
   assert.deepEqual(
     b.heard(bob, alice),
     Array.from({ length: 20 }, (_, i) => `${i}`),
@@ -68,7 +68,7 @@ test('what is sent while the request is open arrives once it is accepted, in ord
   await world.until('receipts', () => a.log(alice, bob).every(({ status }) => status === 'sent'));
 });
 
-test('more at once than may be under way arrives in order, and so does what is said meanwhile', async () => {
+test('more entries than the window arrive in order, together with entries sent meanwhile', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   const opened = a.links.opened + b.links.opened;
@@ -80,7 +80,7 @@ test('more at once than may be under way arrives in order, and so does what is s
   assert.equal(a.links.opened + b.links.opened, opened);
 });
 
-test('what is sent while the peer is away goes out when it is back; its coming back is enough', async () => {
+test('entries queued while the peer is unreachable are sent when it returns', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   await b.down();
@@ -90,7 +90,7 @@ test('what is sent while the peer is away goes out when it is back; its coming b
   const opened = a.links.opened;
   const back = await b.restart();
   const since = world.clock.now();
-  await world.until('all of it', () => back.heard(bob, alice).length === 3);
+  await world.until('all entries', () => back.heard(bob, alice).length === 3);
   assert.ok(world.clock.now() - since < 25_000, `${world.clock.now() - since} ms`);
   assert.deepEqual(back.heard(bob, alice), ['0', '1', '2']);
   assert.ok(a.links.opened - opened < 3);
@@ -124,7 +124,7 @@ test('files are objects of the sender', async () => {
   assert.equal(b.heard(bob, alice).at(-1), longest);
 });
 
-test('the mark of the reader moves forward only, over restarts as well', async () => {
+test('the read cursor moves forward only, also after a restart', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   for (let i = 0; i < 10; i++) await world.during(a.say(alice, bob, `${i}`));
@@ -167,7 +167,7 @@ test('agents of one daemon chat with each other', async () => {
   assert.deepEqual([a.heard(bob, alice), a.heard(alice, bob)], [['x'], ['y']]);
 });
 
-test('a peer that can only be reached over its own link is answered on it', async () => {
+test('a peer that is reachable only over its own link is answered on this link', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   b.links.open = async () => {
@@ -194,7 +194,7 @@ test('deleting an agent deletes its conversations, and a stopped node leaves no 
   assert.equal(world.clock.timers, 0);
 });
 
-test('links that nobody uses are closed, and opened again when there is something to say', async () => {
+test('idle links are closed, and reopened for the next entry', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   await world.clock.run(400_000);
@@ -206,7 +206,7 @@ test('links that nobody uses are closed, and opened again when there is somethin
   assert.deepEqual(b.heard(bob, alice), ['good morning']);
 });
 
-test('a pair goes over to a quicker way once there is one, and loses and repeats nothing', async () => {
+test('a pair switches to a faster path, and loses and repeats nothing', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   a.links.isQuicker = true;
@@ -222,7 +222,7 @@ test('a pair goes over to a quicker way once there is one, and loses and repeats
   assert.deepEqual(a.heard(alice, bob), ['back']);
 });
 
-test('where the quicker way cannot be had, a pair stays where it is', async () => {
+test('if the faster path fails, a pair stays on its link', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   a.links.isQuicker = true;
@@ -231,7 +231,7 @@ test('where the quicker way cannot be had, a pair stays where it is', async () =
   assert.deepEqual(b.heard(bob, alice), ['one', 'two']);
 });
 
-test('what waited over a restart goes out, also before the network says that it is ready', async () => {
+test('entries queued before a restart are sent, even before the network is ready', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   world.links.part(a.links, b.links);
@@ -241,7 +241,7 @@ test('what waited over a restart goes out, also before the network says that it 
   await world.until('the text', () => b.heard(bob, alice).includes('waits'), 30_000);
 });
 
-test('who is back greets its latest friends, so many of them and those of a week', async (t) => {
+test('after a network change, the most recent friends of the last week are contacted, up to a limit', async (t) => {
   const world = new ChatWorld();
   const a = await world.node('a');
   const alice = a.host().aid;
@@ -253,7 +253,7 @@ test('who is back greets its latest friends, so many of them and those of a week
   };
   peers.forEach((peer, i) => befriend(peer, i * 60_000));
   const open = t.mock.method(a.links, 'open');
-  /** How many of the friends, the latest first, are greeted because of this. */
+  /** The number of friends contacted because of `greet`. */
   const greeted = async (greet: () => void): Promise<number> => {
     a.setReady(false);
     await world.clock.run(HOUR_MS);

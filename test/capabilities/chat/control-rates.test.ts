@@ -1,4 +1,4 @@
-/** How many requests and ends of a request are taken in of a stranger: each is written to disk, and is an event. */
+/** Rates of requests and withdrawals of strangers. Each one is written to disk and causes an event. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Couriers } from '../../../src/capabilities/chat/couriers.ts';
@@ -67,7 +67,7 @@ function setUp() {
   return { aid, store, events, couriers, call };
 }
 
-test('a stranger that asks and takes it back again and again is cut off, and fills no log of events', async () => {
+test('a stranger that repeatedly requests and withdraws is disconnected and cannot fill the event log', async () => {
   const { store, aid, events, couriers, call } = setUp();
   for (let agent = 10; agent < 20; agent++) {
     const { far, ask } = call(testAid(agent));
@@ -84,7 +84,7 @@ test('a stranger that asks and takes it back again and again is cut off, and fil
   couriers.stop();
 });
 
-test('silent links of strangers at one source leave room for others and for known agents', async () => {
+test('silent links of strangers at one source cannot exhaust the links of other sources and known agents', async () => {
   const { couriers, call } = setUp();
   const silent = Array.from({ length: 20 }, (_, n) => call(testAid(10 + n)).far);
   await idle();

@@ -1,4 +1,4 @@
-/** Chat over the loss of power at every commit of either side: what was taken is delivered, once. */
+/** Power loss at every commit of either side: acknowledged entries are delivered once. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 const ALICE = newIdentity();
 const BOB = newIdentity();
 
-/** A conversation in which one side loses power at a point; the number of its commits. */
+/** Runs a conversation in which one side loses power at a crash point. Returns the number of its commits. */
 async function talk(t: TestContext, side: 'a' | 'b', point: CrashPoint, name: string): Promise<number> {
   const directory = temporaryDirectory(t);
   const world = new ChatWorld();
@@ -31,7 +31,7 @@ async function talk(t: TestContext, side: 'a' | 'b', point: CrashPoint, name: st
     if (side === 'a' && a.store === crashing.store) a = await a.restart(store);
     if (side === 'b' && b.store === crashing.store) b = await b.restart(store);
   };
-  /** Does something until it succeeds: what failed with the power is done again, as a client does. */
+  /** Repeats an operation until it succeeds, as a client does after a power loss. */
   const insist = async (act: (node: ChatNode) => unknown, node: () => ChatNode): Promise<void> => {
     for (;;) {
       try {
@@ -82,7 +82,7 @@ async function talk(t: TestContext, side: 'a' | 'b', point: CrashPoint, name: st
     return wanted.every((text) => heard.includes(text));
   };
   await reached(
-    'all that was taken',
+    'all acknowledged entries',
     () => check(b.heard(bob, alice), said.a, 'a') && check(a.heard(alice, bob), said.b, 'b'),
   );
   await reached('receipts', () =>

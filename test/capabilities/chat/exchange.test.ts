@@ -1,4 +1,4 @@
-/** What frames of a peer do to a conversation, and what it is told. */
+/** Effects of received frames on a conversation, and the replies. */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
@@ -55,7 +55,7 @@ function setUp() {
   return { aid, db, store, entries, told, known, relate, sessionOf, take };
 }
 
-/** Two entries that were sent to a friend, and what it says to them, `arrived` of them said to be there already. */
+/** Processes a receipt for two sent entries, after `arrived` of them were acknowledged. */
 function receipt(answer: Answer, seq: number, arrived = 0) {
   const { aid, store, entries, relate, sessionOf, take } = setUp();
   const peer = newIdentity().aid;
@@ -74,20 +74,20 @@ function receipt(answer: Answer, seq: number, arrived = 0) {
   return { sentUpTo, isBusy, state, acked, queued, control, awaited: session.cursor.unacknowledged.length };
 }
 
-test('a receipt says how much was delivered, and what to do about the rest', () => {
+test('a receipt reports delivered entries and the handling of the remaining ones', () => {
   const friends = { state: 'friends', isBusy: false, control: null };
   assert.deepEqual(receipt('ok', 1), { ...friends, sentUpTo: 1, acked: 1, queued: 1, awaited: 1 });
   assert.deepEqual(receipt('ok', 9), { ...friends, sentUpTo: 2, acked: 2, queued: 0, awaited: 0 });
   assert.deepEqual(receipt('busy', 0), { ...friends, isBusy: true, sentUpTo: 0, acked: 0, queued: 2, awaited: 2 });
   const anew = { ...friends, control: 'accept' };
   assert.deepEqual(receipt('unknown', 1), { ...anew, sentUpTo: 1, acked: 0, queued: 1, awaited: 1 });
-  // What had arrived and is lost again waits once more.
+  // A delivered entry that the peer has lost is queued again.
   assert.deepEqual(receipt('unknown', 1, 2), { ...anew, sentUpTo: 0, acked: 0, queued: 1, awaited: 0 });
   const over = { ...friends, state: 'none' };
   assert.deepEqual(receipt('gone', 0), { ...over, sentUpTo: 0, acked: 0, queued: 0, awaited: 2 });
 });
 
-/** What becomes of our request, told as number 1, where the peer says it has heard number `n`. */
+/** Processes an acknowledgment of number `n` for a request sent as number 1. */
 function heard(n: number, answer: Answer) {
   const { aid, store, relate, sessionOf, take } = setUp();
   const peer = newIdentity().aid;
@@ -98,13 +98,13 @@ function heard(n: number, answer: Answer) {
   return { isBusy, control: store.pair(aid, peer)?.control, awaited: session.pendingControl !== null };
 }
 
-test('what the peer has heard is told no more, unless it is busy: then it is left alone and told later', () => {
+test('an acknowledged control message is not sent again; if the peer is busy, it is sent later', () => {
   assert.deepEqual(heard(1, 'ok'), { isBusy: false, control: null, awaited: false });
   assert.deepEqual(heard(1, 'busy'), { isBusy: true, control: 'request', awaited: false });
   assert.deepEqual(heard(2, 'ok'), { isBusy: false, control: 'request', awaited: true });
 });
 
-test('so many requests are open, of all and of one network, and strangers leave room for known agents', () => {
+test('pending requests are limited in total and per network, and part of them is reserved for known agents', () => {
   const { aid, store, told, known, sessionOf, take } = setUp();
   const ask = (host: string, isKnown = false): Answer | undefined => {
     const peer = newIdentity().aid;
@@ -128,7 +128,7 @@ test('so many requests are open, of all and of one network, and strangers leave 
   assert.equal(told.length, MAX_INVITES);
 });
 
-test('a network has few open requests, however many addresses and node keys it has', () => {
+test('a network has few pending requests, even with many addresses and node keys', () => {
   const { known, sessionOf, take } = setUp();
   const ask = (peer: Aid, host: string): Answer | undefined => {
     const [reply] = take(sessionOf(peer, host), { kind: 'request', n: 1, stream: THEIRS, note: '' }).replies;
@@ -146,14 +146,14 @@ test('a network has few open requests, however many addresses and node keys it h
   known.add(friend);
   assert.equal(ask(friend, '198.51.100.1'), 'ok');
   assert.equal(ask(newIdentity().aid, '203.0.113.1'), 'ok');
-  // Those that come over a relay have no address, and one network together.
+  // Requests over relays have no address and count as one network.
   assert.equal(
     flood((i) => `node ${i}`),
     MAX_INVITES_OF_STRANGERS - MAX_INVITES_PER_NETWORK - 2,
   );
 });
 
-test('entries are taken in of a friend only, each stream by itself, up to what may be unread', () => {
+test('entries are accepted from friends only, each stream separately, up to the limit of unread entries', () => {
   const { aid, db, store, entries, told, relate, sessionOf, take } = setUp();
   const message = (seq: number, stream = THEIRS): Frame => {
     const content = { id: new Uint8Array(16).fill(seq), at: 0, text: `${seq}`, file: null };

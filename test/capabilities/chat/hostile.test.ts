@@ -1,6 +1,6 @@
 /**
- * Chat in a network that loses, delays, duplicates, reorders and partitions, between daemons that
- * end without warning: exactly once and in order, and both sides come to agree on how they stand.
+ * Chat in a network that loses, delays, duplicates, reorders and partitions, between daemons that crash: entries arrive
+ * exactly once and in order, and both sides agree on their relationship.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ interface Side {
   node: ChatNode;
   readonly aid: Aid;
   readonly peer: Aid;
-  /** What was said here and taken for delivery. */
+  /** Entries that were accepted for delivery here. */
   readonly said: string[];
 }
 
@@ -28,7 +28,7 @@ async function sides(world: ChatWorld): Promise<[Side, Side]> {
   ];
 }
 
-/** One thing that goes wrong, or right again. */
+/** One random fault or recovery. */
 async function weather(world: ChatWorld, one: Side, other: Side): Promise<void> {
   const dice = world.links.random.below(10);
   if (dice < 3) world.links.part(one.node.links, other.node.links);
@@ -59,7 +59,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
         side.said.push(text);
         sending.push(side.node.say(side.aid, side.peer, text));
       }
-      // What was taken for delivery is on disk: only then may the node end.
+      // Accepted entries are on disk. A node may crash only after that.
       await world.clock.run(1);
       await weather(world, side, side === one ? other : one);
       await world.clock.run(random.below(4000));
@@ -84,11 +84,11 @@ for (let seed = 1; seed <= SEEDS; seed++) {
   });
 }
 
-/** Pairs of states in which nothing is left to be told. */
+/** Pairs of states in which neither side has a control message to send. */
 const AGREED = new Set(['friends friends', 'none none', 'out_pending in_pending', 'in_pending out_pending']);
 
 for (let seed = 1; seed <= SEEDS; seed++) {
-  test(`both sides agree in the end, whatever they did to each other, seed ${seed}`, async () => {
+  test(`both sides finally agree after any operations, seed ${seed}`, async () => {
     const world = new ChatWorld(1000 + seed);
     const { random } = world.links;
     const [one, other] = await sides(world);
@@ -103,7 +103,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
           side.node.chat[act](side.aid, side.peer, '');
           wasBlocked ||= act === 'block';
         } catch {
-          // The state does not allow it.
+          // The operation is not allowed in this state.
         }
       } else {
         const text = `${step}`;
@@ -119,15 +119,15 @@ for (let seed = 1; seed <= SEEDS; seed++) {
     const states = (): string => `${one.node.state(one.aid, one.peer)} ${other.node.state(other.aid, other.peer)}`;
     const open = (): boolean =>
       [one, other].some(({ node, aid, peer }) => (node.pairs.pair(aid, peer)?.control ?? null) !== null);
-    await world.until('nothing to tell', () => !open());
-    // Who believes in a friendship that is over finds out when he says something.
+    await world.until('no control messages', () => !open());
+    // A side with an outdated friendship detects it with its next entry.
     for (const side of [one, other])
       if (side.node.state(side.aid, side.peer) === 'friends') {
         side.said.push('anyone?');
         await world.during(side.node.say(side.aid, side.peer, 'anyone?'));
       }
-    await world.until('nothing to tell', () => !open());
-    // A request that met a block was met with silence, and waits until its time is over.
+    await world.until('no control messages', () => !open());
+    // A request to a blocking peer gets no answer and waits until it expires.
     const unheard = wasBlocked && ['none out_pending', 'out_pending none'].includes(states());
     assert.ok(unheard || states().includes('blocked') || AGREED.has(states()), states());
     for (const [from, to] of [
@@ -135,11 +135,11 @@ for (let seed = 1; seed <= SEEDS; seed++) {
       [other, one],
     ] as const) {
       const heard = texts(to.node, to.aid, to.peer, true);
-      // In the order in which it was said, and nothing twice; what was dropped or blocked is missing.
+      // In the order in which the entries were sent, without duplicates. Dropped and blocked entries are missing.
       let at = 0;
       for (const text of heard) {
         at = from.said.indexOf(text ?? '', at) + 1;
-        assert.ok(at > 0, `"${text}" came twice or out of order`);
+        assert.ok(at > 0, `"${text}" arrived twice or out of order`);
       }
     }
   });

@@ -1,4 +1,4 @@
-/** Conversations of an agent that moves: what has no room stays behind, what waits never does. */
+/** Conversations of an agent that moves: old entries may be omitted, queued entries are always included. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { exportChat, importChat } from '../../../src/capabilities/chat/moving.ts';
@@ -10,7 +10,7 @@ import { Store } from '../../../src/foundation/store/store.ts';
 import { ChatNode, ChatWorld } from '../../support/chat-world.ts';
 import { newIdentity } from '../../support/identities.ts';
 
-test('a long log is cut at its old end; the conversation goes on behind it, and both sides hear each other', async () => {
+test('a long log loses its oldest entries; the conversation continues and both sides receive entries', async () => {
   const world = new ChatWorld();
   const [a, alice, b] = await world.two();
   const bob = b.host(newIdentity());
@@ -55,7 +55,7 @@ test('a long log is cut at its old end; the conversation goes on behind it, and 
   await moved.down();
 });
 
-test('times that a document should not have are over once and for all', async () => {
+test('times that a document should not contain expire once and permanently', async () => {
   const world = new ChatWorld();
   const [a, alice, , bob] = await world.friends();
   const deps = { store: a.pairs, entries: new ChatLog(a.store) };
@@ -68,7 +68,7 @@ test('times that a document should not have are over once and for all', async ()
   assert.equal(a.state(alice, bob), 'friends');
 });
 
-test('where more waits than goes into a document, nothing is exported', async () => {
+test('if the queued entries exceed the limit of a document, nothing is exported', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   b.links.crash();

@@ -1,4 +1,4 @@
-/** Requests, answers, ends and blocks between nodes, in calm weather. */
+/** Requests, answers, ends and blocks over a reliable network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MAX_CONTACTS } from '../../../src/capabilities/chat/chat.ts';
@@ -8,7 +8,7 @@ import { withCode } from '../../support/link-world.ts';
 
 const HOUR_MS = 3600_000;
 
-test('requests that cross make friends', async () => {
+test('crossing requests create a friendship', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   a.chat.request(alice, bob, '');
@@ -19,7 +19,7 @@ test('requests that cross make friends', async () => {
   assert.deepEqual([b.heard(bob, alice), a.heard(alice, bob)], [['x'], ['y']]);
 });
 
-test('asking the one who has asked is accepting', async () => {
+test('a request to an agent that has sent one accepts it', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   a.chat.request(alice, bob, '');
@@ -28,7 +28,7 @@ test('asking the one who has asked is accepting', async () => {
   await world.until('friends', () => a.state(alice, bob) === 'friends');
 });
 
-test('a refusal, a withdrawal and an end are told to the other side', async () => {
+test('the other side receives a refusal, a withdrawal and an end', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   a.chat.request(alice, bob, '');
@@ -47,12 +47,12 @@ test('a refusal, a withdrawal and an end are told to the other side', async () =
   b.chat.remove(bob, alice);
   await world.until('the end', () => a.state(alice, bob) === 'none');
   await assert.rejects(a.say(alice, bob, 'still there?'), withCode('not_friends'));
-  // The log stays.
+  // The log remains.
   assert.deepEqual(b.heard(bob, alice), ['hello']);
   assert.equal(a.log(alice, bob).length, 1);
 });
 
-test('nothing is kept of strangers whose requests were withdrawn or refused', async () => {
+test('nothing is stored for strangers whose requests were withdrawn or refused', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   const [refused, deaf] = [a.host().aid, a.host().aid];
@@ -67,7 +67,7 @@ test('nothing is kept of strangers whose requests were withdrawn or refused', as
   assert.deepEqual([b.pairs.all(bob), a.pairs.all(alice), a.pairs.all(refused)], [[], [], []]);
 });
 
-test('an agent has no more friends by accepting than by asking', async () => {
+test('the limit of friends applies to accepting as to requesting', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   a.chat.request(alice, bob, '');
@@ -83,7 +83,7 @@ test('an agent has no more friends by accepting than by asking', async () => {
   assert.equal(b.chat.accept(bob, alice), 'friends');
 });
 
-test('what the state does not allow is refused', async () => {
+test('operations that the state does not allow are rejected', async () => {
   const world = new ChatWorld();
   const [a, alice, , bob] = await world.two();
   await assert.rejects(a.say(alice, bob, 'x'), withCode('not_friends'));
@@ -100,7 +100,7 @@ test('what the state does not allow is refused', async () => {
   assert.equal(a.store.one('SELECT count(*) AS n FROM chat_pairs')?.['n'], 1);
 });
 
-test('a request waits for a peer that is away, three days at most', async () => {
+test('a request to an unreachable peer waits for up to three days', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   await b.down();
@@ -109,7 +109,7 @@ test('a request waits for a peer that is away, three days at most', async () => 
   const back = await b.restart();
   await world.until('the request', () => back.state(bob, alice) === 'in_pending', HOUR_MS);
   assert.equal(a.state(alice, bob), 'out_pending');
-  // Nobody answers: it ends on both sides.
+  // Without an answer it expires on both sides.
   await world.clock.run(74 * HOUR_MS);
   assert.equal(a.state(alice, bob), 'none');
   assert.equal(back.state(bob, alice), 'none');
@@ -125,7 +125,7 @@ test('a request waits for a peer that is away, three days at most', async () => 
   );
 });
 
-test('a request that is answered in its last hour still makes friends', async () => {
+test('a request that is answered in its last hour still creates a friendship', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.two();
   await b.down();
@@ -138,7 +138,7 @@ test('a request that is answered in its last hour still makes friends', async ()
   await world.until('friends', () => a.state(alice, bob) === 'friends');
 });
 
-test('a block looks like silence, and a request of ours lifts it', async () => {
+test('a block looks like silence, and a request by the blocking agent removes it', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   b.chat.block(bob, alice);
@@ -156,7 +156,7 @@ test('a block looks like silence, and a request of ours lifts it', async () => {
     b.chat.contacts(bob, 'blocked').map(({ peer }) => peer),
     [alice],
   );
-  // A blocked stranger may ask, and hears nothing.
+  // A blocked stranger may send requests and gets no answer.
   a.chat.remove(alice, bob);
   await world.clock.run(1000);
   a.chat.request(alice, bob, '');
@@ -169,7 +169,7 @@ test('a block looks like silence, and a request of ours lifts it', async () => {
   assert.deepEqual(b.heard(bob, alice), ['there you are']);
 });
 
-test('after an end and a new beginning everything arrives, whatever was numbered before', async () => {
+test('after an end and a new request, entries arrive despite equal sequence numbers', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   const said: string[] = [];
@@ -192,14 +192,14 @@ test('after an end and a new beginning everything arrives, whatever was numbered
   assert.deepEqual(b.heard(bob, alice), said);
 });
 
-test('an end that the peer has not heard of yet does not stand in the way of a new request', async () => {
+test('an end that the peer has not received does not prevent a new request', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   await b.down();
   a.chat.remove(alice, bob);
   a.chat.request(alice, bob, 'sorry');
   const back = await b.restart();
-  // As far as Bob knows they never ceased to be friends.
+  // For Bob, the friendship never ended.
   await world.until('friends', () => a.state(alice, bob) === 'friends');
   assert.equal(back.state(bob, alice), 'friends');
   await world.during(a.say(alice, bob, '1'));
@@ -207,7 +207,7 @@ test('an end that the peer has not heard of yet does not stand in the way of a n
   assert.deepEqual([back.heard(bob, alice), a.heard(alice, bob)], [['1'], ['2']]);
 });
 
-test('a side that was set back to an older backup finds its way: nothing new is taken for old', async () => {
+test('a side restored from an older backup recovers: no new entry is treated as a duplicate', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   for (let i = 0; i < 3; i++) await world.during(a.say(alice, bob, `before ${i}`));
@@ -223,8 +223,8 @@ test('a side that was set back to an older backup finds its way: nothing new is 
   );
   const again = await a.restart();
   for (let i = 0; i < 2; i++) await world.during(again.say(alice, bob, `after ${i}`));
-  await world.until('what is new', () => b.heard(bob, alice).includes('after 1'));
-  // Now Bob loses his memory of the last ones.
+  await world.until('the new entries', () => b.heard(bob, alice).includes('after 1'));
+  // Now Bob loses the last entries.
   b.store.run("DELETE FROM chat_entries WHERE text LIKE 'after%'");
   b.store.run('UPDATE chat_pairs SET received = received - 3 WHERE aid = ?', bob);
   const reborn = await b.restart();
@@ -233,7 +233,7 @@ test('a side that was set back to an older backup finds its way: nothing new is 
   assert.equal(again.state(alice, bob), 'friends');
 });
 
-test('a peer that has lost everything is told so, and a new request makes friends', async () => {
+test('a peer that has lost everything ends the friendship, and a new request creates another one', async () => {
   const world = new ChatWorld();
   const [a, alice, b, bob] = await world.friends();
   await world.during(a.say(alice, bob, 'hello'));
@@ -249,7 +249,7 @@ test('a peer that has lost everything is told so, and a new request makes friend
   await world.until('the request', () => a.state(alice, bob) === 'in_pending');
 });
 
-test('strangers have eighty of the hundred open requests of an agent; the next one waits for a place', async () => {
+test('strangers can use eighty of the hundred pending requests of an agent; the next request waits', async () => {
   const world = new ChatWorld();
   const [a, , b, bob] = await world.two();
   const askers = Array.from({ length: 83 }, () => a.host().aid);
@@ -258,5 +258,5 @@ test('strangers have eighty of the hundred open requests of an agent; the next o
   await world.clock.run(100_000);
   assert.equal(b.chat.contacts(bob, 'in_pending').length, 80);
   for (const { peer } of b.chat.contacts(bob, 'in_pending').slice(0, 10)) b.chat.refuse(bob, peer);
-  await world.until('the others', () => b.chat.contacts(bob, 'in_pending').length === 73);
+  await world.until('the remaining requests', () => b.chat.contacts(bob, 'in_pending').length === 73);
 });

@@ -1,4 +1,4 @@
-/** A conversation of a hundred thousand entries: no operation asks more of the database than in a small one. */
+/** A conversation of a hundred thousand entries: no operation costs more database work than in a small one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
@@ -6,11 +6,11 @@ import { type ChatNode, ChatWorld } from '../../support/chat-world.ts';
 import { recordingStore } from '../../support/recording-store.ts';
 
 const ENTRIES = 100_000;
-/** What one operation may ask, whatever the size of the conversation. */
+/** Limits of one operation, independent of the size of the conversation. */
 const MAX_STATEMENTS = 40;
 const MAX_ROWS = 500;
 
-/** Puts entries into the log of one side, as if the peer had written them. */
+/** Adds received entries to the log of one side. */
 function fill(node: ChatNode, aid: Aid, peer: Aid): void {
   const { store } = node;
   const pair = node.pairs.pair(aid, peer)?.id ?? 0;
@@ -29,7 +29,7 @@ function fill(node: ChatNode, aid: Aid, peer: Aid): void {
   });
 }
 
-test('whatever is done in a conversation of a hundred thousand entries asks little of the database', async () => {
+test('operations on a conversation of a hundred thousand entries need few statements and rows', async () => {
   const recording = recordingStore();
   const world = new ChatWorld();
   const [first, b] = [await world.node('a', recording.store), await world.node('b')];
@@ -46,7 +46,7 @@ test('whatever is done in a conversation of a hundred thousand entries asks litt
     assert.ok(statements <= MAX_STATEMENTS && rows <= MAX_ROWS, `${what}: ${statements} statements, ${rows} rows`);
   };
   for (const after of [0, ENTRIES / 2, ENTRIES - 10])
-    await cheap(`read behind ${after}`, () => a.chat.read(alice, bob, after, 200));
+    await cheap(`read after ${after}`, () => a.chat.read(alice, bob, after, 200));
   assert.equal(a.chat.read(alice, bob, ENTRIES - 10, 200).entries.length, 10);
   await cheap('contacts', () => a.chat.contacts(alice, 'friends'));
   assert.equal(a.chat.contacts(alice, 'friends')[0]?.unread, ENTRIES);
@@ -55,7 +55,7 @@ test('whatever is done in a conversation of a hundred thousand entries asks litt
   assert.equal(a.chat.pending().get(alice)?.unread, 1000);
   await cheap('send', () => world.during(a.say(alice, bob, 'one more')));
   await world.until('the message', () => b.heard(bob, alice).length === 1);
-  await cheap('one that comes in', async () => {
+  await cheap('receive one', async () => {
     await world.during(b.say(bob, alice, 'and back'));
     await world.until('the answer', () => a.chat.pending().get(alice)?.unread === 1001);
   });

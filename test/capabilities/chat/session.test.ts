@@ -1,4 +1,4 @@
-/** What one link of a chat lets its peer do. */
+/** Limits and order of one chat link. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Duplex } from 'node:stream';
@@ -21,7 +21,7 @@ const names = {
 const OURS = new Uint8Array(16).fill(1);
 const THEIRS = new Uint8Array(16).fill(2);
 
-/** A session, and what it hears, in order. */
+/** A session, and its callbacks in order. */
 function listening(duplex: Duplex) {
   const heard: string[] = [];
   const link = asLink(duplex, names, () => ({ kind: 'direct', remote: null, source: null, rttMs: 1 }));
@@ -42,7 +42,7 @@ const MESSAGE: Frame = {
   content: { id: new Uint8Array(16), at: 1, text: 'x', file: null },
 };
 
-/** A session that has sent three entries, at the places 10, 20 and 30 of its log, and how its peer speaks. */
+/** A session that has sent three entries, at positions 10, 20 and 30 of its log, and a writer for its peer. */
 async function underWay() {
   const duplex = new Duplex({ read: () => {}, write: (_chunk, _encoding, done) => done() });
   const { session, link, heard } = listening(duplex);
@@ -58,7 +58,7 @@ function receipt(seq: number, answer: Answer = 'ok', stream = OURS): Frame {
   return { kind: 'receipt', stream, seq, answer };
 }
 
-test('who waits for entries hears that they have arrived before that is written down', async () => {
+test('delivery is reported before it is stored', async () => {
   const { heard, says } = await underWay();
   says(receipt(1), receipt(2));
   assert.deepEqual(heard, ['arrived up to 20']);
@@ -68,7 +68,7 @@ test('who waits for entries hears that they have arrived before that is written 
   assert.deepEqual(heard.slice(3), ['arrived up to 30']);
 });
 
-test('what comes behind a receipt stays behind it', async () => {
+test('frames after a receipt are processed after it', async () => {
   const { heard, says } = await underWay();
   says(receipt(1));
   says(MESSAGE);
@@ -80,7 +80,7 @@ test('what comes behind a receipt stays behind it', async () => {
   assert.equal(heard.at(-1), 'message');
 });
 
-test('a link that closes behind a receipt has it taken first', async () => {
+test('a receipt is processed before the link closes', async () => {
   const { link, heard, says } = await underWay();
   says(receipt(1));
   link.destroy();
@@ -90,7 +90,7 @@ test('a link that closes behind a receipt has it taken first', async () => {
   assert.equal(heard.length, 3);
 });
 
-test('a receipt that says anything else than what was delivered is news to nobody before it is taken', async () => {
+test('a receipt that reports more than delivery is not announced before it is processed', async () => {
   for (const frame of [receipt(1, 'busy'), receipt(2, 'unknown'), receipt(1, 'ok', THEIRS), receipt(0), MESSAGE]) {
     const { heard, says } = await underWay();
     says(frame);
@@ -98,8 +98,8 @@ test('a receipt that says anything else than what was delivered is news to nobod
   }
 });
 
-test('a peer that asks and does not read is cut off once 4 MiB wait for it', () => {
-  // Nothing that is written goes out.
+test('a peer that sends requests without reading is disconnected at 4 MiB of unsent data', () => {
+  // Accepts no bytes.
   const deaf = new Duplex({ read: () => {}, write: () => {} });
   const { session, link } = listening(deaf);
   const content = { id: new Uint8Array(16), at: 1, text: 'x'.repeat(16_000), file: null };

@@ -1,4 +1,4 @@
-/** What chat is to the byte, as test/vectors/chat.json has it for every implementation. */
+/** Checks the test vectors of chat, test/vectors/chat.json, which other implementations can use. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ChatFrameReader, encodeFrame, type Frame } from '../../../src/capabilities/chat/wire.ts';
@@ -17,7 +17,7 @@ interface FrameVector {
 interface Said {
   readonly from: 'alice' | 'bob';
   readonly frame_hex: string;
-  /** The link ends before it arrives. */
+  /** The link closes before it arrives. */
   readonly lost?: boolean;
 }
 interface ChatVectors {
@@ -30,7 +30,7 @@ interface ChatVectors {
 
 const vectors = readVectors('chat') as ChatVectors;
 
-/** A frame as the file describes it. */
+/** A frame in the form of the file. */
 function described(frame: Frame): Readonly<Record<string, unknown>> {
   const bytes = (value: Uint8Array | null): string | undefined => (value === null ? undefined : toHex(value));
   switch (frame.kind) {
@@ -52,7 +52,7 @@ function described(frame: Frame): Readonly<Record<string, unknown>> {
   }
 }
 
-test('the file is what the tool makes', () => {
+test('the file equals the output of the tool', () => {
   assert.deepEqual(JSON.parse(JSON.stringify(chatVectors())), vectors);
 });
 
@@ -65,9 +65,9 @@ for (const [i, { frame_hex, ...members }] of vectors.frames.entries())
   });
 
 for (const { why, bytes_hex } of vectors.malformed)
-  test(`refused: ${why}`, () => assert.throws(() => new ChatFrameReader().take(hex(bytes_hex)), RangeError));
+  test(`rejected: ${why}`, () => assert.throws(() => new ChatFrameReader().take(hex(bytes_hex)), RangeError));
 
-/** Alice, who says nothing but the bytes of the file. */
+/** Alice, who sends exactly the bytes of the file. */
 class Script {
   readonly #world: ChatWorld;
   readonly #alice: Aid;
@@ -93,14 +93,14 @@ class Script {
     for (const { from, frame_hex } of link) {
       if (from === 'alice') stream.write(hex(frame_hex));
       else {
-        await this.#world.until('a word of Bob', () => heard.length > 0);
+        await this.#world.until('a frame of Bob', () => heard.length > 0);
         assert.equal(heard.shift(), frame_hex);
       }
     }
     stream.destroy();
   }
 
-  /** Bob draws his stream at random: here it is the one of the file. */
+  /** Bob's stream ID is random. It is replaced with the one of the file. */
   #asInTheFile(frame: Frame): string {
     if (frame.kind === 'accept') this.#bobsStream = toHex(frame.stream);
     const encoded = toHex(encodeFrame(frame));
@@ -108,7 +108,7 @@ class Script {
   }
 }
 
-test('a conversation over two links goes byte for byte as the file has it, and stands in the log once', async () => {
+test('a conversation over two links matches the file byte for byte, and each entry is logged once', async () => {
   const world = new ChatWorld();
   const [node, b] = [await world.node('script'), await world.node('b')];
   const alice = newIdentity().aid;

@@ -32,7 +32,7 @@ const frame: fc.Arbitrary<Frame> = fc.oneof(
   fc.record({ kind: fc.constant('receipt' as const), stream: bytes(16), seq: fc.nat(), answer }),
 );
 
-/** What a reader makes of bytes that come in pieces. */
+/** The frames that a reader decodes from chunks. */
 function readIn(pieces: readonly Uint8Array[]): Frame[] {
   const reader = new ChatFrameReader();
   return pieces.flatMap((piece) => reader.take(piece));
@@ -44,7 +44,7 @@ function plain(value: unknown): unknown {
   );
 }
 
-test('frames come out as they went in, however the bytes are cut', () => {
+test('frames are decoded from any chunks', () => {
   fc.assert(
     fc.property(fc.array(frame, { maxLength: 8 }), fc.array(fc.integer({ min: 1, max: 300 })), (frames, cuts) => {
       const all = Buffer.concat([Uint8Array.of(1), ...frames.map(encodeFrame)]);
@@ -61,7 +61,7 @@ test('frames come out as they went in, however the bytes are cut', () => {
   );
 });
 
-test('noise is refused, never taken for a frame', () => {
+test('random bytes are rejected', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (noise) => {
       const reader = new ChatFrameReader();
@@ -84,7 +84,7 @@ function framed(value: Parameters<typeof encodeCbor>[0]): Uint8Array {
   return Buffer.concat([Uint8Array.of(1), length, body]);
 }
 
-test('what breaks a limit is refused', () => {
+test('frames that exceed a limit are rejected', () => {
   const s = new Uint8Array(16);
   const good = { k: 4, s, q: 1, i: s, t: 1, b: 'x' };
   assert.equal(readIn([framed(good)]).length, 1);
@@ -108,7 +108,7 @@ test('what breaks a limit is refused', () => {
   assert.throws(() => readIn([long]), RangeError);
 });
 
-test('a frame that drips in costs no more than its bytes', (t) => {
+test('a frame that arrives byte by byte costs no more than its size', (t) => {
   const stream = new Uint8Array(16);
   const content = { id: stream, at: 1, text: 'x'.repeat(MAX_TEXT_BYTES), file: null };
   const all = Buffer.concat([Uint8Array.of(1), encodeFrame({ kind: 'message', stream, seq: 1, content })]);

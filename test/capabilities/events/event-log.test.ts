@@ -27,12 +27,12 @@ function received(log: EventLog, aid = one, seq = 1): number {
   return log.emit(aid, 'chat.received', { peer: two, seq });
 }
 
-test('a fresh log is empty, and a cursor of 0 is no gap', (t) => {
+test('a new log is empty, and a cursor of 0 is no gap', (t) => {
   const { log } = world(t);
   assert.deepEqual(log.page(one, 0, 10), { events: [], lastSeq: 0, oldestSeq: 0, truncated: false });
 });
 
-test('events have one sequence for all agents; a page is of one agent or of all', (t) => {
+test('events of all agents share one sequence; a page is for one agent or for all', (t) => {
   const { log, clock } = world(t);
   assert.equal(received(log), 1);
   assert.equal(received(log, two), 2);
@@ -57,7 +57,7 @@ test('events have one sequence for all agents; a page is of one agent or of all'
   );
 });
 
-test('pages follow each other by lastSeq and never lose or repeat an event', (t) => {
+test('consecutive pages by lastSeq neither lose nor repeat an event', (t) => {
   const { log } = world(t);
   for (let i = 0; i < 25; i++) received(log, i % 3 === 0 ? two : one, i);
   const seen: number[] = [];
@@ -71,7 +71,7 @@ test('pages follow each other by lastSeq and never lose or repeat an event', (t)
   assert.deepEqual(seen, wanted);
 });
 
-test('an event lives and dies with the transaction around it', (t) => {
+test('an event is committed or rolled back with its transaction', (t) => {
   const { log, store } = world(t);
   assert.throws(() =>
     store.transaction(() => {
@@ -84,7 +84,7 @@ test('an event lives and dies with the transaction around it', (t) => {
   assert.equal(log.page(one, 0, 10).events.length, 1);
 });
 
-test('the log survives a restart, and numbers go on', (t) => {
+test('the log survives a restart, and numbers continue', (t) => {
   const { log, store, open } = world(t);
   received(log);
   store.close();
@@ -93,7 +93,7 @@ test('the log survives a restart, and numbers go on', (t) => {
   assert.equal(again.log.page(one, 0, 10).events.length, 2);
 });
 
-test('only the newest events of an agent are kept; an old cursor is told, a current one is not', (t) => {
+test('only the newest events of an agent are stored; an old cursor is reported, a current one is not', (t) => {
   const { log } = world(t, 5);
   received(log, two);
   for (let i = 0; i < 8; i++) received(log);
@@ -110,14 +110,14 @@ test('only the newest events of an agent are kept; an old cursor is told, a curr
   assert.equal(log.page(null, 4, 10).truncated, false);
 });
 
-test('a cursor from the future is told', (t) => {
+test('a cursor from the future is reported', (t) => {
   const { log } = world(t);
   received(log);
   assert.equal(log.page(one, 2, 10).truncated, true);
   assert.equal(log.page(two, 1, 10).truncated, false);
 });
 
-test('events are forgotten after seven days, a few at a time', async (t) => {
+test('events are deleted after seven days, a few at a time', async (t) => {
   const { log, clock, store } = world(t);
   t.after(() => log.stop());
   for (let i = 0; i < 1200; i++) received(log, i % 2 === 0 ? one : two, i);
@@ -134,7 +134,7 @@ test('events are forgotten after seven days, a few at a time', async (t) => {
   assert.equal(Number(store.one('SELECT count FROM event_streams WHERE aid = ?', one)?.['count']), 1);
 });
 
-test('old events wait while the disk refuses', async (t) => {
+test('old events remain while the disk rejects writes', async (t) => {
   const { clock, store, log } = world(t);
   received(log);
   clock.jump(EVENT_AGE_MS + 1);
@@ -148,7 +148,7 @@ test('old events wait while the disk refuses', async (t) => {
   await log.stop();
 });
 
-test('the events of an agent that is gone are forgotten', (t) => {
+test('the events of a deleted agent are deleted', (t) => {
   const { log } = world(t);
   received(log);
   received(log, two);

@@ -17,7 +17,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const one = newIdentity().aid;
 const two = newIdentity().aid;
 
-/** A client that can be full. */
+/** A client with backpressure. */
 class Client {
   text = '';
   full = false;
@@ -39,7 +39,7 @@ class Client {
     });
   }
 
-  /** Ids of the events that came, in order. */
+  /** IDs of the received events, in order. */
   get ids(): number[] {
     return [...this.text.matchAll(/id: (\d+)\nevent: (?!log)/g)].map(([, id]) => Number(id));
   }
@@ -64,7 +64,7 @@ async function world(t: TestContext, limits: { perAgent?: number; subscribers?: 
   return { clock, store, log, streams, pending, emit, flush: () => clock.advance(50) };
 }
 
-test('without a cursor a stream is live, and says where it stands', async (t) => {
+test('without a cursor a stream is live, and reports its position', async (t) => {
   const { streams, emit, flush } = await world(t);
   emit();
   const client = new Client(streams, { aid: one });
@@ -74,7 +74,7 @@ test('without a cursor a stream is live, and says where it stands', async (t) =>
   assert.deepEqual(client.ids, [2]);
 });
 
-test('what waits comes first, without an id', async (t) => {
+test('pending counters are sent first, without an id', async (t) => {
   const { streams, pending } = await world(t);
   pending[one] = { mailbox: 2, chat_invites: 0, chat_unread: 0 };
   const client = new Client(streams, { aid: one });
@@ -95,7 +95,7 @@ test('a frame has id, event and data', async (t) => {
   assert.equal(client.text, `id: 1\nevent: chat.received\ndata: ${data}\n\n`);
 });
 
-test('a resumed stream takes up behind its cursor and goes on live, each event once', async (t) => {
+test('a resumed stream continues after its cursor and then live, each event once', async (t) => {
   const { streams, emit, flush } = await world(t);
   emit(one, 3);
   emit(two, 1);
@@ -106,7 +106,7 @@ test('a resumed stream takes up behind its cursor and goes on live, each event o
   assert.deepEqual(client.ids, [2, 3, 5, 6]);
 });
 
-test('a stream is of its agent and of the kinds it asked for; the stream of the node is of all', async (t) => {
+test('a stream contains the requested types of its agent; the stream of the node contains all agents', async (t) => {
   const { streams, log, emit, flush } = await world(t);
   const unread = new Client(streams, { aid: one, types: ['chat.unread'] });
   const all = new Client(streams, { aid: null });
@@ -118,7 +118,7 @@ test('a stream is of its agent and of the kinds it asked for; the stream of the 
   assert.deepEqual(all.ids, [1, 2, 3]);
 });
 
-test('nothing is told of a transaction that failed, nor before it is through', async (t) => {
+test('events of a transaction are sent after its commit, and never after a rollback', async (t) => {
   const { streams, store, emit, flush } = await world(t);
   const client = new Client(streams, { aid: one });
   assert.throws(() =>
@@ -137,7 +137,7 @@ test('nothing is told of a transaction that failed, nor before it is through', a
   assert.deepEqual(client.ids, [1]);
 });
 
-test('a cursor that is too old or from the future gets log.truncated once, then the whole buffer', async (t) => {
+test('a cursor that is too old or from the future gets log.truncated once, then all stored events', async (t) => {
   const { streams, emit, flush } = await world(t, { perAgent: 4 });
   emit(one, 6);
   for (const after of [1, 99]) {
@@ -158,7 +158,7 @@ test('a cursor that is too old or from the future gets log.truncated once, then 
   assert.deepEqual(current.ids, [3, 4, 5, 6, 7]);
 });
 
-test('a full client is given nothing and loses nothing', async (t) => {
+test('a client with backpressure receives nothing and loses nothing', async (t) => {
   const { streams, emit, flush } = await world(t);
   const slow = new Client(streams, { aid: one });
   const quick = new Client(streams, { aid: one });
@@ -168,14 +168,14 @@ test('a full client is given nothing and loses nothing', async (t) => {
   const held = slow.text;
   emit(one, 6_000);
   flush();
-  assert.equal(slow.text, held, 'no queue of its own');
+  assert.equal(slow.text, held, 'no separate queue');
   assert.equal(quick.ids.length, 6_001);
   slow.full = false;
   slow.handle.drained();
   assert.deepEqual(slow.ids, quick.ids);
 });
 
-test('a client that fell behind what is kept is told, and goes on', async (t) => {
+test('a client that fell behind the stored events receives log.truncated and continues', async (t) => {
   const { streams, emit, flush } = await world(t, { perAgent: 4_500 });
   const slow = new Client(streams, { aid: one });
   slow.full = true;
@@ -189,7 +189,7 @@ test('a client that fell behind what is kept is told, and goes on', async (t) =>
   assert.deepEqual(slow.ids, [1, ...Array.from({ length: 4_500 }, (_, i) => 5_502 + i)]);
 });
 
-test('a client that stays full is cut, others get a comment', async (t) => {
+test('a client that stays blocked is disconnected, others receive a comment', async (t) => {
   const { streams, emit, flush, clock } = await world(t);
   const stuck = new Client(streams, { aid: one });
   const well = new Client(streams, { aid: one });
@@ -204,7 +204,7 @@ test('a client that stays full is cut, others get a comment', async (t) => {
   assert.equal(streams.active, 1);
 });
 
-test('a client that was full at a heartbeat is cut at the one that ends its time', async (t) => {
+test('a client that was blocked at a heartbeat is disconnected at the heartbeat after its timeout', async (t) => {
   const { streams, clock } = await world(t);
   const stuck = new Client(streams, { aid: one });
   stuck.full = true;
@@ -215,7 +215,7 @@ test('a client that was full at a heartbeat is cut at the one that ends its time
   assert.equal(stuck.end, 'cut');
 });
 
-test('who has left is given nothing more, and leaves once', async (t) => {
+test('a closed client receives nothing more, and is removed once', async (t) => {
   const { streams, emit, flush, clock } = await world(t);
   const [gone, stays] = [new Client(streams, { aid: one }), new Client(streams, { aid: one })];
   gone.handle.closed();
@@ -230,7 +230,7 @@ test('who has left is given nothing more, and leaves once', async (t) => {
   assert.deepEqual(stays.ids, [1]);
 });
 
-test('there is room for so many subscribers, and room again when one leaves', async (t) => {
+test('subscribers are limited, and a closed one frees a slot', async (t) => {
   const { streams } = await world(t, { subscribers: 2 });
   const [first] = [new Client(streams, { aid: one }), new Client(streams, { aid: one })];
   assert.throws(() => new Client(streams, { aid: one }), withCode('rate_limited'));
@@ -238,7 +238,7 @@ test('there is room for so many subscribers, and room again when one leaves', as
   assert.equal(new Client(streams, { aid: two }).end, '');
 });
 
-test('the streams of an agent end with it, and all with the daemon', async (t) => {
+test('the streams of an agent end with the agent, and all streams end with the daemon', async (t) => {
   const { streams } = await world(t);
   const gone = new Client(streams, { aid: one });
   const stays = new Client(streams, { aid: null });
@@ -249,7 +249,7 @@ test('the streams of an agent end with it, and all with the daemon', async (t) =
   assert.throws(() => new Client(streams, { aid: one }), withCode('rate_limited'));
 });
 
-test('what happened while nobody listened is not told to the next live subscriber', async (t) => {
+test('events without subscribers are not sent to the next live subscriber', async (t) => {
   const { streams, emit, flush } = await world(t);
   new Client(streams, { aid: one }).handle.closed();
   emit(one, 5);

@@ -17,10 +17,10 @@ import { TestClock } from '../../support/test-clock.ts';
 const NODE = testAid(1);
 const AGENT = testAid(2);
 const EVE = { caller: testAid(3), kind: 'call', code: 'access_denied' } as const;
-/** Until one more event of a kind is taken. */
+/** Time until one more event of a kind is accepted. */
 const ONE_MORE_MS = 3_600_000 / NODE_EVENTS_PER_HOUR;
 
-test('a flood of one kind is counted, and pushes nothing else out', () => {
+test('a flood of one kind is counted and evicts no other kind', () => {
   const clock = new TestClock();
   const events = new NodeEvents({ clock, node: NODE });
   let told = 0;
@@ -41,13 +41,13 @@ test('a flood of one kind is counted, and pushes nothing else out', () => {
   }
   const kept = events.after(0, MAX_NODE_EVENTS);
   assert.deepEqual([kept.length, kept[0]?.type], [1 + MAX_NODE_EVENTS_PER_KIND, 'config']);
-  // Whoever stood among those that are gone hears that they are.
+  // A cursor at a deleted event has a gap.
   assert.ok(events.misses(kept[0]?.seq ?? 0, events.bounds().prunedSeq));
   assert.ok(!events.misses(events.lastSeq(), events.bounds().prunedSeq));
   assert.ok(events.misses(events.lastSeq() + 1, events.bounds().prunedSeq));
 });
 
-test('all kinds together are bounded, and can be chosen from', () => {
+test('all kinds together are limited, and can be filtered', () => {
   const clock = new TestClock();
   const events = new NodeEvents({ clock, node: NODE });
   for (let i = 0; i < MAX_NODE_EVENTS_PER_KIND; i++) {
@@ -64,7 +64,7 @@ test('all kinds together are bounded, and can be chosen from', () => {
   assert.equal(events.after(events.lastSeq() - 3, 10).length, 3);
 });
 
-test('what tells nobody when it changes is looked at', async () => {
+test('state without change notifications is polled', async () => {
   const clock = new TestClock();
   const told: unknown[] = [];
   const state = { network: { ready: false, peers: 0 }, update: 'idle' as 'idle' | 'checking' | 'failed' };

@@ -6,7 +6,7 @@ import { newIdentity } from '../../support/identities.ts';
 const one = newIdentity().aid;
 const two = newIdentity().aid;
 
-test('counters of all providers come together, zeros too, without agents for which nothing waits', () => {
+test('counters of all providers are merged, including zeros, without agents that have nothing pending', () => {
   const counters = new PendingCounters([
     () => new Map([[one, { mailbox: 2 }]]),
     () =>
@@ -20,7 +20,7 @@ test('counters of all providers come together, zeros too, without agents for whi
   assert.deepEqual(counters.view(two), {});
 });
 
-test('of one agent only its own counters are shown, whatever a provider gives', () => {
+test('for one agent only its counters are shown, whatever a provider returns', () => {
   const asked: unknown[] = [];
   const counters = new PendingCounters([
     (aid) => {

@@ -1,4 +1,4 @@
-/** Offers between two nodes whose notes are handed over by hand. */
+/** Offers between two nodes. The test delivers the notes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { decodeEndNotice, encodeEndNotice } from '../../../src/capabilities/file-offers/wire.ts';
@@ -22,7 +22,7 @@ function fails(code: ErrorCode) {
   return (error: unknown): boolean => error instanceof SvcError && error.code === code;
 }
 
-test('an offer is made, taken, and told to both', async (t) => {
+test('an offer is made and accepted, and both sides are notified', async (t) => {
   const [near, far] = offerNodes();
   const request = { recipient: far.aid, objectId: OBJECT, name: '../.plan.pdf', message: 'hi', temporary: true };
   const { offer, delivered } = await near.offers.offer(near.aid, request);
@@ -49,7 +49,7 @@ test('an offer is made, taken, and told to both', async (t) => {
   assert.equal(near.offers.get(near.aid, offer.id).state, 'taken');
   assert.equal(near.offers.get(near.aid, offer.id).sentBytes, 3);
   assert.deepEqual(near.events, ['file.answered']);
-  // What was there for the offer alone is gone, those who read it are looked at again, and there is room.
+  // The temporary object was deleted, its readers were checked again, and free space was reported.
   assert.equal(near.objects.has(OBJECT), false);
   assert.deepEqual(near.rechecked, [near.aid]);
   assert.equal(far.rooms, 1);
@@ -57,7 +57,7 @@ test('an offer is made, taken, and told to both', async (t) => {
   assert.throws(() => near.offers.withdraw(near.aid, offer.id), fails('wrong_state'));
 });
 
-test('an open offer opens its object to its recipient, and nothing else to anybody', async () => {
+test('an open offer lets only its recipient read only its object', async () => {
   const [near, far] = offerNodes();
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: false });
   assert.ok(near.mayRead(far.aid, OBJECT));
@@ -70,7 +70,7 @@ test('an open offer opens its object to its recipient, and nothing else to anybo
   near.blocked.add(far.aid);
   assert.equal(near.mayRead(far.aid, OBJECT), false);
   near.blocked.clear();
-  // An offer that came opens nothing in the other direction.
+  // A received offer grants nothing in the other direction.
   near.deliver(far);
   assert.equal(far.mayRead(near.aid, OBJECT), false);
   near.offers.withdraw(near.aid, offer.id);
@@ -81,7 +81,7 @@ test('an open offer opens its object to its recipient, and nothing else to anybo
   assert.equal(near.mayRead(far.aid, OBJECT), false);
 });
 
-test('only who offered withdraws, only who was offered takes, and nobody else is heard', async () => {
+test('only the sender can withdraw, only the recipient can accept, and other agents are ignored', async () => {
   const [near, far] = offerNodes();
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
@@ -99,7 +99,7 @@ test('only who offered withdraws, only who was offered takes, and nobody else is
   assert.equal(far.offers.get(far.aid, offer.id).state, 'withdrawn');
 });
 
-test('an id that another one has offered under already changes nothing', async () => {
+test('an ID that another agent has already used for an offer changes nothing', async () => {
   const world = new OfferNode();
   const [one, two] = [newIdentity().aid, newIdentity().aid];
   assert.equal(world.strange(one, 1), 'kept');
@@ -111,7 +111,7 @@ test('an id that another one has offered under already changes nothing', async (
   assert.equal(world.events.length, 1);
 });
 
-test('what is no offer, and what comes from who is shut out, leaves nothing', () => {
+test('invalid offers and offers of blocked agents are dropped', () => {
   const world = new OfferNode();
   const sender = newIdentity().aid;
   assert.equal(world.take(sender, NOTE_TYPE.fileOffer, new Uint8Array(10)), 'dropped');
@@ -122,7 +122,7 @@ test('what is no offer, and what comes from who is shut out, leaves nothing', ()
   assert.deepEqual(world.events, []);
 });
 
-test('what a stranger offers and takes back is an event that a stranger caused, and one of a known agent is not', () => {
+test('an offer and its withdrawal by a stranger are events caused by strangers, those of a known agent are not', () => {
   const world = new OfferNode();
   const [stranger, friend] = [newIdentity().aid, newIdentity().aid];
   world.known.add(friend);
@@ -136,7 +136,7 @@ test('what a stranger offers and takes back is an event that a stranger caused, 
   assert.equal(world.events.length, 4);
 });
 
-test('a flood of offers finds its bounds, and strangers leave room for those who are known', () => {
+test('a flood of offers is limited, and part of the quota is reserved for known agents', () => {
   const world = new OfferNode();
   const flood = newIdentity().aid;
   for (let i = 0; i < MAX_OPEN_OFFERS_PER_SENDER; i++) assert.equal(world.strange(flood, i), 'kept');
@@ -154,7 +154,7 @@ test('a flood of offers finds its bounds, and strangers leave room for those who
   assert.equal(kept, MAX_OPEN_OFFERS - MAX_OPEN_OFFERS_OF_STRANGERS);
 });
 
-test('offers that are over are kept up to a bound', () => {
+test('ended offers are stored up to a limit', () => {
   const world = new OfferNode();
   const friend = newIdentity().aid;
   for (let i = 0; i < MAX_SETTLED_OFFERS + 20; i++) {
@@ -164,7 +164,7 @@ test('offers that are over are kept up to a bound', () => {
   assert.equal(world.offers.list(world.aid, 'in', false).length, MAX_SETTLED_OFFERS);
 });
 
-test('what strangers offered and took back, and many offers of one friend, push out no history with another friend', () => {
+test('offers of strangers, and many offers of one friend, do not evict the history with another friend', () => {
   const world = new OfferNode();
   const [friend, busy] = [newIdentity().aid, newIdentity().aid];
   for (const known of [friend, busy]) world.known.add(known);
@@ -185,7 +185,7 @@ test('what strangers offered and took back, and many offers of one friend, push 
   assert.deepEqual([kept(friend), kept(busy)], [10, MAX_SETTLED_OFFERS - 10]);
 });
 
-test('what cannot be offered is refused, and a note that is not sent leaves no open offer', async () => {
+test('invalid offers are rejected, and an offer whose note cannot be sent does not stay open', async () => {
   const [near, far] = offerNodes();
   const offer = (change: object = {}) =>
     near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true, ...change });
@@ -208,7 +208,7 @@ test('what cannot be offered is refused, and a note that is not sent leaves no o
   await assert.rejects(offer(), fails('quota_exceeded'));
 });
 
-test('an object stays while an offer of it is open, or where somebody stored it for itself', async (t) => {
+test('an object remains while an offer of it is open, or if it was stored separately', async (t) => {
   const [near, far] = offerNodes();
   await near.offers.start();
   t.after(() => near.offers.stop());
@@ -229,7 +229,7 @@ test('an object stays while an offer of it is open, or where somebody stored it 
   assert.ok(near.objects.has(OBJECT));
 });
 
-test('offers expire, and the end is told until somebody keeps the note', async (t) => {
+test('offers expire, and the notification is repeated until the note is stored', async (t) => {
   const [near, far] = offerNodes();
   const { offer } = await near.offers.offer(near.aid, { recipient: far.aid, objectId: OBJECT, temporary: true });
   near.deliver(far);
@@ -254,7 +254,7 @@ test('offers expire, and the end is told until somebody keeps the note', async (
   assert.equal(near.objects.has(OBJECT), false);
 });
 
-test('with its agent the offers go', () => {
+test('deleting an agent deletes its offers', () => {
   const world = new OfferNode();
   world.strange(newIdentity().aid, 1);
   world.db.run`DELETE FROM agents WHERE aid = ${world.aid}`;

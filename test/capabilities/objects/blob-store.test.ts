@@ -11,13 +11,13 @@ import { Store } from '../../../src/foundation/store/store.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { aid } from './store-forever.ts';
 
-test('an id in a restored database that leads out of the folder of objects opens and removes nothing', async (t) => {
+test('an ID in a restored database that leads outside the folder opens and removes nothing', async (t) => {
   const directory = temporaryDirectory(t);
   const filesRoot = join(directory, 'files');
   mkdirSync(join(filesRoot, '.svcd', 'objects'), { recursive: true, mode: 0o700 });
   const secret = join(directory, 'secret');
   writeFileSync(secret, 'mine');
-  // Its first two characters lead up, too.
+  // Its first two characters also lead to the parent folder.
   const objectId = join('..', '..', 'secret');
   const store = Store.open(':memory:', MIGRATIONS);
   t.after(() => store.close());

@@ -1,4 +1,4 @@
-/** Objects over the loss of power at every commit: what was acknowledged is whole, and nothing is named without its bytes. */
+/** Power loss at every commit: acknowledged objects are complete, and no row lacks its bytes. */
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,9 @@ async function hashOf(objects: ObjectService, objectId: string): Promise<string>
   }
 }
 
-/** Stores, registers and deletes until the power goes, then looks at what there is; the number of commits. */
+/**
+ * Stores, registers and deletes objects until the power loss, then checks the result. Returns the number of commits.
+ */
 async function work(t: TestContext, point: CrashPoint): Promise<number> {
   const directory = temporaryDirectory(t);
   const filesRoot = join(directory, 'files');
@@ -65,12 +67,12 @@ async function work(t: TestContext, point: CrashPoint): Promise<number> {
   const stored = readdirSync(join(filesRoot, '.svcd', 'objects'), { recursive: true, withFileTypes: true });
   const names = stored.filter((entry) => entry.isFile()).map(({ name }) => name);
   const named = listed.filter(({ path }) => path === null).map(({ objectId }) => objectId);
-  assert.deepEqual(names.sort(), named.sort(), 'bytes that nothing names stay');
+  assert.deepEqual(names.sort(), named.sort(), 'no bytes remain without a row');
   assert.deepEqual(readdirSync(join(filesRoot, '.svcd', 'incoming')), []);
   return crashing.commits();
 }
 
-test('the power goes at each commit, before or after it is on disk', async (t) => {
+test('power loss at each commit, before or after it is on disk', async (t) => {
   const commits = await work(t, { commit: 0, kept: false });
   assert.ok(commits >= 10, `${commits}`);
   for (let commit = 1; commit <= commits; commit++) for (const kept of [false, true]) await work(t, { commit, kept });

@@ -34,12 +34,12 @@ test('opens files below the folder, by absolute and relative path, and through l
     assert.equal(await pathOf(root, path), 'sub/a.txt');
 });
 
-test('nothing outside is opened, whatever leads there', async (t) => {
+test('no path opens a file outside', async (t) => {
   const { root, files, outside, directory } = world(t);
   symlinkSync(join(outside, 'secret'), join(files, 'link'));
   symlinkSync(join(outside, 'folder'), join(files, 'folder'));
   symlinkSync('link', join(files, 'link-to-link'));
-  // A neighbour whose name begins with that of the folder.
+  // A sibling whose name starts with the name of the folder.
   mkdirSync(`${files}-2`);
   writeFileSync(`${files}-2/x`, 'x');
   const bad = [
@@ -61,15 +61,15 @@ test('nothing outside is opened, whatever leads there', async (t) => {
   await assert.rejects(root.open('sub/a.txt/b'), withCode('not_found'));
 });
 
-test('the folder of the daemon is nobody else, and a pipe is no object', async (t) => {
+test('the folder of the daemon is reserved, and a pipe cannot be an object', async (t) => {
   const { root, files } = world(t);
-  writeFileSync(join(root.incoming, 'x'), 'half an upload');
+  writeFileSync(join(root.incoming, 'x'), 'partial upload');
   await assert.rejects(root.open('.svcd/incoming/x'), withCode('invalid_request'));
   execFileSync('mkfifo', [join(files, 'pipe')]);
   await assert.rejects(root.open('pipe'), withCode('invalid_request'));
 });
 
-test('a folder that becomes a link between two looks leads nowhere else', async (t) => {
+test('a folder that becomes a link between two checks leads nowhere else', async (t) => {
   const { root, files, outside } = world(t);
   mkdirSync(join(files, 'folder'));
   writeFileSync(join(files, 'folder', 'secret'), 'inside');
@@ -92,7 +92,7 @@ test('a folder that becomes a link between two looks leads nowhere else', async 
   }
 });
 
-test('a destination is below the folder, and its folders are made', async (t) => {
+test('a destination is below the folder, and its folders are created', async (t) => {
   const { root, files, outside } = world(t);
   assert.equal(await root.destination('new/deep/file'), join(files, 'new/deep/file'));
   assert.equal(await root.destination(join(files, 'b')), join(files, 'b'));
@@ -102,7 +102,7 @@ test('a destination is below the folder, and its folders are made', async (t) =>
   assert.throws(() => realpathSync(join(outside, 'new')), { code: 'ENOENT' });
 });
 
-test('a link in the place of our own folder is refused', (t) => {
+test("a link in place of the daemon's folder is rejected", (t) => {
   const directory = temporaryDirectory(t);
   const files = join(directory, 'files');
   mkdirSync(files);

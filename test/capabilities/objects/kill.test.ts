@@ -16,7 +16,7 @@ import { aid } from './store-forever.ts';
 
 const ROUNDS = 6;
 
-/** Kills the process in the middle of an upload, a little later at each round. Returns what it had acknowledged. */
+/** Kills the process during an upload, a little later in each round. Returns the acknowledged objects. */
 async function storeAndKill(directory: string, round: number): Promise<string[]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'store-forever.ts'), directory, `${round * 1000}`], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -27,11 +27,11 @@ async function storeAndKill(directory: string, round: number): Promise<string[]>
     if (text.split('\n').length > round + 2) setTimeout(() => child.kill('SIGKILL'), round * 3);
   });
   await once(child, 'close');
-  // The last line may have been cut.
+  // The last line may be incomplete.
   return text.split('\n').slice(0, -1);
 }
 
-test('whatever moment the daemon dies, acknowledged objects are whole and nothing half is served', async (t) => {
+test('after SIGKILL at any moment, acknowledged objects are complete and no partial object is served', async (t) => {
   const directory = temporaryDirectory(t);
   const acknowledged: string[] = [];
   for (let round = 0; round < ROUNDS; round++) acknowledged.push(...(await storeAndKill(directory, round)));

@@ -16,7 +16,7 @@ import { TestClock } from '../../support/test-clock.ts';
 const TEXT = 'the quick brown fox';
 const ID = sha256(TEXT);
 
-/** Raw requests of one node to the objects of another. */
+/** Sends raw requests from one node to the objects of another. */
 async function pair(t: import('node:test').TestContext, clock?: TestClock) {
   const world = new ObjectWorld(t, ...(clock === undefined ? [] : [clock]));
   const [near, far] = [await world.node(), await world.node()];
@@ -28,7 +28,7 @@ async function pair(t: import('node:test').TestContext, clock?: TestClock) {
   return { world, near, far, caller, ask };
 }
 
-test('an object has its hash as its tag, and is offered for saving', async (t) => {
+test('an object has its hash as its tag, and browsers save it', async (t) => {
   const { ask } = await pair(t);
   const answer = await ask();
   assert.equal(answer.status, 200);
@@ -67,7 +67,7 @@ test('ranges and conditions', async (t) => {
   }
 });
 
-test('nothing but reading an object is answered', async (t) => {
+test('only requests for objects are served', async (t) => {
   const { ask, far } = await pair(t);
   for (const path of [
     '/',
@@ -97,7 +97,7 @@ test('an object of one agent is not one of another on the same node', async (t) 
   assert.equal((await caller.request(near.aid, neighbour, call)).status, 404);
 });
 
-test('access is asked at each request, and a change of it cuts readers off', async (t) => {
+test('access is checked for each request, and a change of it disconnects readers', async (t) => {
   const { world, far, ask } = await pair(t);
   await far.objects.put(far.aid, { bytes: someBytes(8_000_000) });
   const big = await ask({}, `/cas/${sha256(someBytes(8_000_000))}`);
@@ -109,7 +109,7 @@ test('access is asked at each request, and a change of it cuts readers off', asy
   await assert.rejects(ask(), withCode('access_denied'));
 });
 
-test('one caller reads so many objects at once; more are told to wait', async (t) => {
+test('concurrent reads of one caller are limited; further ones are told to retry', async (t) => {
   const { far, ask } = await pair(t);
   const big = someBytes(8_000_000);
   const path = `/cas/${sha256(big)}`;
@@ -128,7 +128,7 @@ test('one caller reads so many objects at once; more are told to wait', async (t
   }
 });
 
-test('a link on which nothing is asked is closed', async (t) => {
+test('a link without requests is closed', async (t) => {
   const clock = new TestClock();
   const { near, far } = await pair(t, clock);
   const link = await near.node.links.open(near.aid, far.aid, 'object');
@@ -157,7 +157,7 @@ test('a link on which nothing is asked is closed', async (t) => {
   assert.ok(asked.closed || asked.readableEnded || asked.destroyed);
 });
 
-test('one node holds 128 links for objects, and one more is closed at once', async (t) => {
+test('one node can hold 128 object links, and another one is closed immediately', async (t) => {
   const { near, far } = await pair(t, new TestClock());
   const open = async () => {
     const link = await near.node.links.open(near.aid, far.aid, 'object');
@@ -170,7 +170,7 @@ test('one node holds 128 links for objects, and one more is closed at once', asy
   assert.ok(links.every(({ destroyed }) => !destroyed));
 });
 
-test('what is no HTTP ends the link and nothing else', async (t) => {
+test('a malformed HTTP request closes the link and has no other effect', async (t) => {
   const { near, far, ask } = await pair(t);
   for (const noise of ['\0\0\0\0\r\n\r\n', `GET /cas/${ID} HTTP/1.1\r\nHost: a\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`]) {
     const link = await near.node.links.open(near.aid, far.aid, 'object');
@@ -182,7 +182,7 @@ test('what is no HTTP ends the link and nothing else', async (t) => {
   assert.equal((await ask()).status, 200);
 });
 
-test('a holder that dribbles is given up', async (t) => {
+test('a holder that sends too slowly is dropped', async (t) => {
   const clock = new TestClock();
   const { world, near } = await pair(t, clock);
   const slow = await world.links.node();
@@ -214,7 +214,7 @@ test('a holder that dribbles is given up', async (t) => {
     given = true;
   });
   clock.advance(PROGRESS_MS - 1);
-  // While this process stalls, it takes nothing from anybody.
+  // While this process stalls, the holder gets no blame.
   clock.jump(60_000);
   clock.advance(0);
   await settle();

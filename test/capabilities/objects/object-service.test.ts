@@ -32,7 +32,7 @@ async function read(objects: ObjectService, aid: Aid, objectId: string): Promise
   }
 }
 
-/** Files below a folder, relative to it. */
+/** Files below a folder, as relative paths. */
 function filesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -46,18 +46,18 @@ async function* pieces(...chunks: (Uint8Array | Error)[]): AsyncGenerator<Uint8A
   }
 }
 
-test('without files_root nothing works, and says what is missing', async (t) => {
+test('without files_root every operation fails and names the missing setting', async (t) => {
   const { objects } = await objectService(t, { filesRoot: '' });
   await assert.rejects(objects.put(one, { bytes: Buffer.from('x') }), withCode('files_root_required'));
   await assert.rejects(objects.open(one, sha256('x')), withCode('not_found'));
 });
 
-test('another folder holds the objects at once, and those before are there again when theirs is', async (t) => {
+test('another folder applies immediately, and its earlier objects are available again', async (t) => {
   const { objects, filesRoot, directory } = await objectService(t);
   const { objectId } = await objects.put(one, { bytes: Buffer.from('x') });
   const other = join(directory, 'other');
   objects.use(other);
-  assert.ok(!existsSync(other), 'a folder is made when it is first needed');
+  assert.ok(!existsSync(other), 'a folder is created when it is first needed');
   assert.equal(objects.count(), 1);
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
   await objects.put(one, { bytes: Buffer.from('y') });
@@ -68,7 +68,7 @@ test('another folder holds the objects at once, and those before are there again
   await (await objects.open(one, objectId)).handle.close();
 });
 
-test('bytes become an object under their hash, once for all agents', async (t) => {
+test('bytes become an object under their hash, stored once for all agents', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const bytes = someBytes(200_000);
   const objectId = sha256(bytes);
@@ -86,7 +86,7 @@ test('bytes become an object under their hash, once for all agents', async (t) =
   assert.throws(() => objects.delete(two, objectId), withCode('not_found'));
 });
 
-test('an empty object and odd names are fine', async (t) => {
+test('an empty object and unusual names are valid', async (t) => {
   const { objects } = await objectService(t);
   const empty = await objects.put(one, { bytes: new Uint8Array() }, '..');
   assert.equal(empty.name, empty.objectId);
@@ -97,14 +97,14 @@ test('an empty object and odd names are fine', async (t) => {
   assert.equal(bidi.name, 'atxt.exe');
 });
 
-test('an upload that breaks off leaves nothing', async (t) => {
+test('an interrupted upload leaves nothing behind', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   await assert.rejects(objects.store(one, pieces(Buffer.from('half'), new Error('gone'))), /gone/);
   assert.deepEqual(filesIn(filesRoot), []);
   assert.equal(objects.list(one, 10).usage.count, 0);
 });
 
-test('the quota holds for bytes and for objects, also for several uploads at once', async (t) => {
+test('the quota limits bytes and objects, also for concurrent uploads', async (t) => {
   const { objects, filesRoot } = await objectService(t, { quota: { bytes: 1_000, count: 3 } });
   await assert.rejects(objects.store(one, pieces(), 'x', 1_001), withCode('quota_exceeded'), 'before the first byte');
   await assert.rejects(objects.store(one, pieces(someBytes(600), someBytes(600))), withCode('quota_exceeded'));
@@ -121,7 +121,7 @@ test('the quota holds for bytes and for objects, also for several uploads at onc
   await objects.put(two, { bytes: someBytes(900) });
 });
 
-test('what another upload stored meanwhile counts, though both fitted when they began', async (t) => {
+test('an upload that was stored meanwhile counts, although both fitted at their start', async (t) => {
   const { objects, filesRoot } = await objectService(t, { quota: { bytes: 1_000 } });
   async function* slow(): AsyncGenerator<Uint8Array> {
     yield someBytes(300, 1);
@@ -133,14 +133,14 @@ test('what another upload stored meanwhile counts, though both fitted when they 
   assert.equal(filesIn(filesRoot).length, 1);
 });
 
-test('a folder that cannot be written says so', async (t) => {
+test('a folder that cannot be written is reported', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   rmSync(join(filesRoot, '.svcd', 'incoming'), { recursive: true });
   await assert.rejects(objects.put(one, { bytes: someBytes(10) }), withCode('not_writable'));
   assert.equal(objects.list(one, 10).usage.count, 0);
 });
 
-test('a file is registered where it lies, and served as long as it stays the same', async (t) => {
+test('a file is registered in place, and served while it is unchanged', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const file = join(filesRoot, 'sub', 'report.pdf');
   mkdirSync(join(filesRoot, 'sub'));
@@ -156,10 +156,10 @@ test('a file is registered where it lies, and served as long as it stays the sam
   utimesSync(file, new Date(0), new Date(0));
   assert.equal((await read(objects, one, registered.objectId)).toString(), 'version 1', 'touched, but the same');
   objects.delete(one, registered.objectId);
-  assert.ok(existsSync(file), 'the file itself stays');
+  assert.ok(existsSync(file), 'the file remains');
 });
 
-test('a file whose bytes changed is gone, even with its size and times as before', async (t) => {
+test('a file with changed bytes is gone, even with the same size and times', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const file = join(filesRoot, 'a');
   writeFileSync(file, 'version 1');
@@ -170,14 +170,14 @@ test('a file whose bytes changed is gone, even with its size and times as before
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
   writeFileSync(file, 'version 1');
-  assert.equal((await read(objects, one, objectId)).toString(), 'version 1', 'put back');
+  assert.equal((await read(objects, one, objectId)).toString(), 'version 1', 'restored');
   appendFileSync(file, '!');
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
   rmSync(file);
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
 });
 
-test('a registered file that became a link out of the folder is gone', async (t) => {
+test('a registered file that became a link to the outside is gone', async (t) => {
   const { objects, filesRoot, directory } = await objectService(t);
   const outside = join(directory, 'secret');
   writeFileSync(outside, 'same bytes');
@@ -188,7 +188,7 @@ test('a registered file that became a link out of the folder is gone', async (t)
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
 });
 
-test('a file that changes while it is read is noticed', async (t) => {
+test('a file that changes while it is read is detected', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   writeFileSync(join(filesRoot, 'a'), 'version 1');
   const { objectId } = await objects.put(one, { path: 'a' });
@@ -199,7 +199,7 @@ test('a file that changes while it is read is noticed', async (t) => {
   await object.handle.close();
 });
 
-test('stored bytes that somebody edited are gone, and come back with the next upload', async (t) => {
+test('stored bytes that were edited are gone, and return with the next upload', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const bytes = someBytes(1_000);
   const { objectId } = await objects.put(one, { bytes });
@@ -207,14 +207,14 @@ test('stored bytes that somebody edited are gone, and come back with the next up
   const edited = Buffer.from(bytes);
   edited[0] = (edited[0] ?? 0) ^ 1;
   writeFileSync(file, edited);
-  // At another time than it was stored, also where the clock of the file system ticks slowly.
+  // A different time, even if the file system has coarse timestamps.
   utimesSync(file, new Date(0), new Date(0));
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
   await objects.put(two, { bytes });
   assert.deepEqual(await read(objects, one, objectId), bytes);
 });
 
-test('a start tidies up: half uploads, bytes whose row never came; what is whole stays', async (t) => {
+test('a start removes partial uploads and bytes without a row, and no complete object', async (t) => {
   const { objects, filesRoot, store } = await objectService(t);
   const { objectId } = await objects.put(one, { bytes: someBytes(100) });
   const own = join(filesRoot, '.svcd');
@@ -231,7 +231,7 @@ test('a start tidies up: half uploads, bytes whose row never came; what is whole
   assert.deepEqual(left.sort(), [`objects/${objectId.slice(0, 2)}/${objectId}`, `parts/${sha256('new')}`]);
 });
 
-test('a start with another database deletes no bytes, and bytes that are stored again are kept', async (t) => {
+test('a start with another database deletes no bytes, and the same bytes can be stored again', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const bytes = someBytes(100);
   const { objectId } = await objects.put(one, { bytes });
@@ -244,7 +244,7 @@ test('a start with another database deletes no bytes, and bytes that are stored 
   assert.deepEqual(await read(objects, one, objectId), bytes);
 });
 
-test('a moved folder keeps its objects: their files are hashed once more', async (t) => {
+test('a moved folder keeps its objects: their files are hashed again', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const bytes = someBytes(100);
   const { objectId } = await objects.put(one, { bytes });
@@ -254,7 +254,7 @@ test('a moved folder keeps its objects: their files are hashed once more', async
   assert.deepEqual(await read(objects, one, objectId), bytes);
 });
 
-test('objects are listed in pages, and go with their agent', async (t) => {
+test('objects are listed in pages, and deleted with their agent', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   for (let i = 0; i < 5; i++) await objects.put(one, { bytes: someBytes(10, i) });
   const first = objects.list(one, 3);

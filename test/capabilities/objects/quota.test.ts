@@ -1,4 +1,4 @@
-/** How much of the disk the objects of one agent may take. */
+/** Disk quota of the objects of one agent. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { QuotaLedger } from '../../../src/capabilities/objects/quota.ts';
@@ -7,12 +7,12 @@ import { testAid } from '../../support/agents.ts';
 const [ONE, OTHER] = [testAid(1), testAid(2)];
 const FULL = { code: 'quota_exceeded' };
 
-/** A ledger of agents with so much stored; what is stored may change. */
+/** A quota with a given, variable usage. */
 function ledger(stored = { bytes: 0, count: 0 }) {
   return { stored, quotas: new QuotaLedger(() => stored, { bytes: 100, count: 2 }) };
 }
 
-test('what is on its way counts as what is there, for bytes and for objects, and each agent for itself', () => {
+test('uploads in progress count as stored, for bytes and objects, separately for each agent', () => {
   const { quotas } = ledger({ bytes: 50, count: 0 });
   const first = quotas.reserve(ONE);
   first.add(30);
@@ -23,7 +23,7 @@ test('what is on its way counts as what is there, for bytes and for objects, and
   quotas.reserve(OTHER).add(50);
 });
 
-test('what was refused takes no room, and what is given back can be taken', () => {
+test('a rejected upload reserves nothing, and a released reservation can be used again', () => {
   const { quotas } = ledger();
   const first = quotas.reserve(ONE);
   assert.throws(() => first.add(101), FULL);
@@ -37,7 +37,7 @@ test('what was refused takes no room, and what is given back can be taken', () =
   quotas.reserve(ONE);
 });
 
-test('before an object is kept, what others stored meanwhile counts', () => {
+test('uploads that were stored meanwhile count when an object is stored', () => {
   const { quotas, stored } = ledger();
   const room = quotas.reserve(ONE);
   room.add(60);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { matchesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 
-test('one range is taken, at its edges too', () => {
+test('one range is accepted, also at its limits', () => {
   assert.deepEqual(parseRange('bytes=0-0', 10), { start: 0, end: 0 });
   assert.deepEqual(parseRange('bytes=9-', 10), { start: 9, end: 9 });
   assert.deepEqual(parseRange('bytes=2-99', 10), { start: 2, end: 9 });
@@ -12,7 +12,7 @@ test('one range is taken, at its edges too', () => {
   assert.deepEqual(parseRange('Bytes= 1-2 ', 10), { start: 1, end: 2 });
 });
 
-test('what is not there is unsatisfiable, what is malformed is the whole', () => {
+test('a range beyond the end is unsatisfiable, a malformed one selects the whole', () => {
   for (const header of ['bytes=10-', 'bytes=10-20', 'bytes=-0']) assert.equal(parseRange(header, 10), 'unsatisfiable');
   assert.equal(parseRange('bytes=0-', 0), 'unsatisfiable');
   assert.equal(parseRange('bytes=-5', 0), 'unsatisfiable');
@@ -30,7 +30,7 @@ test('what is not there is unsatisfiable, what is malformed is the whole', () =>
     assert.equal(parseRange(header, 10), 'whole', String(header));
 });
 
-test('whatever is asked, a range lies within the object', () => {
+test('every range lies within the object', () => {
   const text = fc.oneof(
     fc.tuple(fc.nat(300), fc.nat(300)).map(([a, b]): string => `bytes=${a}-${b}`),
     fc.nat(300).map((a): string => `bytes=${a}-`),
@@ -47,13 +47,13 @@ test('whatever is asked, a range lies within the object', () => {
   );
 });
 
-test('a Content-Range is taken in its one form', () => {
+test('a Content-Range is accepted in one form only', () => {
   assert.deepEqual(parseContentRange('bytes 2-4/10'), { start: 2, end: 4, size: 10 });
   for (const header of [undefined, 'bytes 4-2/10', 'bytes 2-10/10', 'bytes */10', 'bytes 2-4/*', ' bytes 2-4/10'])
     assert.equal(parseContentRange(header), null);
 });
 
-test('tags in a list are found, weak ones too', () => {
+test('tags in a list are matched, also weak ones', () => {
   assert.ok(matchesTag('"a", W/"b"', '"b"'));
   assert.ok(matchesTag('*', '"b"'));
   assert.ok(!matchesTag('"ab"', '"b"'));

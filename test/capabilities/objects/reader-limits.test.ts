@@ -1,4 +1,4 @@
-/** How much other agents may read at once, and how often they may ask. */
+/** Limits of concurrent reads and of requests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
@@ -18,11 +18,11 @@ import { TestClock } from '../../support/test-clock.ts';
 const FRIEND = testAid(250);
 const BUSY = { code: 'rate_limited', details: { retry_after_s: 2 } };
 
-/** Reads of as many callers as it takes; the callers of one node follow each other. */
+/** Reads of any number of callers. The callers of one node are consecutive. */
 function reader() {
   const clock = new TestClock();
   const limits = new ReaderLimits({ clock, isNamed: ({ caller }) => caller === FRIEND });
-  /** Each node is in a network of its own, unless told otherwise. */
+  /** Each node is in a separate network by default. */
   const enter = (caller: number, node: number | null, host = `10.${node ?? 0}.0.1`, cut = (): void => {}) => {
     const path = { ...plainPath('direct', { host, port: 1 }), rttMs: 0 };
     const nodeKey = node === null ? null : new Uint8Array(32).fill(node);
@@ -35,18 +35,18 @@ function reader() {
   return { clock, enter, fill };
 }
 
-test('strangers that read too much together make room for others, and leave the reserved part to callers let in by name', () => {
+test('strangers with many reads give way to others, and cannot use the reads reserved for named callers', () => {
   const { enter, fill } = reader();
   fill(MAX_READS - RESERVED_READS);
-  for (let i = 0; i < RESERVED_READS; i++) enter(250, null, '', () => assert.fail('a named caller is never cut'))();
+  for (let i = 0; i < RESERVED_READS; i++) enter(250, null, '', () => assert.fail('a named caller is never evicted'))();
   enter(250, 200);
   let cut = 0;
   enter(200, 201, '10.201.0.1', () => cut++);
-  assert.throws(() => enter(1, 0), BUSY, 'it holds most');
+  assert.throws(() => enter(1, 0), BUSY, 'it uses most');
   assert.equal(cut, 0);
 });
 
-test('many node keys of one source read so many at once', () => {
+test('many node keys of one source share a limit of concurrent reads', () => {
   const { enter } = reader();
   const one = '192.0.2.1';
   for (let i = 0; i < MAX_READS_PER_SOURCE; i++) enter(i, i, one);
@@ -55,7 +55,7 @@ test('many node keys of one source read so many at once', () => {
   enter(250, 201, one);
 });
 
-test('the agents of one node read so many at once, and one agent fewer, whatever node it is on', () => {
+test('the agents of one node share a limit, and one agent has a lower one on any node', () => {
   const { enter, fill } = reader();
   const [leave] = fill(MAX_READS_PER_NODE);
   assert.throws(() => enter(200, 0), BUSY);
@@ -65,7 +65,7 @@ test('the agents of one node read so many at once, and one agent fewer, whatever
   enter(1, 200);
 });
 
-test('a node asks so often at once, and is told when it may ask again', () => {
+test('a node has a limited request rate, and receives a retry time', () => {
   const { clock, enter } = reader();
   for (let i = 0; i < 400; i++) enter(1, 0)();
   assert.throws(() => enter(2, 0), { code: 'rate_limited', details: { retry_after_s: 1 } });
@@ -75,7 +75,7 @@ test('a node asks so often at once, and is told when it may ask again', () => {
   assert.throws(() => enter(2, 0), { code: 'rate_limited' });
 });
 
-test('free node keys of one source or network share a rate of requests, which callers let in by name do not use', () => {
+test('node keys of one source or network share a request rate, which named callers do not use', () => {
   const { enter } = reader();
   const refused = { code: 'rate_limited', details: { retry_after_s: 1 } };
   for (let i = 0; i < REQUEST_RATE_PER_SOURCE.burst; i++) enter(i % 200, i % 200, '192.0.2.1')();

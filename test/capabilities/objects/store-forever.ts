@@ -1,4 +1,4 @@
-/** Stores objects one after the other until it is killed; writes the id of each that was acknowledged. */
+/** Stores objects until it is killed, and writes the ID of each acknowledged one. */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { ObjectService } from '../../../src/capabilities/objects/object-service.ts';
@@ -12,7 +12,7 @@ import { someBytes } from '../../support/object-world.ts';
 
 const PIECE_BYTES = 64 * 1024;
 
-/** The agent whose objects they are. */
+/** The agent of the objects. */
 export const aid = nativeAid(new Uint8Array(32).fill(1));
 
 async function* pieces(bytes: Buffer): AsyncGenerator<Uint8Array> {

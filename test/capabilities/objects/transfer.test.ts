@@ -31,7 +31,7 @@ function get(node: ObjectNode, more: object = {}) {
   return node.getter.get({ aid: node.aid, objectId: ID, register: false, force: false, signal, ...more });
 }
 
-/** A holder that answers as the test says. */
+/** A holder with a given request handler. */
 async function holder(world: ObjectWorld, t: TestContext, listener: RequestListener): Promise<Aid> {
   const node = await world.links.node();
   const server = createServer(listener);
@@ -44,12 +44,12 @@ async function holder(world: ObjectWorld, t: TestContext, listener: RequestListe
 
 const HEADERS = { etag: `"${ID}"`, 'accept-ranges': 'bytes' };
 
-/** Settles once so many bytes of a download are in its file. */
+/** Resolves when the file of a download has this many bytes. */
 async function arrived(part: string, bytes: number): Promise<void> {
   while (!existsSync(part) || statSync(part).size < bytes) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Sends `bytes` as if they were the object, and breaks off behind the first `upTo`. */
+/** Sends `bytes` as the object, and disconnects after the first `upTo`. */
 function serving(bytes: Buffer, upTo = bytes.length): RequestListener {
   return (request, response) => {
     const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
@@ -61,7 +61,7 @@ function serving(bytes: Buffer, upTo = bytes.length): RequestListener {
   };
 }
 
-test('a download that ended between its two names never changes the file that has the other one', async (t) => {
+test('a download interrupted between linking and unlinking never changes the finished file', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -73,7 +73,7 @@ test('a download that ended between its two names never changes the file that ha
   assert.equal(readFileSync(path, 'utf8'), 'changed by its owner');
 });
 
-test('an object comes from its holder, whole, under its name', async (t) => {
+test('an object is downloaded completely, under its name', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES }, 'big.bin');
@@ -85,10 +85,10 @@ test('an object comes from its holder, whole, under its name', async (t) => {
   assert.deepEqual(readdirSync(join(near.filesRoot, '.svcd', 'parts')), []);
   assert.deepEqual(near.repository.holders(ID), [far.aid]);
   const again = await get(near);
-  assert.equal(again.from, null, 'it is there already');
+  assert.equal(again.from, null, 'it is already there');
 });
 
-test('where nobody is known, and where a name is taken, nothing is touched', async (t) => {
+test('without a known holder, and with a used name, no file is changed', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await assert.rejects(get(near), withCode('not_found'));
@@ -102,7 +102,7 @@ test('where nobody is known, and where a name is taken, nothing is touched', asy
   assert.ok(readFileSync(join(near.filesRoot, 'mine')).equals(BYTES));
 });
 
-test('what the agent has itself is copied, without asking anybody', async (t) => {
+test("the agent's own object is copied without requests", async (t) => {
   const world = new ObjectWorld(t);
   const near = await world.node();
   await near.objects.put(near.aid, { bytes: BYTES });
@@ -111,12 +111,12 @@ test('what the agent has itself is copied, without asking anybody', async (t) =>
   assert.ok(readFileSync(join(near.filesRoot, 'copy')).equals(BYTES));
 });
 
-test('a transfer that breaks off is resumed where it was', async (t) => {
+test('an interrupted transfer resumes at its position', async (t) => {
   const world = new ObjectWorld(t);
   const near = await world.node();
   const part = join(near.filesRoot, '.svcd', 'parts', ID);
   const asked: number[] = [];
-  // Breaks off twice, each time once another MiB was delivered: what is still under way then is lost.
+  // Disconnects twice, each time after another MiB was delivered. Bytes in flight are lost.
   const flaky = await holder(world, t, (request, response) => {
     const offset = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0);
     asked.push(offset);
@@ -138,7 +138,7 @@ test('a transfer that breaks off is resumed where it was', async (t) => {
   assert.ok(third !== undefined && third >= 2_097_152 && third <= 2_397_152, `resumed at ${third}`);
 });
 
-test('an agent gets its own object, also with force, where nobody else has it', async (t) => {
+test('an agent gets its own object, also with force if no other agent has it', async (t) => {
   const world = new ObjectWorld(t);
   const [near, gone] = [await world.node(), await world.node()];
   await near.objects.put(near.aid, { bytes: BYTES });
@@ -149,7 +149,7 @@ test('an agent gets its own object, also with force, where nobody else has it', 
   }
 });
 
-test('a failed download of which no byte came leaves no file', async (t) => {
+test('a failed download without any bytes leaves no file', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await assert.rejects(get(near), withCode('not_found'));
@@ -161,7 +161,7 @@ test('a failed download of which no byte came leaves no file', async (t) => {
   );
 });
 
-test('a cancelled download is taken up later, from another holder', async (t) => {
+test('a canceled download is continued later from another holder', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -181,7 +181,7 @@ test('a cancelled download is taken up later, from another holder', async (t) =>
   await arrived(part, 1_048_576);
   stop.abort();
   await assert.rejects(first, withCode('cancelled'));
-  assert.ok(!existsSync(join(near.filesRoot, 'downloads', ID)), 'nothing has its name');
+  assert.ok(!existsSync(join(near.filesRoot, 'downloads', ID)), 'no file has its name');
   const got = await get(near, { hint: far.aid });
   assert.ok(readFileSync(got.path).equals(BYTES));
 });
@@ -205,7 +205,7 @@ test('a folder that becomes a link during the download leads nowhere else', asyn
   }
 });
 
-test('a holder that sends other bytes is found out and gone around', async (t) => {
+test('a holder that sends wrong bytes is detected and skipped', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -218,7 +218,7 @@ test('a holder that sends other bytes is found out and gone around', async (t) =
   assert.ok(readFileSync(got.path).equals(BYTES));
 });
 
-test('a liar who breaks off does not make an honest holder look like one', async (t) => {
+test('a malicious holder that disconnects does not discredit an honest one', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -231,7 +231,7 @@ test('a liar who breaks off does not make an honest holder look like one', async
   assert.ok(readFileSync(got.path).equals(BYTES));
 });
 
-test('what was left of a forged download does not spoil the next one', async (t) => {
+test('the remains of a forged download do not spoil the next one', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -242,10 +242,10 @@ test('what was left of a forged download does not spoil the next one', async (t)
   }
   writeFileSync(join(near.filesRoot, '.svcd', 'parts', ID), BYTES);
   const got = await get(near, { hint: far.aid, dest: 'whole' });
-  assert.ok(readFileSync(got.path).equals(BYTES), 'a whole part needs nothing more');
+  assert.ok(readFileSync(got.path).equals(BYTES), 'a complete part needs no holder');
 });
 
-test('with liars only, the error says what they did, and nothing stays', async (t) => {
+test('if all holders are malicious, the error describes their responses, and no file remains', async (t) => {
   const world = new ObjectWorld(t);
   const near = await world.node();
   const wrong = Buffer.alloc(1_000, 7);
@@ -268,13 +268,13 @@ test('with liars only, the error says what they did, and nothing stays', async (
   }
 });
 
-test('an object that does not fit on the disk is refused before its first byte', async (t) => {
+test('an object that does not fit on the disk is rejected before its first byte', async (t) => {
   const world = new ObjectWorld(t);
   const near = await world.node();
   const huge = await holder(world, t, (_request, response) => {
     response.writeHead(200, { ...HEADERS, 'content-length': 2 ** 40 }).write('abc');
   });
-  // Whatever disk this machine has.
+  // Independent of the disk of this machine.
   const statfs = t.mock.method(fs, 'statfs', async () => ({ bavail: 2 ** 20, bsize: 4096 }));
   syncBuiltinESMExports();
   t.after(() => {
@@ -282,7 +282,7 @@ test('an object that does not fit on the disk is refused before its first byte',
     syncBuiltinESMExports();
   });
   await assert.rejects(get(near, { hint: huge }), withCode('not_writable'));
-  // Room for the object alone is not enough: something stays free for others.
+  // Space for the object alone is not enough, because some must remain free.
   const whole = await holder(world, t, serving(BYTES));
   let free = MIN_FREE_BYTES + BYTES.length - 1;
   statfs.mock.mockImplementation(async () => ({ bavail: free, bsize: 1 }));
@@ -291,7 +291,7 @@ test('an object that does not fit on the disk is refused before its first byte',
   assert.equal((await get(near, { hint: whole })).size, BYTES.length);
 });
 
-test('access is the holder to give; a refusal is told', async (t) => {
+test('the holder decides on access, and a refusal is reported', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -310,7 +310,7 @@ test('access is the holder to give; a refusal is told', async (t) => {
   assert.equal(got.from, far.aid);
 });
 
-test('locating asks all who may have it and downloads nothing', async (t) => {
+test('locating queries all candidates and downloads nothing', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far, other] = [await world.node(), await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES }, 'big.bin');
@@ -324,11 +324,15 @@ test('locating asks all who may have it and downloads nothing', async (t) => {
   const status = new Map(holders.map((one) => [one.aid, one.status]));
   assert.equal(status.get(other.aid), 'not_found');
   assert.equal(status.get(away), 'unreachable');
-  assert.deepEqual(near.repository.holders(ID).sort(), [far.aid, away].sort(), 'who has it not is forgotten');
+  assert.deepEqual(
+    near.repository.holders(ID).sort(),
+    [far.aid, away].sort(),
+    'a holder without the object is forgotten',
+  );
   assert.deepEqual(readdirSync(join(near.filesRoot, '.svcd', 'parts')), []);
 });
 
-test('two who want the same object at once both get it', async (t) => {
+test('two concurrent downloads of the same object both succeed', async (t) => {
   const world = new ObjectWorld(t);
   const [near, far] = [await world.node(), await world.node()];
   await far.objects.put(far.aid, { bytes: BYTES });
@@ -336,7 +340,7 @@ test('two who want the same object at once both get it', async (t) => {
   for (const { path } of both) assert.ok(readFileSync(path).equals(BYTES));
 });
 
-test('so many objects are got at once, and who wants one of these waits for it', async (t) => {
+test('concurrent downloads are limited, and a download of the same object waits for the running one', async (t) => {
   const world = new ObjectWorld(t);
   const near = await world.node();
   let asked = 0;
@@ -348,7 +352,7 @@ test('so many objects are got at once, and who wants one of these waits for it',
   const again = get(near, { hint: silent, objectId: sha256('0'), signal: gone.signal });
   const ended = Promise.allSettled([...all, again]);
   await assert.rejects(get(near, { hint: silent }), withCode('rate_limited'));
-  await eventually('all of them are asked for', () => asked === MAX_DOWNLOADS);
+  await eventually('all of them are requested', () => asked === MAX_DOWNLOADS);
   gone.abort();
   for (const one of await ended) assert.ok(one.status === 'rejected' && withCode('cancelled')(one.reason));
   await assert.rejects(get(near, { signal: gone.signal }), withCode('cancelled'));
