@@ -95,7 +95,7 @@ codes that are special to them. Other codes depend on the kind of request:
 | with an AID | \`bad_aid\` |
 | path with parameters | \`not_found\` |
 | this machine only | \`local_only\` |
-${ERROR_GROUPS.map(([name, codes]) => `| ${name} | ${codeList(codes.filter((one) => !COMMON.includes(one)))} |`).join('\n')}
+${ERROR_GROUPS.map(([name, codes]) => `|${name}|${codeList(codes.filter((one) => !COMMON.includes(one)))}|`).join('\n')}
 `;
 
 /** A schema of the table as plain JSON. */
@@ -239,7 +239,7 @@ function requestRows(schema: Schema, prefix = ''): string[] {
     const note = SAID_ONCE.has(name) ? '' : meaning(member);
     const inner = inside(member, `${prefix}${name}`).flatMap(([part, path]) => requestRows(part, path));
     const type = `${typeText(member)}${SAID_ONCE.has(name) ? '' : standard}`;
-    return [`| ${shown} | ${cell(`${type}${note === '' ? '' : `. ${note}`}`)} |`, ...inner];
+    return [`|${shown}|${cell(`${type}${note === '' ? '' : `. ${note}`}`)}|`, ...inner];
   });
 }
 
@@ -263,7 +263,7 @@ function responseRows(schema: Schema, prefix = ''): string[] {
     ];
     const text = said.filter(Boolean).join(' ');
     const isQuiet = text === '' && (required.has(name) || SAID_ONCE.has(name));
-    const row = `| \`${path}${required.has(name) ? '' : '?'}\` | ${cell(text)} |`;
+    const row = `|\`${path}${required.has(name) ? '' : '?'}\`|${cell(text)}|`;
     const inner = inside(member, path).flatMap(([part, to]) => responseRows(part, to));
     return [...(isQuiet ? [] : [row]), ...inner];
   });
@@ -277,7 +277,7 @@ function merged(rows: readonly string[]): string[] {
     const shown = text === '' ? 'Optional.' : text;
     names.set(shown, [...(names.get(shown) ?? []), name]);
   }
-  return [...names].map(([text, of]) => `| ${of.join(', ')} | ${text} |`);
+  return [...names].map(([text, of]) => `|${of.join(', ')}|${text}|`);
 }
 
 function table(title: string, rows: readonly string[]): string {
@@ -346,7 +346,7 @@ function pathRows(params: object): string[] {
   const special = members(schema).filter(
     ([name, member]) => meaning(member) !== '' && !/^(aid|id)$|_id$/.test(name) && member['pattern'] === undefined,
   );
-  return special.map(([name, member]) => `| \`{${name}}\` | ${cell(meaning(member))} |`);
+  return special.map(([name, member]) => `|\`{${name}}\`|${cell(meaning(member))}|`);
 }
 
 function operationText(declaration: Declaration): string {
@@ -406,7 +406,7 @@ function sharedText(): string {
 
 function errorTable(): string {
   const lines = Object.entries(ERRORS).map(([name, { status, otherStatuses, exit, message }]) => {
-    return `| \`${name}\` | ${[status, ...otherStatuses].join(', ')} | ${exit} | ${message} |`;
+    return `|\`${name}\`|${[status, ...otherStatuses].join(', ')}|${exit}|${message}|`;
   });
   return `\n| Code | Status | Exit code of \`svc\` | Meaning |\n|---|---|---|---|\n${lines.join('\n')}\n`;
 }
