@@ -7,7 +7,7 @@ import { SvcError } from '../../src/foundation/errors.ts';
 import { recordFileSteps } from '../support/file-steps.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-test('writes a file that only its owner reads, whatever was there', (t) => {
+test('writes a file that only its owner can read, and replaces any existing one', (t) => {
   const file = join(temporaryDirectory(t), 'a');
   writeFileSync(file, 'old', { mode: 0o644 });
   chmodSync(file, 0o666);

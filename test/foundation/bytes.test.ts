@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { toBase64 } from '../../src/foundation/base64.ts';
 import { compareBytes, equalBytes, freeMemory, fromBase64, fromHex, toHex } from '../../src/foundation/bytes.ts';
 
-/** A part of a larger array, as what comes from a socket is one. */
+/** A view of a larger array, like data from a socket. */
 const PART = new Uint8Array([9, 1, 0xab, 9]).subarray(1, 3);
 const bytes = fc.uint8Array({ maxLength: 100 });
 
@@ -13,7 +13,7 @@ test('arrays with equal length and content are equal', () => {
   for (const other of [[1, 0xac], [1], [1, 0xab, 0], []]) assert.equal(equalBytes(PART, new Uint8Array(other)), false);
 });
 
-test('a difference of one bit is seen wherever it is, however long the arrays are', () => {
+test('detects a difference of one bit at any position and length', () => {
   for (const length of [32, 127, 128, 129, 1001]) {
     const whole = new Uint8Array(length + 1).fill(0x5a);
     const a = whole.subarray(1);
@@ -55,7 +55,7 @@ test('base64 is written with padding, and read with or without', () => {
     assert.equal(fromBase64(text), null, text);
 });
 
-/** What canonical base64 is: text that Node writes again as it was, but for its padding. */
+/** Canonical base64: Node encodes it to the same text, except for padding. */
 function canonical(text: string): Uint8Array | null {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(text)) return null;
   const decoded = Buffer.from(text, 'base64');

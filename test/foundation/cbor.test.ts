@@ -15,7 +15,7 @@ import { hex } from '../support/vectors.ts';
 
 const LIMIT = 100_000;
 
-/** What JSON could say, and bytes; text of any well-formed Unicode. */
+/** JSON values and bytes, with any well-formed Unicode text. */
 const value = fc.letrec<{ value: CborValue }>((tie) => ({
   value: fc.oneof(
     { maxDepth: 5, withCrossShrink: true },
@@ -118,7 +118,7 @@ test('decoded bytes do not share the memory of their source', () => {
   assert.deepEqual(decoded, Uint8Array.of(1, 2, 3, 4));
 });
 
-test('undefined members are left out', () => {
+test('omits undefined members', () => {
   assert.deepEqual(encodeCbor({ a: 1, b: undefined }), encodeCbor({ a: 1 }));
 });
 
@@ -140,7 +140,7 @@ test('isUint and isBytes', () => {
   assert.ok(!isBytes(new Uint8Array(3), 4) && !isBytes([1, 2, 3]) && !isBytes('abc'));
 });
 
-test('a value has only so many items, however few bytes they take', () => {
+test('limits the number of items independently of the bytes', () => {
   const list = (length: number) => encodeCbor(Array.from({ length }, () => 0));
   // The list itself is one of them.
   assert.ok(decodeCbor(list(MAX_CBOR_ITEMS - 1), LIMIT));

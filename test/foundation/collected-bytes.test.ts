@@ -5,7 +5,7 @@ import { CollectedBytes, encodeLongText } from '../../src/foundation/collected-b
 
 const MAX_BYTES = 1024 * 1024;
 
-/** A chunk with memory of its own, as those of the HTTP parser. */
+/** A chunk with its own memory, like a chunk of the HTTP parser. */
 function chunk(length: number): Uint8Array {
   return new Uint8Array(randomBytes(length));
 }
@@ -38,7 +38,7 @@ test('large buffers are freed immediately: chunks when they are copied, the rest
   assert.deepEqual([bytes.length, collected.length], [0, 0]);
 });
 
-test('a long text is its UTF-8, and is gone when it is transferred', () => {
+test('transfers a long text as UTF-8, which releases it', () => {
   const text = 'straße 🙂 '.repeat(50_000);
   const bytes = encodeLongText(text);
   assert.ok(bytes.equals(Buffer.from(text)));

@@ -43,7 +43,7 @@ test('a deadline follows its outer signal', () => {
   assert.equal(abortError(late.signal).code, 'cancelled');
 });
 
-test('an error of ours passes from the outer signal', () => {
+test('passes on the error of the outer signal', () => {
   const clock = new TestClock();
   using outer = deadline(clock, 50);
   using inner = deadline(clock, 100, outer.signal);
@@ -64,7 +64,7 @@ test('a deadline that is over leaves no timer and no listener, and never aborts'
   assert.equal(limit.signal.aborted, false);
 });
 
-test('an abortable wait settles like its promise and lets go of the signal', async () => {
+test('an abortable wait settles like its promise and releases the signal', async () => {
   const controller = new AbortController();
   const given = Promise.withResolvers<number>();
   const wait = abortable(given.promise, controller.signal);

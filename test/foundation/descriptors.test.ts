@@ -8,10 +8,10 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const MODULE = new URL('../../src/foundation/descriptors.ts', import.meta.url).href;
 
-/** Where nothing is told, so that Node is asked. */
+/** A missing file, so that Node reports the limit. */
 const NOWHERE = '/nowhere/limits';
 
-/** What a process with this limit says of it. */
+/** The limit that a process reports. */
 function limitUnder(files: number): number {
   const script = `import { descriptorLimit } from ${JSON.stringify(MODULE)}; console.log(descriptorLimit())`;
   const command = `ulimit -n ${files}; exec "$0" --input-type=module -e '${script}'`;
@@ -31,7 +31,7 @@ test('looks nothing up meanwhile, and leaves the report as it was set', (t) => {
     looked.push(Reflect.get(report, 'excludeNetwork'));
     return {};
   });
-  assert.equal(descriptorLimit(NOWHERE), 65_536, 'where the system tells none');
+  assert.equal(descriptorLimit(NOWHERE), 65_536, 'without a limit file');
   assert.deepEqual(looked, [true]);
   assert.equal(Reflect.get(report, 'excludeNetwork'), before);
 });

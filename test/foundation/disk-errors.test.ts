@@ -37,7 +37,7 @@ const EXHAUSTED = `
     try { open(); } catch (error) { process.stderr.write(error.message + '\\n'); }
 `;
 
-test('too many open files are not taken for a lack of permission', async (t) => {
+test('does not confuse too many open files with missing permission', async (t) => {
   const modules = [
     'data-dir/lock.ts',
     'store/store.ts',

@@ -14,7 +14,7 @@ test('an error has the message of its catalog entry unless another is given', ()
   assert.deepEqual([told.message, told.details, told.cause, told.status], ['No.', { a: 1 }, cause, 409]);
 });
 
-test('statuses and exit codes are those that HTTP and the shell know', () => {
+test('uses standard HTTP statuses and shell exit codes', () => {
   for (const [code, { status, exit, message, otherStatuses }] of Object.entries(ERRORS)) {
     for (const one of [status, ...otherStatuses]) assert.ok(one >= 400 && one < 600, code);
     assert.ok(exit >= 1 && exit <= 5, code);

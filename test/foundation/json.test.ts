@@ -8,7 +8,7 @@ function nested(depth: number, inner = ''): string {
   return '['.repeat(depth) + inner + ']'.repeat(depth);
 }
 
-/** What is no JSON, is too deep, or has a key that is none. */
+/** Text that is not JSON, is too deep, or has a forbidden key. */
 const REFUSED = [
   ...['', ' ', '{', '[1,]', '{"a":1,}', "{'a':1}", '01', 'NaN', 'undefined', '"\n"', '{}{}', '\uFEFF{}', '// a\n1'],
   ...[nested(65), '{"a":'.repeat(65) + '1' + '}'.repeat(65), `${nested(1)}${nested(65)}`],
@@ -40,7 +40,7 @@ test('rejects invalid and dangerous JSON without quoting it', () => {
   assert.throws(() => parseJson('{"__proto__":1}'), /"__proto__"/);
 });
 
-test('counts how deep arrays and objects stand in each other, not how many there are, nor texts', () => {
+test('counts the nesting of arrays and objects, but not their number or texts', () => {
   for (const text of [
     nested(64),
     '{"a":'.repeat(64) + '1' + '}'.repeat(64),

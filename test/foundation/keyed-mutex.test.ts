@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyedMutex } from '../../src/foundation/keyed-mutex.ts';
 
-test('work on one key runs one after the other, on others side by side', async () => {
+test('runs work on one key sequentially, and on different keys concurrently', async () => {
   const mutex = new KeyedMutex();
   const seen: string[] = [];
   const first = Promise.withResolvers<void>();

@@ -12,7 +12,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 const MODULE = join(import.meta.dirname, '../../src/foundation');
 
-/** A program that writes a line to stderr for each that it reads, and says so; at the end of its input it flushes. */
+/** A program that writes a line to stderr for each input line, reports that, and flushes at the end of input. */
 const PROGRAM = `
   import { createInterface } from 'node:readline';
   import { systemClock } from '${MODULE}/clock.ts';
@@ -33,15 +33,15 @@ function program() {
   return { child, stdout: text(child.stdout), ended: once(child, 'exit') };
 }
 
-test('lines come in their order, the last ones at the flush', async () => {
+test('writes lines in order, the last ones at the flush', async () => {
   const { child, stdout, ended } = program();
   let come = '';
   child.stderr.setEncoding('utf8').on('data', (more: string) => {
     come += more;
   });
   child.stdin.write('one\ntwo\n');
-  // What is being written when the flush comes is in the hands of the system.
-  await eventually('both lines have come', () => come === 'one\ntwo\n');
+  // The system completes a write that is running during the flush.
+  await eventually('both lines arrived', () => come === 'one\ntwo\n');
   child.stdin.end();
   assert.deepEqual(await ended, [0, null]);
   await eventually('the last one, too', () => come === 'one\ntwo\nthe last line\n');
@@ -65,9 +65,9 @@ test('queued lines arrive completely; lines beyond 4 MiB are dropped', async (t)
   t.after(() => closeSync(fd));
   const writer = new LineWriter(fd, { clock: systemClock });
   const line = `${'x'.repeat(1023)}\n`;
-  // The first one is under way, the others wait.
+  // The first line is being written, further lines are queued.
   for (let i = 0; i < 5000; i++) writer.write(line);
-  const written = await eventually('all of it is there', () => {
+  const written = await eventually('all data arrived', () => {
     const { length } = readFileSync(path);
     return length === 1024 * 4097 && length;
   });
@@ -76,7 +76,7 @@ test('queued lines arrive completely; lines beyond 4 MiB are dropped', async (t)
   await eventually('the next line is there', () => readFileSync(path, 'utf8').endsWith('behind it\n'));
 });
 
-test('a descriptor that takes nothing does no harm', async (t) => {
+test('a descriptor that accepts nothing is harmless', async (t) => {
   const directory = join(temporaryDirectory(t), 'folder');
   mkdirSync(directory);
   const fd = openSync(directory, 'r');

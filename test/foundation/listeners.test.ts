@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Listeners } from '../../src/foundation/listeners.ts';
 
-test('listeners are told in order, each once, until they have enough', () => {
+test('notifies listeners in order, once each, until they unsubscribe', () => {
   const heard: string[] = [];
   const listeners = new Listeners<[string, number]>();
   const first = (name: string, count: number): void => void heard.push(`first ${name} ${count}`);

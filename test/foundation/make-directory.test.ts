@@ -41,7 +41,7 @@ test('a file in the way is an error, as a name that leads nowhere', (t) => {
 });
 
 test('returns for a folder below /proc, which cannot be created: objects are off, and the daemon runs', {
-  skip: process.platform === 'linux' ? false : 'there is no such file system',
+  skip: process.platform === 'linux' ? false : 'this file system does not exist',
 }, async (t) => {
   for (const path of ['/proc/svcd', '/proc/svcd/files', '/proc/self/svcd'])
     assert.throws(() => makeDirectory(path, MODE), { code: 'ENOENT' });

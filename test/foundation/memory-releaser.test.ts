@@ -30,7 +30,7 @@ test('releases the memory of a start once, and that of a load after it ends', as
   await clock.run(LOOK_MS);
   assert.deepEqual([state.given, state.resident], [1, 89 * MIB]);
   await clock.run(10 * LOOK_MS);
-  assert.equal(state.given, 1, 'there is nothing more to give');
+  assert.equal(state.given, 1, 'no more memory can be released');
   for (let i = 0; i < 5; i++) {
     state.resident = 180 * MIB;
     state.cpuMs += 1000;
@@ -51,7 +51,7 @@ test('does not try to release memory in use repeatedly', async () => {
   state.resident = 145 * MIB;
   await clock.run(10 * LOOK_MS);
   assert.equal(state.given, 2);
-  // It needs less later, by itself: from there it counts anew.
+  // Usage falls without a release and becomes the new baseline.
   state.resident = 90 * MIB;
   await clock.run(LOOK_MS);
   state.resident = 101 * MIB;

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { single } from '../../src/foundation/metrics.ts';
 
 test('a metric of one value has one sample without labels', () => {
-  assert.deepEqual(single('svcd_x', 'gauge', 'What it is.', 3), {
+  assert.deepEqual(single('svcd_x', 'gauge', 'Help text.', 3), {
     name: 'svcd_x',
-    help: 'What it is.',
+    help: 'Help text.',
     type: 'gauge',
     samples: [{ value: 3 }],
   });

@@ -15,7 +15,7 @@ import { test } from 'node:test';
 import { keptFile } from '../../src/foundation/native-addon.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
 
-const CONTENT = Buffer.from('what came with the program');
+const CONTENT = Buffer.from('content shipped with the program');
 
 test('an addon is written once per content, private to its owner, and rewritten if it was changed', (t) => {
   const directory = join(temporaryDirectory(t), 'a', 'b');
@@ -26,11 +26,11 @@ test('an addon is written once per content, private to its owner, and rewritten 
   assert.equal(keptFile(directory, 'part', CONTENT), file);
   assert.equal(statSync(file).ino, ino, 'left as it is');
 
-  writeFileSync(file, 'what somebody put there!!!');
+  writeFileSync(file, 'content of someone else!!!');
   assert.equal(keptFile(directory, 'part', CONTENT), file);
   assert.ok(readFileSync(file).equals(CONTENT));
   assert.notEqual(keptFile(directory, 'part', Buffer.from('the next release')), file);
-  assert.equal(readdirSync(directory).length, 2, 'nothing is left of writing');
+  assert.equal(readdirSync(directory).length, 2, 'no temporary file is left');
 });
 
 test('a link in the place of a part is replaced, not followed', (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { countText, sizeText, timeText } from '../../src/foundation/quantities.ts';
 
-test('a number is said in the largest unit that keeps it whole', () => {
+test('uses the largest unit that gives a whole number', () => {
   const cases: [string, string][] = [
     [countText(10_000), '10,000'],
     [sizeText(0), '0 bytes'],

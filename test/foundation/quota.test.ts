@@ -7,7 +7,7 @@ const stranger = (node: string, source: string, key?: string): QuotaHolder =>
   key === undefined ? { node, source, named: false } : { key, node, source, named: false };
 const friend = (node: string, source = '203.0.113.9'): QuotaHolder => ({ node, source, named: true });
 
-/** Takes shares that say when they are evicted. */
+/** Takes shares and records evictions. */
 function recorder(quota: Quota): {
   readonly take: (name: string, holder: QuotaHolder, amount?: number) => QuotaShare | null;
   readonly evicted: string[];
@@ -19,7 +19,7 @@ function recorder(quota: Quota): {
   };
 }
 
-test('each level has its limit, and the one that is full is named', () => {
+test('each level has a limit, and the full level is named', () => {
   const quota = new Quota({ perKey: 1, perNode: 2, perSource: 3, perNetwork: 4, total: 5 });
   const take = (holder: QuotaHolder): string | null => {
     const lacking = quota.fullLevel(holder);
@@ -63,7 +63,7 @@ test('nodes on this machine have no limit by source, and programs on it are no s
   assert.notEqual(quota.take({ node: 'here', source: null, named: true }), null);
 });
 
-test('strangers never use the reserved part, and named holders use all of it', () => {
+test('strangers never use the reserved part, and known holders can use it completely', () => {
   const quota = new Quota({ total: 4, reserved: 2 });
   assert.notEqual(quota.take(stranger('n1', '198.51.100.1')), null);
   assert.notEqual(quota.take(stranger('n2', '198.51.101.1')), null);
@@ -106,11 +106,11 @@ test('a stranger evicts only one that holds more than it would, at the level tha
   take('b', stranger('b', '198.51.101.1'));
   assert.notEqual(take('c', stranger('c', '198.51.102.1')), null, 'the whole is full of one network');
   assert.deepEqual(evicted, ['crowd 1', 'crowd 2']);
-  assert.equal(take('more', stranger('n1', '192.0.2.1')), null, 'the one that holds most evicts nobody else');
+  assert.equal(take('more', stranger('n1', '192.0.2.1')), null, 'the largest holder evicts no other holder');
   assert.deepEqual(evicted, ['crowd 1', 'crowd 2']);
 });
 
-test('of a full network that the newcomer belongs to, a larger source makes room', () => {
+test('in a full network a larger source loses a share to a newcomer', () => {
   const quota = new Quota({ total: 4 });
   const { take, evicted } = recorder(quota);
   for (const i of [1, 2, 3]) take(`crowd ${i}`, stranger('n1', '192.0.2.1'));
@@ -146,7 +146,7 @@ test('shares grow and shrink in units, and release once', () => {
   assert.equal(a.amount, 6);
   assert.equal(a.grow(4), true);
   const b = quota.take(stranger('b', '198.51.100.1'), { amount: 6 });
-  assert.equal(b, null, 'the largest cannot be ended');
+  assert.equal(b, null, 'the largest share cannot be evicted');
   a.release();
   a.release();
   assert.equal(a.grow(1), false);
@@ -155,7 +155,7 @@ test('shares grow and shrink in units, and release once', () => {
   assert.equal(quota.usedBy('a'), 0);
 });
 
-test('several shares make room for one that takes many units', () => {
+test('several shares are evicted for a large one', () => {
   const quota = new Quota({ total: 10 });
   const { take, evicted } = recorder(quota);
   for (let i = 0; i < 10; i++) take(`${i}`, stranger('n', '192.0.2.1'));
@@ -174,7 +174,7 @@ test('limits may change while shares are held', () => {
   assert.notEqual(quota.take(friend('f')), null);
 });
 
-test('whatever holders do, no level is exceeded, sums agree, and small strangers are left alone', () => {
+test('for any sequence no level is exceeded, sums match, and small strangers keep their shares', () => {
   const limits = { perKey: 4, perNode: 6, perSource: 8, perNetwork: 12, total: 20, reserved: 5 };
   const holder = fc.record({
     key: fc.constantFrom('k1', 'k2', 'k3'),

@@ -12,7 +12,7 @@ const LIMITS = {
 };
 const stranger = (node: string, source: string): QuotaHolder => ({ node, source, named: false });
 
-/** How often a holder may take one token at once. */
+/** How many single tokens a holder can take immediately. */
 function takes(rate: RateQuota, holder: QuotaHolder): number {
   let taken = 0;
   while (taken < 100 && rate.take(holder)) taken++;
@@ -42,7 +42,7 @@ test('nodes on this machine are not counted by source', () => {
   for (const node of ['a', 'b', 'c', 'd']) assert.equal(takes(rate, stranger(node, '127.0.0.1')), 2);
 });
 
-test('a refusal spends nothing, and says when to come again', () => {
+test('a refusal costs nothing and returns the waiting time', () => {
   const clock = new TestClock();
   const rate = new RateQuota(LIMITS, { clock });
   assert.equal(rate.take(stranger('n1', '192.0.2.1'), 2), true);
@@ -79,7 +79,7 @@ test('takeAll charges a shared level once', () => {
   assert.equal(rate.take(at('198.51.100.1', 'b')), true, 'a refusal spends nothing');
 });
 
-test('a cost that is known afterwards has to flow back before more is taken', () => {
+test('a cost that becomes known later must be recovered before the next token', () => {
   const clock = new TestClock();
   const each = { perSecond: 1, burst: 1 };
   const rate = new RateQuota({ perKey: each, perSource: each, strangers: { perSecond: 9, burst: 9 } }, { clock });

@@ -9,7 +9,7 @@ const BLOCK_BYTES = 64 * 1024;
 const BLOCKS = 3200;
 const STAYING = 100;
 
-/** Fills 200 MiB with blocks and as much of the heap with texts, and lets go of nearly all of it. */
+/** Fills 200 MiB with blocks and the heap with texts, and drops nearly everything. */
 function load(): readonly Buffer[] {
   const blocks = Array.from({ length: BLOCKS }, () => Buffer.allocUnsafeSlow(BLOCK_BYTES).fill(1));
   const texts = Array.from({ length: 100_000 }, (_, i) => String(i).repeat(200));

@@ -126,7 +126,7 @@ test('after the machine slept, soon does not wait for the rest of the timer', ()
   assert.deepEqual(time.set, []);
 });
 
-test('a stopped task runs no more, and cannot be hurried', () => {
+test('a stopped task does not run again', () => {
   const { clock, runs, repeating } = noting({ periodMs: 100 });
   clock.advance(100);
   repeating.stop();
@@ -161,7 +161,7 @@ test('a run that is hurried while it lasts is followed by another one', () => {
   assert.deepEqual(runs, [100, 130, 230, 330], 'and is forgotten with the run');
 });
 
-/** A task whose runs end when the test says so. */
+/** A task whose runs the test ends. */
 function lasting(options: Omit<RepeatOptions, 'onError'>) {
   const clock = new TestClock();
   const runs: PromiseWithResolvers<number | void>[] = [];

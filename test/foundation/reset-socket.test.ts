@@ -31,7 +31,7 @@ test('the other end of a connection reads its reset', async (t) => {
   resetSocket(near);
 });
 
-test('a connection whose half is just being ended is closed, too', async (t) => {
+test('closes a connection during the end of one half', async (t) => {
   const sockets = (): number => process.getActiveResourcesInfo().filter((one) => one === 'TCPSocketWrap').length;
   const before = sockets();
   const [near, far] = await pair(t);

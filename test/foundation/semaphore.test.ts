@@ -26,7 +26,7 @@ test('places are given in order, never more than there are', async () => {
   assert.equal(slots.busy, 0);
 });
 
-test('a place handed over cannot be taken in between', async () => {
+test('a slot passed to a waiter cannot be acquired in between', async () => {
   const slots = new Semaphore(1);
   const free = await slots.acquire();
   const waiting = slots.acquire();
@@ -51,7 +51,7 @@ test('an aborted waiter leaves the queue', async () => {
   (await slots.acquire())();
 });
 
-test('work has a place of its own, and gives it back however it ends', async () => {
+test('work acquires a slot and releases it in every case', async () => {
   const semaphore = new Semaphore(1);
   const first = Promise.withResolvers<number>();
   const order: string[] = [];
@@ -89,7 +89,7 @@ test('work whose signal aborts before its turn is never begun', async () => {
   assert.deepEqual([began, semaphore.busy], [false, 0]);
 });
 
-test('a signal that aborts later changes nothing, and is let go', async () => {
+test('a signal that aborts later has no effect and is released', async () => {
   const semaphore = new Semaphore(1);
   const free = await semaphore.acquire();
   const { signal } = new AbortController();

@@ -162,7 +162,7 @@ test('accepts other ports, other machines and unknown names', async () => {
   await rejectOwnApi(parseServiceAddress('127.0.0.1:2121'), { ...OWN, api: () => null });
 });
 
-test('refuses a local address of the agent itself, and takes those of others', () => {
+test('rejects the local address of the agent itself, and accepts local addresses of other agents', () => {
   const [aid, other] = [newIdentity().aid, newIdentity().aid];
   const own = { ...OWN, localPorts: (one: string) => (one === aid ? [40_123] : []) };
   const refuse = (text: string, whose = aid) => rejectOwnLocalAddress(parseServiceAddress(text), whose, own);

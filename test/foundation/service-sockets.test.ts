@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 
 interface Listening {
   readonly port: number;
-  /** What was accepted, with the bytes that came. */
+  /** Accepted connections with received bytes. */
   readonly accepted: { readonly socket: Socket; bytes: number }[];
 }
 
@@ -36,7 +36,7 @@ function socketsBeside(api: Address | null, interfaces: readonly string[] = []):
   return new ServiceSockets({ api: () => api, interfaces: () => interfaces });
 }
 
-test('a connection that comes to the API of the daemon is destroyed before a byte is sent', async (t) => {
+test('destroys a connection to the API of the daemon before sending a byte', async (t) => {
   const api = await listen(t);
   const sockets = socketsBeside({ host: '127.0.0.1', port: api.port });
   for (const host of ['127.0.0.1', 'localhost', '0.0.0.0', '127.0.0.2']) {
@@ -53,7 +53,7 @@ test('a connection that comes to the API of the daemon is destroyed before a byt
   assert.deepEqual(new Set(api.accepted.map(({ bytes }) => bytes)), new Set([0]));
 });
 
-/** A socket that says it has come there. */
+/** A socket that reports its connection. */
 function arrived(): Socket {
   return Object.defineProperties(new Socket(), { remoteAddress: { value: '192.0.2.7' }, remotePort: { value: 2121 } });
 }
@@ -71,7 +71,7 @@ test('an address of an interface is the API too, however it is spelt, and only o
   }
 });
 
-test('connections to services stand, and are known as ours at the other end while they do', async (t) => {
+test('open connections to services are recognized at their other end', async (t) => {
   const service = await listen(t);
   const sockets = socketsBeside({ host: '127.0.0.1', port: service.port === 1 ? 2 : 1 });
   const ours = sockets.connect({ host: '127.0.0.1', port: service.port });

@@ -17,7 +17,7 @@ test('a call during the work shares it; a later call starts again', async () => 
   assert.equal(await flights.run('b', work), 2);
   first.resolve(7);
   assert.deepEqual(await Promise.all([one, two]), [7, 7]);
-  assert.equal(flights.has('a'), false, 'it is over before those who waited go on');
+  assert.equal(flights.has('a'), false, 'it ends before its waiters continue');
   assert.equal(await flights.run('a', work), 3);
 });
 

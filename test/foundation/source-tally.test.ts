@@ -16,7 +16,7 @@ test('counts by source and by network, and removes empty entries', () => {
   assert.deepEqual([held.of('192.0.2.1'), held.ofNetwork('192.0.2.1'), held.total], [0, 3, 12]);
 });
 
-test('the largest source of the largest network makes room, but not for one that would hold as much', () => {
+test('the largest source of the largest network loses a share, unless the newcomer would hold as much', () => {
   const held = tally({ '192.0.2.1': 3, '192.0.2.2': 4, '198.51.100.1': 6 });
   assert.equal(held.largest('203.0.113.1', 1), '192.0.2.2');
   assert.equal(held.largest('198.51.100.2', 1), '198.51.100.1', 'its own network would hold as much');

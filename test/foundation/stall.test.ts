@@ -10,7 +10,7 @@ function watching(limitMs: number) {
   const start = clock.now();
   const silences: number[] = [];
   const watch = new SilenceWatch(clock, limitMs, () => silences.push(clock.now() - start));
-  /** The process is held up: its timers end late, one after the other. */
+  /** A stalled process: its timers fire late, in order. */
   const stall = (ms: number): void => {
     clock.jump(ms);
     clock.advance(0);
@@ -122,7 +122,7 @@ test('of a long timeout only the stalled part is repeated', () => {
   const { clock, silences, stall } = watching(80_000);
   clock.advance(65_000);
   stall(3_600_000);
-  // Six parts of ten seconds have passed, and the seventh counts anew.
+  // Six parts of ten seconds have passed, and the seventh restarts.
   clock.advance(19_999);
   assert.deepEqual(silences, []);
   clock.advance(1);

@@ -1,4 +1,4 @@
-/** Where the addresses of a card lead: to the service itself, and nowhere else. */
+/** Addresses in a card must lead to the service itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -55,7 +55,7 @@ test('whatever the service calls itself on its machine leads to the local addres
   for (const [url, led] of table) assert.deepEqual(urlsOf(rewriteAddresses(v10(url), PLACE)), [led], url);
 });
 
-test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () => {
+test('handles cards of A2A 0.3 and MCP servers, and addresses in other places', () => {
   const card = {
     protocolVersion: '0.3.0',
     url: 'http://localhost:41241/rpc',
@@ -93,7 +93,7 @@ test('cards of 0.3 and of MCP servers, and addresses that stand elsewhere', () =
   assert.deepEqual(rewriteAddresses(old, PLACE).card['transport'], { type: 'http', endpoint: `${HERE}/mcp` });
 });
 
-test('what a card takes along leads back: signed for everyone, then read at a local address', () => {
+test('a rewritten card leads back when it is read at a local address', () => {
   const interfaces = [
     { url: 'http://localhost:41241/rpc', protocolBinding: 'JSONRPC' },
     { url: 'localhost:41241', protocolBinding: 'GRPC' },
@@ -103,7 +103,7 @@ test('what a card takes along leads back: signed for everyone, then read at a lo
   assert.deepEqual(urlsOf(rewriteAddresses(published.card, PLACE)), [`${HERE}/rpc`, '127.0.0.1:40123']);
 });
 
-test('the attack table: what leads past the service is refused', () => {
+test('the attack table: rejects addresses that bypass the service', () => {
   const special = [
     'http://127.0.0.1:22/',
     'http://localhost/',
@@ -152,7 +152,7 @@ test('the attack table: what leads past the service is refused', () => {
   assert.equal(reasonOf({ ...v10(good), url: 'https://evil.example/' }), 'foreign_address');
 });
 
-test('addresses beside the interfaces may be public, and nothing else', () => {
+test('addresses outside of interfaces may only be public', () => {
   const besides = (url: string): Card => ({
     ...v10('http://localhost:41241/'),
     securitySchemes: { o: { tokenUrl: url } },
@@ -180,7 +180,7 @@ test('addresses beside the interfaces may be public, and nothing else', () => {
   assert.equal(reasonOf(besides('https://user@login.example/')), 'foreign_address');
 });
 
-test('interfaces at other ports of the machine are left out where one is there that is the service', () => {
+test('omits interfaces on other ports of the machine if one interface is the service', () => {
   const led = rewriteAddresses(v10('http://localhost:41241/', 'localhost:50051'), PLACE);
   const left = [{ binding: 'JSONRPC', host: 'localhost', port: 50051, servicePort: 41241 }];
   assert.deepEqual([urlsOf(led), led.skipped], [[`${HERE}/`], left]);
@@ -191,7 +191,7 @@ test('interfaces at other ports of the machine are left out where one is there t
   );
 });
 
-test('gRPC at a port of its own is the service where tunnels lead there, and nothing else at that port is', () => {
+test('gRPC on a separate port is the service if tunnels lead there', () => {
   const grpc = { host: 'localhost', port: 50051 };
   const place = { ...PLACE, service: { ...AT, tunnels: grpc } };
   const ways = (...list: readonly (readonly [string, string])[]): Card => ({
@@ -217,7 +217,7 @@ test('gRPC at a port of its own is the service where tunnels lead there, and not
   assert.equal(reasonOf(ways(['GRPC', 'grpc.example:50051']), place), 'foreign_address');
 });
 
-test('where it is not known what the agent is bound to, its machine is it', () => {
+test('if the service of the agent is unknown, any address of its machine is accepted', () => {
   const place = { ...PLACE, service: null };
   assert.deepEqual(urlsOf(rewriteAddresses(v10('http://127.0.0.1:9/x'), place)), [`${HERE}/x`]);
   assert.equal(reasonOf(v10('http://169.254.169.254/'), place), 'special_address');
@@ -230,7 +230,7 @@ test('a service on another machine is known by its host', () => {
   assert.equal(reasonOf(v10('https://other.example/a2a'), place), 'foreign_address');
 });
 
-test('whatever stands in an interface, it leads to the local address or the card is refused', () => {
+test('any interface leads to the local address, or the card is rejected', () => {
   const text = fc.oneof(
     fc.webUrl(),
     fc.string({ unit: 'binary' }),

@@ -68,7 +68,7 @@ test('numbers are written as ECMAScript does (RFC 8785, appendix B)', () => {
     assert.throws(() => canonicalJson(none), { code: 'bad_card' });
 });
 
-test('what is canonical stays as it is, whatever the order of members was', () => {
+test('canonical JSON does not change, for any order of members', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
       const text = canonicalJson(value);

@@ -1,4 +1,4 @@
-/** Signed cards: what verifies, here and with the SDK of A2A, and what is refused. */
+/** Signed cards that verify here and with the A2A SDK, and rejected ones. */
 import assert from 'node:assert/strict';
 import { createPublicKey } from 'node:crypto';
 import { test } from 'node:test';
@@ -52,7 +52,7 @@ function withHead(card: Card, more: object): Card {
   });
 }
 
-/** Verifies as the SDK does, with the key that stands beside the signature. */
+/** Verifies like the SDK, with the key next to the signature. */
 async function bySdk(card: Card, who: TestIdentity): Promise<void> {
   const x = toBase64url(who.operational.publicKey);
   const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
@@ -84,7 +84,7 @@ test('a card with empty members verifies as it is, and with the SDK, which leave
   assert.equal(memberOf(card, 'signatures', 'length'), 2);
   assert.equal(verifyCard(card, checkOf(alice)).signedAt, T0);
   await bySdk(card, alice);
-  // What the second signature leaves out is covered by the first.
+  // The first signature covers the members that the second one omits.
   refused(() => verifyCard({ ...card, securityRequirements: [] }, checkOf(alice)), 'bad_signature');
 });
 
@@ -105,12 +105,16 @@ test('the attack table', () => {
     ['a changed name', { ...card, name: 'x' }, 'bad_signature'],
     ['an added member', { ...card, url: 'http://127.0.0.1/' }, 'bad_signature'],
     ['a foreign trust root', withHead(card, { jku: 'https://evil.example/keys' }), 'foreign_root'],
-    ['a key of its own', withHead(card, { jwk: { kty: 'OKP' } }), 'foreign_root'],
-    ['a trust root beside', changed(card, (e) => ({ ...e, header: { jku: 'https://evil.example' } })), 'foreign_root'],
+    ['another key', withHead(card, { jwk: { kty: 'OKP' } }), 'foreign_root'],
+    [
+      'an additional trust root',
+      changed(card, (e) => ({ ...e, header: { jku: 'https://evil.example' } })),
+      'foreign_root',
+    ],
     ['a swapped card', signCard(CARD, localIdentity(mallory), T0), 'swapped'],
     ["another's delegation", signCard(CARD, forged, T0), 'swapped'],
-    ["another's key under her delegation", signCard(CARD, stolen, T0), 'bad_signature'],
-    ['a key id changed to hers', withHead(signCard(CARD, localIdentity(mallory), T0), { kid: alice.aid }), 'swapped'],
+    ['another key under the delegation of Alice', signCard(CARD, stolen, T0), 'bad_signature'],
+    ['a key ID changed to that of Alice', withHead(signCard(CARD, localIdentity(mallory), T0), { kid: alice.aid }), 'swapped'],
     ['no algorithm', withHead(card, { alg: 'none' }), 'bad_signature'],
     ['a critical header', withHead(card, { crit: ['x'], x: 1 }), 'bad_signature'],
     ['a later time written in', withHead(card, { iat: T0 + 1 }), 'bad_signature'],
@@ -126,7 +130,7 @@ test('the attack table', () => {
     refused(() => verifyCard(attack, otherCheck), reason, what);
 });
 
-test('signatures of others beside prove nothing, and break nothing', () => {
+test('additional signatures of others have no effect', () => {
   const alice = newIdentity();
   const card = signCard(CARD, localIdentity(alice), T0);
   const other = {
@@ -163,7 +167,7 @@ test('no changed byte of a signed card verifies as another card', () => {
   );
 });
 
-test('a signer of another key than its delegation names is noticed at once', () => {
+test('detects a signer whose key differs from its delegation', () => {
   const alice = newIdentity();
   const other = KeyPair.generate();
   const signer = { ...localIdentity(alice), sign: (message: Uint8Array) => other.sign(message) };

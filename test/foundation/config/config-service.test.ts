@@ -142,7 +142,7 @@ test('UDP ports that collide do not start', (t) => {
   }
 });
 
-test('the operator hears of misspelt variables and of a file that others can read', (t) => {
+test('warns about misspelled variables and a readable file', (t) => {
   const { file, open } = setUp(t, '', {
     environment: { SVCD_API_ADRR: 'x', SVCD_HOME: '/', SVCD_MDNS: '1', SVC_API: 'y' },
     otherVariables: ['SVCD_HOME'],
@@ -168,7 +168,7 @@ test('a patch is written with its backup, for the owner only, and keeps comments
   assert.deepEqual([open().current.log_level, open().current.listen_addr], ['debug', ':5000']);
 });
 
-test('live keys apply at once, others after a restart', (t) => {
+test('applies live keys immediately, others after a restart', (t) => {
   const service = setUp(t).open();
   const heard: unknown[] = [];
   const stop = service.onChange((changed, config) => heard.push([[...changed], config.log_level, config.listen_addr]));
@@ -233,7 +233,7 @@ test('a patch that cannot be written changes nothing', (t) => {
   assert.equal(service.redacted().log_level, 'info');
 });
 
-test('what a person wrote into the file meanwhile stays, or stops the patch where it is wrong', (t) => {
+test('keeps manual changes of the file, or stops the patch if they are invalid', (t) => {
   const { file, open, read } = setUp(t, 'log_level = "info"\n');
   const service = open();
   writeFileSync(file, '# by hand\nlog_level = "warn"\nnetwork = "lab"\n');
@@ -315,14 +315,14 @@ test('a redacted secret cannot be sent on to another server', (t) => {
   }
 });
 
-test('no token is unset by what was shown for an empty one', (t) => {
+test('a redacted empty token does not unset the token', (t) => {
   const service = setUp(t).open();
   assert.equal(service.redacted().api_token, '');
   assert.deepEqual(service.patch({ api_token: '***' }).restart_required, []);
   assert.equal(service.current.api_token, '');
 });
 
-test('what flags and the environment say never gets into the file', (t) => {
+test('values of flags and the environment are never written to the file', (t) => {
   const { open, read } = setUp(t, 'listen_addr = ":1"\n', {
     environment: {
       SVCD_API_TOKEN: TOKEN,
@@ -370,7 +370,7 @@ test('a patch that only a flag keeps from stopping the next start is refused', (
   assert.throws(() => set.patch({ api_addr: '0.0.0.0:2121' }), refusal(/api_token is required/));
   const secret = setUp(t, '', { environment: { SVCD_API_TOKEN: TOKEN }, flags }).open();
   assert.equal(secret.patch({ api_addr: '0.0.0.0:2121' }).ok, true);
-  // What was wrong in the file before refuses no other change.
+  // An invalid value in the file does not block other changes.
   const wrong = setUp(t, 'api_addr = "0.0.0.0:2121"\n', { flags }).open();
   assert.equal(wrong.patch({ log_level: 'warn' }).ok, true);
 });
@@ -385,7 +385,7 @@ test('a link that leads to no file yet is written through', (t) => {
   assert.equal(lstatSync(file).isSymbolicLink(), true);
 });
 
-test('a file that is mounted by itself is changed in place, with a backup', async (t) => {
+test('changes a bind-mounted file in place, with a backup', async (t) => {
   const directory = temporaryDirectory(t);
   const [own, file] = [join(directory, 'own.toml'), join(directory, 'config.toml')];
   writeFileSync(own, 'log_level = "warn"\n# to stay\n');
@@ -404,7 +404,7 @@ test('a file that is mounted by itself is changed in place, with a backup', asyn
   assert.equal(readFileSync(`${file}.bak`, 'utf8'), 'log_level = "warn"\n# to stay\n');
 });
 
-test('a linked file is changed where it is', (t) => {
+test('changes the target of a link', (t) => {
   const directory = temporaryDirectory(t);
   const real = join(directory, 'real.toml');
   writeFileSync(real, 'mdns = false\n');

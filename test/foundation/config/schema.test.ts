@@ -19,7 +19,7 @@ test('every key has a meaning and a default that is possible', () => {
   }
 });
 
-test('live keys can be patched, the folder of files by a route of its own, and the keys that widen access cannot', () => {
+test('live keys can be patched, files_root has its own route, and keys that widen access cannot be patched', () => {
   assert.deepEqual([...LIVE_KEYS].sort(), [
     'api_token',
     'auto_publish',

@@ -27,7 +27,7 @@ test('adds a key behind the last one, or to an empty file', () => {
   assert.equal(set('a = 1\r\n', { b: 2 }), 'a = 1\r\nb = 2\r\n');
 });
 
-test('adds a key before tables, where it belongs to none', () => {
+test('adds a key before the first table', () => {
   const text = 'a = 1\n\n[[t]]\nx = 1\n';
   assert.equal(set(text, { b: 2 }), 'a = 1\nb = 2\n\n[[t]]\nx = 1\n');
   assert.deepEqual(parse(set('# head\n[[t]]\nx = 1\n', { b: 2 })), { b: 2, t: [{ x: 1 }] });

@@ -88,7 +88,7 @@ const bad: Partial<Record<ConfigKey, unknown[]>> = {
   ],
 };
 
-test('takes what is possible and refuses what is not', () => {
+test('accepts valid values and rejects others', () => {
   for (const [key, values] of Object.entries(good)) {
     for (const value of values)
       assert.ok(isConfigKey(key) && 'value' in checkValue(key, value), `${key} ${JSON.stringify(value)}`);
@@ -108,7 +108,7 @@ test('fills in the members of a TURN server and freezes the value', () => {
   assert.ok(Array.isArray(checked.value) && Object.isFrozen(checked.value) && Object.isFrozen(checked.value[0]));
 });
 
-test('says where in a list the fault is', () => {
+test('names the faulty list item', () => {
   assert.deepEqual(checkValue('bootstrap', ['a:1', 2]), { problem: 'at 1 must be string' });
   assert.deepEqual(checkValue('bootstrap', ['a:1', 'b c']), {
     problem: 'at 1 must be a host or host:port with a port of 1 to 65535; "<node aid>@" may precede it',

@@ -26,7 +26,7 @@ function open(path: string): DataDir {
   return DataDir.open({ path, version: '1.2.3' }, { clock: new TestClock() });
 }
 
-/** Starts another process on the directory; resolves with what it says about the lock. */
+/** Starts another process on the directory. Resolves with its report about the lock. */
 async function fight(t: TestContext, path: string): Promise<{ child: ChildProcess; says: unknown }> {
   const child = fork(new URL('./hold.ts', import.meta.url), [path]);
   t.after(() => child.kill('SIGKILL'));
@@ -92,7 +92,7 @@ test("another user's file in the directory is refused: it may be a key, a settin
   assert.throws(() => open(path), { code: 'not_writable', message: /config\.toml belongs to another user/ });
 });
 
-test('what a killed backup has left goes when the directory is opened', (t) => {
+test('opening the directory removes the files of a killed backup', (t) => {
   const path = temporaryDirectory(t);
   mkdirSync(join(path, 'backup-99999999.tmp'));
   open(path).close();
@@ -107,7 +107,7 @@ test('a directory that could not be opened is free for the next who comes', (t) 
   open(path).close();
 });
 
-test('who holds a directory without a word is not named', (t) => {
+test('does not name an unknown holder of the lock', (t) => {
   const path = temporaryDirectory(t);
   const lock = acquireLock(path);
   t.after(() => lock?.release());
@@ -182,7 +182,7 @@ test('a second process is refused, and told who holds it', async (t) => {
   await kill(child);
 });
 
-test('a SIGKILL of the holder frees it at once, whatever it left behind', async (t) => {
+test('a SIGKILL of the holder releases the lock, whatever files remain', async (t) => {
   const path = temporaryDirectory(t);
   for (let round = 0; round < 3; round += 1) {
     const { child, says } = await fight(t, path);
@@ -195,14 +195,14 @@ test('a SIGKILL of the holder frees it at once, whatever it left behind', async 
   }
 });
 
-test('of several processes at once, one gets it', async (t) => {
+test('one of several concurrent processes gets the lock', async (t) => {
   const path = temporaryDirectory(t);
   const children = await Promise.all([1, 2, 3, 4].map(() => fight(t, path)));
   assert.equal(children.filter(({ says }) => says === 'holds').length, 1);
   assert.equal(children.filter(({ says }) => says === 'already_running').length, 3);
 });
 
-test('says so where the directory or the lock cannot be used', (t) => {
+test('reports an unusable directory or lock', (t) => {
   const path = temporaryDirectory(t);
   writeFileSync(join(path, 'file'), '');
   assert.throws(() => open(join(path, 'file')), { code: 'not_writable', message: /file is not a directory/ });

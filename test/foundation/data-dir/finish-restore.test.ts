@@ -14,14 +14,14 @@ function files(directory: string, ...names: readonly string[]): void {
   }
 }
 
-test('where no restore was begun, or it was not whole, nothing changes', (t) => {
+test('changes nothing without a complete restore', (t) => {
   const directory = temporaryDirectory(t);
   files(directory, 'svcd.db', `${STAGING}/svcd.db`);
   finishRestore(directory);
   assert.deepEqual(readdirSync(directory), ['svcd.db']);
 });
 
-test('what lies ready takes the place of what is there, step by step on the disk', (t) => {
+test('replaces the old files with the staged ones, step by step', (t) => {
   const directory = temporaryDirectory(t);
   const old = ['svcd.db', 'svcd.db-wal', 'svcd.db-shm', 'config.toml', 'config.toml.bak', 'keys/node.key'];
   files(directory, ...old, 'records.db', `${READY}/svcd.db`, `${READY}/keys/new.key`);
@@ -50,7 +50,7 @@ test('what lies ready takes the place of what is there, step by step on the disk
   assert.equal(statSync(join(directory, 'aside')).mode & 0o777, 0o700);
 });
 
-test('what nothing stood in the place of needs no directory aside', (t) => {
+test('creates no backup directory if nothing was replaced', (t) => {
   const directory = temporaryDirectory(t);
   files(directory, `${READY}/svcd.db`);
   writeFileSync(join(directory, READY, REPLACES_FILE), 'aside');
@@ -58,7 +58,7 @@ test('what nothing stood in the place of needs no directory aside', (t) => {
   assert.deepEqual(readdirSync(directory), ['svcd.db']);
 });
 
-test('a restore that cannot go on says why, and goes on when that is mended', (t) => {
+test('explains why a restore cannot continue, and continues after a fix', (t) => {
   const directory = temporaryDirectory(t);
   files(directory, `${READY}/svcd.db`, 'svcd.db', 'aside');
   writeFileSync(join(directory, READY, REPLACES_FILE), 'aside');

@@ -1,4 +1,4 @@
-/** Child process of data-dir.test.ts: opens the directory, says so, and lives until it is killed or left alone. */
+/** Child process of data-dir.test.ts: opens the directory, reports that, and waits. */
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { DataDir } from '../../../src/foundation/data-dir/data-dir.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';

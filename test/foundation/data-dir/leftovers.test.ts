@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 /** No system has processes with such a number. */
 const NOBODY = 99_999_999;
 
-test('copies are removed that no process looks after, with what is in them, and nothing else', (t) => {
+test('removes abandoned copies with their content, and nothing else', (t) => {
   const directory = temporaryDirectory(t);
   const kept = ['backup-0.tmp', 'backup-x.tmp', `backup-${NOBODY}.tmp2`, `xbackup-${NOBODY}.tmp`];
   for (const name of kept) mkdirSync(join(directory, name));

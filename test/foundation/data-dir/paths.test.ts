@@ -22,7 +22,7 @@ test('is this machine’s by default', () => {
   assert.match(defaultDataDir(), /[\\/]svcd$/);
 });
 
-test('a user without a name and a home needs neither, unless a directory has to be found', async (t) => {
+test('a user without name and home directory only needs them to find a directory', async (t) => {
   const root = join(import.meta.dirname, '../../..');
   const start = (...args: string[]) =>
     run('unshare', ['-U', '--map-user=12345', 'env', '-i', '-C', '/', process.execPath, ...args]);

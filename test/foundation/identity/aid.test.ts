@@ -24,7 +24,7 @@ interface AidVectors {
 }
 const vectors = readVectors('aid') as AidVectors;
 
-test('the vectors are those that tools/make-vectors.ts makes', () => {
+test('the vectors match the output of tools/make-vectors.ts', () => {
   assert.deepEqual(vectors, aidVectors());
 });
 
@@ -69,7 +69,7 @@ test('a native AID is its public key', () => {
   assert.throws(() => nativeAid(key.subarray(1)), failsWith('bad_aid'));
 });
 
-test("who changes the bytes of an AID, or those that he made one of, changes nobody else's", () => {
+test('changing the bytes of an AID affects no other AID', () => {
   const key = new Uint8Array(32).fill(3);
   const aid = nativeAid(key);
   const bytes = aidToBytes(aid);
@@ -113,7 +113,7 @@ test('one mistyped character is always noticed', () => {
   );
 });
 
-test('no text and no bytes do anything but bad_aid, and what is accepted is canonical', () => {
+test('any text and bytes give bad_aid or a canonical AID', () => {
   const near = fc
     .tuple(aid, fc.nat(), fc.string({ unit: 'binary', maxLength: 2 }), fc.nat(2))
     .map(([a, at, put, cut]) => a.slice(0, at % a.length) + put + a.slice((at % a.length) + cut));

@@ -22,7 +22,7 @@ function walletProof() {
   return signDelegation('ethereum', key, { agent, operationalKey, scope: 1, issuedAt: NOW, expiresAt: NOW + HOUR_S });
 }
 
-test('a proof that was good is refused once it has ended', async () => {
+test('rejects a proof after its end', async () => {
   const verifier = new DelegationVerifier();
   for (const proof of [newProof(), walletProof()]) {
     verifier.verify(proof, NOW);
@@ -50,7 +50,7 @@ test('a good proof does not vouch for a forged one', async () => {
   }
 });
 
-test('many proofs side by side are told apart', async () => {
+test('distinguishes many concurrent proofs', async () => {
   const verifier = new DelegationVerifier();
   const good = [newProof(), walletProof(), newProof(), walletProof()];
   const bad = good.map((proof) => ({ ...proof, expiresAt: proof.expiresAt + 1 }));
@@ -62,7 +62,7 @@ test('many proofs side by side are told apart', async () => {
   );
 });
 
-test('a bad wallet proof does not hold up those behind it', async () => {
+test('a bad wallet proof does not delay the following ones', async () => {
   const verifier = new DelegationVerifier();
   const proof = walletProof();
   const bad = verifier.verifyAsync({ ...proof, signature: new Uint8Array(65) }, NOW);
@@ -83,7 +83,7 @@ test('a good proof is verified once, until it is forgotten', async (t) => {
   assert.equal(verified(), 4);
 });
 
-test('a proof that comes several times at once is verified once', async (t) => {
+test('verifies concurrent copies of a proof once', async (t) => {
   const verified = countCrypto(t, 'verify');
   const verifier = new DelegationVerifier();
   const proof = newProof();

@@ -48,7 +48,7 @@ interface DelegationVectors {
 const vectors = readVectors('delegation') as DelegationVectors;
 const NOW = vectors.now;
 
-test('the vectors are those that tools/make-vectors.ts makes', () => {
+test('the vectors match the output of tools/make-vectors.ts', () => {
   assert.deepEqual(vectors, delegationVectors());
 });
 
@@ -74,12 +74,12 @@ test('a native proof is issued as in the vectors', () => {
   assert.ok(!delegates(d, KeyPair.generate().publicKey));
 });
 
-test('what is invalid at every time is refused', () => {
+test('rejects proofs that are invalid at any time', () => {
   for (const { why, proof_hex } of vectors.invalid)
     assert.throws(() => verifyDelegation(decodeDelegation(hex(proof_hex)), NOW + 1), failsWith('bad_delegation'), why);
 });
 
-test('the window is the one that was signed, give or take a minute', () => {
+test('applies the signed time window, with a tolerance of a minute', () => {
   for (const { proof_hex, now, valid } of vectors.windows) {
     const d = decodeDelegation(hex(proof_hex));
     if (valid) verifyDelegation(d, now);
@@ -121,7 +121,7 @@ test('members that were put together by hand are verified as strictly as bytes',
   for (const forgery of forgeries) assert.throws(() => verifyDelegation(forgery, NOW), failsWith('bad_delegation'));
 });
 
-test('a node delegates to itself, for ever', () => {
+test('a node delegates to itself without expiry', () => {
   const node = KeyPair.generate();
   const d = selfDelegation(node);
   verifyDelegation(d, 0);
@@ -183,7 +183,7 @@ test('a proof is read where every member has its form, and no further', () => {
   refused(wallet, { t: undefined }, 'a wallet must sign a text, and a native agent must not');
 });
 
-test('what makes no sense does not hold, though the agent signed it', async () => {
+test('rejects nonsense in spite of a valid signature', async () => {
   const master = KeyPair.generate();
   const sensible = issueDelegation(master, KeyPair.generate().publicKey, NOW);
   for (const change of [{ scope: 2 }, { expiresAt: NOW }, { operationalKey: new Uint8Array(32) }]) {
@@ -209,7 +209,7 @@ test('a proof has a largest size', () => {
   assert.throws(() => decodeDelegation(new Uint8Array(MAX_DELEGATION_BYTES + 1)), failsWith('bad_delegation'));
 });
 
-test('a proof that is at hand is not what somebody made of its bytes or its members', () => {
+test('a parsed proof does not change with its bytes or members', () => {
   const master = KeyPair.generate();
   const issued = issueDelegation(master, KeyPair.generate().publicKey, NOW);
   const bytes = Uint8Array.from(encodeDelegation(issued));
@@ -221,6 +221,6 @@ test('a proof that is at hand is not what somebody made of its bytes or its memb
   damaged[damaged.length - 1] = 0xff;
   assert.throws(() => decodeDelegation(damaged));
   bytes.fill(0);
-  assert.deepEqual(encodeDelegation(read), encodeDelegation(issued), 'it shares no memory with who sent it');
+  assert.deepEqual(encodeDelegation(read), encodeDelegation(issued), 'it shares no memory with the sender');
   verifyDelegation(read, NOW);
 });

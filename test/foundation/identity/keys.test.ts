@@ -56,7 +56,7 @@ interface KeyVectors {
 }
 const vectors = readVectors('keys') as KeyVectors;
 
-test('the vectors are those that tools/make-vectors.ts makes', () => {
+test('the vectors match the output of tools/make-vectors.ts', () => {
   assert.deepEqual(vectors, keyVectors());
 });
 
@@ -152,7 +152,7 @@ test('public keys are read with and without 0x', () => {
   assert.deepEqual(parsePublicKey(` 0x${toHex(publicKey).toUpperCase()} `), publicKey);
 });
 
-test('a key pair shows its seed to nobody who prints it', () => {
+test('printing a key pair does not reveal its seed', () => {
   const pair = KeyPair.generate();
   const seed = toHex(pair.seed);
   assert.ok(!JSON.stringify({ pair }).includes(seed));
@@ -166,7 +166,7 @@ test('a key pair shows its seed to nobody who prints it', () => {
   assert.throws(() => KeyPair.fromSeed(new Uint8Array(31)), failsWith('bad_key'));
 });
 
-test('a key pair in JSON says what it is, and no more', () => {
+test('a key pair in JSON shows only its kind', () => {
   assert.equal(JSON.stringify({ pair: KeyPair.generate() }), '{"pair":"[KeyPair]"}');
 });
 

@@ -97,7 +97,7 @@ test('other recovery bytes and lengths are refused', () => {
     assert.throws(() => walletDelegation(ethereum, new Uint8Array(length)), refused, `${length} bytes`);
 });
 
-/** The reason for which a proof is refused; null where it is not. */
+/** The reason of a rejection, or null. */
 function refusalOf(work: () => unknown): unknown {
   try {
     work();
@@ -238,7 +238,7 @@ test('a wallet text reads back as its grant, and no other text reads as one', ()
   );
 });
 
-test('a text says what it allows in plain words', () => {
+test('describes the permission in plain words', () => {
   const agent = walletAid('ethereum', walletPublicKey(new Uint8Array(32).fill(1)));
   const grant = grantFor(agent);
   const lines = walletText(grant).split('\n');

@@ -14,7 +14,7 @@ async function setUp(t: TestContext) {
   const directory = join(temporaryDirectory(t), 'keys');
   const open = () => KeyStore.open({ directory }, { log: silentLog });
   const file = (name: string): string => join(directory, keyFileName(name));
-  /** Nothing of it is under way any more. */
+  /** All writes are complete. */
   const written = (...names: string[]) =>
     eventually('the files', async () => {
       const left = readdirSync(directory).filter((one) => one.endsWith('.tmp'));
@@ -28,7 +28,7 @@ test('a deferred file is readable immediately, and written to disk in the backgr
   const names = Array.from({ length: 70 }, (_, n) => `notes-${n}`);
   for (const name of names) store.putSecretDeferred(name, SECRET);
   assert.deepEqual(store.getSecret('notes-69'), SECRET);
-  assert.ok(!existsSync(file('notes-0')), 'nobody has waited for the disk');
+  assert.ok(!existsSync(file('notes-0')), 'no write waited for the disk');
   await written(...names);
   assert.equal(statSync(file('notes-69')).mode & 0o777, 0o600);
   const again = await open();
@@ -49,7 +49,7 @@ test('after settle it is on the disk, the last that was put', async (t) => {
 
 test('a durable write or a deletion meanwhile wins', async (t) => {
   const { store, open, written } = await setUp(t);
-  // The first turn of each is under way when the others come.
+  // The first round of each write is running when further writes start.
   for (const name of ['a', 'b', 'c']) store.putSecretDeferred(name, SECRET);
   await new Promise((resolve) => {
     setImmediate(resolve);

@@ -151,7 +151,7 @@ test('a passphrase seals the keys that were there before, also when it was inter
   before.put(AID, agent);
   const unsealed = readFileSync(join(directory, 'node.key'), 'utf8');
   await open(directory, 'first');
-  // As if the process had died before it came to this file and to the last write of the seal.
+  // As if the process died before this file and the last write of the seal.
   const state: object = JSON.parse(readFileSync(join(directory, 'seal.json'), 'utf8'));
   writeFileSync(join(directory, 'node.key'), unsealed, { mode: 0o600 });
   writeFileSync(join(directory, 'seal.json'), JSON.stringify({ ...state, complete: false }), { mode: 0o600 });

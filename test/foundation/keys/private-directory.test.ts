@@ -99,7 +99,7 @@ test('the error for an unreadable directory has advice', async (t) => {
     const { PrivateDirectory } = await import(process.argv[1]);
     try { PrivateDirectory.open(process.argv[2], {}); } catch (error) { console.log(error.code, error.message); }`;
   const module = join(import.meta.dirname, '../../../src/foundation/keys/private-directory.ts');
-  // Not as root, who may read everything.
+  // Not as root, which can read everything.
   const user = ['-U', '--map-user=12345', process.execPath, '--input-type=module', '--eval'];
   const { code, stdout, stderr } = await run('unshare', [...user, program, module, path]);
   if (code !== 0) return t.skip(`needs user namespaces (unshare): ${stderr}`);

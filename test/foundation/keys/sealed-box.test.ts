@@ -9,7 +9,7 @@ const judge = new CipherSuite(KEM_DHKEM_X25519_HKDF_SHA256, KDF_HKDF_SHA256, AEA
 const CONTEXT = { info: new TextEncoder().encode('what for'), aad: new Uint8Array(50).fill(3) };
 const LENGTHS = [0, 1, 255, 256, 35_000];
 
-test('what is sealed here the other opens, and the other way round', async () => {
+test("each implementation decrypts the other's boxes", async () => {
   const key = sealingKeyOf(new Uint8Array(randomBytes(32)));
   const opener = new BoxOpener(key);
   const publicKey = await judge.DeserializePublicKey(key.publicKey);

@@ -25,7 +25,7 @@ function* schemas(value: unknown, path = ''): Generator<Found> {
   yield* schemas(schema['items'], `${path}[]`);
 }
 
-/** Where a keyword stands, and its value. */
+/** Path and value of a keyword. */
 function keyword(name: string): Record<string, unknown> {
   return Object.fromEntries(
     [...schemas(AgentDocument)].filter(({ schema }) => name in schema).map(({ path, schema }) => [path, schema[name]]),

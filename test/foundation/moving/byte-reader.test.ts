@@ -3,7 +3,7 @@ import { mock, test } from 'node:test';
 import * as fc from 'fast-check';
 import { ByteReader } from '../../../src/foundation/moving/byte-reader.ts';
 
-/** A source of these pieces that counts how many were asked for. */
+/** A source of chunks that counts requests. */
 function counted(pieces: readonly string[]): { source: Iterable<Uint8Array>; asked: () => number } {
   let asked = 0;
   function* source(): Generator<Uint8Array> {
@@ -19,7 +19,7 @@ function reader(...pieces: string[]): ByteReader {
   return new ByteReader(counted(pieces).source);
 }
 
-test('takes so many bytes, whatever pieces they come in, and fewer at the end', async () => {
+test('reads the requested number of bytes from any chunks, and fewer at the end', async () => {
   const bytes = reader('ab', '', 'cdef', 'g', 'h');
   assert.equal((await bytes.read(3)).toString(), 'abc');
   assert.equal((await bytes.read(0)).toString(), '');
@@ -28,7 +28,7 @@ test('takes so many bytes, whatever pieces they come in, and fewer at the end', 
   assert.equal((await bytes.read(9)).toString(), '');
 });
 
-test('asks for no more pieces than it needs', async () => {
+test('requests no more chunks than necessary', async () => {
   const { source, asked } = counted(['ab', 'cd', 'ef']);
   const bytes = new ByteReader(source);
   await bytes.read(2);
@@ -54,7 +54,7 @@ test('does not ask again behind the end', async () => {
   assert.equal(asked, 1);
 });
 
-test('hands on what has come already, in its pieces', async () => {
+test('passes on buffered chunks first', async () => {
   const bytes = reader('', 'abc', 'de');
   assert.equal((await bytes.readSome(2)).toString(), 'ab');
   assert.equal((await bytes.readSome(9)).toString(), 'c');
@@ -73,7 +73,7 @@ test('reads a line with its break, and no longer one', async () => {
   assert.equal(await reader('ab', 'cd').readLine(3), null);
   const { source, asked } = counted(['abc', 'd\n']);
   assert.equal(await new ByteReader(source).readLine(3), null);
-  assert.equal(asked(), 1, 'what cannot be a line any more is not waited for');
+  assert.equal(asked(), 1, 'does not wait for more of a line that is too long');
 });
 
 test('knows the end, also behind empty pieces', async () => {
@@ -84,7 +84,7 @@ test('knows the end, also behind empty pieces', async () => {
   assert.equal(await reader().atEnd(), true);
 });
 
-test('whatever is asked for in whatever pieces, the bytes come in order and once', async () => {
+test('returns all bytes in order for any requests and chunks', async () => {
   const step = fc.record({ how: fc.constantFrom('take', 'some', 'line'), count: fc.integer({ min: 1, max: 6 }) });
   await fc.assert(
     fc.asyncProperty(fc.array(fc.stringMatching(/^[ab\n]{0,4}$/)), fc.array(step), async (pieces, steps) => {

@@ -4,7 +4,7 @@ import { SvcError } from '../../../src/foundation/errors.ts';
 import { aidAt, base64At, checkDistinct, hexBytes } from '../../../src/foundation/moving/document-fields.ts';
 import { testAid } from '../../support/agents.ts';
 
-/** For `assert.throws`: says where it does not hold and why, and that nothing was imported. */
+/** For `assert.throws`: the error names the path, the problem, and that nothing was imported. */
 function badAt(path: string, problem: string): (error: unknown) => boolean {
   return (error) => {
     assert.ok(error instanceof SvcError);
@@ -18,7 +18,7 @@ function badAt(path: string, problem: string): (error: unknown) => boolean {
   };
 }
 
-test('no name may stand twice in a list', () => {
+test('rejects a duplicate name in a list', () => {
   checkDistinct('/tunnels', []);
   checkDistinct('/tunnels', [1, 2, '1']);
   assert.throws(() => checkDistinct('/tunnels', [1, 2, 1]), badAt('/tunnels', 'contains a duplicate'));

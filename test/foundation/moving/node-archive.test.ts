@@ -42,7 +42,7 @@ function line(name: string, text: string): FileLine {
   return { name, size: text.length, sha256: sha256(text) };
 }
 
-/** An archive of a database with the text `db`, with a manifest that says this beside. */
+/** An archive of a database with the text `db` and this manifest. */
 function archive(manifest: object, content = 'db'): Buffer {
   const good = { svcd_backup: 1, svcd_version: '1', created_at: '2026', agents: 0, files: [line('svcd.db', 'db')] };
   return Buffer.from(`${JSON.stringify({ ...good, ...manifest })}\n${content}`);
@@ -157,7 +157,7 @@ test('an empty file is whole', async () => {
   );
 });
 
-test('what is cut off, changed or longer than it says is refused, and says so', async () => {
+test('rejects truncated, changed and overlong archives with a reason', async () => {
   for (const [content, message] of [
     ['d', /truncated/],
     ['dc', /svcd\.db does not match its checksum/],

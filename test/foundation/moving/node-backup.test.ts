@@ -26,7 +26,7 @@ function nodeWith(t: TestContext, ...keys: readonly string[]): string {
 
 const KEYS = ['a1.key', 'a2.key', 'node.key'];
 
-/** The files of a snapshot by name, with their text where they are in memory. */
+/** The files of a snapshot by name, with their text if in memory. */
 function filesOf({ files }: Snapshot): [string, string | undefined][] {
   return files.map(({ name, content }) => [
     name,
@@ -73,7 +73,7 @@ test('without a configuration there is none in the snapshot', (t) => {
   );
 });
 
-test('keys are where they are said to be, else where the configuration says', (t) => {
+test('finds keys in the given directory, otherwise in the configured one', (t) => {
   const [dataDir, configured, said] = [nodeWith(t, ...KEYS), temporaryDirectory(t), temporaryDirectory(t)];
   for (const name of KEYS) {
     writeFileSync(join(configured, name), 'configured');
@@ -91,7 +91,7 @@ test('keys are where they are said to be, else where the configuration says', (t
   assert.equal(keyFrom(said), 'said');
 });
 
-test('where there is no node there is nothing to back up', (t) => {
+test('fails without a node to back up', (t) => {
   const dataDir = temporaryDirectory(t);
   assert.throws(() => takeSnapshot({ dataDir, pid }), failsWith('not_found'));
   assert.deepEqual(readdirSync(dataDir), []);

@@ -84,7 +84,7 @@ async function twoNodes(t: TestContext) {
 
 test('a node comes back with its database, its keys and its configuration, for its owner only', async (t) => {
   const { directory, old } = await twoNodes(t);
-  writeFileSync(join(old, 'keys', 'my notes.key'), 'none of ours');
+  writeFileSync(join(old, 'keys', 'my notes.key'), 'not a key');
   const place = join(directory, 'new', 'place');
   const { manifest, replaced } = await restoreNode([await archiveOf(old)], { dataDir: place, force: false, now: NOW });
   assert.deepEqual([manifest.agents, replaced], [3, null]);
@@ -101,7 +101,7 @@ test('a node comes back with its database, its keys and its configuration, for i
   );
 });
 
-test('what a killed backup has left is removed by the next one, and by the next start', async (t) => {
+test('the next backup and the next start remove the files of a killed backup', async (t) => {
   const { old } = await twoNodes(t);
   const child = spawn(process.execPath, ['-e', 'process.stdin.resume()']);
   const { pid = 0 } = child;
@@ -118,7 +118,7 @@ test('what a killed backup has left is removed by the next one, and by the next 
   assert.ok(!existsSync(copy));
 });
 
-test('a node that is there is replaced on demand only, and kept aside', async (t) => {
+test('replaces an existing node on request only, and keeps it', async (t) => {
   const { home, archive } = await twoNodes(t);
   await assert.rejects(restoreNode([archive], { dataDir: home, force: false, now: NOW }), failsWith('wrong_state'));
   assert.equal(countAgents(home), 2);
@@ -128,17 +128,17 @@ test('a node that is there is replaced on demand only, and kept aside', async (t
   assert.equal(countAgents(replaced), 2);
 });
 
-test('where a daemon runs nothing is touched, and its lock holds on', async (t) => {
+test('does not touch the directory of a running daemon, which keeps its lock', async (t) => {
   const { home, archive } = await twoNodes(t);
   const running = DataDir.open({ path: home, version: '1' }, { clock: systemClock });
   await assert.rejects(restoreNode([archive], { dataDir: home, force: true, now: NOW }), failsWith('already_running'));
-  assert.equal((await archiveOf(home)).length > 0, true, 'a backup is taken beside it');
+  assert.equal((await archiveOf(home)).length > 0, true, 'a backup works meanwhile');
   assert.throws(() => DataDir.open({ path: home, version: '1' }, { clock: systemClock }), failsWith('already_running'));
   running.close();
   assert.equal(countAgents(home), 2);
 });
 
-test('keys that lay elsewhere are in the data directory afterwards', async (t) => {
+test('keys from another directory are restored to the data directory', async (t) => {
   const { directory, old } = await twoNodes(t);
   const elsewhere = join(directory, 'elsewhere');
   renameSync(join(old, 'keys'), elsewhere);
@@ -246,7 +246,7 @@ test('whatever bytes come, an archive is read or refused', async () => {
   );
 });
 
-test('a restore that was ended at any step is finished by the next who comes, or was never begun', async (t) => {
+test('an interrupted restore is completed later, or has no effect', async (t) => {
   const { directory, home, archive } = await twoNodes(t);
   const staged = join(directory, 'staged');
   await restoreNode([archive], { dataDir: staged, force: false, now: NOW });
@@ -258,7 +258,7 @@ test('a restore that was ended at any step is finished by the next who comes, or
   finishRestore(home);
   assert.equal(countAgents(home), 2);
   assert.ok(!existsSync(join(home, STAGING)));
-  // Ready, and some of the old is aside already.
+  // Staged, and some old files are already moved.
   renameSync(staged, join(home, READY));
   mkdirSync(join(home, 'aside'));
   renameSync(join(home, 'svcd.db'), join(home, 'aside', 'svcd.db'));
@@ -281,8 +281,7 @@ test('a process that is killed while it restores leaves the old node or the new 
   writeFileSync(file, archive);
   for (let round = 0; round < 8; round++) {
     const child = fork(new URL('../../support/move-child.ts', import.meta.url), [file, home]);
-    // The messages come while it goes on: the kill falls somewhere behind what they tell.
-    // Several may come at once.
+    // The messages arrive during the restore, so the kill happens after the reported step. Several may arrive together.
     const messages = on(child, 'message');
     for (let message = 0; message <= round; message++) await messages.next();
     const exited = once(child, 'exit');

@@ -1,4 +1,4 @@
-/** What a restore looks at before it counts, and what it leaves on the disk at each step. */
+/** Checks before a restore, and the files on disk after each step. */
 import assert from 'node:assert/strict';
 import fs, { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -67,7 +67,7 @@ test('a database that is damaged is refused, though its digest is right', async 
   assert.deepEqual(readdirSync(dataDir), ['lock.db']);
 });
 
-test('any part of a node is a node, and is kept aside where it is replaced', async (t) => {
+test('any part of a node counts as a node and is kept when replaced', async (t) => {
   const archive = await archiveWith(t, KEYS);
   const dataDir = temporaryDirectory(t);
   writeFileSync(join(dataDir, 'config.toml'), '# mine\n');
@@ -83,7 +83,7 @@ test('any part of a node is a node, and is kept aside where it is replaced', asy
   );
 });
 
-test('a restore that was ended is finished before another one looks', async (t) => {
+test('completes an interrupted restore before another check', async (t) => {
   const archive = await archiveWith(t, KEYS);
   const [first, dataDir] = [temporaryDirectory(t), temporaryDirectory(t)];
   await restore(archive, first);
@@ -94,7 +94,7 @@ test('a restore that was ended is finished before another one looks', async (t) 
   assert.deepEqual(readdirSync(dataDir).sort(), ['keys', 'lock.db', 'svcd.db']);
 });
 
-test('what lies on another disk is not replaced', async (t) => {
+test('does not replace files on another disk', async (t) => {
   const archive = await archiveWith(t, KEYS);
   const dataDir = temporaryDirectory(t);
   mkdirSync(join(dataDir, 'keys'));
@@ -141,7 +141,7 @@ test('everything is on the disk before one rename says that it counts', async (t
   assert.equal(readFileSync(join(dataDir, 'config.toml'), 'utf8'), 'key_dir = ""\n');
 });
 
-test('a directory that was made for a restore goes where it fails, another one stays', async (t) => {
+test('a failed restore removes a directory that it created, but no other', async (t) => {
   const archive = (await archiveWith(t, KEYS)).subarray(0, -1);
   const dataDir = join(temporaryDirectory(t), 'new');
   await assert.rejects(restore(archive, dataDir), failsWith('bad_file'));

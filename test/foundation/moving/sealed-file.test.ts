@@ -22,7 +22,7 @@ function failsWith(code: string): (error: unknown) => boolean {
   return (error) => error instanceof SvcError && error.code === code;
 }
 
-test('what was sealed comes back, whatever its length and however it comes in pieces', async () => {
+test('decrypts data of any length in any chunks', async () => {
   for (const length of [0, CHUNK, CHUNK + 1, 3 * CHUNK + 5]) {
     const plain = Buffer.alloc(length, length % 251);
     const sealed = await collect(seal('agent', PASSWORD, [plain.subarray(0, 7), plain.subarray(7)]));
@@ -53,7 +53,7 @@ test('the format is the documented one: a program of a few lines opens it', asyn
   );
 });
 
-test('a wrong password, another kind and a damaged line are told apart', async () => {
+test('distinguishes a wrong password, another kind and a damaged line', async () => {
   const sealed = await collect(seal('agent', PASSWORD, [Buffer.from('x')]));
   await assert.rejects(collect(unseal('agent', cheapPassphrase('wrong horse'), [sealed])), failsWith('wrong_password'));
   await assert.rejects(collect(unseal('node', PASSWORD, [sealed])), failsWith('bad_file'));
@@ -66,7 +66,7 @@ test('a wrong password, another kind and a damaged line are told apart', async (
     await assert.rejects(collect(unseal('agent', PASSWORD, [other])), failsWith('bad_file'));
 });
 
-test('what a guess costs is never up to the file', async () => {
+test('the file does not control the cost of a guess', async () => {
   const sealed = await collect(seal('agent', PASSWORD, [Buffer.from('x')]));
   const full = { text: TEXT, cost: PASSPHRASE_COST };
   await assert.rejects(collect(unseal('agent', full, [sealed])), failsWith('bad_file'), 'a cheaper one');

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { addDigest, recordDigest } from '../../../src/foundation/records/digest.ts';
 import { RECORD_DIGEST_BYTES } from '../../../src/foundation/records/types.ts';
 
-test('a digest is the beginning of the SHA-256, in memory of its own', () => {
+test('a digest is a prefix of the SHA-256 in its own memory', () => {
   const encoded = Buffer.from('a record');
   const digest = recordDigest(encoded);
   assert.equal(RECORD_DIGEST_BYTES, 8);

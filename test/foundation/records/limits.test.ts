@@ -1,4 +1,4 @@
-/** Every limit of a payload: what is at it passes, what is over it says which. */
+/** Every payload limit: accepts the limit, and names the limit for one more. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CborValue, encodeCbor } from '../../../src/foundation/cbor.ts';
@@ -22,7 +22,7 @@ const SERVICE = { service: 'a', name: '', protocols: [], tags: [], brief: '', me
 const text = (length: number) => 'x'.repeat(length);
 const list = (length: number) => Array.from({ length }, (_, n) => `t${n}`);
 
-/** What `encode` gives for a limit is taken; for one more it names the member and the limit. */
+/** Asserts that the limit is accepted, and that one more is rejected with its member and limit. */
 function isLimit(member: string, limit: number, encode: (size: number) => unknown): void {
   encode(limit);
   assert.throws(
@@ -80,7 +80,7 @@ test('the members of endpoints', () => {
   assert.deepEqual([fitted.endpoints.length, fitted.helpers.length], [8, 4]);
 });
 
-test('the worst is left out from the longer list first, and no more than must', () => {
+test('omits the worst items from the longer list first, and no more than necessary', () => {
   const helper = { nodeKey: KEY, address: 'h.example:9' };
   const full = { ...ENDPOINTS, endpoints: ['quic://a:1', 'quic://b:1'], helpers: [helper, helper] };
   const sizes = (maxBytes: number) => {
@@ -147,7 +147,7 @@ test('members of another form make no payload', () => {
 });
 
 test('a payload is read up to the size of its record', () => {
-  // "z" is a member that nobody knows: 3 bytes for its name and its length of two bytes, 1 for the map.
+  // "z" is an unknown member: 3 bytes for its name and length, 1 for the map.
   const padded = (good: CborValue, size: number): Uint8Array => {
     const empty = encodeCbor({ ...Object(good), z: new Uint8Array(300) }).length - 300;
     return encodeCbor({ ...Object(good), z: new Uint8Array(size - empty) });

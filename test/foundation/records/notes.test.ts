@@ -13,7 +13,7 @@ const PARTS = {
   removalHash: new Uint8Array(16).fill(2),
   keyId: new Uint8Array(8).fill(3),
   encapsulated: new Uint8Array(32).fill(4),
-  // A tag of 16 bytes, and at least one byte that it stands behind.
+  // A tag of 16 bytes after at least one byte.
   ciphertext: new Uint8Array(17).fill(5),
 };
 

@@ -224,13 +224,13 @@ test('which endpoints are ports of a router goes along, by their places', () => 
   const encoded = encodeCbor({ e: endpoints, m: 5, n: 0, k: KEY });
   assert.deepEqual(decodeEndpointsPayload(encoded)?.mapped, ['quic://a:1', 'quic://c:3']);
   const none = encodeEndpointsPayload({ ...ENDPOINTS, mapped: [] });
-  assert.deepEqual(none, encodeEndpointsPayload(ENDPOINTS), 'nothing is said where there is none');
+  assert.deepEqual(none, encodeEndpointsPayload(ENDPOINTS), 'no note is included without a value');
   assert.equal(decodeEndpointsPayload(none)?.mapped, undefined);
   for (const m of [-1, 256, 0.5, 'x'])
     assert.equal(decodeEndpointsPayload(encodeCbor({ e: endpoints, m, n: 0, k: KEY })), null, String(m));
 });
 
-test('the worst endpoints and helpers are left out until the rest fits', () => {
+test('omits the worst endpoints and helpers until the rest fits', () => {
   const many: EndpointsPayload = {
     ...ENDPOINTS,
     endpoints: Array.from({ length: 20 }, (_, n) => `quic://${n}.a-rather-long-host-name.example:4122`),
@@ -282,7 +282,7 @@ test('encryption keys come newest first, each once, and carry their id', () => {
   for (const value of refused) assert.equal(decodeEncryptionKeysPayload(encodeCbor(value)), null);
 });
 
-test('random and damaged payloads give null or what encodes again, and never an exception', () => {
+test('random and damaged payloads decode to null or to a value that encodes again, without exceptions', () => {
   const valid = fc.oneof(
     service.map(encodeServicePayload),
     profile.map(encodeProfilePayload),

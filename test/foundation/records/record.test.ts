@@ -58,7 +58,7 @@ function newVerifier(): RecordVerifier {
   return new RecordVerifier({}, { delegations: new DelegationVerifier() });
 }
 
-test('the vectors are those that tools/make-vectors.ts makes', () => {
+test('the vectors match the output of tools/make-vectors.ts', () => {
   assert.deepEqual(vectors, recordVectors());
 });
 
@@ -136,7 +136,7 @@ test('two records that differ only in their payload are in an order that all nod
   assert.notEqual(compareFreshness(a, b), 0);
 });
 
-test('members that were put together by hand are not what was signed', () => {
+test('manually assembled members are not the signed ones', () => {
   const owner = newIdentity(NOW);
   const record = testRecord(owner, RECORD.endpoints, { timestamp: NOW });
   const other = testRecord(owner, RECORD.endpoints, { timestamp: NOW, seq: 2 });
@@ -164,7 +164,7 @@ test('a record does not share the memory that it was read from', () => {
   verifyRecord(record, NOW);
 });
 
-test('what fits the budget can be signed, one byte more not', () => {
+test('signs a payload of the maximum size, but not one byte more', () => {
   const owner = newIdentity(NOW);
   const sign = (type: number, length: number) =>
     testRecord(owner, type, { timestamp: NOW, payload: new Uint8Array(length) });
@@ -184,7 +184,7 @@ test('what fits the budget can be signed, one byte more not', () => {
   assert.ok(payloadBudget(RECORD.service, NATIVE) >= 650);
 });
 
-test('random and damaged records are refused with an error of ours; none verifies by accident', () => {
+test('rejects random and damaged records with a catalogued error', () => {
   const records = vectors.valid.map((v) => hex(v.record_hex));
   const change = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 1, max: 255 })), { minLength: 1, maxLength: 3 });
   const damaged = fc

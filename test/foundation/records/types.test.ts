@@ -11,7 +11,7 @@ import {
 
 const DAY_S = 86_400;
 
-test('the types that are known, and those that applications choose', () => {
+test('lists the known types, and types for applications', () => {
   const bytes = Array.from({ length: 257 }, (_, type) => type);
   const custom = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
   assert.deepEqual(bytes.filter(isCustomType), custom);
@@ -19,7 +19,7 @@ test('the types that are known, and those that applications choose', () => {
   assert.equal(isCustomType(2.5), false);
 });
 
-test('what a record of each type may hold, and how long it lives', () => {
+test('limits content and lifetime of each record type', () => {
   const { endpoints, profile, customLast, service, encryptionKeys, note } = RECORD;
   const limits = [endpoints, service, encryptionKeys, profile, customLast, note].map((type) => [
     maxPayloadBytes(type),

@@ -20,7 +20,7 @@ function newVerifier(maxEntries?: number): RecordVerifier {
   return new RecordVerifier(options, { delegations: new DelegationVerifier(options) });
 }
 
-/** A record of somebody else: one that is signed here need not be verified. */
+/** A foreign record. Locally signed records need no verification. */
 function newRecord(): SignedRecord {
   return decodeRecord(testRecord(newIdentity(), RECORD.endpoints, { timestamp: NOW }).encoded);
 }
@@ -44,7 +44,7 @@ function withBadSignature(record: SignedRecord): SignedRecord {
   return decodeRecord(bytes);
 }
 
-test('a record that was good is refused once it has ended', async () => {
+test('rejects a record after its end', async () => {
   const verifier = newVerifier();
   const record = newRecord();
   verifier.verify(record, NOW);
@@ -54,7 +54,7 @@ test('a record that was good is refused once it has ended', async () => {
   await assert.rejects(verifier.verifyAsync(record, NOW + 3601), failsWith('bad_record'));
 });
 
-test('a record that was good is refused once its delegation has ended', () => {
+test('rejects a record after the end of its delegation', () => {
   const verifier = newVerifier();
   const owner = delegateAnew(newIdentity().master, NOW - 10, NOW + 100);
   const record = testRecord(owner, RECORD.endpoints, { timestamp: NOW });
@@ -94,7 +94,7 @@ test('of many records every one gets its own verdict', async () => {
   assert.deepEqual(await verifier.verifyAll([], NOW), []);
 });
 
-test('what is forgotten is verified again', () => {
+test('verifies an evicted record again', () => {
   const verifier = newVerifier(1);
   const records = [newRecord(), newRecord()];
   for (const record of [...records, ...records]) verifier.verify(record, NOW);
@@ -125,7 +125,7 @@ test('a record that was signed here with the key that its delegation names is ta
   }
 });
 
-test('a record that comes twice at once is verified once, and both hear how it went', async (t) => {
+test('verifies concurrent copies of a record once', async (t) => {
   const verify = countVerifications(t);
   const verifier = newVerifier();
   const record = newRecord();
@@ -136,15 +136,15 @@ test('a record that comes twice at once is verified once, and both hear how it w
   const results = await Promise.allSettled(forged.map((copy) => verifier.verifyAsync(copy, NOW)));
   assert.ok(results.every((result) => result.status === 'rejected' && failsWith('bad_record')(result.reason)));
   assert.equal(verify.callCount(), 3);
-  // What was bad is looked at again, and does no harm to what is good.
+  // A bad record is verified again and does not affect good ones.
   await assert.rejects(verifier.verifyAsync(withBadSignature(record), NOW), failsWith('bad_record'));
   await verifier.verifyAsync(record, NOW);
   assert.equal(verify.callCount(), 4);
 });
 
-test('of records that come together a few are verified on this thread, and in each turn anew', async (t) => {
+test('verifies a few records per turn on this thread', async (t) => {
   const verify = countVerifications(t);
-  /** How many signatures were verified here, and how many elsewhere: those are told of by a function. */
+  /** Number of signatures verified on this thread, and on others, which report through a callback. */
   const counted = (): readonly [number, number] => {
     const elsewhere = verify.calls.filter(({ arguments: args }) => args.some((arg) => typeof arg === 'function'));
     const all = verify.callCount();
