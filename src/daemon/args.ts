@@ -91,7 +91,7 @@ export function daemonProgram(
             return homeDirectory();
           },
         },
-        launch: () => launchOf(program.opts<Options>()),
+        launch: () => clientLaunch(program.opts<Options>()),
         print,
       }),
     )
@@ -143,7 +143,7 @@ function thisMachine(): ServiceMachine {
 }
 
 /** The options that start a daemon with these arguments, without opening a browser. */
-export function optionsOf({ dataDir, configFile, flags }: DaemonArguments): string[] {
+export function daemonOptions({ dataDir, configFile, flags }: DaemonArguments): string[] {
   const { listen_addr, api_addr, fallback_host, bootstrap } = flags;
   const named = {
     '--listen': listen_addr,
@@ -174,7 +174,7 @@ function environmentOf(environment: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 /** The command with which an MCP client starts this program with the current options and environment. */
-function launchOf(options: Options): ClientLaunch {
+function clientLaunch(options: Options): ClientLaunch {
   const [command = 'node'] = process.argv;
   const { mcpProfile } = options;
   const profile = mcpProfile === undefined ? [] : ['--mcp-profile', mcpProfile];
@@ -194,7 +194,7 @@ function readProfiles(text: string): string {
  * --config must exist, because defaults would silently mean another network and address.
  * @throws SvcError `config_invalid` if it does not exist
  */
-function configFileOf(dataDir: string, named: string | undefined): string {
+function configFilePath(dataDir: string, named: string | undefined): string {
   const usual = join(dataDir, CONFIG_FILE);
   const file = named === undefined ? usual : resolve(named);
   if (file !== usual && !existsSync(file))
@@ -209,7 +209,7 @@ function readOptions(options: Options, defaultDataDir: () => string): DaemonArgu
   const dataDir = resolve(options.dataDir ?? process.env['SVCD_DATA_DIR'] ?? defaultDataDir());
   return {
     dataDir,
-    configFile: configFileOf(dataDir, options.config),
+    configFile: configFilePath(dataDir, options.config),
     flags: { listen_addr, api_addr, fallback_host, bootstrap, open_browser: openBrowser ? undefined : 'false' },
     ...(options.mcpStdio === true ? { mcpStdio: { profiles: options.mcpProfile } } : {}),
   };

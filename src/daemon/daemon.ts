@@ -14,7 +14,7 @@ import type { DaemonArguments } from './args.ts';
 import { buildNodeWatch } from './capabilities/node-events.ts';
 import { buildCapabilities } from './capabilities.ts';
 import { type Foundation, openFoundation } from './foundation.ts';
-import { type Ending, Life } from './life.ts';
+import { Life, type ProcessControl } from './life.ts';
 import { buildNetwork } from './network.ts';
 import { buildPanel } from './panel.ts';
 import { type Bound, connectable } from './status.ts';
@@ -55,7 +55,7 @@ export class Daemon {
     args: DaemonArguments,
     environment: NodeJS.ProcessEnv,
     supervisor: Supervisor | null = null,
-    stop: Ending['stop'] = () => {},
+    stop: ProcessControl['stop'] = () => {},
   ): Promise<Daemon> {
     const life = new Life();
     try {

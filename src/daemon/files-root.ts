@@ -7,26 +7,26 @@ import { SvcError } from '../foundation/errors.ts';
 import type { Log } from '../foundation/log.ts';
 
 /** Default object directory in the data directory, used if `files_root` is not set. */
-const DEFAULT_FOLDER = 'files';
+const DEFAULT_DIRECTORY = 'files';
 
 /**
  * The directory that a configured `files_root` names.
  * @returns an empty string if objects are off
  */
-export function filesRootOf(configured: string, dataDir: string): string {
+export function resolveFilesRoot(configured: string, dataDir: string): string {
   if (configured === NO_FILES_ROOT) return '';
-  return configured === '' ? join(dataDir, DEFAULT_FOLDER) : configured;
+  return configured === '' ? join(dataDir, DEFAULT_DIRECTORY) : configured;
 }
 
 /** The real path of a path that may not exist yet. */
-function realPlace(path: string): string {
+function realPath(path: string): string {
   const full = resolve(path);
   let there = full;
   while (!existsSync(there)) there = dirname(there);
   return join(realpathSync(there), relative(there, full));
 }
 
-function holds(folder: string, path: string): boolean {
+function contains(folder: string, path: string): boolean {
   const inside = relative(folder, path);
   return inside === '' || !(inside === '..' || inside.startsWith(`..${sep}`) || inside === resolve(inside));
 }
@@ -38,9 +38,9 @@ function holds(folder: string, path: string): boolean {
  */
 export function checkFilesRoot(filesRoot: string, own: { readonly dataDir: string; readonly keys: string }): void {
   if (filesRoot === '' || filesRoot === NO_FILES_ROOT) return;
-  const [root, dataDir, keys] = [filesRoot, own.dataDir, own.keys].map(realPlace) as [string, string, string];
+  const [root, dataDir, keys] = [filesRoot, own.dataDir, own.keys].map(realPath) as [string, string, string];
   const releases = join(dataDir, 'releases');
-  if (holds(root, dataDir) || holds(root, keys) || holds(keys, root) || holds(releases, root))
+  if (contains(root, dataDir) || contains(root, keys) || contains(keys, root) || contains(releases, root))
     throw new SvcError('config_invalid', {
       message: `files_root (${filesRoot}) contains the keys or the data of svcd itself, so agents could read and write them. Choose a separate directory.`,
       details: { key: 'files_root' },
@@ -70,7 +70,7 @@ export class FilesRootSetting {
   /** The current directory; empty if objects are off. */
   get #path(): string {
     const { configuration, own } = this.#deps;
-    return filesRootOf(configuration.current.files_root, own.dataDir);
+    return resolveFilesRoot(configuration.current.files_root, own.dataDir);
   }
 
   /** Values from config.toml are checked as at startup. With an invalid directory, objects are off. */

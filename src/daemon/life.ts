@@ -8,7 +8,7 @@ import type { Component } from '../foundation/lifecycle.ts';
 export const STOP_TIMEOUT_MS = 15_000;
 
 /** Stops or restarts the process from inside. */
-export interface Ending {
+export interface ProcessControl {
   /** Stops the process cleanly. */
   readonly stop: (reason: string) => void;
   /** Has the supervisor restart this process; null if there is no supervisor. */

@@ -45,7 +45,7 @@ export async function quicAddress(quicListenAddr: string, dht: Address): Promise
  * Whether to request port mappings from the router. Not if the owner disabled it, or if the daemon only listens on
  * loopback.
  */
-export function asksRouter(config: { readonly disable_upnp: boolean }, listens: readonly Address[]): boolean {
+export function needsPortMapping(config: { readonly disable_upnp: boolean }, listens: readonly Address[]): boolean {
   return !config.disable_upnp && !listens.some(({ host }) => isLoopbackHost(host));
 }
 

@@ -7,24 +7,24 @@ import { SvcError } from '../foundation/errors.ts';
 import { ownScript } from '../foundation/package-file.ts';
 import { VERSION } from '../foundation/version.ts';
 import { safeText } from '../surfaces/cli/text.ts';
-import { resetOnAbnormalEnd } from './abnormal-end.ts';
-import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from './args.ts';
+import { type DaemonArguments, daemonOptions, daemonProgram, withTwoDashes } from './args.ts';
+import { resetOnCrash } from './crash-reset.ts';
 import { Daemon } from './daemon.ts';
 import { exitCodeOf, throwUsageErrors } from './exit-code.ts';
-import { surviveKnownFailures } from './last-resort.ts';
-import { type Ending, STOP_TIMEOUT_MS } from './life.ts';
+import { type ProcessControl, STOP_TIMEOUT_MS } from './life.ts';
 import { onSupervisorStop, supervisorOf } from './service/managed.ts';
 import { superviseDaemon } from './service/run.ts';
 import { onStopSignal } from './signals.ts';
+import { handleUnhandledErrors } from './unhandled-errors.ts';
 
 async function start(
   args: DaemonArguments,
   supervisor: Supervisor | null = null,
-  stop?: Ending['stop'],
+  stop?: ProcessControl['stop'],
 ): Promise<Daemon> {
-  resetOnAbnormalEnd(process);
+  resetOnCrash(process);
   const daemon = await Daemon.start(args, process.env, supervisor, stop);
-  surviveKnownFailures(process, daemon.log);
+  handleUnhandledErrors(process, daemon.log);
   return daemon;
 }
 
@@ -37,7 +37,7 @@ async function run(args: DaemonArguments): Promise<void> {
   }
   if (args.supervise === true) {
     const program = ownScript();
-    process.exit(await superviseDaemon(args.dataDir, program, optionsOf(args)));
+    process.exit(await superviseDaemon(args.dataDir, program, daemonOptions(args)));
   }
   const supervisor = supervisorOf(process);
   const asked = Promise.withResolvers<string>();

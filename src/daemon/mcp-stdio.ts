@@ -29,7 +29,7 @@ const HANDOVER_MS = 10_000;
 const HANDOVER_INTERVAL_MS = 100;
 
 /** The node of this process, and the socket through which other MCP clients share it. */
-class OwnNode {
+class LocalNode {
   readonly #dataDir: string;
   readonly #start: () => Promise<StdioNode>;
   #node: StdioNode | null = null;
@@ -95,7 +95,7 @@ class OwnNode {
 function serveLink(
   args: DaemonArguments,
   token: string | undefined,
-  own: OwnNode,
+  own: LocalNode,
   streams: StdioStreams,
 ): StdioSession {
   const { dataDir, configFile } = args;
@@ -113,7 +113,7 @@ export async function runMcpStdio(
   startNode: () => Promise<StdioNode>,
 ): Promise<void> {
   const streams = { input: process.stdin, output: claimStdout() };
-  const own = new OwnNode(args.dataDir, startNode);
+  const own = new LocalNode(args.dataDir, startNode);
   let node: StdioNode | null;
   try {
     node = await own.become();

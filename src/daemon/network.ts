@@ -28,14 +28,14 @@ import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';
 import type { Foundation } from './foundation.ts';
-import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from './listening.ts';
+import { bootstrapNodes, dhtAddress, needsPortMapping, quicAddress } from './listening.ts';
 import { buildReach } from './reach.ts';
 
 /** Disk limit for records of other nodes, in bytes. */
 const MAX_RECORD_STORE_BYTES = 256 * 1024 * 1024;
 
 /** Nodes to dial for a diagnosis. */
-const MAX_DIALLED = 3;
+const MAX_DIALED = 3;
 
 export type Network = Awaited<ReturnType<typeof buildNetwork>>;
 
@@ -118,7 +118,7 @@ export async function buildNetwork(foundation: Foundation) {
     const known = await Promise.all(
       records
         .peers()
-        .slice(0, MAX_DIALLED)
+        .slice(0, MAX_DIALED)
         .map((peer) => records.identify(peer)),
     );
     const dialled = known.filter((node) => node !== null);
@@ -168,7 +168,7 @@ export async function buildNetwork(foundation: Foundation) {
       if (ports.some(({ internalPort }) => internalPort === records.address.port)) records.onMapped();
     },
   });
-  const mapping = asksRouter(config, [dhtListen, quicListen]) ? [portMapper] : [];
+  const mapping = needsPortMapping(config, [dhtListen, quicListen]) ? [portMapper] : [];
   const optional = [...mapping, ...(config.mdns ? [lan] : []), ...(lanTcp === null ? [] : [lanTcp])];
   const lanes = new UdpLanes({
     clock,

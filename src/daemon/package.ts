@@ -29,14 +29,14 @@ export function updatesDisabled(): string {
 }
 
 /** Environment for programs of an update, without the daemon's settings, which contain secrets. */
-export function withoutOwn(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+export function withoutSvcdSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !/^svcd?_/i.test(name)));
 }
 
 /** The npm of this Node. It reads its configuration from the package directory, not from the current directory. */
 export function npmOf(environment: NodeJS.ProcessEnv): Npm {
   const directory = fileURLToPath(new URL('../..', import.meta.url));
-  return new Npm({ node: nodeProgram(), directory, environment: withoutOwn(environment) });
+  return new Npm({ node: nodeProgram(), directory, environment: withoutSvcdSettings(environment) });
 }
 
 /** The releases in the registry of npm's configuration. */

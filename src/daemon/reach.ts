@@ -44,7 +44,7 @@ import type { Foundation } from './foundation.ts';
 /** Timeout for dialing a node that asks whether it is reachable, in milliseconds. The first packet is sent twice. */
 const DIAL_BACK_MS = 2_500;
 /** Relay statistics of a node that does not relay. */
-const NO_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
+const NO_RELAY_USE: RelayUse = { sessions: 0, datagrams: 0, bytes: 0, dropped: 0 };
 
 function isToldIpv6(own: OwnAddress): boolean {
   return isTold(own) && isPublicIpv6(own.address);
@@ -61,7 +61,7 @@ interface ReachParts {
 }
 
 /** A component that only releases something. */
-class Released implements Component {
+class ReleaseOnly implements Component {
   readonly #ends: readonly (() => unknown)[];
 
   constructor(ends: readonly (() => unknown)[]) {
@@ -278,12 +278,12 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     () => turn.stop(),
     () => punches.stop(),
   ];
-  for (const part of [new Released(ends), looks, proof, helpers, meetings]) life.add('network', part);
+  for (const part of [new ReleaseOnly(ends), looks, proof, helpers, meetings]) life.add('network', part);
   return {
     helpers,
     mapping,
     seenMapping: () => lender.mapping,
     reachedAt: (address: Address) => proof.reachedAt(address),
-    relay: { limits, use: () => relay?.use ?? NO_USE, helps },
+    relay: { limits, use: () => relay?.use ?? NO_RELAY_USE, helps },
   };
 }

@@ -23,7 +23,7 @@ import { hostReport } from '../operations/handlers/host-report.ts';
 import type { NodeHandlerDependencies } from '../operations/handlers/node.ts';
 import type { nodeOperations } from '../operations/node.ts';
 import type { OutputOf } from '../operations/operation.ts';
-import { filesRootOf } from './files-root.ts';
+import { resolveFilesRoot } from './files-root.ts';
 import type { Network } from './network.ts';
 import type { NodeIdentity } from './node-key.ts';
 import { supervisorOf } from './service/managed.ts';
@@ -118,7 +118,7 @@ export class StatusReports {
       bytes_up: traffic.bytesSent + bulk.sent,
       bytes_down: traffic.bytesReceived + bulk.received,
       data_dir: dataDir,
-      files_root: filesRootOf(files_root, dataDir),
+      files_root: resolveFilesRoot(files_root, dataDir),
       update_state: updater.updateState,
       ...(this.#deps.rollback.isRolledBack ? { database_rolled_back: true } : {}),
       ...(Object.keys(pending).length === 0 ? {} : { pending }),

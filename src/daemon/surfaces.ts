@@ -52,7 +52,7 @@ import { TokenCheck } from '../surfaces/rest/token.ts';
 import { viaHandlers } from '../surfaces/rest/via.ts';
 import type { Capabilities } from './capabilities.ts';
 import type { Foundation } from './foundation.ts';
-import type { Ending } from './life.ts';
+import type { ProcessControl } from './life.ts';
 import { mcpHosts } from './mcp-hosts.ts';
 import { buildMover } from './moving.ts';
 import type { Network } from './network.ts';
@@ -60,7 +60,7 @@ import type { Panel } from './panel.ts';
 import { type Bound, connectable, StatusReports } from './status.ts';
 
 /** Whether other nodes can reach this node without its help; undefined if not known. */
-export function reachableFromPeers({ peers, natType, inRoutingTables }: Reachability): boolean | undefined {
+export function isReachableFromPeers({ peers, natType, inRoutingTables }: Reachability): boolean | undefined {
   return peers === 0 || natType === 0 ? undefined : inRoutingTables;
 }
 
@@ -73,7 +73,7 @@ export function buildSurfaces(
   n: Network,
   c: Capabilities & { readonly updater: Updater; readonly panel: Panel },
   bound: () => Bound,
-  ending: Ending,
+  ending: ProcessControl,
 ) {
   const { clock, config, configuration, log, node } = f;
   const token = (): string => configuration.current.api_token;
@@ -81,7 +81,7 @@ export function buildSurfaces(
   const reports = new StatusReports({ ...f, ...n, ...c, dataDir: f.dataDir.path, bound });
   const requireAgent = (aid: Aid): Aid => c.registry.get(aid).aid;
   const pendingCounters = () => c.pending.view();
-  const reachable = () => reachableFromPeers(n.records.reachability());
+  const reachable = () => isReachableFromPeers(n.records.reachability());
   const heartbeat = (aid: Aid): void => {
     if (c.registry.identity(aid) !== null) c.registry.heartbeat(aid);
   };

@@ -35,7 +35,7 @@ async function throughDaemon(dataDir: string, token: string | undefined, check: 
   }
 }
 
-async function byItself(environment: NodeJS.ProcessEnv): Promise<UpdateView> {
+async function runDirectly(environment: NodeJS.ProcessEnv): Promise<UpdateView> {
   const disabled = updatesDisabled();
   const base = { current_version: VERSION, managed: false, state: 'idle', last_check_at: null } as const;
   if (disabled !== '') return { ...base, latest_version: null, update_available: false, warning: disabled };
@@ -51,7 +51,8 @@ export function updateCommand({ dataDir, environment, print }: UpdateCommandDepe
     .addHelpText('after', exampleHelp('svcd update --check', 'svcd update'))
     .option('--check', 'only check')
     .action(async ({ check = false }: { check?: boolean }) => {
-      const result = (await throughDaemon(dataDir(), environment['SVC_TOKEN'], check)) ?? (await byItself(environment));
+      const result =
+        (await throughDaemon(dataDir(), environment['SVC_TOKEN'], check)) ?? (await runDirectly(environment));
       print(`${updateText(result)}\n`);
       if (result.state === 'failed' || (!check && result.managed && result.update_available)) process.exitCode = 1;
     });

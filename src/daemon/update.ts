@@ -6,7 +6,7 @@ import { Updater } from '../capabilities/update/updater.ts';
 import { memberOf } from '../foundation/json.ts';
 import { VERSION } from '../foundation/version.ts';
 import type { Foundation } from './foundation.ts';
-import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutOwn } from './package.ts';
+import { nodeProgram, npmOf, PACKAGE, releaseSource, updatesDisabled, withoutSvcdSettings } from './package.ts';
 
 /** The C library in npm's terms; empty on platforms without a choice. */
 function libcOfThis(): string {
@@ -28,7 +28,7 @@ export function buildUpdater(
     node: nodeProgram(),
     nodeVersion: process.versions.node,
     platform: () => ({ os: process.platform, cpu: process.arch, libc: libcOfThis() }),
-    environment: withoutOwn(environment),
+    environment: withoutSvcdSettings(environment),
   };
   const installer = new Installer(options, { source, npm: npmOf(environment), releases });
   const updater = new Updater(

@@ -8,7 +8,7 @@ import { canonicalIp } from './ip.ts';
 export interface ServiceAddress extends Address {
   readonly scheme: 'tcp' | 'http' | 'https';
   /** True if the service accepts HTTP calls, each with the identity of the caller. */
-  readonly takesCalls: boolean;
+  readonly acceptsCalls: boolean;
   /**
    * Where tunnels connect to. Tunnel bytes are arbitrary and may include a header that names a caller. The port can
    * differ from that of calls. Null: no tunnels.
@@ -46,7 +46,7 @@ export function parseServiceAddress(input: string): ServiceAddress {
   if (second === undefined) return service;
   if (more.length > 0) throw refused('more than two addresses');
   const tunnels = parseOne(second);
-  if (service.tunnels !== null || tunnels.takesCalls)
+  if (service.tunnels !== null || tunnels.acceptsCalls)
     throw refused('of two addresses, the first must be http:// or https://, and the second tcp://');
   return { ...service, tunnels: tunnels.tunnels, text: `${service.text},${tunnels.text}` };
 }
@@ -68,7 +68,7 @@ function parseOne(input: string): ServiceAddress {
   return {
     ...address,
     scheme: scheme === undefined ? 'tcp' : scheme === 'http' ? 'http' : 'https',
-    takesCalls: tcp === undefined,
+    acceptsCalls: tcp === undefined,
     tunnels: web === undefined || more?.toLowerCase() === '+tcp' ? address : null,
     verifyCertificate: scheme !== 'https+insecure',
     provesItself,

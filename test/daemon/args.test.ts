@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { test } from 'node:test';
-import { type DaemonArguments, daemonProgram, optionsOf, withTwoDashes } from '../../src/daemon/args.ts';
+import { type DaemonArguments, daemonOptions, daemonProgram, withTwoDashes } from '../../src/daemon/args.ts';
 import { exitCodeOf, throwUsageErrors } from '../../src/daemon/exit-code.ts';
 import { SvcError } from '../../src/foundation/errors.ts';
 import { runOk } from '../support/programs.ts';
@@ -37,9 +37,9 @@ test('a service runs the daemon with the given options', async () => {
   ];
   const { supervise, ...given } = await parse(...options, '--no-open-browser', 'service', 'run');
   assert.equal(supervise, true);
-  assert.deepEqual(await parse(...optionsOf(given)), given);
+  assert.deepEqual(await parse(...daemonOptions(given)), given);
   const bare = await parse('service', 'run', '--data-dir', '/d');
-  assert.deepEqual(optionsOf(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
+  assert.deepEqual(daemonOptions(bare), ['--data-dir', '/d', '--config', '/d/config.toml', '--no-open-browser']);
 });
 
 test('an MCP client starts the configured node', async () => {

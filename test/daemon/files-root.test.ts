@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { checkFilesRoot, FilesRootSetting, filesRootOf } from '../../src/daemon/files-root.ts';
+import { checkFilesRoot, FilesRootSetting, resolveFilesRoot } from '../../src/daemon/files-root.ts';
 import { ConfigService } from '../../src/foundation/config/config-service.ts';
 import { silentLog } from '../../src/foundation/log.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -35,9 +35,9 @@ test('the object directory must not contain the keys, the data or the releases',
 });
 
 test('objects are in the data directory by default, in the configured directory, or off', () => {
-  assert.equal(filesRootOf('', '/data'), join('/data', 'files'));
-  assert.equal(filesRootOf('/srv/files', '/data'), '/srv/files');
-  assert.equal(filesRootOf('none', '/data'), '');
+  assert.equal(resolveFilesRoot('', '/data'), join('/data', 'files'));
+  assert.equal(resolveFilesRoot('/srv/files', '/data'), '/srv/files');
+  assert.equal(resolveFilesRoot('none', '/data'), '');
 });
 
 function setting(t: TestContext, flags: { files_root?: string } = {}) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { asksRouter, bootstrapNodes, dhtAddress, quicAddress } from '../../src/daemon/listening.ts';
+import { bootstrapNodes, dhtAddress, needsPortMapping, quicAddress } from '../../src/daemon/listening.ts';
 
 test('the record network listens on the configured address, or on all interfaces without a host', async () => {
   assert.deepEqual(await dhtAddress(':4121'), { host: '0.0.0.0', port: 4121 });
@@ -60,8 +60,8 @@ test('port mappings are requested if the node is to be reached from outside, unl
   const every = { host: '', port: 4122 };
   const inside = { host: '127.0.0.1', port: 4121 };
   const home = { host: '192.168.1.7', port: 4121 };
-  assert.equal(asksRouter({ disable_upnp: false }, [home, every]), true);
-  assert.equal(asksRouter({ disable_upnp: true }, [home, every]), false);
-  assert.equal(asksRouter({ disable_upnp: false }, [inside, every]), false);
-  assert.equal(asksRouter({ disable_upnp: false }, [home, inside]), false);
+  assert.equal(needsPortMapping({ disable_upnp: false }, [home, every]), true);
+  assert.equal(needsPortMapping({ disable_upnp: true }, [home, every]), false);
+  assert.equal(needsPortMapping({ disable_upnp: false }, [inside, every]), false);
+  assert.equal(needsPortMapping({ disable_upnp: false }, [home, inside]), false);
 });

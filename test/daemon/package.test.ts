@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { test } from 'node:test';
-import { PACKAGE, updatesDisabled, withoutOwn } from '../../src/daemon/package.ts';
+import { PACKAGE, updatesDisabled, withoutSvcdSettings } from '../../src/daemon/package.ts';
 
 test("programs of an update do not see the daemon's settings, in any spelling", () => {
   const environment = {
@@ -18,7 +18,13 @@ test("programs of an update do not see the daemon's settings, in any spelling", 
     MY_SVCD_THING: 'of another program',
   };
   const { PATH, HTTPS_PROXY, npm_config_registry, SVCDATA, MY_SVCD_THING } = environment;
-  assert.deepEqual(withoutOwn(environment), { PATH, HTTPS_PROXY, npm_config_registry, SVCDATA, MY_SVCD_THING });
+  assert.deepEqual(withoutSvcdSettings(environment), {
+    PATH,
+    HTTPS_PROXY,
+    npm_config_registry,
+    SVCDATA,
+    MY_SVCD_THING,
+  });
   assert.equal(environment.SVC_TOKEN, 'token', 'other variables are unchanged');
 });
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { reachableFromPeers } from '../../src/daemon/surfaces.ts';
+import { isReachableFromPeers } from '../../src/daemon/surfaces.ts';
 import { VERSION } from '../../src/foundation/version.ts';
 import { operations, streams } from '../../src/operations/index.ts';
 import type { Declaration } from '../../src/operations/operation.ts';
@@ -126,8 +126,8 @@ describe('the surfaces of a real daemon', () => {
 const FOUND = { ready: true, peers: 3, clients: 0, natType: 1, observed: [], inRoutingTables: true };
 
 test('reachability is reported only if there are peers to confirm it', () => {
-  assert.equal(reachableFromPeers(FOUND), true);
-  assert.equal(reachableFromPeers({ ...FOUND, natType: 3, inRoutingTables: false }), false);
-  assert.equal(reachableFromPeers({ ...FOUND, natType: 0, inRoutingTables: false }), undefined);
-  assert.equal(reachableFromPeers({ ...FOUND, peers: 0 }), undefined);
+  assert.equal(isReachableFromPeers(FOUND), true);
+  assert.equal(isReachableFromPeers({ ...FOUND, natType: 3, inRoutingTables: false }), false);
+  assert.equal(isReachableFromPeers({ ...FOUND, natType: 0, inRoutingTables: false }), undefined);
+  assert.equal(isReachableFromPeers({ ...FOUND, peers: 0 }), undefined);
 });

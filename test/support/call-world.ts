@@ -11,7 +11,7 @@ import { EvidenceCheck } from '../../src/capabilities/calls/evidence/evidence-ch
 import type { FetchRequest } from '../../src/capabilities/calls/fetch-request.ts';
 import { type FetchResult, fetchWhole } from '../../src/capabilities/calls/fetch-service.ts';
 import { pairs } from '../../src/capabilities/calls/headers.ts';
-import { type Call, type CallAnswer, HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
+import { type Call, type CallResponse, HttpCaller } from '../../src/capabilities/calls/http-caller.ts';
 import type { BoundService } from '../../src/capabilities/calls/upstream.ts';
 import { toBase64 } from '../../src/foundation/base64.ts';
 import { type Clock, systemClock } from '../../src/foundation/clock.ts';
@@ -45,7 +45,7 @@ export interface CallWorld {
   /** Called when a link opens, and for each request. */
   access: (request: AccessRequest) => void | Promise<void>;
   /** A call from `local` to `remote`. */
-  call(call?: Partial<Call>): Promise<CallAnswer>;
+  call(call?: Partial<Call>): Promise<CallResponse>;
 }
 
 export async function callWorld(t: TestContext, clock: Clock = systemClock): Promise<CallWorld> {
@@ -125,13 +125,13 @@ export async function webService(
   });
   const { port } = server.address() as AddressInfo;
   return {
-    bound: { scheme: 'http', host: '127.0.0.1', port, takesCalls: true, verifyCertificate: true },
+    bound: { scheme: 'http', host: '127.0.0.1', port, acceptsCalls: true, verifyCertificate: true },
     server,
     connections,
   };
 }
 
-export async function textOf(answer: CallAnswer): Promise<string> {
+export async function textOf(answer: CallResponse): Promise<string> {
   return (await readAll(answer.body)).toString();
 }
 

@@ -75,7 +75,7 @@ export async function chatService(t: TestContext): Promise<ChatService> {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const service: ChatService = {
-    bound: { scheme: 'http', host: '127.0.0.1', port, takesCalls: true, verifyCertificate: true },
+    bound: { scheme: 'http', host: '127.0.0.1', port, acceptsCalls: true, verifyCertificate: true },
     sockets: new Set(),
     asked: [],
   };

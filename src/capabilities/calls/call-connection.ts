@@ -13,7 +13,7 @@ export class CallConnection {
   readonly #clock: Clock;
   readonly #calls = new Set<AbortController>();
   /** Set if the caller's node broke the protocol. The rest of its data is ignored. */
-  spoilt = false;
+  violated = false;
   #timer: Timer;
 
   constructor(link: LinkStream, clock: Clock) {
@@ -46,7 +46,7 @@ export class CallConnection {
   }
 
   /** Aborts all requests of the stream. Callers that have no response yet receive the reason. */
-  cut(reason: SvcError): void {
+  abortAll(reason: SvcError): void {
     if (!this.busy) this.link.destroy();
     for (const call of this.#calls) call.abort(reason);
   }

@@ -17,13 +17,13 @@ import type { AccessRequest, LinkStream, Links } from '../../network/links/types
 import { lingerThenDestroy } from '../../network/links/wire.ts';
 import { CallConnection } from './call-connection.ts';
 import { CallerLimits } from './caller-limits.ts';
-import { daemonErrorAnswer } from './error-answer.ts';
+import { daemonErrorResponse } from './error-response.ts';
+import { EventStreamLimits } from './event-stream-limits.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
-import { askToSwitch, checkForm, type Forwarding, forward } from './forward.ts';
-import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutOurMarks } from './headers.ts';
-import { refuseOn, writeHead } from './raw-answer.ts';
-import { StreamPlaces } from './stream-places.ts';
+import { checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
+import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutDaemonHeaders } from './headers.ts';
+import { sendErrorAndClose, writeHead } from './raw-response.ts';
 import { maySwitch, protocolsIn } from './upgrades.ts';
 import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
 
@@ -32,7 +32,7 @@ const MAX_STREAMS_PER_NODE = 1024;
 /**
  * Abort reason after the response is complete. It is created once, because a stack trace per call would be expensive.
  */
-const ANSWERED = new Error('the response is complete');
+const RESPONSE_COMPLETE = new Error('the response is complete');
 /** Listeners for one event on a stream that switched protocols. */
 const MAX_LISTENERS = 20;
 
@@ -62,7 +62,7 @@ export class CallServer implements Component {
   readonly #server: Server;
   readonly #upstreams: Upstreams;
   readonly #limits = new CallerLimits();
-  readonly #eventStreams: StreamPlaces;
+  readonly #eventStreams: EventStreamLimits;
   readonly #connections = new Map<Duplex, CallConnection>();
   readonly #streams: LinkPlaces;
   #stopped = false;
@@ -70,7 +70,7 @@ export class CallServer implements Component {
   constructor(dependencies: CallServerDependencies) {
     this.#deps = dependencies;
     this.#log = dependencies.log.child('calls');
-    this.#eventStreams = new StreamPlaces(dependencies);
+    this.#eventStreams = new EventStreamLimits(dependencies);
     this.#streams = new LinkPlaces(MAX_STREAMS_PER_NODE, dependencies.isNamed);
     this.#upstreams = new Upstreams({ clock: dependencies.clock, watch: dependencies.watch });
     // Node would silently drop headers over its limit. checkForm rejects such requests instead.
@@ -97,20 +97,20 @@ export class CallServer implements Component {
 
   /** Number of requests in progress, event streams included. */
   get active(): number {
-    return this.#limits.active + this.#eventStreams.taken;
+    return this.#limits.active + this.#eventStreams.active;
   }
 
   /** Repeats the access check for all callers connected to an agent, and disconnects callers that are now denied. */
   async recheck(called: Aid): Promise<void> {
     // protocol-calls.md, step 3
     const connections = this.#connections.values().filter(({ link }) => link.called === called);
-    await askAgain(connections, this.#deps.authorize, (connection, error) => connection.cut(known(error)));
+    await askAgain(connections, this.#deps.authorize, (connection, error) => connection.abortAll(known(error)));
   }
 
   /** Disconnects all callers of an agent that was removed. */
   drop(called: Aid): void {
     for (const connection of this.#connections.values())
-      if (connection.link.called === called) connection.cut(new SvcError('no_inbound'));
+      if (connection.link.called === called) connection.abortAll(new SvcError('no_inbound'));
   }
 
   #accept(link: LinkStream): void {
@@ -123,14 +123,14 @@ export class CallServer implements Component {
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const connection = this.#connections.get(request.socket);
     if (connection === undefined) return void response.destroy();
-    if (connection.spoilt) return;
+    if (connection.violated) return;
     const abort = new AbortController();
     connection.begin(abort);
     response.once('close', () => {
       // A new error for each call would cost more than the rest of its cleanup.
-      if (!response.writableFinished || !request.complete) abort.abort(ANSWERED);
+      if (!response.writableFinished || !request.complete) abort.abort(RESPONSE_COMPLETE);
       connection.end(abort);
-      if (!request.complete || connection.spoilt) lingerThenDestroy(connection.link, this.#deps.clock);
+      if (!request.complete || connection.violated) lingerThenDestroy(connection.link, this.#deps.clock);
     });
     let leave = (): void => {};
     try {
@@ -158,7 +158,7 @@ export class CallServer implements Component {
    * @throws SvcError `rate_limited`
    */
   #asStream(link: LinkStream, abort: AbortController): () => void {
-    const leave = this.#eventStreams.take(link, () => abort.abort(new SvcError('rate_limited')));
+    const leave = this.#eventStreams.enter(link, () => abort.abort(new SvcError('rate_limited')));
     this.#streams.leave(link);
     return () => {
       leave();
@@ -182,7 +182,7 @@ export class CallServer implements Component {
     const { clock } = this.#deps;
     const service = this.#deps.serviceOf(link.called);
     if (service === null) throw new SvcError('no_inbound');
-    if (!service.takesCalls) throw new SvcError('tunnels_only');
+    if (!service.acceptsCalls) throw new SvcError('tunnels_only');
     const callerKey = this.#deps.callerKey(link.called);
     const { method = 'GET', url: target = '/', rawHeaders: headers } = request;
     const { caller, called } = link;
@@ -194,10 +194,10 @@ export class CallServer implements Component {
     const error = this.#note(connection.link, cause);
     if (response.destroyed) return;
     if (response.headersSent) return void response.destroy();
-    connection.spoilt = error.code === 'protocol_error';
-    const { status, headers, body } = daemonErrorAnswer(error);
+    connection.violated = error.code === 'protocol_error';
+    const { status, headers, body } = daemonErrorResponse(error);
     // Close the stream if the request was not read to its end.
-    const last = connection.spoilt || !request.complete;
+    const last = connection.violated || !request.complete;
     // An earlier attempt to pass the response on may have set the service's reason phrase.
     response.writeHead(status, STATUS_CODES[status] ?? '', last ? ['Connection', 'close', ...headers] : headers);
     response.end(body);
@@ -234,10 +234,10 @@ export class CallServer implements Component {
       const forwarding = await this.#forwarding(request, link, abort);
       if (stream.destroyed) return;
       this.#deps.callers.entered(accessRequestOf(link));
-      const { message, switched } = await askToSwitch(forwarding, protocolsIn(request.headers.upgrade));
+      const { message, switched } = await requestUpgrade(forwarding, protocolsIn(request.headers.upgrade));
       if (stream.destroyed) return void (switched?.socket ?? message).destroy();
       abort.signal.addEventListener('abort', () => stream.destroy(), { once: true });
-      const headers = withoutOurMarks(message.rawHeaders);
+      const headers = withoutDaemonHeaders(message.rawHeaders);
       if (switched === null) {
         writeHead(stream, message.statusCode ?? 502, reasonPhrase(message), ['Connection', 'close', ...headers]);
         stream.resume();
@@ -253,14 +253,14 @@ export class CallServer implements Component {
       feed(socket, stream, () => {});
     } catch (cause) {
       const error = this.#note(link, cause);
-      if (!stream.destroyed) refuseOn(stream, error, this.#deps.clock);
+      if (!stream.destroyed) sendErrorAndClose(stream, error, this.#deps.clock);
     }
   }
 
   #malformed(error: Error, stream: Duplex): void {
     const idle = this.#connections.get(stream)?.busy === false;
     if (!idle || !stream.writable || !codeOf(error).startsWith('HPE_')) return void stream.destroy();
-    refuseOn(stream, new SvcError('protocol_error'), this.#deps.clock);
+    sendErrorAndClose(stream, new SvcError('protocol_error'), this.#deps.clock);
   }
 }
 

@@ -21,7 +21,7 @@ export const RESERVED_CALLS = 1024;
 /** `Retry-After` for a rejected caller, in seconds. */
 export const BUSY_RETRY_S = 1;
 
-interface Entering {
+interface CallEntry {
   /** The owner of the called agent allowed the caller by name. */
   readonly named: boolean;
   /** The request asks to switch protocols. */
@@ -45,7 +45,7 @@ export class CallerLimits {
    * @returns a function that releases the slot
    * @throws SvcError `rate_limited`
    */
-  enter(link: LinkStream, { named, isSwitched = false, onEvict }: Entering): () => void {
+  enter(link: LinkStream, { named, isSwitched = false, onEvict }: CallEntry): () => void {
     const share = this.#quota.take(pairHolder(link, named, isSwitched ? 'switched ' : ''), { onEvict });
     if (share === null)
       throw new SvcError('rate_limited', {

@@ -14,7 +14,7 @@ import { filterHeaders, hasHeader, MAX_HEADERS, MAX_HTTP_HEADER_BYTES, pairs, ty
 import type { PoolOptions } from './upstream-agents.ts';
 
 /** Interim responses (1xx) that one request may receive. */
-const MAX_INTERIM_ANSWERS = 16;
+const MAX_INTERIM_RESPONSES = 16;
 /** Lower status codes are interim. */
 const MIN_FINAL_STATUS = 200;
 
@@ -38,7 +38,7 @@ export interface HttpExchange {
 }
 
 /** `socket` is set if the other side switched protocols. `head` holds the bytes that it already sent. */
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly message: IncomingMessage;
   readonly switched: { readonly socket: Duplex; readonly head: Buffer } | null;
 }
@@ -56,12 +56,12 @@ export class ExchangeFailure extends Error {
   /** The response was malformed; the connection did not fail. */
   get malformed(): boolean {
     const { cause } = this;
-    return cause instanceof MalformedAnswer || codeOf(cause).startsWith('HPE_');
+    return cause instanceof MalformedResponse || codeOf(cause).startsWith('HPE_');
   }
 
   /** The problem of a malformed response. */
   get problem(): ResponseProblem {
-    if (this.cause instanceof MalformedAnswer) return this.cause.problem;
+    if (this.cause instanceof MalformedResponse) return this.cause.problem;
     return codeOf(this.cause) === 'HPE_HEADER_OVERFLOW' ? 'head_too_large' : 'malformed';
   }
 }
@@ -69,7 +69,7 @@ export class ExchangeFailure extends Error {
 /** The problem of a response, as a word of the protocol. */
 export type ResponseProblem = 'too_many_headers' | 'head_too_large' | 'malformed';
 
-class MalformedAnswer extends Error {
+class MalformedResponse extends Error {
   readonly problem: ResponseProblem;
 
   constructor(message: string, problem: ResponseProblem = 'malformed') {
@@ -149,7 +149,7 @@ function sendBody(request: ClientRequest, { body, trailers }: HttpExchange): voi
 }
 
 /** The connection as an object that may free its chunks. */
-function linkOf(stream: Duplex): Duplex & Pick<LinkStream, 'release'> {
+function asLink(stream: Duplex): Duplex & Pick<LinkStream, 'release'> {
   return stream;
 }
 
@@ -159,7 +159,7 @@ function freeChunks(request: ClientRequest): void {
     // The first bytes after a protocol switch share memory with the chunk that carried the head.
     let switched = false;
     // Both ends of a link inside this daemon share their chunks.
-    const release = socket instanceof Socket ? freeMemory : (chunk: Buffer) => linkOf(socket).release?.(chunk);
+    const release = socket instanceof Socket ? freeMemory : (chunk: Buffer) => asLink(socket).release?.(chunk);
     // Node's own listener is attached by now. Ours runs after it, when the parser has processed the chunk.
     const free = (chunk: Buffer): void => {
       if (!switched) release(chunk);
@@ -176,7 +176,7 @@ function freeChunks(request: ClientRequest): void {
  * Destroys a request when a signal aborts. The `signal` option of node:http would cost a call more than all its
  * headers.
  */
-function endWith(request: ClientRequest, signal: AbortSignal | undefined): void {
+function abortWith(request: ClientRequest, signal: AbortSignal | undefined): void {
   if (signal === undefined) return;
   const abort = (): void => {
     request.destroy(new Error('aborted', { cause: signal.reason }));
@@ -187,16 +187,16 @@ function endWith(request: ClientRequest, signal: AbortSignal | undefined): void 
 }
 
 /** The reason why a response cannot be passed on, or null. */
-function problemOf(
+function findProblem(
   { rawHeaders, statusCode = 0 }: IncomingMessage,
   switches: boolean,
   maxHeaders: number = MAX_HEADERS,
-): MalformedAnswer | null {
+): MalformedResponse | null {
   if (rawHeaders.length / 2 > maxHeaders)
-    return new MalformedAnswer('the response has too many headers', 'too_many_headers');
+    return new MalformedResponse('the response has too many headers', 'too_many_headers');
   // Node delivers a 101 without upgrade headers, or a status such as 099, as a final response. The caller would wait
   // for another one.
-  return switches || statusCode >= MIN_FINAL_STATUS ? null : new MalformedAnswer('the response has no final status');
+  return switches || statusCode >= MIN_FINAL_STATUS ? null : new MalformedResponse('the response has no final status');
 }
 
 /** Headers for a request. Node rejects `Trailer` on a request without chunked encoding. */
@@ -208,7 +208,7 @@ function sentHeaders(headers: string[]): string[] {
  * Sends a request. Its body may still be streaming when the response arrives.
  * @throws ExchangeFailure, or the error of node:http for an invalid request
  */
-export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
+export function exchange(parts: HttpExchange): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     const send = parts.secure === true ? requestHttps : requestHttp;
     const request = send({
@@ -218,7 +218,7 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
       maxHeaderSize: MAX_HTTP_HEADER_BYTES,
     });
     request.maxHeadersCount = 0;
-    endWith(request, parts.signal);
+    abortWith(request, parts.signal);
     let settled = false;
     // Creating an error is expensive. After the response has begun, its reader gets all errors.
     const fail = (why: () => unknown): void => {
@@ -226,8 +226,8 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
       settled = true;
       reject(new ExchangeFailure(why(), request.reusedSocket));
     };
-    const answer = (message: IncomingMessage, switched: HttpAnswer['switched']): void => {
-      const problem = problemOf(message, switched !== null, parts.maxHeaders);
+    const answer = (message: IncomingMessage, switched: HttpResponse['switched']): void => {
+      const problem = findProblem(message, switched !== null, parts.maxHeaders);
       if (problem === null) {
         settled = true;
         return resolve({ message, switched });
@@ -237,9 +237,9 @@ export function exchange(parts: HttpExchange): Promise<HttpAnswer> {
     };
     let interim = 0;
     request.on('information', () => {
-      if (++interim <= MAX_INTERIM_ANSWERS) return;
+      if (++interim <= MAX_INTERIM_RESPONSES) return;
       // Fail immediately: the final response may follow immediately.
-      fail(() => new MalformedAnswer('too many interim responses'));
+      fail(() => new MalformedResponse('too many interim responses'));
       request.destroy();
     });
     request.once('response', (message) => answer(message, null));

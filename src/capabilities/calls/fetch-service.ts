@@ -6,7 +6,7 @@ import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from 
 import { SvcError } from '../../foundation/errors.ts';
 import { callOf, type FetchRequest } from './fetch-request.ts';
 import { pairs, type RawHeaders } from './headers.ts';
-import type { CallAnswer, HttpCaller } from './http-caller.ts';
+import type { CallResponse, HttpCaller } from './http-caller.ts';
 
 /** The collected bytes of a body, and whether it was cut. */
 interface Collected {
@@ -46,7 +46,7 @@ export async function fetchWhole(
 }
 
 /** Reads a body up to the limit. It uses no iterator, which would cost more than the bytes of a small response. */
-function collect({ body }: CallAnswer, limit: Deadline): Promise<Collected> {
+function collect({ body }: CallResponse, limit: Deadline): Promise<Collected> {
   const { promise, resolve, reject } = Promise.withResolvers<Collected>();
   const bytes = new CollectedBytes(MAX_FETCHED_BYTES);
   let truncated = false;

@@ -7,9 +7,9 @@ import { flushHead } from '../../foundation/flush-head.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream } from '../../network/links/types.ts';
 import { callerProof, PROOF_HEADER } from './caller-proof.ts';
-import { badResponse } from './error-answer.ts';
+import { badResponse } from './error-response.ts';
 import { withoutEvidence } from './evidence/call-evidence.ts';
-import { ExchangeFailure, feed, type HttpAnswer } from './exchange.ts';
+import { ExchangeFailure, feed, type HttpResponse } from './exchange.ts';
 import {
   filterHeaders,
   identityHeaders,
@@ -17,13 +17,13 @@ import {
   MAX_LINK_HEADERS,
   pairs,
   type RawHeaders,
-  REMADE,
   reasonPhrase,
-  withoutForgeries,
-  withoutIdleTrailer,
-  withoutOurMarks,
+  SET_PER_HOP,
+  withoutDaemonHeaders,
+  withoutReservedHeaders,
+  withoutUnusedTrailer,
 } from './headers.ts';
-import { hopsWith } from './hops.ts';
+import { appendHop } from './hops.ts';
 import { BODILESS } from './methods.ts';
 import { isOffered } from './upgrades.ts';
 import { type BoundService, hostHeaderOf, reasonOf, type Upstreams } from './upstream.ts';
@@ -77,26 +77,26 @@ export function checkForm(request: IncomingMessage): void {
  */
 function serviceHeaders({ request, link, service, clock, callerKey, evidence }: Forwarding): string[] {
   // protocol-calls.md, step 7
-  const kept = filterHeaders(ofCaller(request.rawHeaders), (name) => !REMADE.has(name));
+  const kept = filterHeaders(callerHeaders(request.rawHeaders), (name) => !SET_PER_HOP.has(name));
   const { caller, called } = link;
   const { method = 'GET', url: target = '/' } = request;
   const proof = callerProof(callerKey, { caller, called, method, target, at: unixSeconds(clock) });
-  const hops = hopsWith(callerKey, request);
+  const hops = appendHop(callerKey, request);
   const identity = [...identityHeaders(caller, called), PROOF_HEADER, proof, ...hops, ...evidence];
   return ['Host', hostHeaderOf(service), ...kept, ...identity];
 }
 
 /** Headers or trailers that a service can trust to come from the caller. */
-function ofCaller(raw: RawHeaders): string[] {
-  return withoutEvidence(withoutForgeries(raw));
+function callerHeaders(raw: RawHeaders): string[] {
+  return withoutEvidence(withoutReservedHeaders(raw));
 }
 
-async function ask(
+async function sendToService(
   forwarding: Forwarding,
   headers: string[],
   body: IncomingMessage | null,
   switches = false,
-): Promise<HttpAnswer> {
+): Promise<HttpResponse> {
   const { request, service, upstreams, abort } = forwarding;
   const { method = 'GET', url = '/' } = request;
   try {
@@ -110,7 +110,7 @@ async function ask(
       path: url,
       headers,
       body,
-      trailers: ofCaller,
+      trailers: callerHeaders,
       signal: abort.signal,
       switches,
     };
@@ -150,7 +150,7 @@ export async function forward(forwarding: Forwarding, response: ServerResponse, 
   let stall = new SilenceWatch(clock, CALL_STALL_MS, silent);
   try {
     if (!empty) request.on('data', () => stall.heard());
-    const { message, switched } = await ask(forwarding, headers, empty ? null : request);
+    const { message, switched } = await sendToService(forwarding, headers, empty ? null : request);
     if (switched !== null) {
       switched.socket.destroy();
       throw new SvcError('inbound_unreachable', { details: { reason: 'it switched protocols without a request' } });
@@ -189,11 +189,11 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
     link.cork();
     setImmediate(() => link.uncork());
     const { statusCode = 502 } = message;
-    const headers = withoutIdleTrailer(withoutOurMarks(message.rawHeaders), response, statusCode);
+    const headers = withoutUnusedTrailer(withoutDaemonHeaders(message.rawHeaders), response, statusCode);
     response.writeHead(statusCode, reasonPhrase(message), [...headers]);
     flushHead(response);
     const atEnd = (): void => {
-      const trailers = withoutOurMarks(message.rawTrailers);
+      const trailers = withoutDaemonHeaders(message.rawTrailers);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     };
     // A reset may overtake the head and discard it.
@@ -213,10 +213,10 @@ function relay(message: IncomingMessage, response: ServerResponse, { link, clock
  * Asks a service to switch to one of these protocols.
  * @throws SvcError as `forward`
  */
-export async function askToSwitch(forwarding: Forwarding, protocols: readonly string[]): Promise<HttpAnswer> {
+export async function requestUpgrade(forwarding: Forwarding, protocols: readonly string[]): Promise<HttpResponse> {
   const { headers: framed, isEmpty } = framing(forwarding.request);
   const headers = [...serviceHeaders(forwarding), 'Connection', 'Upgrade', 'Upgrade', protocols.join(', '), ...framed];
-  const answer = await ask(forwarding, headers, isEmpty ? null : forwarding.request, true);
+  const answer = await sendToService(forwarding, headers, isEmpty ? null : forwarding.request, true);
   if (answer.switched === null || isOffered(answer.message.headers.upgrade, protocols)) return answer;
   answer.switched.socket.destroy();
   throw badResponse('malformed');

@@ -27,7 +27,7 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 ]);
 
 /** Each hop sets these headers itself and never passes them on. */
-export const REMADE: ReadonlySet<string> = new Set(['host', 'content-length', 'expect']);
+export const SET_PER_HOP: ReadonlySet<string> = new Set(['host', 'content-length', 'expect']);
 
 /** Define how a message is parsed, so `Connection` cannot remove them. */
 const PROTECTED: ReadonlySet<string> = new Set(['content-length', 'host']);
@@ -81,7 +81,7 @@ export function endToEnd(raw: RawHeaders): string[] {
 /**
  * Headers that a response with this status can carry. Node rejects `Trailer` on a response without chunked encoding.
  */
-export function withoutIdleTrailer(raw: RawHeaders, { req }: ServerResponse, status: number): RawHeaders {
+export function withoutUnusedTrailer(raw: RawHeaders, { req }: ServerResponse, status: number): RawHeaders {
   const isChunked =
     req.method !== 'HEAD' && req.httpVersion === '1.1' && !BODILESS_STATUSES.has(status) && !hasHeader(raw, LENGTH);
   return isChunked ? raw : filterHeaders(raw, (name) => name !== 'trailer');
@@ -93,7 +93,7 @@ function canonical(name: string): string {
 }
 
 /** True for names that only the daemon of the service may set, and for `Proxy`, which CGI turns into `HTTP_PROXY`. */
-function isOurs(name: string): boolean {
+function isReserved(name: string): boolean {
   const text = canonical(name);
   return (
     text === 'proxy' ||
@@ -105,13 +105,13 @@ function isOurs(name: string): boolean {
 }
 
 /** Headers and trailers of a caller that may reach a service. */
-export function withoutForgeries(raw: RawHeaders): string[] {
+export function withoutReservedHeaders(raw: RawHeaders): string[] {
   // protocol-calls.md, step 6
-  return filterHeaders(endToEnd(raw), (name) => !isOurs(name));
+  return filterHeaders(endToEnd(raw), (name) => !isReserved(name));
 }
 
 /** Headers of a service that may reach a caller. `Svc-Error` is removed, because it marks responses of the daemon. */
-export function withoutOurMarks(raw: RawHeaders): string[] {
+export function withoutDaemonHeaders(raw: RawHeaders): string[] {
   return filterHeaders(endToEnd(raw), (name) => !canonical(name).startsWith('svc-'));
 }
 

@@ -25,7 +25,7 @@ function marksOf(raw: RawHeaders): string[] {
 }
 
 /** The header that a local address or the gateway passes on; empty for a request without marks. */
-export function hopsPassedOn({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
+export function forwardedHops({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
   const marks = marksOf(rawHeaders);
   return marks.length === 0 ? [] : [HOPS_HEADER, marks.join(', ')];
 }
@@ -35,7 +35,7 @@ export function hopsPassedOn({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
  * @param key proof key of that service
  * @throws SvcError `loop_detected` if the call already passed this agent, or passed too many agents
  */
-export function hopsWith(key: Uint8Array, { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
+export function appendHop(key: Uint8Array, { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string[] {
   // protocol-calls.md, step 5
   const mark = createHmac('sha256', key).update('svcd hop 1').digest('hex').slice(0, MARK_CHARS);
   const marks = marksOf(rawHeaders);

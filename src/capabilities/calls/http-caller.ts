@@ -8,17 +8,17 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { SilenceWatch } from '../../foundation/stall.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
-import { errorOfAnswer } from './error-answer.ts';
+import { errorFromResponse } from './error-response.ts';
 import type { CallSigner } from './evidence/call-signer.ts';
-import { type Body, ExchangeFailure, exchange, type HttpAnswer } from './exchange.ts';
+import { type Body, ExchangeFailure, exchange, type HttpResponse } from './exchange.ts';
 import {
   endToEnd,
   filterHeaders,
   isEventStream,
   MAX_LINK_HEADERS,
   type RawHeaders,
-  REMADE,
   reasonPhrase,
+  SET_PER_HOP,
 } from './headers.ts';
 import { LinkAgent, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
@@ -32,7 +32,7 @@ export const MAX_SWITCHED_PER_TARGET = 64;
 /** Concurrent event streams, which also count separately: as many as the called side allows one node. */
 export const MAX_EVENT_STREAMS_PER_TARGET = 1024;
 /** Silence on a reused stream after which the caller checks that the node is still reachable, in milliseconds. */
-export const USED_SILENCE_MS = 1_000;
+export const REUSED_SILENCE_MS = 1_000;
 
 /**
  * Time limit for reaching the remote node, in milliseconds: enough to detect a dead pooled connection and to dial
@@ -58,7 +58,7 @@ export interface Call {
 }
 
 /** The response of the remote agent's service: its head, and its body as a stream that must be read or destroyed. */
-export interface CallAnswer {
+export interface CallResponse {
   readonly status: number;
   readonly statusText: string;
   /** End-to-end headers, alternating names and values. */
@@ -118,7 +118,7 @@ export class HttpCaller {
    * @throws SvcError `resolve_failed`, `connect_failed`, `access_denied`, `rate_limited`, `no_inbound`,
    *   `inbound_unreachable`, `timeout`, `protocol_error`, `cancelled`
    */
-  async request(local: Aid, remote: Aid, call: Call): Promise<CallAnswer> {
+  async request(local: Aid, remote: Aid, call: Call): Promise<CallResponse> {
     const answer = await this.#call(local, remote, call, framing(call));
     if ('socket' in answer) {
       answer.socket.destroy();
@@ -131,7 +131,12 @@ export class HttpCaller {
    * Asks the service to switch to one of these protocols. The service may also send a normal response.
    * @throws SvcError as `request`
    */
-  async upgrade(local: Aid, remote: Aid, call: Call, protocols: readonly string[]): Promise<CallAnswer | SwitchedCall> {
+  async upgrade(
+    local: Aid,
+    remote: Aid,
+    call: Call,
+    protocols: readonly string[],
+  ): Promise<CallResponse | SwitchedCall> {
     const headers = ['Connection', 'Upgrade', 'Upgrade', protocols.join(', '), ...framing(call)];
     const answer = await this.#call(local, remote, call, headers);
     if (!('socket' in answer) || isOffered(answer.protocol, protocols)) return answer;
@@ -145,7 +150,12 @@ export class HttpCaller {
     this.#targets.clear();
   }
 
-  async #call(local: Aid, remote: Aid, call: Call, connectionHeaders: RawHeaders): Promise<CallAnswer | SwitchedCall> {
+  async #call(
+    local: Aid,
+    remote: Aid,
+    call: Call,
+    connectionHeaders: RawHeaders,
+  ): Promise<CallResponse | SwitchedCall> {
     const target = this.#target(local, remote, call.accessToken);
     let leave = (): void => {};
     try {
@@ -154,7 +164,7 @@ export class HttpCaller {
         free();
         this.#prune(target);
       };
-      const sent = await this.#toSend(local, call);
+      const sent = await this.#prepare(local, call);
       const headers = this.#headers(local, remote, sent);
       const answer = await this.#send(target, sent, () => ['Host', remote, ...headers(), ...connectionHeaders]);
       const { message, switched } = answer;
@@ -177,7 +187,7 @@ export class HttpCaller {
   }
 
   /** Buffers the body of a call that will be signed, if it is short enough to wait for. */
-  async #toSend(caller: Aid, call: Call): Promise<Call> {
+  async #prepare(caller: Aid, call: Call): Promise<Call> {
     const { body, bodyLength, ...rest } = call;
     const isSigned = this.#deps.signer?.signs(caller) === true;
     return isSigned && isShort(body, bodyLength) ? { ...rest, body: await wholeBody(body) } : call;
@@ -185,7 +195,7 @@ export class HttpCaller {
 
   /** Headers of a call, created again for each attempt. */
   #headers(caller: Aid, called: Aid, { method, path: target, headers, body }: Call): () => readonly string[] {
-    const kept = filterHeaders(endToEnd(headers), (name) => !REMADE.has(name));
+    const kept = filterHeaders(endToEnd(headers), (name) => !SET_PER_HOP.has(name));
     const { signer } = this.#deps;
     if (signer?.signs(caller) !== true) return () => kept;
     const known = body instanceof Uint8Array ? body : body === null ? NO_BODY : null;
@@ -221,10 +231,10 @@ export class HttpCaller {
     message.once('close', () => target.eventStreams--);
   }
 
-  async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpAnswer> {
+  async #send({ agent, open }: Target, call: Call, headers: () => string[]): Promise<HttpResponse> {
     // protocol-calls.md, step 2
     const options: RequestOptions = { agent, method: call.method, path: call.path };
-    const watch = (request: ClientRequest): void => this.#watchUsed(request, open);
+    const watch = (request: ClientRequest): void => this.#checkReused(request, open);
     const { body, signal } = call;
     const parts = { options, body, signal, trailers: endToEnd, watch, maxHeaders: MAX_LINK_HEADERS };
     try {
@@ -244,10 +254,10 @@ export class HttpCaller {
    * A killed node sends nothing, and a request on a reused stream may not be repeated. If no response arrives, this
    * opens another stream to find out whether the node is still reachable.
    */
-  #watchUsed(request: ClientRequest, open: () => Promise<LinkStream>): void {
+  #checkReused(request: ClientRequest, open: () => Promise<LinkStream>): void {
     request.once('socket', () => {
       if (!request.reusedSocket) return;
-      const silence = new SilenceWatch(this.#deps.clock, USED_SILENCE_MS, () => {
+      const silence = new SilenceWatch(this.#deps.clock, REUSED_SILENCE_MS, () => {
         open().then(
           (link) => link.destroy(),
           (error: unknown) => {
@@ -310,8 +320,8 @@ function head(message: IncomingMessage) {
   return { statusText: reasonPhrase(message), headers: endToEnd(message.rawHeaders) };
 }
 
-function receivedOf(message: IncomingMessage): CallAnswer {
-  const error = errorOfAnswer(message);
+function receivedOf(message: IncomingMessage): CallResponse {
+  const error = errorFromResponse(message);
   if (error !== null) {
     message.destroy();
     throw error;

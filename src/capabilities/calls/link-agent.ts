@@ -29,7 +29,7 @@ export class SpareStreams {
 type Created = (error: Error | null, stream: Duplex) => void;
 
 /** Socket methods that node:http calls and a plain stream lacks. */
-const SOCKET_MANNERS = {
+const SOCKET_STUBS = {
   ref: () => {},
   unref: () => {},
   setKeepAlive: () => {},
@@ -90,7 +90,7 @@ export class LinkAgent extends Agent {
           this.#forget(stream);
           this.#deps.closed();
         });
-        created?.(null, Object.assign(stream, SOCKET_MANNERS));
+        created?.(null, Object.assign(stream, SOCKET_STUBS));
       },
       // On failure, node:http expects a single argument.
       (error: Error) => (created as ((error: Error) => void) | undefined)?.(error),

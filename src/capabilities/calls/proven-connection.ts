@@ -11,7 +11,7 @@ export interface ProofExpected {
 }
 
 /** The proof that a service must give. */
-export function proofOfService({ key, port, clock }: ProofExpected): ProofRequirement {
+export function requiredProof({ key, port, clock }: ProofExpected): ProofRequirement {
   return {
     challengeHeader: CHALLENGE_HEADER,
     proofHeader: SERVICE_PROOF_HEADER,

@@ -3,7 +3,7 @@ import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { requireProof } from '../../foundation/proven-connection.ts';
-import { type ProofExpected, proofOfService } from './proven-connection.ts';
+import { type ProofExpected, requiredProof } from './proven-connection.ts';
 
 /** How long a connection stays idle before it is closed, in milliseconds. Many servers close after 5 s. */
 const IDLE_MS = 4_000;
@@ -43,7 +43,7 @@ export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
     if (!(made instanceof Socket)) return made;
     watch(made);
     if (proof === undefined) return made;
-    requireProof(made, proofOfService(proof), (error, socket) => done?.(error, socket ?? made));
+    requireProof(made, requiredProof(proof), (error, socket) => done?.(error, socket ?? made));
     return undefined;
   };
   agent.keepSocketAlive = (socket: Duplex) =>

@@ -12,7 +12,7 @@ import { codeOf } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { UNPROVEN } from '../../foundation/proven-connection.ts';
-import { ExchangeFailure, exchange, type HttpAnswer, type HttpExchange } from './exchange.ts';
+import { ExchangeFailure, exchange, type HttpExchange, type HttpResponse } from './exchange.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { POOL, type PoolOptions, upstreamAgent } from './upstream-agents.ts';
 
@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Address and properties of an agent's bound service. */
 export interface BoundService {
   /** If false, only tunnels may lead to the service. */
-  readonly takesCalls: boolean;
+  readonly acceptsCalls: boolean;
   /** `host:port` without a scheme means `http`. */
   readonly scheme: 'http' | 'https';
   readonly host: string;
@@ -61,7 +61,7 @@ export function hostHeaderOf({ scheme, host, port }: BoundService): string {
 }
 
 /** Headers after which the connection closes. */
-function closing(headers: readonly string[]): string[] {
+function withClose(headers: readonly string[]): string[] {
   return [...headers, 'Connection', 'close'];
 }
 
@@ -81,7 +81,7 @@ export class Upstreams {
    * dead.
    * @throws ExchangeFailure
    */
-  async send(service: BoundService, request: UpstreamRequest): Promise<HttpAnswer> {
+  async send(service: BoundService, request: UpstreamRequest): Promise<HttpResponse> {
     const secure = service.scheme === 'https';
     const { host, port } = service;
     const isProven = service.provesItself === true && !secure;
@@ -101,7 +101,7 @@ export class Upstreams {
     const isLast = request.body !== null && (BODILESS.has(request.method) || request.method === 'DELETE');
     const parts: HttpExchange = {
       ...request,
-      headers: isLast ? closing(request.headers) : request.headers,
+      headers: isLast ? withClose(request.headers) : request.headers,
       options,
       secure,
       watch: (sent) => {
@@ -120,7 +120,7 @@ export class Upstreams {
       if (!dead || request.body !== null || !IDEMPOTENT.has(request.method) || request.signal?.aborted === true)
         throw error;
       // This connection will not be reused. An upgrade request brings its own `Connection` header.
-      const headers = request.headers.includes('Connection') ? request.headers : closing(request.headers);
+      const headers = request.headers.includes('Connection') ? request.headers : withClose(request.headers);
       return await exchange({ ...parts, headers, options: { ...options, owner: newId() } });
     }
   }

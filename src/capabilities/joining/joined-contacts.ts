@@ -7,7 +7,7 @@ const MAX_JOINED = 32;
 const KEY = 'joined_contacts';
 
 /** Storage of the contacts. */
-export interface JoinedMemory {
+export interface JoinedStorage {
   get(key: string): unknown;
   set(key: string, value: readonly { readonly contact: string; readonly network: string }[]): void;
 }
@@ -23,10 +23,10 @@ function isJoined(value: unknown): value is Joined {
 
 export class JoinedContacts {
   readonly #network: string;
-  readonly #memory: JoinedMemory;
+  readonly #memory: JoinedStorage;
 
   /** @param network the current network of this node; contacts of other networks stay stored */
-  constructor(network: string, memory: JoinedMemory) {
+  constructor(network: string, memory: JoinedStorage) {
     this.#network = network;
     this.#memory = memory;
   }

@@ -15,12 +15,12 @@ import {
 import type { ContactView } from '../../network/records/bootstrap-nodes.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
 import type { JoinedContacts } from './joined-contacts.ts';
-import { contactsToGive, type NodeFacts } from './own-contacts.ts';
+import { contactsForInvitation, type NodeFacts } from './own-contacts.ts';
 
 /** Attempts per contact. A datagram may be lost. */
-const TRIES = 3;
+const ATTEMPTS = 3;
 /** Other nodes that an invitation names if strangers cannot reach this node. */
-const MAX_OTHERS = 3;
+const MAX_OTHER_NODES = 3;
 /** Time limit for joining the network after a node has responded, in milliseconds. */
 const READY_TIMEOUT_MS = 5_000;
 
@@ -94,7 +94,7 @@ export class Joining {
     const { nodeAid: from, network } = this.#options;
     const { records, facts } = this.#deps;
     const { inRoutingTables } = records.reachability();
-    const { contacts, reach } = contactsToGive({
+    const { contacts, reach } = contactsForInvitation({
       ...facts(),
       nodeKey: this.#nodeKey,
       dht: records.address,
@@ -114,7 +114,7 @@ export class Joining {
   async #others(): Promise<readonly PinnedContact[]> {
     const { helpers, records } = this.#deps;
     if (helpers().length > 0) return helpers();
-    const peers = records.peers().slice(0, MAX_OTHERS);
+    const peers = records.peers().slice(0, MAX_OTHER_NODES);
     const known = await Promise.all(peers.map(async (peer) => ({ peer, at: await records.identify(peer) })));
     return known.flatMap(({ peer: { host, port }, at }) => (at === null ? [] : [{ host, port, nodeKey: at.nodeKey }]));
   }
@@ -127,7 +127,7 @@ export class Joining {
   async join(text: string): Promise<JoinedNetwork> {
     const { records, joined } = this.#deps;
     const contacts = this.#contactsOf(text.trim());
-    const by = await this.#firstMet(contacts);
+    const by = await this.#firstResponding(contacts);
     for (const contact of contacts) records.listContact(contact);
     joined.add(contacts);
     const { peers, ready } = await this.#ready();
@@ -163,7 +163,7 @@ export class Joining {
   }
 
   /** The first contact that responds. */
-  async #firstMet(contacts: readonly NodeContact[]): Promise<NodeContact> {
+  async #firstResponding(contacts: readonly NodeContact[]): Promise<NodeContact> {
     const states = new Map<string, MeetingState>();
     const attempts = contacts.map(async (contact) => {
       const state = await this.#meet(contact);
@@ -191,7 +191,7 @@ export class Joining {
 
   async #meet(contact: NodeContact): Promise<MeetingState> {
     let state: MeetingState = 'untried';
-    for (let tries = 0; tries < TRIES && (state === 'untried' || state === 'silent'); tries++)
+    for (let tries = 0; tries < ATTEMPTS && (state === 'untried' || state === 'silent'); tries++)
       state = await this.#deps.records.join(contact);
     return state;
   }

@@ -32,7 +32,7 @@ function isWide({ host }: Address): boolean {
 }
 
 /** Its own addresses, best first. */
-function ownPlaces({ dht, known, mapped }: NodeFacts): Address[] {
+function ownAddresses({ dht, known, mapped }: NodeFacts): Address[] {
   const hosts = known
     .filter(({ source, verifiedBy }) => source !== 'mapped' && (source !== 'observed' || verifiedBy !== null))
     .map(({ address }) => address.host);
@@ -45,11 +45,11 @@ function ownPlaces({ dht, known, mapped }: NodeFacts): Address[] {
 }
 
 /** The nodes that an invitation names, and from where they are reachable. */
-export function contactsToGive(facts: NodeFacts): {
+export function contactsForInvitation(facts: NodeFacts): {
   readonly contacts: readonly PinnedContact[];
   readonly reach: InvitationReach;
 } {
-  const own = ownPlaces(facts).map((place): PinnedContact => ({ ...place, nodeKey: facts.nodeKey }));
+  const own = ownAddresses(facts).map((place): PinnedContact => ({ ...place, nodeKey: facts.nodeKey }));
   const wide = own.filter(isWide);
   const others = facts.isReached && wide.length > 0 ? [] : facts.others;
   const contacts = [...wide, ...others, ...own.filter((place) => !isWide(place))].slice(0, MAX_INVITATION_CONTACTS);

@@ -27,16 +27,16 @@ export interface WebhookPost {
 export type PostToWebhook = (post: WebhookPost) => Promise<number>;
 
 /** Result of posting a notification to a webhook URL. */
-export type Left = 'kept' | 'unknown' | 'full' | 'limited';
+export type StoreResult = 'kept' | 'unknown' | 'full' | 'limited';
 
 /** Stores a notification that a server posted to a webhook URL. Returns `kept` when it is durable. */
-export type LeaveNotification = (
+export type StoreNotification = (
   token: string,
   notification: Pick<NewNotification, 'webhook' | 'headers' | 'body'>,
-) => Left;
+) => StoreResult;
 
 /** The HTTP listener for webhook URLs. */
-export interface BoxListener {
+export interface WebhookUrlListener {
   readonly port: number;
   close(): Promise<void>;
 }
@@ -45,4 +45,4 @@ export interface BoxListener {
  * Listens on a port of 127.0.0.1; 0 lets the system choose one.
  * @throws SvcError `port_in_use`
  */
-export type ServeBoxes = (port: number, leave: LeaveNotification) => Promise<BoxListener>;
+export type ServeWebhookUrls = (port: number, leave: StoreNotification) => Promise<WebhookUrlListener>;

@@ -16,7 +16,7 @@ function refused(message: string): SvcError {
  * True for the addresses that a webhook may have: loopback and private. Link-local addresses, metadata services and
  * unusable addresses are excluded.
  */
-export function isOwnIp(text: string): boolean {
+export function isLocalIp(text: string): boolean {
   const ip = canonicalIp(text);
   if (ip === null || METADATA.has(ip)) return false;
   const scope = ipScope(ip);
@@ -28,11 +28,11 @@ export function isOwnIp(text: string): boolean {
  * stays unchanged.
  * @throws SvcError `invalid_request` for a forbidden address
  */
-export function ownWebhook(text: string): URL | null {
+export function localWebhook(text: string): URL | null {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:') || isPublicHost(url)) return null;
   const host = hostOfUrl(url);
-  if (canonicalIp(host) !== null && !isOwnIp(host) && !isEveryInterface(host))
+  if (canonicalIp(host) !== null && !isLocalIp(host) && !isEveryInterface(host))
     throw refused('leads to a link-local or special address, which svcd never calls.');
   if (url.username !== '' || url.password !== '')
     throw refused('has a user name or a password in its URL. Put them into the credentials of the push configuration.');

@@ -8,9 +8,9 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import { PUSH_ANSWER_MS } from './limits.ts';
+import { PUSH_RESPONSE_MS } from './limits.ts';
 import type { PostToWebhook, WebhookPost } from './types.ts';
-import { isOwnIp } from './webhook-address.ts';
+import { isLocalIp } from './webhook-address.ts';
 
 export interface WebhookPostDependencies {
   readonly clock: Clock;
@@ -20,17 +20,17 @@ export interface WebhookPostDependencies {
   readonly isOurs: (ip: string, port: number) => boolean;
 }
 
-export function webhookPosts({ clock, watch, isOurs }: WebhookPostDependencies): PostToWebhook {
+export function createWebhookPoster({ clock, watch, isOurs }: WebhookPostDependencies): PostToWebhook {
   const guarded = (socket: Socket): void => {
     watch(socket);
     socket.prependOnceListener('connect', () => {
       const { remoteAddress = '', remotePort = 0 } = socket;
-      if (!isOwnIp(remoteAddress)) socket.destroy(new Error('it leads outside the local network'));
+      if (!isLocalIp(remoteAddress)) socket.destroy(new Error('it leads outside the local network'));
       else if (isOurs(remoteAddress, remotePort)) socket.destroy(new Error('it leads to svcd itself'));
     });
   };
   return async (post) => {
-    using limit = awakeTimeout(clock, PUSH_ANSWER_MS, post.signal);
+    using limit = awakeTimeout(clock, PUSH_RESPONSE_MS, post.signal);
     return await send(post, guarded, limit.signal);
   };
 }

@@ -24,12 +24,18 @@ import type { NewNotification, WebhookRow, WebhookStore } from '../../foundation
 import { Tally } from '../../foundation/tally.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
-import { Lanes } from './lanes.ts';
-import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_TIDY_MS } from './limits.ts';
-import { mayWait } from './room.ts';
+import { KeyedQueues } from './keyed-queues.ts';
+import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS } from './limits.ts';
+import { mayQueue } from './queue-limits.ts';
 import type { PostToWebhook, PushOrigin } from './types.ts';
-import { ownWebhook } from './webhook-address.ts';
-import { answerNotification, askForBox, isWebhookName, type NotificationAnswer, readNotification } from './wire.ts';
+import { localWebhook } from './webhook-address.ts';
+import {
+  isWebhookName,
+  type NotificationResponse,
+  readNotification,
+  requestWebhookUrl,
+  respondToNotification,
+} from './wire.ts';
 
 /** Backoff between requests to a webhook whose program does not respond. */
 const POST_RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 60_000, jitter: 0.2 };
@@ -40,14 +46,14 @@ const POSTS_AT_ONCE_PER_PROGRAM = 4;
 const RENEW_RETRY: JitteredBackoff = { firstMs: 2000, maxMs: 600_000, jitter: 0.2 };
 const RENEWALS_AT_ONCE = 4;
 /** Time limit for requesting a webhook URL from the remote side, in milliseconds. */
-const BOX_TIMEOUT_MS = 10_000;
+const URL_TIMEOUT_MS = 10_000;
 /** Time limit for receiving a notification, in milliseconds. */
-const TAKE_TIMEOUT_MS = 30_000;
+const RECEIVE_TIMEOUT_MS = 30_000;
 /** Agent pairs and webhooks with state in memory. */
-const MAX_REMEMBERED = 1024;
+const MAX_TRACKED = 1024;
 /** Concurrent links with notifications, per remote agent and in total. */
 const LINKS_PER_AGENT = 8;
-const LINKS_IN_ALL = 64;
+const MAX_LINKS = 64;
 
 export interface WebhooksDependencies {
   readonly store: WebhookStore;
@@ -63,7 +69,7 @@ export interface WebhooksDependencies {
 }
 
 /** The last request to a webhook. */
-interface LastTry {
+interface LastAttempt {
   readonly at: number;
   /** Why the notification was not delivered; null if it was. */
   readonly error: string | null;
@@ -73,19 +79,19 @@ interface LastTry {
 export interface WebhookInfo extends WebhookRow {
   readonly waiting: number;
   /** The last request since the start; null if there was none. */
-  readonly lastTry: LastTry | null;
+  readonly lastTry: LastAttempt | null;
 }
 
 export class Webhooks implements Component {
   readonly #deps: WebhooksDependencies;
-  readonly #posts: Lanes;
-  readonly #renewals: Lanes;
+  readonly #posts: KeyedQueues;
+  readonly #renewals: KeyedQueues;
   readonly #rate: RateLimiter;
   /** Links that deliver notifications, per remote agent. */
   readonly #open = new Tally<Aid>();
-  readonly #tries = new LruCache<string, LastTry>({ maxEntries: MAX_REMEMBERED });
+  readonly #lastAttempts = new LruCache<string, LastAttempt>({ maxEntries: MAX_TRACKED });
   readonly #stop = new AbortController();
-  #tidying: RepeatingTask | null = null;
+  #cleanup: RepeatingTask | null = null;
   #renewing: RepeatingTask | null = null;
 
   /** Accepts links with the purpose `push`. */
@@ -93,16 +99,16 @@ export class Webhooks implements Component {
     const { links, log } = dependencies;
     this.#deps = { ...dependencies, log: log.child('webhooks') };
     const { clock, random } = dependencies;
-    this.#posts = new Lanes(
+    this.#posts = new KeyedQueues(
       { backoff: POST_RETRY, atOnce: { total: POSTS_AT_ONCE, perKey: POSTS_AT_ONCE_PER_PROGRAM } },
       { clock, random, work: (lane, signal) => this.#postNext(lane, signal) },
     );
-    this.#renewals = new Lanes(
+    this.#renewals = new KeyedQueues(
       { backoff: RENEW_RETRY, atOnce: { total: RENEWALS_AT_ONCE, perKey: 1 } },
       { clock, random, work: (originId, signal) => this.#renew(originId, signal) },
     );
     this.#rate = new RateLimiter(
-      { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_REMEMBERED },
+      { perSecond: NOTIFICATIONS_PER_S, burst: NOTIFICATIONS_BURST, maxKeys: MAX_TRACKED },
       dependencies,
     );
     links.accept(
@@ -116,17 +122,17 @@ export class Webhooks implements Component {
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhooks');
-    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, firstMs: 0, onError }, () =>
+    this.#cleanup = every(clock, { periodMs: PUSH_CLEANUP_MS, firstMs: 0, onError }, () =>
       store.deleteExpired(clock.now()),
     );
     this.#renewing = every(clock, { periodMs: PUSH_BOX_RENEW_MS, firstMs: 0, onError }, () => {
       for (const { id } of store.origins()) this.#renewals.wake(id);
     });
-    for (const webhook of store.withPending()) this.#posts.wake(laneOf(webhook));
+    for (const webhook of store.withPending()) this.#posts.wake(queueName(webhook));
   }
 
   async stop(): Promise<void> {
-    this.#tidying?.stop();
+    this.#cleanup?.stop();
     this.#renewing?.stop();
     this.#stop.abort();
     await Promise.all([this.#posts.stop(), this.#renewals.stop()]);
@@ -139,17 +145,17 @@ export class Webhooks implements Component {
    * @throws SvcError `invalid_request` if the address is not allowed; the errors of requesting a webhook URL
    */
   async register(origin: PushOrigin, text: string, purpose: string | null, signal: AbortSignal) {
-    const url = ownWebhook(text);
+    const url = localWebhook(text);
     if (url === null) return null;
     const { store, clock, randomBytes } = this.#deps;
-    const box = await this.#askForBox(origin, signal);
+    const box = await this.#requestUrl(origin, signal);
     const fresh = toHex(randomBytes(WEBHOOK_NAME_BYTES));
     const name = store.register({ name: fresh, originId: origin.id, url: url.href, purpose }, clock.now());
     return { name, address: `${box}/${name}`, isNew: name === fresh };
   }
 
   /** The webhook that a webhook URL stands for; null if the URL does not belong to this local address. */
-  behind(originId: string, address: string): { readonly name: string; readonly url: string } | null {
+  findByUrl(originId: string, address: string): { readonly name: string; readonly url: string } | null {
     const name = /^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/([0-9a-f]+)$/.exec(address)?.[1] ?? '';
     const row = isWebhookName(name) ? this.#deps.store.get(name) : null;
     return row === null || row.originId !== originId ? null : row;
@@ -163,7 +169,7 @@ export class Webhooks implements Component {
    * Removes a webhook with its queued notifications.
    * @throws SvcError `not_found`
    */
-  end(name: string): void {
+  remove(name: string): void {
     if (this.#deps.store.delete(name)) return;
     throw new SvcError('not_found', { message: 'No such webhook.' });
   }
@@ -172,7 +178,7 @@ export class Webhooks implements Component {
     return this.#deps.store.list(MAX_SHOWN_WEBHOOKS).map(({ webhook, waiting }) => ({
       ...webhook,
       waiting,
-      lastTry: this.#tries.peek(webhook.name) ?? null,
+      lastTry: this.#lastAttempts.peek(webhook.name) ?? null,
     }));
   }
 
@@ -180,8 +186,7 @@ export class Webhooks implements Component {
   #check({ called, caller }: Pick<AccessRequest, 'called' | 'caller'>): void {
     const { store, isDenied } = this.#deps;
     if (isDenied(called, caller) || !store.hasAny(called, caller)) throw new SvcError('access_denied');
-    if (this.#open.of(caller) >= LINKS_PER_AGENT || this.#open.total >= LINKS_IN_ALL)
-      throw new SvcError('rate_limited');
+    if (this.#open.of(caller) >= LINKS_PER_AGENT || this.#open.total >= MAX_LINKS) throw new SvcError('rate_limited');
   }
 
   async #serve(link: LinkStream): Promise<void> {
@@ -189,11 +194,11 @@ export class Webhooks implements Component {
     if (link.destroyed) return;
     this.#open.add(link.caller);
     link.once('close', () => this.#open.add(link.caller, -1));
-    using limit = awakeTimeout(this.#deps.clock, TAKE_TIMEOUT_MS, this.#stop.signal);
+    using limit = awakeTimeout(this.#deps.clock, RECEIVE_TIMEOUT_MS, this.#stop.signal);
     limit.signal.addEventListener('abort', () => link.destroy(), { once: true });
     try {
       const notification = await readNotification(link, limit.signal);
-      answerNotification(link, notification === null ? 'refused' : this.#take(link, notification));
+      respondToNotification(link, notification === null ? 'refused' : this.#receive(link, notification));
       drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.debug({ caller: link.caller, error }, 'a link with a notification failed');
@@ -201,7 +206,7 @@ export class Webhooks implements Component {
     }
   }
 
-  #take({ called, caller }: LinkStream, notification: NewNotification): NotificationAnswer {
+  #receive({ called, caller }: LinkStream, notification: NewNotification): NotificationResponse {
     // protocol-push.md, step 5
     const { store, clock, isDenied } = this.#deps;
     const row = store.get(notification.webhook);
@@ -210,14 +215,14 @@ export class Webhooks implements Component {
     if (!this.#rate.take(`${called} ${caller}`)) return 'limited';
     if (!this.#hasRoom(row, notification.body.length)) return 'full';
     store.addNotification(notification, clock.now());
-    this.#posts.wake(laneOf(row));
+    this.#posts.wake(queueName(row));
     return 'kept';
   }
 
   #hasRoom({ name, originId }: WebhookRow, bytes: number): boolean {
     const { store } = this.#deps;
     const [webhook, peer, all] = [store.waitingFor(name), store.waitingForOrigin(originId), store.waitingTotal()];
-    return mayWait({ webhook, peer, all }, bytes);
+    return mayQueue({ webhook, peer, all }, bytes);
   }
 
   /**
@@ -243,43 +248,43 @@ export class Webhooks implements Component {
     headers.push('Svc-Notification-Id', next.id);
     try {
       const status = await post({ url: new URL(row.url), headers, body: next.body, signal });
-      this.#answered(name, next.seq, status);
+      this.#onResponse(name, next.seq, status);
     } catch (error) {
       const { message } = error instanceof SvcError ? error : new SvcError('internal');
-      if (!signal.aborted) this.#tried(name, message);
+      if (!signal.aborted) this.#recordAttempt(name, message);
       throw error;
     }
     return true;
   }
 
   /** @throws SvcError `connect_failed` if the notification must be posted again */
-  #answered(name: string, seq: number, status: number): void {
+  #onResponse(name: string, seq: number, status: number): void {
     const { store } = this.#deps;
     const isTaken = status >= 200 && status < 300;
     const message = `The webhook answered with status ${status}.`;
     if (!isTaken && !isRefusal(status)) throw new SvcError('connect_failed', { message });
-    this.#tried(name, isTaken ? null : message);
+    this.#recordAttempt(name, isTaken ? null : message);
     store.settle(seq, isTaken);
   }
 
-  #tried(name: string, error: string | null): void {
-    this.#tries.set(name, { at: this.#deps.clock.now(), error });
+  #recordAttempt(name: string, error: string | null): void {
+    this.#lastAttempts.set(name, { at: this.#deps.clock.now(), error });
   }
 
   async #renew(originId: string, signal: AbortSignal): Promise<boolean> {
     const origin = this.#deps.store.origins().find(({ id }) => id === originId);
-    if (origin !== undefined) await this.#askForBox(origin, signal);
+    if (origin !== undefined) await this.#requestUrl(origin, signal);
     return false;
   }
 
   /** Requests a webhook URL from the remote side. */
-  async #askForBox({ localAid, remoteAid, accessToken }: PushOrigin, signal: AbortSignal): Promise<string> {
+  async #requestUrl({ localAid, remoteAid, accessToken }: PushOrigin, signal: AbortSignal): Promise<string> {
     const { links, clock } = this.#deps;
     const either = AbortSignal.any([signal, this.#stop.signal]);
     const link = await links.open(localAid, remoteAid, 'push-box', { accessToken, signal: either });
-    using limit = awakeTimeout(clock, BOX_TIMEOUT_MS, either);
+    using limit = awakeTimeout(clock, URL_TIMEOUT_MS, either);
     try {
-      const answer = await askForBox(link, limit.signal);
+      const answer = await requestWebhookUrl(link, limit.signal);
       drainAndDestroy(link, clock);
       if (answer === 'full')
         throw new SvcError('quota_exceeded', { message: 'The remote node has no room for webhooks of another agent.' });
@@ -298,7 +303,7 @@ export class Webhooks implements Component {
 }
 
 /** The queue name starts with the webhook's program, which is the group. */
-function laneOf({ url, name }: Pick<WebhookRow, 'url' | 'name'>): string {
+function queueName({ url, name }: Pick<WebhookRow, 'url' | 'name'>): string {
   return `${new URL(url).host} ${name}`;
 }
 

@@ -22,30 +22,30 @@ const PART_BYTES = 16 * 1024;
 /** Longest message with a notification, in bytes: body, headers and a few more fields. */
 const MAX_MESSAGE_BYTES: number = MAX_NOTIFICATION_BYTES + 4 * MAX_NOTIFICATION_HEADER_CHARS + 1024;
 /** Longest webhook URL, in bytes. */
-const MAX_BOX_URL_BYTES = 256;
+const MAX_WEBHOOK_URL_BYTES = 256;
 /** Responses to a request for a webhook URL. After `open`, the URL follows. */
-const BOX_ANSWERS = ['open', 'full', 'elsewhere'] as const;
+const WEBHOOK_URL_RESPONSES = ['open', 'full', 'elsewhere'] as const;
 /** Responses of the caller's side to a notification. */
-const ANSWERS = ['kept', 'gone', 'full', 'refused', 'limited'] as const;
+const NOTIFICATION_RESPONSES = ['kept', 'gone', 'full', 'refused', 'limited'] as const;
 
 /**
  * `full`: no room for another webhook URL. `elsewhere`: the server of the agent runs on a different machine than its
  * daemon.
  */
-export type BoxAnswer = { readonly url: string } | Exclude<(typeof BOX_ANSWERS)[number], 'open'>;
+export type WebhookUrlResponse = { readonly url: string } | Exclude<(typeof WEBHOOK_URL_RESPONSES)[number], 'open'>;
 /** `gone`: no such webhook. `full`, `limited`: try later. `refused`: never try again. */
-export type NotificationAnswer = (typeof ANSWERS)[number];
+export type NotificationResponse = (typeof NOTIFICATION_RESPONSES)[number];
 
 /**
  * Headers that control how a request is parsed, that svcd sets itself, or that have effects beyond the notification.
  * The pattern also covers separators other than `-`, because CGI-like servers treat them alike.
  */
-const NEVER_KEPT =
+const FORBIDDEN_HEADER =
   /^(?:accept.*|connection|content-length|cookie2?|expect|forwarded|host|keep-alive|origin|proxy(?:-.*)?|referer|sec-.*|svc-.*|te|trailer|transfer-encoding|upgrade.*|user-agent|via|x-forwarded-.*|x-http-method.*|x-method-override|x-real-ip)$/;
 
 /** True if a header of a notification may reach a webhook. */
-export function isKeptHeader(name: string): boolean {
-  return !NEVER_KEPT.test(name.toLowerCase().replace(/[^a-z0-9]/g, '-'));
+export function isAllowedHeader(name: string): boolean {
+  return !FORBIDDEN_HEADER.test(name.toLowerCase().replace(/[^a-z0-9]/g, '-'));
 }
 
 /** True for a valid webhook name. */
@@ -57,21 +57,21 @@ export function isWebhookName(text: string): boolean {
  * Requests a webhook URL. The link authenticates both agents. Rejects as `readFrame`.
  * @returns null if the response is invalid
  */
-export async function askForBox(link: LinkStream, signal: AbortSignal): Promise<BoxAnswer | null> {
+export async function requestWebhookUrl(link: LinkStream, signal: AbortSignal): Promise<WebhookUrlResponse | null> {
   // protocol-push.md, steps 1 and 2
   link.end();
   const [number = 255] = await readExactly(link, 1, signal);
-  const answer = BOX_ANSWERS[number];
+  const answer = WEBHOOK_URL_RESPONSES[number];
   if (answer === undefined) return null;
   if (answer !== 'open') return answer;
-  const url = Buffer.from(await readFrame(link, MAX_BOX_URL_BYTES, signal)).toString('latin1');
+  const url = Buffer.from(await readFrame(link, MAX_WEBHOOK_URL_BYTES, signal)).toString('latin1');
   return /^http:\/\/127\.0\.0\.1:\d{1,5}\/[A-Za-z0-9_-]{1,128}$/.test(url) ? { url } : null;
 }
 
-export function answerBox(link: LinkStream, answer: BoxAnswer): void {
-  if (typeof answer === 'string') return void link.end(Uint8Array.of(BOX_ANSWERS.indexOf(answer)));
+export function sendWebhookUrl(link: LinkStream, answer: WebhookUrlResponse): void {
+  if (typeof answer === 'string') return void link.end(Uint8Array.of(WEBHOOK_URL_RESPONSES.indexOf(answer)));
   const url = Buffer.from(answer.url, 'latin1');
-  link.end(Buffer.concat([Uint8Array.of(BOX_ANSWERS.indexOf('open')), u16(url.length), url]));
+  link.end(Buffer.concat([Uint8Array.of(WEBHOOK_URL_RESPONSES.indexOf('open')), u16(url.length), url]));
 }
 
 export function encodeNotification({ webhook, id, headers, body }: NewNotification): Uint8Array {
@@ -106,7 +106,7 @@ export function isHeaderList(list: unknown): list is readonly string[] {
     try {
       if (index % 2 === 0) {
         validateHeaderName(text);
-        if (!isKeptHeader(text)) return false;
+        if (!isAllowedHeader(text)) return false;
       } else validateHeaderValue('x', text);
     } catch {
       return false;
@@ -123,12 +123,12 @@ export async function offerNotification(
   link: LinkStream,
   notification: NewNotification,
   signal: AbortSignal,
-): Promise<NotificationAnswer | null> {
+): Promise<NotificationResponse | null> {
   const bytes = encodeNotification(notification);
   link.write(u32(bytes.length));
   link.end(bytes);
   const [number = 255] = await readExactly(link, 1, signal);
-  return ANSWERS[number] ?? null;
+  return NOTIFICATION_RESPONSES[number] ?? null;
 }
 
 /** Reads a notification; null if it is invalid. Rejects as `readExactly`. */
@@ -149,6 +149,6 @@ async function readWhole(link: LinkStream, length: number, signal: AbortSignal):
   return Buffer.concat(parts);
 }
 
-export function answerNotification(link: LinkStream, answer: NotificationAnswer): void {
-  link.end(Uint8Array.of(ANSWERS.indexOf(answer)));
+export function respondToNotification(link: LinkStream, answer: NotificationResponse): void {
+  link.end(Uint8Array.of(NOTIFICATION_RESPONSES.indexOf(answer)));
 }

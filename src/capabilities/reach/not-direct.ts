@@ -6,9 +6,9 @@ import type { ConnectionView } from '../../network/links/views.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../network/reachability/client-pool.ts';
 
 /** How long a path without a relay is searched for while a relay is in use, in milliseconds. */
-export const LOOKING_MS: number = BIRTHDAY_ROUNDS * BIRTHDAY_SPACING_MS;
+export const DIRECT_SEARCH_MS: number = BIRTHDAY_ROUNDS * BIRTHDAY_SPACING_MS;
 /** Helpers that must see a node before its ports can be predicted. */
-const WITNESSES = 2;
+const MIN_PREDICTION_HELPERS = 2;
 /** The NAT type that uses a different port for each remote node. */
 const SYMMETRIC: number = NAT_TYPES.indexOf('symmetric');
 
@@ -36,7 +36,7 @@ export function punchable({ ours, theirs, helpers, haveIpv6 }: Sides): Punchable
   if (ours === 'open' || haveIpv6) return { may: true, reason: null };
   const symmetric = [ours === 'symmetric', theirs === SYMMETRIC].filter(Boolean).length;
   if (symmetric === 2) return { may: false, reason: 'both_symmetric' };
-  if (symmetric === 1 && helpers < WITNESSES) return { may: false, reason: 'one_helper' };
+  if (symmetric === 1 && helpers < MIN_PREDICTION_HELPERS) return { may: false, reason: 'one_helper' };
   return { may: ours === 'unknown' || theirs === 0 ? null : true, reason: null };
 }
 
@@ -63,5 +63,5 @@ export function whyNotDirect(
   if (link === null) return 'not_reached';
   if (!isRelayed(link.path.kind)) return null;
   const { reason } = punchable(sides);
-  return reason ?? (now - link.openedAt < LOOKING_MS ? 'looking' : 'punching_failed');
+  return reason ?? (now - link.openedAt < DIRECT_SEARCH_MS ? 'looking' : 'punching_failed');
 }

@@ -12,7 +12,7 @@ import type { PathChange } from '../../network/links/path-changes.ts';
 import type { Path } from '../../network/transport/path.ts';
 
 /** Minimum time between two events about one path, in milliseconds. Later changes are combined. */
-export const PATH_WORD_MS = 10_000;
+export const PATH_EVENT_INTERVAL_MS = 10_000;
 /** Burst and hourly limit of these events for one agent: for each known peer, and for all strangers together. */
 export const PATH_EVENTS_BURST = 20;
 export const PATH_EVENTS_PER_HOUR = 60;
@@ -31,22 +31,22 @@ interface PathEventsDependencies {
 }
 
 /** State of the path to a node. */
-interface Told {
+interface PathState {
   /** The path in the last event, or the first path. */
-  told: Path;
-  toldAt: number;
+  reported: Path;
+  reportedAt: number;
   now: Path;
   later: Timer | null;
 }
 
 /** The remote port is ignored, because each connection may have a different one. */
-function isSameWay(one: Path, other: Path): boolean {
+function isSamePath(one: Path, other: Path): boolean {
   return one.kind === other.kind && one.remote.host === other.remote.host;
 }
 
 export class PathEvents {
   readonly #deps: PathEventsDependencies;
-  readonly #nodes = new LruCache<Aid, Told>({ maxEntries: MAX_WATCHED_PATHS });
+  readonly #nodes = new LruCache<Aid, PathState>({ maxEntries: MAX_WATCHED_PATHS });
   readonly #rate: RateLimiter;
   #stopped = false;
 
@@ -68,33 +68,33 @@ export class PathEvents {
     const node = nativeAid(nodeKey);
     const known = this.#nodes.get(node);
     if (known === undefined) {
-      const first = { told: path, toldAt: Number.NEGATIVE_INFINITY, now: path, later: null };
+      const first = { reported: path, reportedAt: Number.NEGATIVE_INFINITY, now: path, later: null };
       this.#nodes.set(node, first);
       return;
     }
     known.now = path;
     if (known.later !== null) return;
-    const waitMs = known.toldAt + PATH_WORD_MS - clock.now();
-    if (waitMs <= 0) this.#tell(node, nodeKey, known);
+    const waitMs = known.reportedAt + PATH_EVENT_INTERVAL_MS - clock.now();
+    if (waitMs <= 0) this.#report(node, nodeKey, known);
     else
       known.later = clock.after(waitMs, () => {
         known.later = null;
-        this.#tell(node, nodeKey, known);
+        this.#report(node, nodeKey, known);
       });
   }
 
-  #tell(node: Aid, nodeKey: Uint8Array, known: Told): void {
+  #report(node: Aid, nodeKey: Uint8Array, known: PathState): void {
     const { clock, pairsWith, isAgent, isKnown, events, log } = this.#deps;
-    const { told: before, now: path } = known;
-    if (isSameWay(path, before)) return;
-    known.told = path;
+    const { reported: before, now: path } = known;
+    if (isSamePath(path, before)) return;
+    known.reported = path;
     const spoken = Map.groupBy(pairsWith(nodeKey), ({ local }) => local);
     for (const [local, pairs] of spoken) {
       if (!isAgent(local)) continue;
       const agents = pairs.map(({ remote }) => remote);
       const cause = agents.find((remote) => isKnown(local, remote)) ?? STRANGERS;
       if (!this.#rate.take(`${local} ${cause}`)) continue;
-      known.toldAt = clock.now();
+      known.reportedAt = clock.now();
       try {
         events.emit(
           local,

@@ -20,11 +20,11 @@ import type { OwnAddresses } from '../../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../../network/reachability/port-mapping/port-mapper.ts';
 import { ipv6Between } from '../../network/reachability/public-ipv6.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
+import { type CurrentLinksDependencies, currentLink, listLinks, listPeers } from './current-links.ts';
 import { type Sides, whyNotDirect } from './not-direct.ts';
-import { currentLink, knownPeers, type StandingDependencies, standingLinks } from './standing.ts';
-import { type WayTo, waysTo } from './ways.ts';
+import { type PathAttempt, pathAttempts } from './path-attempts.ts';
 
-export interface ReachDependencies extends StandingDependencies {
+export interface ReachDependencies extends CurrentLinksDependencies {
   readonly clock: Clock;
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
@@ -88,10 +88,10 @@ export interface PingResult {
 }
 
 /** Errors that may be due to an outdated location of the agent. */
-const STALE: ReadonlySet<string> = new Set(['connect_failed', 'relay_required']);
+const STALE_LOCATION_CODES: ReadonlySet<string> = new Set(['connect_failed', 'relay_required']);
 
 /** Removes duplicate addresses and keeps the best-known entry. */
-function once(addresses: readonly OwnAddress[]): OwnAddress[] {
+function uniqueAddresses(addresses: readonly OwnAddress[]): OwnAddress[] {
   const known = new Map(addresses.toReversed().map((one) => [formatAddress(one.address), one]));
   return addresses.filter((one) => known.get(formatAddress(one.address)) === one);
 }
@@ -104,13 +104,13 @@ export class ReachReport {
   }
 
   /** The connections to other nodes. */
-  links(): ReturnType<typeof standingLinks> {
-    return standingLinks(this.#deps);
+  links(): ReturnType<typeof listLinks> {
+    return listLinks(this.#deps);
   }
 
   /** The nodes of the routing table. */
-  peers(): ReturnType<typeof knownPeers> {
-    return knownPeers(this.#deps);
+  peers(): ReturnType<typeof listPeers> {
+    return listPeers(this.#deps);
   }
 
   /** The network in front of this node, from known facts only. Sends nothing. */
@@ -125,7 +125,7 @@ export class ReachReport {
       isReached: this.#isReached(),
       natType,
       mapping: this.#deps.seenMapping(),
-      addresses: once(ownAddresses.known()).map((one) => ({
+      addresses: uniqueAddresses(ownAddresses.known()).map((one) => ({
         ...one,
         isTold: isTold(one),
         verifiedAt: this.#deps.reachedAt(one.address),
@@ -148,7 +148,7 @@ export class ReachReport {
    * How an agent would be reached. Looks up its location, but does not dial.
    * @throws SvcError `resolve_failed`, `cancelled`
    */
-  async waysTo(aid: Aid, signal: AbortSignal) {
+  async pathsTo(aid: Aid, signal: AbortSignal) {
     const { isHere, locate, nodeKey, pool, relayDisabled, kindOf, clock, ownAddresses } = this.#deps;
     if (isHere(aid)) {
       const { natType } = ownAddresses.current();
@@ -157,7 +157,7 @@ export class ReachReport {
     const place = await locate(aid, { fresh: false, signal });
     const sides = this.#sides(place);
     const link = currentLink(pool, place.nodeKey);
-    const ways: readonly WayTo[] = waysTo({
+    const ways: readonly PathAttempt[] = pathAttempts({
       place,
       sides,
       ways: pool.ways(place),
@@ -180,7 +180,7 @@ export class ReachReport {
       const probes = Array.from({ length: count }, (): ProbeResult => ({ rttMs: 0, path: 'local' }));
       return { node: nativeAid(nodeKey), probes, remote: null, notDirect: null };
     }
-    const place = await this.#reached(aid, request, signal);
+    const place = await this.#connectTo(aid, request, signal);
     const probes: ProbeResult[] = [];
     for (let i = 0; i < count; i++) {
       if (i > 0) await this.#pause(intervalMs, signal);
@@ -218,7 +218,7 @@ export class ReachReport {
   }
 
   /** The location of an agent, after a connection to its node is open. */
-  async #reached(aid: Aid, request: Omit<PingRequest, 'aid' | 'count' | 'intervalMs'>, signal: AbortSignal) {
+  async #connectTo(aid: Aid, request: Omit<PingRequest, 'aid' | 'count' | 'intervalMs'>, signal: AbortSignal) {
     const { clock, locate } = this.#deps;
     using limit = awakeTimeout(clock, request.timeoutMs, signal);
     const known = await locate(aid, { fresh: false, signal: limit.signal });
@@ -226,7 +226,7 @@ export class ReachReport {
       await this.#connect(known, request.disableRelay, limit.signal);
       return known;
     } catch (error) {
-      if (limit.signal.aborted || !(error instanceof SvcError) || !STALE.has(error.code)) throw error;
+      if (limit.signal.aborted || !(error instanceof SvcError) || !STALE_LOCATION_CODES.has(error.code)) throw error;
       const fresh = await locate(aid, { fresh: true, signal: limit.signal });
       await this.#connect(fresh, request.disableRelay, limit.signal);
       return fresh;

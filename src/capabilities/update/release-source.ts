@@ -92,7 +92,7 @@ export class ReleaseSource {
     if (!isUpdate(latest, current)) return { version: latest, release: null };
     const stated: unknown = Object.hasOwn(versions, latest) ? versions[latest] : undefined;
     const publishedAt = Date.parse(time?.[latest] ?? '') || this.#options.now();
-    return { version: latest, release: await this.#trusted(registry, latest, stated, publishedAt, signal) };
+    return { version: latest, release: await this.#verify(registry, latest, stated, publishedAt, signal) };
   }
 
   /**
@@ -108,7 +108,7 @@ export class ReleaseSource {
   }
 
   /** The release that the registry lists, after all checks passed. */
-  async #trusted(
+  async #verify(
     registry: URL,
     latest: string,
     stated: unknown,

@@ -17,7 +17,7 @@ const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 const MAX_RELEASE_FILES = 20_000;
 
 /** Path of the lock file inside a release. npm does not publish a lock file under its usual name. */
-export const LOCK_IN_PACKAGE = join('dist', 'package-lock.json');
+export const PACKAGED_LOCK_FILE = join('dist', 'package-lock.json');
 
 const Manifest = Type.Object({ name: Type.String(), version: Type.String() });
 const Names = Type.Optional(Type.Array(Type.String()));
@@ -115,7 +115,7 @@ function isInstalledOn({ os, cpu, libc }: Platform, entry: Entry): boolean {
  * @throws SvcError `protocol_error`
  */
 export function readLock(directory: string, platform: Platform): string {
-  const file = join(directory, LOCK_IN_PACKAGE);
+  const file = join(directory, PACKAGED_LOCK_FILE);
   const lock = readJson(file, 'lock');
   if (!Compile(Lock).Check(lock)) throw untrusted('its lock file is invalid');
   for (const [path, entry] of Object.entries(lock.packages)) {

@@ -11,7 +11,7 @@ import type { Installer } from './installer.ts';
 import { isUpdate, type ReleaseSource } from './release-source.ts';
 import type { Releases } from './releases.ts';
 import type { Attempt, Release, Supervisor, UpdateStatus } from './types.ts';
-import { UpdateMemory, type UpdateStore } from './update-memory.ts';
+import { UpdateJournal, type UpdateStore } from './update-journal.ts';
 
 /** Burst of registry lookups. */
 const LOOKUP_BURST = 20;
@@ -43,7 +43,7 @@ export class Updater {
   readonly #options: UpdaterOptions;
   readonly #deps: UpdaterDependencies;
   readonly #log: Log;
-  readonly #memory: UpdateMemory;
+  readonly #journal: UpdateJournal;
   readonly #lookups: RateLimiter;
   readonly #stopped = new AbortController();
   #looking: Promise<Release | null> | null = null;
@@ -54,14 +54,14 @@ export class Updater {
     this.#options = options;
     this.#deps = dependencies;
     this.#log = log.child('update');
-    this.#memory = new UpdateMemory(store);
+    this.#journal = new UpdateJournal(store);
     this.#lookups = new RateLimiter({ perSecond: LOOKUPS_PER_S, burst: LOOKUP_BURST, maxKeys: 1 }, { clock });
   }
 
   /** Completes or fails what an earlier process left unfinished. */
   async start(): Promise<void> {
     this.#deps.releases.unstage();
-    const begun = this.#underWay();
+    const begun = this.#started();
     if (begun === null || this.#deps.releases.read().trial?.to === begun.version) return;
     this.#fail(begun.version, 'svcd stopped while it was preparing the update.');
   }
@@ -78,7 +78,7 @@ export class Updater {
 
   status(): UpdateStatus {
     const { currentVersion, disabled } = this.#options;
-    const { checkedAt, latest } = this.#memory.get();
+    const { checkedAt, latest } = this.#journal.get();
     return {
       currentVersion,
       latestVersion: latest,
@@ -94,7 +94,7 @@ export class Updater {
    * @throws SvcError `rate_limited`
    */
   async check(): Promise<void> {
-    if (this.#options.disabled === '') await this.#look().catch(() => {});
+    if (this.#options.disabled === '') await this.#lookUp().catch(() => {});
   }
 
   /**
@@ -103,8 +103,8 @@ export class Updater {
    * @throws SvcError `rate_limited`
    */
   apply(): void {
-    if (this.#options.disabled !== '' || this.#applying !== null || this.#underWay() !== null) return;
-    this.#applying = this.#apply(this.#look()).finally(() => {
+    if (this.#options.disabled !== '' || this.#applying !== null || this.#started() !== null) return;
+    this.#applying = this.#apply(this.#lookUp()).finally(() => {
       this.#applying = null;
     });
   }
@@ -115,7 +115,7 @@ export class Updater {
     if (release === null || supervisor === null) return;
     const { version } = release;
     try {
-      this.#memory.set({ begun: { version, at: clock.now() } });
+      this.#journal.set({ begun: { version, at: clock.now() } });
       this.#log.info({ version }, 'installing a newer release');
       await installer.install(release, this.#stopped.signal);
       supervisor.switchTo(version);
@@ -126,7 +126,7 @@ export class Updater {
   }
 
   /** Concurrent callers share one lookup. */
-  #look(): Promise<Release | null> {
+  #lookUp(): Promise<Release | null> {
     if (this.#looking !== null) return this.#looking;
     if (!this.#lookups.take('')) {
       const retry_after_s = Math.ceil(this.#lookups.retryAfterMs('') / 1000);
@@ -142,12 +142,12 @@ export class Updater {
     const { source, clock } = this.#deps;
     try {
       const { version, release } = await source.latest(this.#options.currentVersion, this.#stopped.signal);
-      this.#memory.set({ checkedAt: clock.now(), latest: version, checkError: '' });
+      this.#journal.set({ checkedAt: clock.now(), latest: version, checkError: '' });
       return release;
     } catch (error) {
       if (!this.#stopped.signal.aborted) {
         this.#log.warn({ err: error }, 'cannot check the registry for a newer release');
-        this.#memory.set({ checkedAt: clock.now(), latest: null, checkError: messageOf(error) });
+        this.#journal.set({ checkedAt: clock.now(), latest: null, checkError: messageOf(error) });
       }
       throw error;
     }
@@ -156,15 +156,15 @@ export class Updater {
   /** No caller waits for this. If the failure cannot be stored, it is logged. */
   #fail(version: string, error: string): void {
     try {
-      this.#memory.set({ begun: null, failed: { version, error, at: this.#deps.clock.now() } });
+      this.#journal.set({ begun: null, failed: { version, error, at: this.#deps.clock.now() } });
     } catch (err) {
       this.#log.error({ version, error, err }, 'cannot store the result of the update');
     }
   }
 
   /** The started update without a result. After a switch, the supervisor reports the result. */
-  #underWay(): { readonly version: string; readonly at: number } | null {
-    const { begun } = this.#memory.get();
+  #started(): { readonly version: string; readonly at: number } | null {
+    const { begun } = this.#journal.get();
     const { last } = this.#deps.releases.read();
     return begun === null || (last?.version === begun.version && last.at >= begun.at) ? null : begun;
   }
@@ -181,13 +181,13 @@ export class Updater {
   /** The last attempted update. */
   #newest(): Attempt | null {
     const { last } = this.#deps.releases.read();
-    const { failed } = this.#memory.get();
+    const { failed } = this.#journal.get();
     return failed !== null && (last === null || failed.at > last.at) ? { ...failed, outcome: 'failed' } : last;
   }
 
   #state(): Pick<UpdateStatus, 'state' | 'lastError'> {
-    const { checkedAt, checkError } = this.#memory.get();
-    if (this.#deps.releases.read().trial !== null || this.#underWay() !== null)
+    const { checkedAt, checkError } = this.#journal.get();
+    if (this.#deps.releases.read().trial !== null || this.#started() !== null)
       return { state: 'applying', lastError: '' };
     if (this.#looking !== null) return { state: 'checking', lastError: '' };
     const newest = this.#newest();

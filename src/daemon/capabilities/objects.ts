@@ -7,7 +7,7 @@ import { ObjectService } from '../../capabilities/objects/object-service.ts';
 import { RemoteObjects } from '../../capabilities/objects/remote-objects.ts';
 import { ObjectRepository } from '../../foundation/store/objects.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
-import { FilesRootSetting, filesRootOf } from '../files-root.ts';
+import { FilesRootSetting, resolveFilesRoot } from '../files-root.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Access } from './access.ts';
 import type { Agents } from './agents.ts';
@@ -21,7 +21,7 @@ export function buildObjects(
   links: AgentLinks,
 ) {
   const repository = new ObjectRepository(store);
-  const filesRoot = filesRootOf(config.files_root, dataDir.path);
+  const filesRoot = resolveFilesRoot(config.files_root, dataDir.path);
   const objects = new ObjectService({ filesRoot }, { repository, clock, log });
   life.add('answering', objects);
   const own = { dataDir: dataDir.path, keys: keyDirectory };

@@ -1,7 +1,7 @@
 /** Push notifications: webhooks of local programs, and webhook URLs for remote agents. */
 import { randomBytes } from 'node:crypto';
-import { Mailboxes } from '../../capabilities/push/mailboxes.ts';
-import { webhookPosts } from '../../capabilities/push/webhook-post.ts';
+import { createWebhookPoster } from '../../capabilities/push/webhook-post.ts';
+import { WebhookUrls } from '../../capabilities/push/webhook-urls.ts';
 import { Webhooks } from '../../capabilities/push/webhooks.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import { newId } from '../../foundation/ids.ts';
@@ -23,11 +23,11 @@ export function buildPush(
   links: AgentLinks,
 ) {
   const random = Math.random;
-  const mailboxes = new Mailboxes({
+  const webhookUrls = new WebhookUrls({
     store: new WebhookUrlStore(store),
     links,
     memory: meta,
-    serve: webhookUrlServers({ log: log.child('mailboxes') }),
+    serve: webhookUrlServers({ log: log.child('webhook-urls') }),
     clock,
     log,
     randomBytes,
@@ -43,11 +43,11 @@ export function buildPush(
     },
   });
   /** Ports on 127.0.0.1 where svcd itself serves programs. */
-  const ownPorts: (() => readonly (number | null)[])[] = [() => [mailboxes.port]];
+  const ownPorts: (() => readonly (number | null)[])[] = [() => [webhookUrls.port]];
   const webhooks = new Webhooks({
     store: new WebhookStore(store),
     links,
-    post: webhookPosts({
+    post: createWebhookPoster({
       clock,
       watch: (socket) => serviceSockets.watch(socket),
       isOurs: (ip, port) => isLoopbackHost(ip) && ownPorts.some((ports) => ports().includes(port)),
@@ -58,7 +58,7 @@ export function buildPush(
     random,
     isDenied: (localAid, remoteAid) => access.isDenied(localAid, remoteAid),
   });
-  life.add('acting', mailboxes);
+  life.add('acting', webhookUrls);
   life.add('acting', webhooks);
-  return { mailboxes, webhooks, ownPorts };
+  return { webhookUrls, webhooks, ownPorts };
 }

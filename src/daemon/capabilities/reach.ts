@@ -1,7 +1,7 @@
 /** Reports and events about how this node reaches other nodes. */
 import type { AddressBook } from '../../capabilities/address-book/address-book.ts';
 import type { EventLog } from '../../capabilities/events/event-log.ts';
-import { placeOfNode } from '../../capabilities/reach/node-place.ts';
+import { locateNode } from '../../capabilities/reach/locate-node.ts';
 import { PathEvents } from '../../capabilities/reach/path-events.ts';
 import { ReachReport } from '../../capabilities/reach/reach-report.ts';
 import { TrafficHistory } from '../../capabilities/reach/traffic.ts';
@@ -30,7 +30,7 @@ export function buildReachReport(
   life.defer(pool.onPathChange((change) => pathEvents.onChange(change)));
   life.defer(() => pathEvents.stop());
   const agentsOn = (nodeKey: Uint8Array) => links.agentsOn(nodeKey);
-  pool.locateBy((nodeKey, signal) => placeOfNode(nodeKey, { resolver, agentsOn }, signal));
+  pool.locateBy((nodeKey, signal) => locateNode(nodeKey, { resolver, agentsOn }, signal));
   return new ReachReport({
     clock,
     nodeKey: node.key.publicKey,

@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { SvcError } from '../../foundation/errors.ts';
 import { exampleHelp } from '../../surfaces/cli/examples.ts';
 import { launchdService } from './launchd.ts';
-import { carryOut, describe, type ServiceManager, type Step } from './plan.ts';
+import { describe, execute, type ServiceManager, type Step } from './plan.ts';
 import { SYSTEM_DATA_DIR, systemdService } from './systemd.ts';
 import { windowsService } from './windows.ts';
 
@@ -38,7 +38,7 @@ export interface ServiceCommandDependencies {
   readonly supervise: () => Promise<void>;
 }
 
-const BY_HAND = 'Let your service manager run: svcd --data-dir <dir> service run';
+const MANUAL_SETUP = 'Let your service manager run: svcd --data-dir <dir> service run';
 
 const COMMANDS = {
   install: 'start svcd with the machine, and start it now',
@@ -99,7 +99,7 @@ function managerOf(user: boolean, owner: number | null, machine: ServiceMachine)
       return windowsService({ user, userName: userName(), temporary });
     default:
       throw new SvcError('config_invalid', {
-        message: `svcd does not support a service manager on ${platform}. ${BY_HAND}`,
+        message: `svcd does not support a service manager on ${platform}. ${MANUAL_SETUP}`,
       });
   }
 }
@@ -144,8 +144,8 @@ export function serviceCommand(dependencies: ServiceCommandDependencies): Comman
         const steps = plan(name, user, dependencies);
         if (dryRun) return print(steps.map(describe).join(''));
         if (machine.platform === 'linux' && !machine.hasSystemd())
-          throw new SvcError('not_found', { message: `systemd is not running on this machine. ${BY_HAND}` });
-        const code = carryOut(steps);
+          throw new SvcError('not_found', { message: `systemd is not running on this machine. ${MANUAL_SETUP}` });
+        const code = execute(steps);
         if (name === 'status') process.exitCode = code;
         else print(`${name}: done.\n`);
       });

@@ -1,6 +1,14 @@
 /** The service on macOS: a launchd agent of the user who installs it. */
 import path from 'node:path';
-import { checkedPath, launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, tryTo } from './plan.ts';
+import {
+  checkedPath,
+  launchWords,
+  run,
+  runOptional,
+  SERVICE_NAME,
+  type ServiceLaunch,
+  type ServiceManager,
+} from './plan.ts';
 import { xmlText } from './xml.ts';
 
 export interface LaunchdOptions {
@@ -50,7 +58,7 @@ export function launchdService(options: LaunchdOptions): ServiceManager {
   const file = path.posix.join(options.home, 'Library/LaunchAgents', `${SERVICE_NAME}.plist`);
   const domain = `gui/${options.uid}`;
   const service = `${domain}/${SERVICE_NAME}`;
-  const bootout = tryTo('launchctl', 'bootout', service);
+  const bootout = runOptional('launchctl', 'bootout', service);
   return {
     install: (launch) => [
       { kind: 'write', file, content: launchdPlist(launch, options) },
@@ -61,6 +69,6 @@ export function launchdService(options: LaunchdOptions): ServiceManager {
     start: [run('launchctl', 'kickstart', service)],
     // A requested stop counts as success, so KeepAlive does not restart it.
     stop: [run('launchctl', 'kill', 'SIGTERM', service)],
-    status: [tryTo('launchctl', 'print', service)],
+    status: [runOptional('launchctl', 'print', service)],
   };
 }

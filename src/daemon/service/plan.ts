@@ -33,7 +33,7 @@ export function run(...command: [string, ...string[]]): Step {
 }
 
 /** Runs a program and ignores failures. */
-export function tryTo(...command: [string, ...string[]]): Step {
+export function runOptional(...command: [string, ...string[]]): Step {
   return { kind: 'run', command, mayFail: true };
 }
 
@@ -139,7 +139,7 @@ function fileStep(step: Exclude<Step, { kind: 'run' }>): void {
  * @throws SvcError `not_writable` if a file cannot be written, `not_found` if a program is missing, `internal` if a
  *   program fails
  */
-export function carryOut(steps: readonly Step[]): number {
+export function execute(steps: readonly Step[]): number {
   let code = 0;
   for (const step of steps) {
     if (step.kind === 'run') code = runStep(step);

@@ -45,7 +45,7 @@ export class DatabaseSnapshot {
 
   /** Copies every database, all or none. The daemon must not be running. */
   take(): void {
-    this.drop();
+    this.remove();
     try {
       mkdirSync(this.#directory, { recursive: true, mode: PRIVATE_DIRECTORY_MODE });
       for (const name of readdirSync(this.#dataDir)) {
@@ -57,7 +57,7 @@ export class DatabaseSnapshot {
       // Flush before the trial is recorded. A power failure must not leave a trial with empty copies.
       syncDirectory(this.#directory);
     } catch (error) {
-      this.drop();
+      this.remove();
       throw error;
     }
   }
@@ -83,7 +83,7 @@ export class DatabaseSnapshot {
   }
 
   /** Removes the copies. */
-  drop(): void {
+  remove(): void {
     rmSync(this.#directory, { recursive: true, force: true });
   }
 }

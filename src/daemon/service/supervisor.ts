@@ -15,11 +15,11 @@ import type { DatabaseSnapshot } from './snapshot.ts';
 /** Time limit for a release on trial to become ready, in milliseconds. It may have to upgrade a database. */
 const START_LIMIT_MS = 90_000;
 /** How long the release must then respond, in milliseconds. */
-const PROBATION_MS = 10_000;
+const TRIAL_MS = 10_000;
 /** Interval of health checks, in milliseconds. */
 const PROBE_EVERY_MS = 1_000;
 /** Consecutive health checks that may fail. */
-const MAX_UNANSWERED = 3;
+const MAX_FAILED_PROBES = 3;
 
 /** A version of the daemon and the path of its program. */
 export interface Installed {
@@ -63,8 +63,8 @@ export class ServiceSupervisor {
    */
   async run(): Promise<number> {
     const { trial } = this.#deps.releases.read();
-    if (trial !== null) this.#goBack(trial.to, 'svcd stopped before the trial of the release was complete.');
-    let running = this.#chosen();
+    if (trial !== null) this.#rollBack(trial.to, 'svcd stopped before the trial of the release was complete.');
+    let running = this.#newest();
     let child = this.#start(running);
     for (;;) {
       const wanted = await Promise.race([child.asked, child.ended]);
@@ -98,7 +98,7 @@ export class ServiceSupervisor {
   async #try(next: Installed, before: Installed): Promise<{ child: DaemonChild; running: Installed } | null> {
     const { releases, snapshot, say } = this.#deps;
     say(`trying ${next.version} in place of ${before.version}`);
-    const problem = await this.#probation(next);
+    const problem = await this.#runTrial(next);
     const child = this.#child;
     if (problem === null && child !== null) {
       const { current } = releases.read();
@@ -108,21 +108,21 @@ export class ServiceSupervisor {
         trial: null,
         last: this.#ending(next.version, 'ok', ''),
       });
-      snapshot.drop();
+      snapshot.remove();
       releases.keepOnly([next.version, current]);
       say(`${next.version} runs`);
       return { child, running: next };
     }
     await child?.stop();
     say(`rolling back ${next.version}: ${problem}`);
-    this.#goBack(next.version, problem ?? '');
+    this.#rollBack(next.version, problem ?? '');
     return this.#stopping ? null : { child: this.#start(before), running: before };
   }
 
   /** Why the trial of a release failed; null if it succeeded and the release is running. */
-  async #probation(next: Installed): Promise<string | null> {
+  async #runTrial(next: Installed): Promise<string | null> {
     const { releases, snapshot, clock } = this.#deps;
-    const { startLimitMs = START_LIMIT_MS, probationMs = PROBATION_MS, probeEveryMs = PROBE_EVERY_MS } = this.#options;
+    const { startLimitMs = START_LIMIT_MS, probationMs = TRIAL_MS, probeEveryMs = PROBE_EVERY_MS } = this.#options;
     this.#child = null;
     try {
       snapshot.take();
@@ -142,15 +142,15 @@ export class ServiceSupervisor {
       timer.cancel();
       if (!child.isRunning) return 'It stopped during its trial.';
       unanswered = (await child.answers(address)) ? 0 : unanswered + 1;
-      if (unanswered >= MAX_UNANSWERED) return 'Its API does not respond.';
+      if (unanswered >= MAX_FAILED_PROBES) return 'Its API does not respond.';
     }
     return child.isRunning && unanswered === 0 ? null : 'Its API does not respond reliably.';
   }
 
-  #goBack(version: string, error: string): void {
+  #rollBack(version: string, error: string): void {
     this.#deps.snapshot.restore();
     this.#note(version, 'rolled_back', error);
-    this.#deps.snapshot.drop();
+    this.#deps.snapshot.remove();
   }
 
   #note(version: string, outcome: 'ok' | 'rolled_back', error: string): void {
@@ -163,7 +163,7 @@ export class ServiceSupervisor {
   }
 
   /** The newest version to run. This is the installed version if the owner updated it manually. */
-  #chosen(): Installed {
+  #newest(): Installed {
     const { installed } = this.#options;
     const { current } = this.#deps.releases.read();
     return (current === null ? null : this.#release(current, installed.version)) ?? installed;

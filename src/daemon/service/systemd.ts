@@ -1,7 +1,7 @@
 /** The service on Linux: a systemd unit of the system or of one user. */
 import path from 'node:path';
 import { SvcError } from '../../foundation/errors.ts';
-import { launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, tryTo } from './plan.ts';
+import { launchWords, run, runOptional, SERVICE_NAME, type ServiceLaunch, type ServiceManager } from './plan.ts';
 
 const UNIT = `${SERVICE_NAME}.service`;
 /** Default data directory of the system service. */
@@ -109,12 +109,12 @@ export function systemdService(options: SystemdOptions): ServiceManager {
       run(...systemctl, 'restart', UNIT),
     ],
     uninstall: [
-      tryTo(...systemctl, 'disable', '--now', UNIT),
+      runOptional(...systemctl, 'disable', '--now', UNIT),
       { kind: 'remove', file },
       run(...systemctl, 'daemon-reload'),
     ],
     start: [run(...systemctl, 'start', UNIT)],
     stop: [run(...systemctl, 'stop', UNIT)],
-    status: [tryTo(...systemctl, 'status', '--no-pager', UNIT)],
+    status: [runOptional(...systemctl, 'status', '--no-pager', UNIT)],
   };
 }

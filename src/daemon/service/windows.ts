@@ -4,7 +4,15 @@
  * failure.
  */
 import path from 'node:path';
-import { launchWords, run, SERVICE_NAME, type ServiceLaunch, type ServiceManager, type Step, tryTo } from './plan.ts';
+import {
+  launchWords,
+  run,
+  runOptional,
+  SERVICE_NAME,
+  type ServiceLaunch,
+  type ServiceManager,
+  type Step,
+} from './plan.ts';
 import { xmlText } from './xml.ts';
 
 /** Well-known security IDs: LocalService, administrators, the system. */
@@ -90,9 +98,9 @@ export function windowsService(options: WindowsOptions): ServiceManager {
       ...(options.user ? [] : closed(launch.dataDir)),
       run(...task('/Run')),
     ],
-    uninstall: [tryTo(...task('/End')), run(...task('/Delete'), '/F')],
+    uninstall: [runOptional(...task('/End')), run(...task('/Delete'), '/F')],
     start: [run(...task('/Run'))],
     stop: [run(...task('/End'))],
-    status: [tryTo(...task('/Query'), '/V', '/FO', 'LIST')],
+    status: [runOptional(...task('/Query'), '/V', '/FO', 'LIST')],
   };
 }

@@ -1,5 +1,5 @@
 /** Handlers of the webhook operations. */
-import type { Mailboxes, MailboxInfo } from '../../capabilities/push/mailboxes.ts';
+import type { WebhookUrlInfo, WebhookUrls } from '../../capabilities/push/webhook-urls.ts';
 import type { WebhookInfo, Webhooks } from '../../capabilities/push/webhooks.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { PUSH_BOX_LIFE_MS, WEBHOOK_LIFE_MS } from '../../foundation/domain/push.ts';
@@ -7,8 +7,8 @@ import type { Handlers } from '../operation.ts';
 import type { pushOperations } from '../push.ts';
 
 export interface PushHandlerDependencies {
-  readonly webhooks: Pick<Webhooks, 'list' | 'end' | 'has'>;
-  readonly mailboxes: Pick<Mailboxes, 'list' | 'end'>;
+  readonly webhooks: Pick<Webhooks, 'list' | 'remove' | 'has'>;
+  readonly webhookUrls: Pick<WebhookUrls, 'list' | 'remove'>;
 }
 
 /** An address without its query and fragment, which may contain a secret. */
@@ -34,7 +34,7 @@ function webhookView(w: WebhookInfo) {
   };
 }
 
-function mailboxView(b: MailboxInfo) {
+function webhookUrlView(b: WebhookUrlInfo) {
   return {
     id: b.id,
     called_aid: b.called,
@@ -46,12 +46,12 @@ function mailboxView(b: MailboxInfo) {
   };
 }
 
-export function pushHandlers({ webhooks, mailboxes }: PushHandlerDependencies): Handlers<typeof pushOperations> {
+export function pushHandlers({ webhooks, webhookUrls }: PushHandlerDependencies): Handlers<typeof pushOperations> {
   return {
-    pushList: () => ({ webhooks: webhooks.list().map(webhookView), mailboxes: mailboxes.list().map(mailboxView) }),
+    pushList: () => ({ webhooks: webhooks.list().map(webhookView), mailboxes: webhookUrls.list().map(webhookUrlView) }),
     pushRemove: ({ id }) => {
-      if (webhooks.has(id)) webhooks.end(id);
-      else mailboxes.end(id);
+      if (webhooks.has(id)) webhooks.remove(id);
+      else webhookUrls.remove(id);
       return { ok: true };
     },
   };

@@ -1,7 +1,8 @@
 /** Handlers of the reachability operations. */
+
+import type { LinkSummary } from '../../capabilities/reach/current-links.ts';
 import { NOT_DIRECT_TEXT } from '../../capabilities/reach/not-direct.ts';
 import type { ProbeResult, ReachReport } from '../../capabilities/reach/reach-report.ts';
-import type { StandingLink } from '../../capabilities/reach/standing.ts';
 import type { TrafficHistory } from '../../capabilities/reach/traffic.ts';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { isoTime } from '../../foundation/clock.ts';
@@ -18,7 +19,7 @@ import type { Handlers } from '../operation.ts';
 import type { reachOperations } from '../reach.ts';
 
 export interface ReachHandlerDependencies {
-  readonly reachReport: Pick<ReachReport, 'links' | 'peers' | 'check' | 'waysTo' | 'ping'>;
+  readonly reachReport: Pick<ReachReport, 'links' | 'peers' | 'check' | 'pathsTo' | 'ping'>;
   readonly traffic: Pick<TrafficHistory, 'samples'>;
 }
 
@@ -39,12 +40,12 @@ function nat(natType: number) {
   return { nat_type: natType, nat_type_label: natLabel(natType) };
 }
 
-function pathView({ path, rttMs }: Pick<StandingLink, 'path' | 'rttMs'>) {
+function pathView({ path, rttMs }: Pick<LinkSummary, 'path' | 'rttMs'>) {
   const { kind, remote } = path;
   return { path: kind, is_relayed: isRelayed(kind), remote_addr: formatAddress(remote), rtt_ms: ms(rttMs) };
 }
 
-function linkView(link: StandingLink) {
+function linkView(link: LinkSummary) {
   const { node, agents, openedAt, streams, outbound, current, use } = link;
   return {
     node,
@@ -147,7 +148,7 @@ export function reachHandlers({ reachReport, traffic }: ReachHandlerDependencies
     },
 
     netcheckAgent: async ({ aid }, { signal }) => {
-      const { node, isHere, natType, link, ways, notDirect } = await reachReport.waysTo(aid, signal);
+      const { node, isHere, natType, link, ways, notDirect } = await reachReport.pathsTo(aid, signal);
       return {
         aid,
         node,

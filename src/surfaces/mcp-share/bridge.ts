@@ -16,8 +16,8 @@ import { keepLargeIntegers } from './exact-lines.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import {
   idOf,
-  isAnswer,
   isRequest,
+  isResponse,
   metaOf,
   RPC,
   type RpcId,
@@ -36,7 +36,7 @@ const RESUME = {
 } as const;
 
 /** Time limit for ending the session on the server, in milliseconds. */
-const FAREWELL_MS = 2000;
+const CLOSE_TIMEOUT_MS = 2000;
 
 export interface BridgeParts {
   readonly input: Readable;
@@ -47,7 +47,7 @@ export interface BridgeParts {
 }
 
 /** A request of the host without a response. */
-interface Waiting {
+interface PendingRequest {
   readonly giveUp: AbortController;
   readonly isModern: boolean;
 }
@@ -58,7 +58,7 @@ export class Bridge {
   readonly #parts: BridgeParts;
   readonly #input: Duplex;
   readonly #host: StdioServerTransport;
-  readonly #waiting = new Map<RpcId, Waiting>();
+  readonly #waiting = new Map<RpcId, PendingRequest>();
   readonly #large = new LargeIntegers();
   readonly #pending = new PendingRequests();
   readonly #over: () => void;
@@ -122,7 +122,7 @@ export class Bridge {
     if (method === 'notifications/cancelled' && this.#cancel(message)) return;
     const id = isRequest(message) ? idOf(message) : undefined;
     if (id === undefined) return this.#remote.send(message).catch(() => {});
-    const waiting: Waiting = {
+    const waiting: PendingRequest = {
       giveUp: new AbortController(),
       isModern: metaOf(message)[PROTOCOL_VERSION_META_KEY] !== undefined,
     };
@@ -130,7 +130,7 @@ export class Bridge {
     detach(this.#ask(message, id, waiting).catch((error: unknown) => this.#failed(id, waiting, error)));
   }
 
-  async #ask(message: JSONRPCMessage, id: RpcId, waiting: Waiting): Promise<void> {
+  async #ask(message: JSONRPCMessage, id: RpcId, waiting: PendingRequest): Promise<void> {
     const send = (): Promise<void> => {
       const remote = this.#remote;
       return remote.send(message, {
@@ -146,7 +146,7 @@ export class Bridge {
       if (!this.#hasLostSession(error, used) || waiting.isModern || memberOf(message, 'method') === 'initialize')
         throw error;
       // The request was not carried out, because the server no longer knows the session.
-      await this.#beginAgain(used);
+      await this.#restartSession(used);
       await send();
     }
   }
@@ -156,7 +156,7 @@ export class Bridge {
   }
 
   /** Starts a session to replace a lost one. Concurrent requests share it. */
-  #beginAgain(lost: StreamableHTTPClientTransport): Promise<void> {
+  #restartSession(lost: StreamableHTTPClientTransport): Promise<void> {
     if (this.#remote !== lost) return this.#beginning ?? Promise.resolve();
     const begin = async (): Promise<void> => {
       await lost.close();
@@ -178,7 +178,7 @@ export class Bridge {
   }
 
   #fromRemote(remote: StreamableHTTPClientTransport, message: JSONRPCMessage): void {
-    if (isAnswer(message)) {
+    if (isResponse(message)) {
       const version = memberOf(message, 'result', 'protocolVersion');
       const isBeginning = idOf(message) === 'svc-begin-again' && this.#onBegun !== null;
       if ((isBeginning || idOf(message) === this.#initialize?.['id']) && typeof version === 'string')
@@ -201,10 +201,10 @@ export class Bridge {
     return true;
   }
 
-  #failed(id: RpcId, waiting: Waiting, error: unknown): void {
+  #failed(id: RpcId, waiting: PendingRequest, error: unknown): void {
     if (this.#waiting.get(id) !== waiting) return;
     this.#waiting.delete(id);
-    this.#toHost(answerFor(id, error));
+    this.#toHost(errorResponse(id, error));
   }
 
   #toHost(message: RpcMessage): void {
@@ -221,7 +221,7 @@ export class Bridge {
     const { clock } = this.#parts;
     this.#input.destroy();
     const late = Promise.withResolvers<void>();
-    const timer = clock.after(FAREWELL_MS, late.resolve);
+    const timer = clock.after(CLOSE_TIMEOUT_MS, late.resolve);
     const farewell = this.#turn.then(() => this.#remote.terminateSession()).catch(() => {});
     await Promise.race([farewell, late.promise]);
     timer.cancel();
@@ -231,7 +231,7 @@ export class Bridge {
 }
 
 /** The error response for the host: the server's own error, or a message of svcd. */
-function answerFor(id: RpcId, error: unknown): RpcMessage {
+function errorResponse(id: RpcId, error: unknown): RpcMessage {
   const text = memberOf(error, 'data', 'text');
   const said = typeof text === 'string' ? readJson(text) : undefined;
   const own = memberOf(said, 'error');

@@ -6,8 +6,8 @@ import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprot
 import { isObject } from '../../foundation/json.ts';
 import {
   idOf,
-  isAnswer,
   isRequest,
+  isResponse,
   metaOf,
   RPC,
   type RpcId,
@@ -17,7 +17,7 @@ import {
   withMeta,
 } from './messages.ts';
 import { type ServerCommand, ServerProcess } from './server-process.ts';
-import { SERVER_GONE } from './session.ts';
+import { SERVER_STOPPED } from './session.ts';
 
 /** One request and the receiver of its messages. */
 export interface Exchange {
@@ -99,7 +99,7 @@ export class CallerProcess {
     if (about === undefined) return this.#refuse(message);
     const [id, exchange] = about;
     const clientId = idOf(exchange.request) ?? null;
-    if (isAnswer(message)) {
+    if (isResponse(message)) {
       this.#exchanges.delete(id);
       return exchange.take({ ...message, ...namedResult(message, clientId), id: clientId });
     }
@@ -113,7 +113,7 @@ export class CallerProcess {
       const exchange = this.#exchanges.get(Number(id));
       return exchange === undefined ? undefined : [Number(id), exchange];
     };
-    if (isAnswer(message)) return find(idOf(message));
+    if (isResponse(message)) return find(idOf(message));
     const subscription = metaOf(message)[SUBSCRIPTION_ID_META_KEY];
     if (subscription !== undefined) return find(subscription);
     if (message['method'] === 'notifications/progress') return find(rpcParamsOf(message)['progressToken']);
@@ -147,6 +147,6 @@ export class CallerProcess {
   #gone(): void {
     const lost = [...this.#exchanges.values()];
     this.#exchanges.clear();
-    for (const { request, take } of lost) take(rpcError(idOf(request) ?? null, RPC.serverGone, SERVER_GONE));
+    for (const { request, take } of lost) take(rpcError(idOf(request) ?? null, RPC.serverGone, SERVER_STOPPED));
   }
 }

@@ -14,7 +14,7 @@ const INTEGER_MARK_BYTES = 16;
 const rawJson: unknown = Reflect.get(JSON, 'rawJSON');
 
 /** A value that `JSON.stringify` writes as these digits. */
-function large(digits: string): unknown {
+function rawNumber(digits: string): unknown {
   return typeof rawJson === 'function' ? Reflect.apply(rawJson, JSON, [digits]) : Number(digits);
 }
 
@@ -36,7 +36,7 @@ function parseWith(text: string, keep: (digits: string) => unknown): unknown {
  * @throws SyntaxError
  */
 export function parseExact(text: string): unknown {
-  const value = parseWith(text, large);
+  const value = parseWith(text, rawNumber);
   if (!isObject(value) || !isObject(value['id'])) return value;
   return { ...value, id: Number(JSON.stringify(value['id'])) };
 }
@@ -68,7 +68,8 @@ export class LargeIntegers {
   restored<T>(message: T): T;
   restored(value: unknown): unknown {
     if (!this.#seen) return value;
-    if (typeof value === 'string') return value.startsWith(this.#mark) ? large(value.slice(this.#mark.length)) : value;
+    if (typeof value === 'string')
+      return value.startsWith(this.#mark) ? rawNumber(value.slice(this.#mark.length)) : value;
     if (Array.isArray(value)) return value.map((item: unknown) => this.restored(item));
     if (!isObject(value)) return value;
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.restored(member)]));

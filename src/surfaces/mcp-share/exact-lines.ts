@@ -7,7 +7,7 @@ import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 
 const LINE_FEED = 0x0a;
 /** First bytes of a line with a message: `{` or whitespace, and `[`, which is then rejected as a batch. */
-const BEGINNINGS = new Set([0x7b, 0x5b, 0x20, 0x09]);
+const MESSAGE_START_BYTES = new Set([0x7b, 0x5b, 0x20, 0x09]);
 
 export class ExactLines {
   #chunks: Buffer[] = [];
@@ -20,7 +20,7 @@ export class ExactLines {
     for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, from)) {
       const first = this.#chunks[0]?.[0] ?? chunk[from] ?? LINE_FEED;
       // Skips other lines early. A flood of them, such as empty lines, must not delay the servers of other callers.
-      if (BEGINNINGS.has(first)) this.#lines.push(Buffer.concat([...this.#chunks, chunk.subarray(from, at)]));
+      if (MESSAGE_START_BYTES.has(first)) this.#lines.push(Buffer.concat([...this.#chunks, chunk.subarray(from, at)]));
       this.#chunks = [];
       this.#length = 0;
       from = at + 1;

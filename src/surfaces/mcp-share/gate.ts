@@ -7,7 +7,7 @@ import { listening } from '../../foundation/stream-listeners.ts';
 import { answerChallenge, KEEP_ALIVE_MS, provenCaller } from '../proven-caller.ts';
 import type { Backend } from './backend.ts';
 import { RPC } from './messages.ts';
-import { sendRefusal } from './rpc-answer.ts';
+import { sendRejection } from './rpc-response.ts';
 
 const HOST = '127.0.0.1';
 /** Connections of the daemon, including streams. */
@@ -62,7 +62,7 @@ export class Gate {
     const caller = provenCaller(request, agent, unixSeconds(clock));
     if (caller === null) {
       response.setHeader('connection', 'close');
-      return sendRefusal(response, 403, RPC.invalidRequest, 'Only calls through svcd are accepted here.');
+      return sendRejection(response, 403, RPC.invalidRequest, 'Only calls through svcd are accepted here.');
     }
     const gone = new AbortController();
     response.once('close', () => gone.abort());
@@ -72,7 +72,7 @@ export class Gate {
       if (gone.signal.aborted) return;
       log(`a request failed: ${error instanceof Error ? error.message : 'unknown error'}\n`);
       if (response.headersSent) response.destroy();
-      else sendRefusal(response, 500, RPC.serverGone, 'The request failed unexpectedly.');
+      else sendRejection(response, 500, RPC.serverGone, 'The request failed unexpectedly.');
     }
   }
 }

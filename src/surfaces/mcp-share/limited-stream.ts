@@ -6,7 +6,7 @@ import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import type { RpcMessage } from './messages.ts';
 
 /** Applies `change` to a text if it is a message. */
-export function changed(text: string, change: (message: RpcMessage) => RpcMessage): string {
+export function changeMessage(text: string, change: (message: RpcMessage) => RpcMessage): string {
   if (!isObject(readJson(text))) return text;
   const message = parseExact(text);
   if (!isObject(message)) return text;
@@ -27,7 +27,7 @@ export class LimitedStream {
       onEvent: ({ id, event, data }) => {
         if (id !== undefined) line('id', id);
         if (event !== undefined) line('event', event);
-        for (const part of changed(data, change).split('\n')) line('data', part);
+        for (const part of changeMessage(data, change).split('\n')) line('data', part);
         this.#out.push('\n');
       },
       onRetry: (ms) => this.#out.push(`retry: ${ms}\n\n`),

@@ -34,7 +34,7 @@ export function isRequest(message: RpcMessage): boolean {
   return typeof message['method'] === 'string' && idOf(message) !== undefined;
 }
 
-export function isAnswer(message: RpcMessage): boolean {
+export function isResponse(message: RpcMessage): boolean {
   return message['method'] === undefined && ('result' in message || 'error' in message);
 }
 

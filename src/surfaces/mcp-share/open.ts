@@ -2,7 +2,7 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { Gate, type GateParts } from './gate.ts';
-import { lookAtCommand, lookAtUrl, type Seen } from './look.ts';
+import { type Inspection, inspectCommand, inspectUrl } from './inspect.ts';
 import { serverEnvironment } from './server-process.ts';
 import { StdioShare } from './stdio-share.ts';
 import { type ToolLists, ToolRules } from './tool-rules.ts';
@@ -21,13 +21,13 @@ export interface ShareOptions {
 }
 
 export interface ShareOpening {
-  readonly seen: Seen;
+  readonly seen: Inspection;
   /** Starts sharing. */
   readonly begin: (agent: GateParts['agent']) => Promise<Gate>;
 }
 
 /** @param next advice if the server does not respond */
-async function looked(looking: Promise<Seen>, next: string): Promise<Seen> {
+async function awaitInspection(looking: Promise<Inspection>, next: string): Promise<Inspection> {
   try {
     return await looking;
   } catch (cause) {
@@ -49,15 +49,15 @@ export async function open(
 ): Promise<ShareOpening> {
   const rules = new ToolRules(lists);
   if (server instanceof URL) {
-    const seen = await looked(
-      lookAtUrl(server, signal),
+    const seen = await awaitInspection(
+      inspectUrl(server, signal),
       'svc mcp share takes the whole address of one, such as http://127.0.0.1:3000/mcp',
     );
     return { seen, begin: (agent) => Gate.open({ agent, backend: new UrlShare(server, rules), clock, log }) };
   }
   const command = { ...server, environment: serverEnvironment(environment), log, graceMs };
-  const seen = await looked(
-    lookAtCommand(command, signal),
+  const seen = await awaitInspection(
+    inspectCommand(command, signal),
     'Run the command after "svc mcp share" alone to see the reason.',
   );
   const { isModern } = seen;

@@ -13,8 +13,8 @@ import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 /**
  * How long a request is retried while the agent is unreachable, in milliseconds: about the restart time of a daemon.
  */
-const REACH_AGAIN_FOR_MS = 20_000;
-const REACH_AGAIN_INTERVAL_MS = 250;
+const RETRY_FOR_MS = 20_000;
+const RETRY_INTERVAL_MS = 250;
 
 /** svcd errors which mean that the remote side has received nothing. */
 const NOT_SENT: ReadonlySet<string> = new Set([
@@ -69,7 +69,7 @@ async function* encoded(texts: AsyncIterable<string>) {
   for await (const text of texts) yield Buffer.from(text);
 }
 
-function webAnswer(answer: IncomingMessage, large: LargeIntegers): Response {
+function webResponse(answer: IncomingMessage, large: LargeIntegers): Response {
   const headers = new Headers();
   for (const [name, value] of Object.entries(answer.headers))
     for (const one of Array.isArray(value) ? value : [value ?? ''])
@@ -85,19 +85,19 @@ function webAnswer(answer: IncomingMessage, large: LargeIntegers): Response {
  */
 export function remoteFetch(address: () => Promise<URL>, clock: Clock, large: LargeIntegers) {
   return async (_url: string | URL, init: Init = {}): Promise<Response> => {
-    const giveUpAt = clock.now() + REACH_AGAIN_FOR_MS;
+    const giveUpAt = clock.now() + RETRY_FOR_MS;
     for (;;) {
       const isLast = clock.now() >= giveUpAt;
       try {
         const answer = await ask(await address(), init);
         const code = answer.headers['svc-error'];
-        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webAnswer(answer, large);
+        if (isLast || typeof code !== 'string' || !NOT_SENT.has(code)) return webResponse(answer, large);
         answer.resume();
       } catch (error) {
         const isRefused = codeOf(error) === 'ECONNREFUSED' || codeOf(error) === 'daemon_unreachable';
         if (isLast || !isRefused) throw error;
       }
-      await pause(REACH_AGAIN_INTERVAL_MS, undefined, init.signal ? { signal: init.signal } : {});
+      await pause(RETRY_INTERVAL_MS, undefined, init.signal ? { signal: init.signal } : {});
     }
   };
 }

@@ -14,8 +14,8 @@ import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import {
   fromCaller,
   idOf,
-  isAnswer,
   isRequest,
+  isResponse,
   metaOf,
   RPC,
   type RpcId,
@@ -30,7 +30,7 @@ import type { ToolRules } from './tool-rules.ts';
 /** Notifications about the server as a whole, not about a request. */
 const UNRELATED = /^notifications\/(?:.+\/list_changed|resources\/updated)$/;
 
-export const SERVER_GONE = 'The MCP server has stopped. A new session starts it again.';
+export const SERVER_STOPPED = 'The MCP server has stopped. A new session starts it again.';
 
 export interface SessionParts {
   readonly caller: string;
@@ -113,7 +113,7 @@ export class Session {
 
   #fromServer(message: JSONRPCMessage): void {
     const shown = this.#parts.rules.shown(this.#parts.caller, message);
-    if (isAnswer(shown)) {
+    if (isResponse(shown)) {
       const id = idOf(shown);
       if (id !== undefined) this.#waiting.delete(id);
       return this.#send(shown);
@@ -146,7 +146,7 @@ export class Session {
     const lost = [...this.#waiting.keys()];
     this.#waiting.clear();
     for (const id of lost) {
-      const answer = parseJSONRPCMessage(rpcError(id, RPC.serverGone, SERVER_GONE));
+      const answer = parseJSONRPCMessage(rpcError(id, RPC.serverGone, SERVER_STOPPED));
       await this.#http.send(answer).catch(() => {});
     }
     await this.end();

@@ -13,8 +13,8 @@ import { Backlog } from './backlog.ts';
 import { CallerProcess } from './caller-process.ts';
 import { MAX_PROCESSES_PER_CALLER, MAX_SHARED_PROCESSES, MAX_SHARED_REQUESTS, SHARED_IDLE_MS } from './limits.ts';
 import { fromCaller, idOf, isRequest, RPC, type RpcMessage, rpcError } from './messages.ts';
-import { kindOf, ModernAnswer } from './modern-answer.ts';
-import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
+import { kindOf, ModernResponse } from './modern-response.ts';
+import { readMessage, sendMessage, sendRejection } from './rpc-response.ts';
 import type { ServerCommand } from './server-process.ts';
 import { Session } from './session.ts';
 import type { ToolRules } from './tool-rules.ts';
@@ -28,22 +28,22 @@ export interface StdioShareParts {
 }
 
 /** Why no process was started. */
-interface Refusal {
+interface Rejection {
   readonly status: number;
   readonly code: number;
   readonly why: string;
 }
 
-const TOO_MANY: Refusal = {
+const TOO_MANY: Rejection = {
   status: 503,
   code: RPC.busy,
   why: 'Too many sessions of this server are open. End some of them first.',
 };
 /** Only the owner sees the reason, on the terminal. */
-const CANNOT_START: Refusal = { status: 502, code: RPC.serverGone, why: 'Cannot start the MCP server.' };
+const CANNOT_START: Rejection = { status: 502, code: RPC.serverGone, why: 'Cannot start the MCP server.' };
 
 /** A running process with its user. */
-interface Held {
+interface HeldProcess {
   readonly caller: string;
   readonly keeper: Session | CallerProcess;
   readonly share: QuotaShare;
@@ -53,7 +53,7 @@ interface Held {
 }
 
 /** Receives the process to which a message was sent. */
-type HandedOver = (to: Held['keeper']) => void;
+type OnSent = (to: HeldProcess['keeper']) => void;
 
 function sessionIdOf({ headers }: IncomingMessage): string | undefined {
   const id = headers['mcp-session-id'];
@@ -64,9 +64,9 @@ export class StdioShare implements Backend {
   readonly #parts: StdioShareParts;
   readonly #backlog = new Backlog();
   readonly #processes = new Quota({ perNode: MAX_PROCESSES_PER_CALLER, total: MAX_SHARED_PROCESSES });
-  readonly #held = new Set<Held>();
-  readonly #sessions = new Map<string, Held>();
-  readonly #callers = new Map<string, Promise<Held | Refusal>>();
+  readonly #held = new Set<HeldProcess>();
+  readonly #sessions = new Map<string, HeldProcess>();
+  readonly #callers = new Map<string, Promise<HeldProcess | Rejection>>();
   #closed = false;
 
   constructor(parts: StdioShareParts) {
@@ -84,7 +84,7 @@ export class StdioShare implements Backend {
     if (read === null) return;
     const { message, release } = read;
     let isHandedOver = false;
-    const handedOver = (to: Held['keeper']): void => {
+    const handedOver = (to: HeldProcess['keeper']): void => {
       isHandedOver = true;
       detach(to.read.then(release));
     };
@@ -95,7 +95,7 @@ export class StdioShare implements Backend {
     }
   }
 
-  async #serveMessage(shared: SharedRequest, message: RpcMessage, handedOver: HandedOver): Promise<void> {
+  async #serveMessage(shared: SharedRequest, message: RpcMessage, handedOver: OnSent): Promise<void> {
     const { request, response } = shared;
     const refusal = this.#parts.rules.refusal(shared.caller, message);
     if (refusal !== null) return sendMessage(response, 200, refusal);
@@ -110,7 +110,7 @@ export class StdioShare implements Backend {
     await Promise.all([...this.#held].map(({ keeper }) => keeper.end()));
   }
 
-  async #serveSession(shared: SharedRequest, message?: RpcMessage, handedOver?: HandedOver): Promise<void> {
+  async #serveSession(shared: SharedRequest, message?: RpcMessage, handedOver?: OnSent): Promise<void> {
     const { request, response, caller, signal } = shared;
     const id = sessionIdOf(request);
     const begins = message !== undefined && isInitializeRequest(message);
@@ -119,8 +119,8 @@ export class StdioShare implements Backend {
     // A caller must not learn that a session of another caller exists.
     if (held === undefined || held.caller !== caller || !(held.keeper instanceof Session)) {
       if (id === undefined)
-        return sendRefusal(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-Id header is required');
-      return sendRefusal(response, 404, RPC.sessionUnknown, 'Session not found');
+        return sendRejection(response, 400, RPC.serverGone, 'Bad Request: Mcp-Session-Id header is required');
+      return sendRejection(response, 404, RPC.sessionUnknown, 'Session not found');
     }
     if (message !== undefined && this.#isBusy(shared, message, held.keeper.waiting)) return;
     const release = this.#use(held);
@@ -134,7 +134,7 @@ export class StdioShare implements Backend {
     }
   }
 
-  async #begin(caller: string): Promise<Held | Refusal> {
+  async #begin(caller: string): Promise<HeldProcess | Rejection> {
     const { command, rules } = this.#parts;
     const held = await this.#hold(caller, () =>
       Session.start(command, { caller, rules, onEnd: (gone) => this.#forget(gone) }),
@@ -144,7 +144,7 @@ export class StdioShare implements Backend {
   }
 
   /** The process of a caller. Its first request starts it. */
-  #ofCaller(caller: string): Promise<Held | Refusal> {
+  #ofCaller(caller: string): Promise<HeldProcess | Rejection> {
     const known = this.#callers.get(caller);
     if (known !== undefined) return known;
     const { command } = this.#parts;
@@ -154,7 +154,7 @@ export class StdioShare implements Backend {
     return held;
   }
 
-  async #serveModern(shared: SharedRequest, message: RpcMessage, handedOver: HandedOver): Promise<void> {
+  async #serveModern(shared: SharedRequest, message: RpcMessage, handedOver: OnSent): Promise<void> {
     const { response, caller, signal } = shared;
     const held = await this.#ofCaller(caller);
     if ('why' in held) return this.#refuse(shared, message, held);
@@ -167,7 +167,7 @@ export class StdioShare implements Backend {
       return void response.writeHead(202).end();
     }
     const release = this.#use(held);
-    const answer = new ModernAnswer(response);
+    const answer = new ModernResponse(response);
     const giveUp = keeper.ask({ request: sent, take: (said) => answer.take(this.#parts.rules.shown(caller, said)) });
     handedOver(keeper);
     const gone = (): void => {
@@ -179,9 +179,9 @@ export class StdioShare implements Backend {
   }
 
   /** Starts a process if the quota allows it. This may stop a process of the caller with the most processes. */
-  async #hold(caller: string, start: () => Promise<Held['keeper']>): Promise<Held | Refusal> {
+  async #hold(caller: string, start: () => Promise<HeldProcess['keeper']>): Promise<HeldProcess | Rejection> {
     if (this.#closed) return TOO_MANY;
-    let keeper: Held['keeper'] | null = null;
+    let keeper: HeldProcess['keeper'] | null = null;
     const onEvict = (): void => {
       if (keeper !== null) detach(keeper.end());
     };
@@ -191,7 +191,7 @@ export class StdioShare implements Backend {
     if (share === null) return TOO_MANY;
     try {
       keeper = await start();
-      const held: Held = { caller, keeper, share, open: 0, idle: null };
+      const held: HeldProcess = { caller, keeper, share, open: 0, idle: null };
       this.#held.add(held);
       return held;
     } catch {
@@ -208,7 +208,7 @@ export class StdioShare implements Backend {
     detach(idle.keeper.end());
   }
 
-  #refuse({ response }: SharedRequest, message: RpcMessage | undefined, { status, code, why }: Refusal): void {
+  #refuse({ response }: SharedRequest, message: RpcMessage | undefined, { status, code, why }: Rejection): void {
     const id = message === undefined ? undefined : idOf(message);
     sendMessage(response, status, rpcError(id ?? null, code, why));
   }
@@ -221,7 +221,7 @@ export class StdioShare implements Backend {
   }
 
   /** Marks a process as in use. The returned function releases it. */
-  #use(held: Held): () => void {
+  #use(held: HeldProcess): () => void {
     held.open++;
     held.idle?.cancel();
     held.idle = null;
@@ -238,7 +238,7 @@ export class StdioShare implements Backend {
     };
   }
 
-  #forget(gone: Held['keeper']): void {
+  #forget(gone: HeldProcess['keeper']): void {
     for (const held of this.#held) {
       if (held.keeper !== gone) continue;
       held.idle?.cancel();

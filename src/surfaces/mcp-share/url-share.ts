@@ -22,15 +22,15 @@ import {
 import { readBytes } from '../rest/json-body.ts';
 import type { Backend, SharedRequest } from './backend.ts';
 import { Backlog } from './backlog.ts';
-import { changed, LimitedStream } from './limited-stream.ts';
+import { changeMessage, LimitedStream } from './limited-stream.ts';
 import { MAX_SHARED_MESSAGE_BYTES } from './limits.ts';
 import { fromCaller, idOf, RPC, type RpcMessage, rpcError } from './messages.ts';
-import { readMessage, sendMessage, sendRefusal } from './rpc-answer.ts';
+import { readMessage, sendMessage, sendRejection } from './rpc-response.ts';
 import { MCP_PATH } from './shared-path.ts';
 import type { ToolRules } from './tool-rules.ts';
 
 /** Hop-by-hop headers, and headers for the local daemon only. */
-const LEFT_OUT: ReadonlySet<string> = new Set([
+const DROPPED_HEADERS: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
   'host',
@@ -39,8 +39,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   'transfer-encoding',
 ]);
 
-function passed(headers: IncomingHttpHeaders): Record<string, string | string[]> {
-  const kept = Object.entries(headers).filter(([name]) => !LEFT_OUT.has(name));
+function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
+  const kept = Object.entries(headers).filter(([name]) => !DROPPED_HEADERS.has(name));
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
@@ -59,7 +59,7 @@ export class UrlShare implements Backend {
     // Use the path as sent: `new URL` would treat a path such as //host/mcp as a host.
     const [pathname = ''] = (request.url ?? '/').split('?', 1);
     if (isMetadataPath(pathname)) return this.#serveMetadata(shared, pathname);
-    if (pathname !== MCP_PATH) return sendRefusal(response, 404, RPC.unknownMethod, 'Not found.');
+    if (pathname !== MCP_PATH) return sendRejection(response, 404, RPC.unknownMethod, 'Not found.');
     if (request.method !== 'POST') return this.#pass(shared, this.#url, null);
     const read = await readMessage(shared, this.#backlog);
     if (read === null) return;
@@ -76,50 +76,53 @@ export class UrlShare implements Backend {
 
   async #serveMetadata(shared: SharedRequest, pathname: string): Promise<void> {
     const { request, response } = shared;
-    if (request.method !== 'GET') return sendRefusal(response, 405, RPC.unknownMethod, 'Use GET to read metadata.');
+    if (request.method !== 'GET') return sendRejection(response, 405, RPC.unknownMethod, 'Use GET to read metadata.');
     // The path of the server follows the well-known path. Clients use a different server path.
     const path =
       pathname === `${RESOURCE_METADATA}${MCP_PATH}` ? `${RESOURCE_METADATA}${this.#url.pathname}` : pathname;
     const answer = await this.#ask(shared, new URL(path, this.#url), null);
     if (answer === null) return;
     const text = (await readBytes(answer, MAX_METADATA_BYTES)).toString();
-    const body = withOwnAddresses(text, (url) => this.#known(url, request));
+    const body = withOwnAddresses(text, (url) => this.#translate(url, request));
     response
-      .writeHead(answer.statusCode ?? 502, { ...passed(answer.headers), 'content-length': Buffer.byteLength(body) })
+      .writeHead(answer.statusCode ?? 502, {
+        ...forwardedHeaders(answer.headers),
+        'content-length': Buffer.byteLength(body),
+      })
       .end(body);
   }
 
   /** Translates a URL of the server into the URL that callers of the local daemon use. */
-  #known(url: URL, { headers }: IncomingMessage): string {
+  #translate(url: URL, { headers }: IncomingMessage): string {
     const { pathname } = this.#url;
     const rest = url.pathname.replace(`${RESOURCE_METADATA}${pathname}`, `${RESOURCE_METADATA}${MCP_PATH}`);
     const path = url.pathname === pathname ? MCP_PATH : rest;
     return `http://${headers.host ?? this.#url.host}${path}${url.search}`;
   }
 
-  /** @param taken called when the server has responded, and so has read the message */
-  async #pass(shared: SharedRequest, url: URL, message: RpcMessage | null, taken?: () => void): Promise<void> {
+  /** @param onRead called when the server has responded, and so has read the message */
+  async #pass(shared: SharedRequest, url: URL, message: RpcMessage | null, onRead?: () => void): Promise<void> {
     const { request, response, caller, signal } = shared;
     const answer = await this.#ask(shared, url, message);
-    taken?.();
+    onRead?.();
     if (answer === null) return;
-    const headers = passed(answer.headers);
+    const headers = forwardedHeaders(answer.headers);
     const challenge = answer.headers['www-authenticate'];
     if (challenge !== undefined)
-      headers['www-authenticate'] = withOwnChallenge(challenge, (one) => this.#known(one, request));
+      headers['www-authenticate'] = withOwnChallenge(challenge, (one) => this.#translate(one, request));
     const length = answer.headers['content-length'];
     const kind = answer.headers['content-type'] ?? '';
     const change = this.#rules.limits(caller) ? (said: RpcMessage) => this.#rules.shown(caller, said) : null;
     if (change !== null && /^application\/json\b/i.test(kind)) {
       const text = (await readBytes(answer, MAX_SHARED_MESSAGE_BYTES)).toString();
-      const body = changed(text, change);
+      const body = changeMessage(text, change);
       response.writeHead(answer.statusCode ?? 502, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
       return;
     }
     const limited = change !== null && /^text\/event-stream\b/i.test(kind) ? new LimitedStream(change) : null;
     const known = length === undefined || limited !== null ? {} : { 'content-length': length };
     flushHead(response.writeHead(answer.statusCode ?? 502, { ...headers, ...known }));
-    await pour(answer, response, signal, limited);
+    await streamResponse(answer, response, signal, limited);
   }
 
   /** The server's response; null if there is none and an error was sent to the caller. */
@@ -127,7 +130,7 @@ export class UrlShare implements Backend {
     const ask = url.protocol === 'https:' ? secureRequest : plainRequest;
     const body = message === null ? null : Buffer.from(JSON.stringify(fromCaller(message, caller)));
     const headers = {
-      ...passed(request.headers),
+      ...forwardedHeaders(request.headers),
       // A response that is filtered must be readable.
       'accept-encoding': 'identity',
       ...(body === null ? {} : { 'content-length': body.length }),
@@ -148,7 +151,7 @@ export class UrlShare implements Backend {
 }
 
 /** Streams a response. */
-async function pour(
+async function streamResponse(
   answer: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,

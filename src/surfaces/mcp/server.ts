@@ -2,7 +2,7 @@
 import { ProtocolError, ProtocolErrorCode, Server, type ServerContext } from '@modelcontextprotocol/server';
 import type { Log } from '../../foundation/log.ts';
 import type { CallContext } from '../../operations/operation.ts';
-import { shownError } from '../rest/answer.ts';
+import { publicError } from '../rest/response.ts';
 import type { ToolCatalog } from './catalog.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import { failure, success } from './results.ts';
@@ -64,7 +64,7 @@ export function createMcpServer(options: McpServerOptions, dependencies: McpServ
       });
       return success(tool, args, output);
     } catch (error) {
-      return failure(shownError(error, (err) => log.error({ tool: tool.name, err }, 'a tool failed unexpectedly')));
+      return failure(publicError(error, (err) => log.error({ tool: tool.name, err }, 'a tool failed unexpectedly')));
     }
   });
   return server;

@@ -12,8 +12,8 @@ import { SvcError } from '../../foundation/errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { StreamExchange } from '../../operations/handlers/exchange.ts';
 import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
-import { sendError, setSecurityHeaders, shownError } from '../rest/answer.ts';
 import { RestContext } from '../rest/context.ts';
+import { publicError, sendError, setSecurityHeaders } from '../rest/response.ts';
 import { TokenCheck } from '../rest/token.ts';
 import { createHttpHandler, type McpHttpDependencies, type McpHttpOptions } from './http.ts';
 
@@ -78,7 +78,7 @@ export class SharedNode {
       const context = new RestContext({ origin: 'local', requireToken: () => {} }, response);
       await this.#handle({ request, response, input: profile === null ? {} : { profile }, context });
     } catch (error) {
-      const shown = shownError(error, (err) => this.#log.error({ err }, 'a shared MCP request failed unexpectedly'));
+      const shown = publicError(error, (err) => this.#log.error({ err }, 'a shared MCP request failed unexpectedly'));
       if (response.headersSent) response.destroy();
       else sendError(response, shown);
     }

@@ -5,15 +5,15 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { filterHeaders, headerOf, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
-import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import type { LocalCard } from '../../capabilities/cards/admission.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
 import { type Card, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { isObject } from '../../foundation/json.ts';
-import type { Reshaped } from '../rest/remote-call.ts';
-import { type AnswerPlace, rewriteLocation } from '../rest/remote-headers.ts';
+import type { ReshapedResponse } from '../rest/remote-call.ts';
+import { type ResponsePlace, rewriteLocation } from '../rest/remote-headers.ts';
 
 /** Largest JSON-RPC request that may request a card, bytes: it contains a method and an ID. */
 const MAX_ASKING_BYTES = 4096;
@@ -69,7 +69,7 @@ export function cardRequestHeaders(raw: RawHeaders): string[] {
   return [...filterHeaders(raw, (name) => !NOT_ASKED.test(name)), 'Accept-Encoding', 'identity'];
 }
 
-async function collect({ body }: CallAnswer): Promise<Uint8Array> {
+async function collect({ body }: CallResponse): Promise<Uint8Array> {
   const bytes = new CollectedBytes(MAX_CARD_BYTES);
   try {
     for await (const chunk of body as AsyncIterable<Buffer>)
@@ -84,7 +84,7 @@ async function collect({ body }: CallAnswer): Promise<Uint8Array> {
 }
 
 /** A redirect must lead to another card path here, so that its response is processed too. */
-function checkRedirect(headers: RawHeaders, question: CardRequestKind, place: AnswerPlace): void {
+function checkRedirect(headers: RawHeaders, question: CardRequestKind, place: ResponsePlace): void {
   const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'location');
   const location = at < 0 ? null : rewriteLocation(headers[at + 1] ?? '', place);
   if (location !== null && location.startsWith('/') && (question === 'call' || isCardPath(location))) return;
@@ -120,12 +120,12 @@ export function sendLocalCard(response: ServerResponse, { card }: LocalCard): vo
 /** Converts a card to its local form. */
 export type LocalizeCard = (card: Card) => Promise<LocalCard>;
 
-function answered(headers: RawHeaders, document: unknown): Reshaped {
+function answered(headers: RawHeaders, document: unknown): ReshapedResponse {
   return withBody(headers, JSON.stringify(document));
 }
 
 /** A response with another JSON body, without the headers that describe the previous body. */
-export function withBody(headers: RawHeaders, text: string): Reshaped {
+export function withBody(headers: RawHeaders, text: string): ReshapedResponse {
   const body = Buffer.from(text);
   const kept = filterHeaders(headers, (name) => !OF_ITS_BYTES.test(name));
   const said = headerOf(headers, 'content-type');
@@ -156,12 +156,12 @@ export function cardNote({ skipped: left, isSigned }: LocalCard): string {
  * @throws SvcError `bad_card`, `connect_failed`
  */
 export async function withLocalCard(
-  answer: CallAnswer,
+  answer: CallResponse,
   question: CardRequestKind,
-  place: AnswerPlace,
+  place: ResponsePlace,
   lead: LocalizeCard,
   note: (text: string) => void,
-): Promise<Reshaped | null> {
+): Promise<ReshapedResponse | null> {
   const { status, headers } = answer;
   if (status >= 300 && status < 400) {
     try {

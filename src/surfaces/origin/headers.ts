@@ -4,7 +4,7 @@
  * removed: for a browser all ports of 127.0.0.1 are one host. See docs/local-addresses.md.
  */
 import { filterHeaders, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
-import { type AnswerPlace, rewriteLocation } from '../rest/remote-headers.ts';
+import { type ResponsePlace, rewriteLocation } from '../rest/remote-headers.ts';
 import { localChallenge } from './oauth.ts';
 
 /** Headers that the remote daemon sets itself, and headers that a service would compare with its own host name. */
@@ -72,7 +72,7 @@ export function headersForAgent(raw: RawHeaders, visitor: OriginClient): string[
 }
 
 /** The headers or trailers of an agent's response for the program. */
-export function headersForProgram(raw: RawHeaders, place: AnswerPlace, visitor: OriginClient): string[] {
+export function headersForProgram(raw: RawHeaders, place: ResponsePlace, visitor: OriginClient): string[] {
   return [...pairs(raw)].flatMap(([name, value]) => {
     const key = name.toLowerCase();
     if (NEVER_TAKEN.test(key)) return [];

@@ -4,10 +4,10 @@
  * this machine.
  */
 import type { IncomingMessage } from 'node:http';
-import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import { readBytes } from '../rest/json-body.ts';
-import type { Reshaped } from '../rest/remote-call.ts';
-import type { AnswerPlace } from '../rest/remote-headers.ts';
+import type { ReshapedResponse } from '../rest/remote-call.ts';
+import type { ResponsePlace } from '../rest/remote-headers.ts';
 import { withBody } from './cards.ts';
 import { isMetadataPath, MAX_METADATA_BYTES, withOwnAddresses, withOwnChallenge } from './oauth-addresses.ts';
 
@@ -18,12 +18,12 @@ export function isMetadataRequest({ method, url = '' }: IncomingMessage): boolea
 }
 
 /** Translates a URL of the server to one below the local address. */
-function leads({ host }: AnswerPlace): (url: URL) => string {
+function leads({ host }: ResponsePlace): (url: URL) => string {
   return ({ pathname, search }) => `http://${host ?? ''}${pathname}${search}`;
 }
 
 /** Translates a challenge for the client. */
-export function localChallenge(header: string, place: AnswerPlace): string {
+export function localChallenge(header: string, place: ResponsePlace): string {
   return withOwnChallenge(header, leads(place));
 }
 
@@ -32,9 +32,9 @@ export function localChallenge(header: string, place: AnswerPlace): string {
  * @throws SvcError `too_large`
  */
 export async function withLocalMetadata(
-  { status, headers, body }: CallAnswer,
-  place: AnswerPlace,
-): Promise<Reshaped | null> {
+  { status, headers, body }: CallResponse,
+  place: ResponsePlace,
+): Promise<ReshapedResponse | null> {
   if (status !== 200) return null;
   const text = (await readBytes(body, MAX_METADATA_BYTES)).toString();
   return withBody(headers, withOwnAddresses(text, leads(place)));

@@ -12,7 +12,7 @@ import {
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { filterHeaders, MAX_HTTP_HEADER_BYTES, type RawHeaders } from '../../capabilities/calls/headers.ts';
-import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import { maySwitch } from '../../capabilities/calls/upgrades.ts';
 import type { CardAdmission, LocalCard } from '../../capabilities/cards/admission.ts';
 import type { OriginFailure, OriginListener, OriginTarget, ServeOrigin } from '../../capabilities/origins/types.ts';
@@ -26,11 +26,11 @@ import { describePortError } from '../../foundation/port-errors.ts';
 import { resetSocket } from '../../foundation/reset-socket.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
 import type { Upgrade } from '../../operations/handlers/exchange.ts';
-import { sendError, shownError } from '../rest/answer.ts';
 import { MAX_PIPELINED } from '../rest/connections.ts';
-import { refuseOnSocket } from '../rest/listener.ts';
+import { rejectOnSocket } from '../rest/listener.ts';
 import { callRemote, type RemoteCaller } from '../rest/remote-call.ts';
-import type { AnswerPlace } from '../rest/remote-headers.ts';
+import type { ResponsePlace } from '../rest/remote-headers.ts';
+import { publicError, sendError } from '../rest/response.ts';
 import { canUseSignedCard, cardNote, cardRequestHeaders, sendLocalCard, withLocalCard } from './cards.ts';
 import { checkRequester, isFromBrowser } from './check-requester.ts';
 import { firstBytes } from './first-bytes.ts';
@@ -96,7 +96,7 @@ class OriginServer implements OriginListener {
     this.#http.maxHeadersCount = 0;
     this.#http.on('request', (request, response) => detach(this.#serve(request, response)));
     this.#http.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      refuseOnSocket(error, socket, (this.#unanswered.get(socket) ?? 0) > 0);
+      rejectOnSocket(error, socket, (this.#unanswered.get(socket) ?? 0) > 0);
     });
     this.#http.on('upgrade', (request, socket, head) => this.#upgrade(request, { socket, head }));
   }
@@ -213,7 +213,7 @@ class OriginServer implements OriginListener {
         const sent = push === null || push.body === null ? all : filterHeaders(all, (name) => !OF_THE_BODY.test(name));
         return isRead ? cardRequestHeaders(sent) : sent;
       },
-      taken: (raw: RawHeaders, place: AnswerPlace) => headersForProgram(raw, place, visitor),
+      accepted: (raw: RawHeaders, place: ResponsePlace) => headersForProgram(raw, place, visitor),
       begin: (head: ServerResponse) => {
         if (note !== '') head.setHeader('svc-card', note);
         if (visitor.isBrowser) head.appendHeader('content-security-policy', PAGE_POLICY);
@@ -221,7 +221,7 @@ class OriginServer implements OriginListener {
     };
     const to = `http://${request.headers.host ?? ''}`;
     const lead = (card: Card) => this.#deps.cards.toLocalCard(card, remote, to, signal);
-    const reshapeCard = (answer: CallAnswer, place: AnswerPlace) =>
+    const reshapeCard = (answer: CallResponse, place: ResponsePlace) =>
       withLocalCard(answer, question ?? 'document', place, lead, (text) => {
         note = text;
       });
@@ -270,7 +270,7 @@ class OriginServer implements OriginListener {
   }
 
   #refuse(response: ServerResponse, error: unknown): void {
-    const shown = shownError(error, (err) => this.#deps.log.error({ err }, 'a request at a local address failed'));
+    const shown = publicError(error, (err) => this.#deps.log.error({ err }, 'a request at a local address failed'));
     this.#failed(shown.code);
     if (response.destroyed) return;
     if (response.headersSent) return void response.destroy();

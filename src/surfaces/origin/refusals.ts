@@ -4,7 +4,7 @@
  */
 import { createParser } from 'eventsource-parser';
 import { headerOf, isEventStream, isJsonType } from '../../capabilities/calls/headers.ts';
-import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import { isObject, readJson } from '../../foundation/json.ts';
 
 /** Longest error, bytes, or characters of an event. A longer response is a result. */
@@ -20,7 +20,7 @@ export function isErrorAnswer(text: string): boolean {
  * Calls `refused` if a response is an error; for a stream its first event decides. The response passes unchanged, and
  * its consumer must resume it.
  */
-export function onRefused({ status, headers, body }: CallAnswer, refused: () => void): void {
+export function onRefused({ status, headers, body }: CallResponse, refused: () => void): void {
   if (status >= 400) return refused();
   const type = headerOf(headers, 'content-type');
   const isStream = isEventStream(type);

@@ -4,14 +4,14 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { headerOf, isJsonType, type RawHeaders } from '../../capabilities/calls/headers.ts';
-import type { CallAnswer } from '../../capabilities/calls/http-caller.ts';
+import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
 import type { PushOrigin } from '../../capabilities/push/types.ts';
-import { ownWebhook } from '../../capabilities/push/webhook-address.ts';
+import { localWebhook } from '../../capabilities/push/webhook-address.ts';
 import type { Webhooks } from '../../capabilities/push/webhooks.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { readJson } from '../../foundation/json.ts';
 import { readBytes } from '../rest/json-body.ts';
-import type { RemoteCaller, Reshaped } from '../rest/remote-call.ts';
+import type { RemoteCaller, ReshapedResponse } from '../rest/remote-call.ts';
 import { cardRequestHeaders, withBody } from './cards.ts';
 import { withTexts } from './json-texts.ts';
 import { isErrorAnswer, onRefused } from './refusals.ts';
@@ -20,7 +20,7 @@ import { parseWebhookRequest, type WebhookRequest, webhookRequestByPath, withWeb
 /** Largest response with configurations, bytes. */
 const MAX_CONFIG_ANSWER_BYTES: number = 2 * 1024 * 1024;
 
-export type PushRegistry = Pick<Webhooks, 'register' | 'behind' | 'end'>;
+export type PushRegistry = Pick<Webhooks, 'register' | 'findByUrl' | 'remove'>;
 
 /** A request for the agent, and the handling of its response. */
 export interface WebhookHandling {
@@ -28,7 +28,7 @@ export interface WebhookHandling {
   readonly body: Buffer | null;
   /** The response is inspected, so it must not be encoded. */
   readonly isRead: boolean;
-  readonly reshape: (answer: CallAnswer) => Promise<Reshaped | null>;
+  readonly reshape: (answer: CallResponse) => Promise<ReshapedResponse | null>;
 }
 
 export interface PushParts {
@@ -74,7 +74,7 @@ async function naming(
   const { registry, origin, isBrowser, signal } = parts;
   const named = new Set<string>();
   withWebhooks(text, (address) => {
-    if (ownWebhook(address) !== null) named.add(address);
+    if (localWebhook(address) !== null) named.add(address);
     return null;
   });
   // A page of the agent could otherwise make this machine post to any local port.
@@ -92,7 +92,7 @@ async function naming(
   const withdraw = (): void => {
     for (const name of fresh) endIfThere(registry, name);
   };
-  const reshape = async (answer: CallAnswer): Promise<Reshaped | null> => {
+  const reshape = async (answer: CallResponse): Promise<ReshapedResponse | null> => {
     const reshaped = isShown ? await withOwnWebhooks(answer, parts) : null;
     if (reshaped === null) {
       if (fresh.length > 0) onRefused(answer, withdraw);
@@ -103,32 +103,35 @@ async function naming(
 }
 
 /** True if a server rejected a request. */
-function isRefused({ status }: CallAnswer, reshaped: Reshaped | null): boolean {
+function isRefused({ status }: CallResponse, reshaped: ReshapedResponse | null): boolean {
   return status >= 400 || (reshaped !== null && isErrorAnswer(reshaped.body.toString('utf8')));
 }
 
 /** The webhook may have been deleted since then. */
 function endIfThere(registry: PushRegistry, name: string): void {
   try {
-    registry.end(name);
+    registry.remove(name);
   } catch (error) {
     if (!(error instanceof SvcError) || error.code !== 'not_found') throw error;
   }
 }
 
 /** The JSON text of a response. Null for other responses, which stay unread. */
-async function jsonOf({ status, headers, body }: CallAnswer): Promise<string | null> {
+async function jsonOf({ status, headers, body }: CallResponse): Promise<string | null> {
   const type = headerOf(headers, 'content-type');
   if (!isJsonType(type) || status === 204 || status === 205 || status >= 300) return null;
   return (await readBytes(body, MAX_CONFIG_ANSWER_BYTES)).toString('utf8');
 }
 
 /** A response with the local webhook URLs. Null if it contains none. */
-async function withOwnWebhooks(answer: CallAnswer, { registry, origin }: PushParts): Promise<Reshaped | null> {
+async function withOwnWebhooks(
+  answer: CallResponse,
+  { registry, origin }: PushParts,
+): Promise<ReshapedResponse | null> {
   const text = await jsonOf(answer);
   if (text === null) return null;
   if (readJson(text) === undefined) return withBody(answer.headers, text);
-  const own = withTexts(text, (_, value) => registry.behind(origin.id, value)?.url ?? null);
+  const own = withTexts(text, (_, value) => registry.findByUrl(origin.id, value)?.url ?? null);
   return withBody(answer.headers, own);
 }
 
@@ -136,7 +139,7 @@ async function withOwnWebhooks(answer: CallAnswer, { registry, origin }: PushPar
 async function takingBack(request: IncomingMessage, before: string | null, parts: PushParts): Promise<WebhookHandling> {
   const { registry } = parts;
   const names = await namesIn(request, before, parts);
-  const reshape = async (answer: CallAnswer): Promise<Reshaped | null> => {
+  const reshape = async (answer: CallResponse): Promise<ReshapedResponse | null> => {
     const json = names.length === 0 ? null : await jsonOf(answer);
     const reshaped = json === null ? null : withBody(answer.headers, json);
     if (!isRefused(answer, reshaped)) for (const name of names) endIfThere(registry, name);
@@ -156,7 +159,7 @@ async function namesIn({ url = '/' }: IncomingMessage, before: string | null, pa
   const names: string[] = [];
   if (json === null || readJson(json) === undefined) return names;
   withTexts(json, (_, value) => {
-    const webhook = registry.behind(origin.id, value);
+    const webhook = registry.findByUrl(origin.id, value);
     if (webhook !== null) names.push(webhook.name);
     return null;
   });

@@ -4,9 +4,14 @@
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { filterHeaders, MAX_HTTP_HEADER_BYTES, withoutForgeries } from '../../capabilities/calls/headers.ts';
-import type { BoxListener, LeaveNotification, Left, ServeBoxes } from '../../capabilities/push/types.ts';
-import { isHeaderList, isKeptHeader } from '../../capabilities/push/wire.ts';
+import { filterHeaders, MAX_HTTP_HEADER_BYTES, withoutReservedHeaders } from '../../capabilities/calls/headers.ts';
+import type {
+  ServeWebhookUrls,
+  StoreNotification,
+  StoreResult,
+  WebhookUrlListener,
+} from '../../capabilities/push/types.ts';
+import { isAllowedHeader, isHeaderList } from '../../capabilities/push/wire.ts';
 import { isLoopbackHost } from '../../foundation/address.ts';
 import { detach } from '../../foundation/detached.ts';
 import { MAX_NOTIFICATION_BYTES } from '../../foundation/domain/push.ts';
@@ -14,9 +19,9 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { describePortError } from '../../foundation/port-errors.ts';
 import { listening } from '../../foundation/stream-listeners.ts';
-import { shownError } from '../rest/answer.ts';
 import { hostOf } from '../rest/host.ts';
 import { readBytes } from '../rest/json-body.ts';
+import { publicError } from '../rest/response.ts';
 
 const HOST = '127.0.0.1';
 /** Largest number of connections. */
@@ -33,10 +38,10 @@ function checkSender({ headers }: IncomingMessage): void {
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) throw new SvcError('forbidden_origin');
 }
 
-const STATUS: Readonly<Record<Left, number>> = { kept: 202, unknown: 404, limited: 429, full: 503 };
+const STATUS: Readonly<Record<StoreResult, number>> = { kept: 202, unknown: 404, limited: 429, full: 503 };
 
 /** Serves webhook URLs. */
-export function webhookUrlServers({ log }: { readonly log: Log }): ServeBoxes {
+export function webhookUrlServers({ log }: { readonly log: Log }): ServeWebhookUrls {
   return async (port, leave) => {
     const server = createServer({
       insecureHTTPParser: false,
@@ -66,7 +71,7 @@ async function listen(server: Server, port: number): Promise<void> {
   }
 }
 
-function listenerOf(server: Server): BoxListener {
+function listenerOf(server: Server): WebhookUrlListener {
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : 0,
@@ -81,7 +86,7 @@ function listenerOf(server: Server): BoxListener {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  leave: LeaveNotification,
+  leave: StoreNotification,
   log: Log,
 ): Promise<void> {
   request.on('error', () => {});
@@ -90,7 +95,7 @@ async function answer(
     const [, token = '', webhook = '', ...more] = (request.url ?? '').split('/');
     if (request.method !== 'POST') throw new SvcError('method_not_allowed');
     if (more.length > 0) throw new SvcError('not_found');
-    const headers = filterHeaders(withoutForgeries(request.rawHeaders), isKeptHeader);
+    const headers = filterHeaders(withoutReservedHeaders(request.rawHeaders), isAllowedHeader);
     if (!isHeaderList(headers)) throw new SvcError('too_large');
     const body = await readBytes(request, MAX_NOTIFICATION_BYTES);
     const left = leave(token, { webhook, headers, body });
@@ -99,7 +104,7 @@ async function answer(
     response.end();
   } catch (error) {
     if (response.destroyed || request.destroyed) return void response.destroy();
-    const { status, code } = shownError(error, (err) => log.error({ err }, 'a notification could not be stored'));
+    const { status, code } = publicError(error, (err) => log.error({ err }, 'a notification could not be stored'));
     // The rest of the body is not read.
     response.shouldKeepAlive = false;
     response.statusCode = status;

@@ -7,8 +7,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { subscriberOf } from '../../foundation/ip.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { hasUnreadBody, SWITCHED } from './answer.ts';
 import { isLoopbackPeer } from './host.ts';
+import { hasUnreadBody, SWITCHING_PROTOCOLS } from './response.ts';
 
 /** Connections from this machine. */
 export const MAX_LOCAL_CONNECTIONS = 2048;
@@ -26,13 +26,13 @@ export const MAX_REMOTE_CONNECTIONS_PER_ADDRESS = 32;
 export const MAX_PIPELINED = 16;
 
 /** Local or remote connections. */
-class Side {
+class ConnectionPool {
   readonly most: number;
   readonly mostOfSource: number;
   readonly mostWaiting: number;
   readonly open = new Tally();
   /** Connections without a complete request, longest waiting first. */
-  readonly waiting = new Set<Held>();
+  readonly waiting = new Set<HeldConnection>();
 
   constructor(most: number, mostOfSource: number, mostWaiting: number) {
     this.most = most;
@@ -41,10 +41,10 @@ class Side {
   }
 }
 
-interface Held {
+interface HeldConnection {
   readonly socket: Socket;
   readonly source: string;
-  readonly side: Side;
+  readonly side: ConnectionPool;
   /** Requests without a response. */
   asked: number;
   /** A request was served, so the client uses keep-alive and does not merely hold a connection. */
@@ -52,9 +52,13 @@ interface Held {
 }
 
 export class ConnectionLimit {
-  readonly #local = new Side(MAX_LOCAL_CONNECTIONS, MAX_LOCAL_CONNECTIONS, MAX_LOCAL_WAITING);
-  readonly #remote = new Side(MAX_REMOTE_CONNECTIONS, MAX_REMOTE_CONNECTIONS_PER_ADDRESS, MAX_REMOTE_CONNECTIONS);
-  readonly #held = new Map<Socket, Held>();
+  readonly #local = new ConnectionPool(MAX_LOCAL_CONNECTIONS, MAX_LOCAL_CONNECTIONS, MAX_LOCAL_WAITING);
+  readonly #remote = new ConnectionPool(
+    MAX_REMOTE_CONNECTIONS,
+    MAX_REMOTE_CONNECTIONS_PER_ADDRESS,
+    MAX_REMOTE_CONNECTIONS,
+  );
+  readonly #held = new Map<Socket, HeldConnection>();
 
   /** Open connections. */
   get open(): number {
@@ -92,7 +96,7 @@ export class ConnectionLimit {
     }
     response.once('close', () => {
       // After a protocol switch, requests on this connection are not counted.
-      if (response.statusCode === SWITCHED) return;
+      if (response.statusCode === SWITCHING_PROTOCOLS) return;
       held.asked--;
       held.served = true;
       if (held.asked > 0 || !this.#held.has(held.socket)) return;
@@ -102,19 +106,19 @@ export class ConnectionLimit {
     return true;
   }
 
-  #leave(held: Held): void {
+  #leave(held: HeldConnection): void {
     if (!this.#held.delete(held.socket)) return;
     held.side.open.add(held.source, -1);
     held.side.waiting.delete(held);
   }
 
-  #makeRoom({ side, source }: Held): boolean {
+  #makeRoom({ side, source }: HeldConnection): boolean {
     if (side.open.of(source) >= side.mostOfSource) return this.#giveWay(side, (held) => held.source === source);
     if (side.open.total < side.most && side.waiting.size < side.mostWaiting) return true;
     return this.#giveWay(side, () => true);
   }
 
-  #giveWay(side: Side, may: (held: Held) => boolean): boolean {
+  #giveWay(side: ConnectionPool, may: (held: HeldConnection) => boolean): boolean {
     for (const served of [false, true])
       for (const held of side.waiting)
         if (held.served === served && may(held)) {

@@ -8,7 +8,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { readPackageFile } from '../../foundation/package-file.ts';
 import type { HttpStreamHandler, StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { pageStreams } from '../../operations/pages.ts';
-import { JSON_TYPE } from './answer.ts';
+import { JSON_TYPE } from './response.ts';
 
 /** Swagger UI sets styles from its script and shows small images from `data:` URLs. It needs nothing else. */
 const POLICY =

@@ -48,7 +48,7 @@ export interface GateDependencies {
 export interface AdmittedRequest {
   readonly origin: CallContext['origin'];
   /** False if the required token is missing. */
-  readonly authorised: boolean;
+  readonly authorized: boolean;
   /** The request comes from a web page, possibly our own, according to the browser's headers. */
   readonly fromPage: boolean;
   /**
@@ -65,7 +65,7 @@ export interface AdmittedRequest {
   readonly trySecret?: (isRight: () => boolean) => void;
 }
 
-interface Called {
+interface AddressedHost {
   readonly header: string | undefined;
   /** Null if the header is malformed; empty if it is missing, as HTTP/1.0 allows. */
   readonly host: string | null;
@@ -81,7 +81,7 @@ export class RequestGate {
   readonly #token: TokenCheck;
   readonly #wrongTokens: RateQuota;
   readonly #strangers: RateQuota;
-  #called: Called = { header: undefined, host: '', loopback: true };
+  #called: AddressedHost = { header: undefined, host: '', loopback: true };
 
   constructor(options: GateOptions, { token, sessions = NO_SESSIONS, clock }: GateDependencies) {
     this.#requireLocalToken = options.requireLocalToken;
@@ -104,11 +104,11 @@ export class RequestGate {
   admit(request: IncomingMessage): AdmittedRequest {
     const address = request.socket.remoteAddress ?? '';
     const onLoopback = isLoopbackPeer(address);
-    const { host, loopback: loopbackHost } = this.#calledBy(request.headers.host);
+    const { host, loopback: loopbackHost } = this.#addressedHost(request.headers.host);
     // Check this before the token. A web page with DNS rebinding must not be able to use up the token attempts of its
     // user.
     if (onLoopback && !loopbackHost && (host === null || host !== this.#host)) throw new SvcError('forbidden_host');
-    refuseOtherSites(request);
+    rejectOtherSites(request);
 
     const local = onLoopback && loopbackHost;
     const needed = this.#token.set && (!local || this.#requireLocalToken);
@@ -125,7 +125,7 @@ export class RequestGate {
     const requireToken = needed && right ? () => {} : () => this.#requireToken(request, address);
     return {
       origin: local ? 'local' : 'remote',
-      authorised: right || !needed,
+      authorized: right || !needed,
       requireToken,
       fromPage: isFromPage(request),
       session: holder?.session ?? null,
@@ -134,7 +134,7 @@ export class RequestGate {
   }
 
   /** Classifies a `Host` header. Most requests have the same header as the previous request. */
-  #calledBy(header: string | undefined): Called {
+  #addressedHost(header: string | undefined): AddressedHost {
     if (header !== this.#called.header) {
       const host = header === undefined ? '' : hostOf(header);
       this.#called = { header, host, loopback: host === '' || (host !== null && isLoopbackHost(host)) };
@@ -196,7 +196,7 @@ function limited(quota: RateQuota, holder: QuotaHolder): SvcError {
  * Other programs send neither header. Pages of remote agents are sandboxed with an opaque origin, so they are rejected
  * like other sites.
  */
-function refuseOtherSites(request: IncomingMessage): void {
+function rejectOtherSites(request: IncomingMessage): void {
   const { origin, host } = request.headers;
   const site = request.headers['sec-fetch-site'];
   if (origin !== undefined && !isSameSite(origin, host)) throw new SvcError('forbidden_origin');

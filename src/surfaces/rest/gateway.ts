@@ -3,10 +3,10 @@ import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { gatewayStreams } from '../../operations/gateway.ts';
 import type { StreamExchange, StreamHandlers } from '../../operations/handlers/exchange.ts';
-import { actingFor, type LocalIdentities } from './acting.ts';
-import { hasUnreadBody } from './answer.ts';
+import { actingIdentity, type LocalIdentities } from './acting-identity.ts';
 import { isPeerPath } from './peer-path.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
+import { hasUnreadBody } from './response.ts';
 
 /** Objects of an agent, which its service does not serve. */
 const OBJECT_PATH = /^\/cas\/[^/?]+(?:\?|$)/;
@@ -48,7 +48,7 @@ export function gatewayHandlers(dependencies: GatewayDependencies): StreamHandle
       const { url = '', headers } = exchange.request;
       const path = pathBelow(url);
       check(exchange, path);
-      const acting = actingFor(headers, dependencies);
+      const acting = actingIdentity(headers, dependencies);
       const remote = parseAid(String(exchange.input['aid']));
       await callRemote(exchange, { caller, ...acting, remote, prefix: `/aid/${remote}`, path });
     },

@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
-import { hasUnreadBody } from './answer.ts';
+import { hasUnreadBody } from './response.ts';
 
 /** Bytes of a rejected body that are discarded before the connection is destroyed. */
 const MAX_DISCARDED_BYTES = 32 * 1024 * 1024;

@@ -5,8 +5,8 @@ import { maySwitch } from '../../capabilities/calls/upgrades.ts';
 import { systemClock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { listen } from '../../foundation/stream-listeners.ts';
-import { errorAnswer } from './answer.ts';
 import { isPeerPath } from './peer-path.ts';
+import { errorResponse } from './response.ts';
 
 /** Listeners for the end of one response. This server, Fastify and a piped stream add eleven; Node warns above ten. */
 const RESPONSE_LISTENERS = 20;
@@ -89,11 +89,13 @@ function discardRest(socket: Duplex): void {
  * Responds to a request that Node's parser rejected, and closes its connection.
  * @param isTaken a response is in progress or was the last one, so the connection is destroyed
  */
-export function refuseOnSocket(failure: WireFailure, socket: Duplex, isTaken: boolean): void {
+export function rejectOnSocket(failure: WireFailure, socket: Duplex, isTaken: boolean): void {
   if (ending.has(socket)) return;
   if (failure.code === 'ECONNRESET' || !socket.writable || isTaken) return void socket.destroy();
   const areCookies = hasTooManyCookies(failure);
-  const { status, body } = errorAnswer(areCookies ? COOKIES_TOO_LARGE : (WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED));
+  const { status, body } = errorResponse(
+    areCookies ? COOKIES_TOO_LARGE : (WIRE_ERRORS[failure.code ?? ''] ?? MALFORMED),
+  );
   const clear = areCookies ? 'Clear-Site-Data: "cookies"\r\n' : '';
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${clear}Connection: close\r\n\r\n`;
   if (areCookies) discardRest(socket);
@@ -103,7 +105,7 @@ export function refuseOnSocket(failure: WireFailure, socket: Duplex, isTaken: bo
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** True for gateway requests that may switch protocols. On other paths, `Upgrade` is ignored, as HTTP allows. */
-function wantsSwitch(request: IncomingMessage): boolean {
+function wantsUpgrade(request: IncomingMessage): boolean {
   return isPeerPath(request.url) && maySwitch(request);
 }
 
@@ -120,7 +122,7 @@ export function createHttpServer(handler: RequestHandler, limits = LIMITS): Serv
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
     noDelay: true,
-    shouldUpgradeCallback: wantsSwitch,
+    shouldUpgradeCallback: wantsUpgrade,
   });
   // Node would silently drop further headers. The server rejects such requests instead.
   server.maxHeadersCount = 0;
@@ -139,7 +141,7 @@ export function createHttpServer(handler: RequestHandler, limits = LIMITS): Serv
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    refuseOnSocket(error, socket, taken.has(socket));
+    rejectOnSocket(error, socket, taken.has(socket));
   });
   return server;
 }

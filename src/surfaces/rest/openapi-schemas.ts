@@ -45,7 +45,7 @@ const NAMED: Readonly<Record<string, TSchema>> = {
 const nameOf = lazy(() => new Map(Object.entries(NAMED).map(([name, schema]) => [JSON.stringify(schema), name])));
 
 /** Adds the constraints that code checks to a schema. */
-function tightened(schema: Document, place: Place, key: string): Document {
+function addConstraints(schema: Document, place: Place, key: string): Document {
   const { type, format, pattern, maximum, minimum } = schema;
   if (format === 'aid') return { ...schema, pattern: AID_PATTERN };
   if (format === SERVICE_NAME_FORMAT)
@@ -61,27 +61,29 @@ function tightened(schema: Document, place: Place, key: string): Document {
   };
 }
 
-function shownMember(value: unknown, place: Place, key: string, isProperties: boolean): unknown {
-  if (Array.isArray(value)) return value.map((one) => shownMember(one, place, key, false));
+function documentMember(value: unknown, place: Place, key: string, isProperties: boolean): unknown {
+  if (Array.isArray(value)) return value.map((one) => documentMember(one, place, key, false));
   if (!isObject(value)) return value;
   if (isProperties)
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shownMember(one, place, name, false)]));
-  return shown(value, place, key);
+    return Object.fromEntries(
+      Object.entries(value).map(([name, one]) => [name, documentMember(one, place, name, false)]),
+    );
+  return documentSchema(value, place, key);
 }
 
 function inside(schema: Document, place: Place, key: string): Document {
   const members = Object.entries(schema).map(([name, value]) => [
     name,
-    ['default', 'const', 'enum'].includes(name) ? value : shownMember(value, place, key, name === 'properties'),
+    ['default', 'const', 'enum'].includes(name) ? value : documentMember(value, place, key, name === 'properties'),
   ]);
-  return tightened(Object.fromEntries(members), place, key);
+  return addConstraints(Object.fromEntries(members), place, key);
 }
 
 /**
  * A schema for the document.
  * @param key the field that uses it
  */
-export function shown(schema: Document, place: Place = 'json', key = ''): Document {
+export function documentSchema(schema: Document, place: Place = 'json', key = ''): Document {
   const name = place !== 'text' ? nameOf().get(JSON.stringify(schema)) : undefined;
   return name === undefined ? inside(schema, place, key) : { $ref: `#/components/schemas/${name}` };
 }

@@ -7,7 +7,7 @@ import { hasAid } from '../../operations/schemas.ts';
 import type { StreamDeclaration } from '../../operations/stream.ts';
 import { WIRE_REFUSALS } from './listener.ts';
 import { schemaExample } from './openapi-examples.ts';
-import { type Document, sharedSchemas, shown } from './openapi-schemas.ts';
+import { type Document, documentSchema, sharedSchemas } from './openapi-schemas.ts';
 import { TAG_DESCRIPTIONS } from './openapi-tags.ts';
 
 interface Api {
@@ -17,7 +17,7 @@ interface Api {
 }
 
 /** Errors that every operation can return. */
-const ALWAYS: readonly ErrorCode[] = [
+const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_request',
   'unauthorized',
   'forbidden_host',
@@ -26,10 +26,10 @@ const ALWAYS: readonly ErrorCode[] = [
   'internal',
 ];
 /** Errors of every operation with a JSON body. */
-const WITH_BODY: readonly ErrorCode[] = ['invalid_json', 'too_large', 'unsupported_media_type'];
+const BODY_ERRORS: readonly ErrorCode[] = ['invalid_json', 'too_large', 'unsupported_media_type'];
 
 /** Errors of the request that calls a tool, not of the tool. */
-const OF_REQUESTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+const REQUEST_ERRORS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'forbidden_host',
   'forbidden_origin',
   'internal',
@@ -45,8 +45,8 @@ type Kind = Pick<Declaration, 'params' | 'query' | 'permission' | 'errors'>;
 function codesOf({ params, query, permission, errors }: Kind, body?: TObject): ReadonlySet<ErrorCode> {
   const aids = [params, query, ...(body === undefined ? [] : [body])].some(hasAid);
   return new Set<ErrorCode>([
-    ...ALWAYS,
-    ...(body === undefined ? [] : WITH_BODY),
+    ...COMMON_ERRORS,
+    ...(body === undefined ? [] : BODY_ERRORS),
     ...(aids ? (['bad_aid'] as const) : []),
     ...(permission === 'local_only' ? (['local_only'] as const) : []),
     ...errors,
@@ -84,7 +84,7 @@ function toolRefusals(status: number, operations: readonly Declaration[]): reado
 function toolErrors(declaration: Declaration): readonly ErrorCode[] {
   const { params, query, body, permission, errors } = declaration;
   const codes = codesOf({ params, query, permission, errors }, body);
-  return [...codes].filter((code) => !OF_REQUESTS.has(code));
+  return [...codes].filter((code) => !REQUEST_ERRORS.has(code));
 }
 
 function errorResponses(codes: Iterable<ErrorCode>, more: readonly Refusal[] = []): Document {
@@ -116,7 +116,7 @@ const PARAMETER = /\{(\w+)\}/g;
  * Maps path shapes to paths. OpenAPI treats paths that differ only in parameter names as equal, so the names that most
  * operations use are chosen.
  */
-function spellings(paths: readonly string[]): (path: string) => string {
+function canonicalPaths(paths: readonly string[]): (path: string) => string {
   const uses = new Map<string, number>();
   for (const path of paths) uses.set(path, (uses.get(path) ?? 0) + 1);
   const byShape = new Map<string, string>();
@@ -155,7 +155,7 @@ function parameters(place: 'path' | 'query', schema: TObject, nameOf = (name: st
       in: place,
       required: place === 'path' || required.has(name),
       ...(typeof description === 'string' ? { description } : {}),
-      schema: shown({ ...member }, 'text', name),
+      schema: documentSchema({ ...member }, 'text', name),
     };
   });
 }
@@ -169,7 +169,7 @@ function requestBody(body: TObject): Document {
 }
 
 function jsonContent(schema: TSchema, place: 'json' | 'answer', type = 'application/json'): Document {
-  const full = shown({ ...schema }, place);
+  const full = documentSchema({ ...schema }, place);
   return { [type]: { schema: full, example: schemaExample(full, shared()) } };
 }
 
@@ -238,7 +238,7 @@ export function openApiDocument({ version, operations, streams }: Api): Document
   const add = (path: string, method: string, item: Document): void => {
     paths[path] = { ...paths[path], [method.toLowerCase()]: item };
   };
-  const spelling = spellings(operations.flatMap(({ path }) => path ?? []));
+  const spelling = canonicalPaths(operations.flatMap(({ path }) => path ?? []));
   for (const declaration of operations) {
     const { path } = declaration;
     if (path === undefined) continue;

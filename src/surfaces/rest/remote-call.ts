@@ -2,32 +2,32 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { breakSink, feed } from '../../capabilities/calls/exchange.ts';
-import { MAX_HEADERS, pairs, type RawHeaders, withoutIdleTrailer } from '../../capabilities/calls/headers.ts';
-import { hopsPassedOn } from '../../capabilities/calls/hops.ts';
-import type { CallAnswer, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
+import { MAX_HEADERS, pairs, type RawHeaders, withoutUnusedTrailer } from '../../capabilities/calls/headers.ts';
+import { forwardedHops } from '../../capabilities/calls/hops.ts';
+import type { CallResponse, HttpCaller, SwitchedCall } from '../../capabilities/calls/http-caller.ts';
 import { protocolsIn } from '../../capabilities/calls/upgrades.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { flushHead } from '../../foundation/flush-head.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { StreamExchange, Upgrade } from '../../operations/handlers/exchange.ts';
-import { hasUnreadBody, setForeignPolicy, tooManyHeaders } from './answer.ts';
-import { type AnswerPlace, sentHeaders, takenHeaders } from './remote-headers.ts';
+import { acceptedHeaders, type ResponsePlace, sentHeaders } from './remote-headers.ts';
+import { hasUnreadBody, setForeignPolicy, tooManyHeaders } from './response.ts';
 
 export type RemoteCaller = Pick<HttpCaller, 'request' | 'upgrade'>;
 
 /** Headers that cross between a client and the remote side, and how a response starts. */
 export interface RemoteRules {
   readonly sent: (raw: RawHeaders) => string[];
-  readonly taken: (raw: RawHeaders, place: AnswerPlace) => string[];
+  readonly accepted: (raw: RawHeaders, place: ResponsePlace) => string[];
   /** Sets additional headers of a response, after the remote headers are set. */
   readonly begin: (response: ServerResponse) => void;
 }
 
 /** Rules for paths of this API: credentials of the client stay here, and remote content is sandboxed. */
-const BELOW_API: RemoteRules = { sent: sentHeaders, taken: takenHeaders, begin: setForeignPolicy };
+const API_PATH_RULES: RemoteRules = { sent: sentHeaders, accepted: acceptedHeaders, begin: setForeignPolicy };
 
 /** A modified response. */
-export interface Reshaped {
+export interface ReshapedResponse {
   readonly headers: RawHeaders;
   readonly body: Buffer;
 }
@@ -52,13 +52,13 @@ export interface RemoteTarget {
   /** The request body, if it was already read. */
   readonly body?: Uint8Array;
   /** Modifies the response; null keeps it unchanged. If it throws, its error replaces the response. */
-  readonly reshape?: (answer: CallAnswer, place: AnswerPlace) => Promise<Reshaped | null>;
+  readonly reshape?: (answer: CallResponse, place: ResponsePlace) => Promise<ReshapedResponse | null>;
 }
 
 /** The rules and the place of a response. */
-interface Way {
+interface ResponseRules {
   readonly rules: RemoteRules;
-  readonly place: AnswerPlace;
+  readonly place: ResponsePlace;
 }
 
 /** Path and query of a request below the first two segments, with unchanged encoding; `/` if there are no further segments. */
@@ -68,9 +68,15 @@ export function pathBelow(url: string): string {
 }
 
 /** Writes the head of a remote response and keeps our security headers. */
-function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, { rules, place }: Way): void {
+function writeHead(
+  response: ServerResponse,
+  answer: CallResponse | SwitchedCall,
+  { rules, place }: ResponseRules,
+): void {
   const seen = new Set<string>();
-  for (const [name, value] of pairs(withoutIdleTrailer(rules.taken(answer.headers, place), response, answer.status))) {
+  for (const [name, value] of pairs(
+    withoutUnusedTrailer(rules.accepted(answer.headers, place), response, answer.status),
+  )) {
     const key = name.toLowerCase();
     // The first header with a name replaces ours; further headers are appended.
     if (seen.has(key)) response.appendHeader(name, value);
@@ -82,7 +88,7 @@ function writeHead(response: ServerResponse, answer: CallAnswer | SwitchedCall, 
 }
 
 /** @throws SvcError `protocol_error` if the remote head is invalid */
-function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, way: Way): void {
+function begin(response: ServerResponse, answer: CallResponse | SwitchedCall, way: ResponseRules): void {
   try {
     writeHead(response, answer, way);
   } catch (cause) {
@@ -92,7 +98,7 @@ function begin(response: ServerResponse, answer: CallAnswer | SwitchedCall, way:
   }
 }
 
-function passOn(response: ServerResponse, answer: CallAnswer, { rules, place }: Way): Promise<void> {
+function passOn(response: ServerResponse, answer: CallResponse, { rules, place }: ResponseRules): Promise<void> {
   return new Promise((resolve) => {
     const { body } = answer;
     body.on('error', () => {});
@@ -107,7 +113,7 @@ function passOn(response: ServerResponse, answer: CallAnswer, { rules, place }: 
     // Send the head now, because the body may be slow.
     flushHead(response);
     const atEnd = (): void => {
-      const trailers = rules.taken(body.rawTrailers, place);
+      const trailers = rules.accepted(body.rawTrailers, place);
       if (trailers.length > 0) response.addTrailers([...pairs(trailers)]);
     };
     // Without chunked encoding or a length, the end of the connection ends the body. A reset signals that it is
@@ -137,8 +143,8 @@ function join({ request, response }: RemoteExchange, { socket, head }: Upgrade, 
 }
 
 /** The head of a 101 response, written directly to the socket because no HTTP follows. */
-function switchHead(answer: SwitchedCall, { rules, place }: Way): string {
-  const headers = [...pairs(rules.taken(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
+function switchHead(answer: SwitchedCall, { rules, place }: ResponseRules): string {
+  const headers = [...pairs(rules.accepted(answer.headers, place))].map(([name, value]) => `${name}: ${value}`);
   const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', `Upgrade: ${answer.protocol}`, ...headers];
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
@@ -156,13 +162,13 @@ function bodyOf(request: IncomingMessage): { body: IncomingMessage | null; bodyL
  */
 export async function callRemote(exchange: RemoteExchange, target: RemoteTarget): Promise<void> {
   const { request, response, context, upgrade } = exchange;
-  const { caller, local, remote, prefix, path, accessToken, rules = BELOW_API, body, reshape } = target;
-  const way: Way = { rules, place: { prefix, path, host: request.headers.host } };
+  const { caller, local, remote, prefix, path, accessToken, rules = API_PATH_RULES, body, reshape } = target;
+  const way: ResponseRules = { rules, place: { prefix, path, host: request.headers.host } };
   if (request.rawHeaders.length / 2 > MAX_HEADERS) throw tooManyHeaders(MAX_HEADERS);
   const call = {
     method: request.method ?? 'GET',
     path,
-    headers: [...rules.sent(request.rawHeaders), ...hopsPassedOn(request)],
+    headers: [...rules.sent(request.rawHeaders), ...forwardedHops(request)],
     accessToken,
   };
   const { signal } = context;

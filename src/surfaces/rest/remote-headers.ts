@@ -13,7 +13,7 @@ const NEVER_SENT =
  * Allowed response headers: headers about the response itself, and headers of protocols that only programs use. Others
  * are dropped, because the full set of headers that affect an origin or trigger browser actions is unknown.
  */
-const TAKEN = new RegExp(
+const ALLOWED = new RegExp(
   `^(?:${[
     'accept-(?:patch|post|ranges)',
     'age',
@@ -54,7 +54,7 @@ const TAKEN = new RegExp(
 );
 
 /** `X-…` headers that browsers or proxies act on. */
-const ACTED_ON =
+const EFFECTIVE_X_HEADERS =
   /^x-(?:(?:accel-(?!buffering$)|chrome|forwarded-|lighttpd-|reproxy-|sendfile|svc-|webkit-).*|auto-login|content-(?:security-policy.*|type-options)|dns-prefetch-control|download-options|frame-options|permitted-cross-domain-policies|sourcemap|ua-compatible|xss-protection)$/;
 
 const PLAIN_HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:]+\])$/;
@@ -68,7 +68,7 @@ export function sentHeaders(raw: RawHeaders): string[] {
 }
 
 /** The URL parts of the request for a response. */
-export interface AnswerPlace {
+export interface ResponsePlace {
   /** Path of this API that represents the remote service, such as `/aid/aid1…`. */
   readonly prefix: string;
   /** Path and query of the remote request. */
@@ -101,7 +101,7 @@ function bareHost(host: string): string {
  * the remote service.
  * @returns null if the client must not follow it
  */
-export function rewriteLocation(location: string, { prefix, path, host }: AnswerPlace): string | null {
+export function rewriteLocation(location: string, { prefix, path, host }: ResponsePlace): string | null {
   const target = URL.parse(escapedBytes(location), SERVICE_BASE + path);
   if (target === null || (target.protocol !== 'http:' && target.protocol !== 'https:')) return null;
   const own = URL.parse(`${target.protocol}//${host ?? ''}`);
@@ -114,10 +114,10 @@ export function rewriteLocation(location: string, { prefix, path, host }: Answer
 }
 
 /** The headers or trailers of a remote response that the client receives. */
-export function takenHeaders(raw: RawHeaders, place: AnswerPlace): string[] {
+export function acceptedHeaders(raw: RawHeaders, place: ResponsePlace): string[] {
   return [...pairs(raw)].flatMap(([name, value]) => {
     const key = name.toLowerCase();
-    if (!TAKEN.test(key) || ACTED_ON.test(key)) return [];
+    if (!ALLOWED.test(key) || EFFECTIVE_X_HEADERS.test(key)) return [];
     if (key !== 'location') return [name, value];
     const location = rewriteLocation(value, place);
     return location === null ? [] : [name, location];

@@ -3,8 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Permission } from '../../operations/operation.ts';
-import { hasUnreadBody } from './answer.ts';
 import type { AdmittedRequest } from './gate.ts';
+import { hasUnreadBody } from './response.ts';
 
 /** Timeout for a JSON body after its head, in milliseconds. */
 export const BODY_TIMEOUT_MS = 30_000;
@@ -16,7 +16,7 @@ export function isWrite(method: string | undefined): boolean {
 
 /** @throws SvcError `unauthorized`, `local_only` */
 export function checkPermission(permission: Permission, admission: AdmittedRequest): void {
-  if (!admission.authorised && permission !== 'open') throw new SvcError('unauthorized');
+  if (!admission.authorized && permission !== 'open') throw new SvcError('unauthorized');
   if (permission === 'local_only' && admission.origin !== 'local') throw new SvcError('local_only');
 }
 

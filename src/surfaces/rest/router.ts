@@ -4,9 +4,9 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { SvcError } from '../../foundation/errors.ts';
 import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
-import { errorAnswer, hasUnreadBody } from './answer.ts';
 import { JSON_BODY_LIMIT_BYTES, parseJsonBody } from './json-body.ts';
-import { addOperation, addRefusal, addStream, type ErrorOf, type RouteDependencies } from './routes.ts';
+import { errorResponse, hasUnreadBody } from './response.ts';
+import { addOperation, addRejection, addStream, type ErrorOf, type RouteDependencies } from './routes.ts';
 import { type ServedPath, shadowed } from './unrouted.ts';
 
 /** Longest path parameter, in characters. The whole head of a request has its own limit. */
@@ -18,7 +18,7 @@ export interface RouterTables {
 }
 
 /** Fastify errors as SvcErrors. */
-const MEANINGS: Readonly<Record<string, (bodyLimit: number) => SvcError>> = {
+const FASTIFY_ERRORS: Readonly<Record<string, (bodyLimit: number) => SvcError>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: (limit) =>
     new SvcError('too_large', {
       message: `The JSON body can have at most ${limit} bytes here.`,
@@ -34,7 +34,7 @@ const MEANINGS: Readonly<Record<string, (bodyLimit: number) => SvcError>> = {
 
 function fromFastify(error: unknown, bodyLimit: number = JSON_BODY_LIMIT_BYTES): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return MEANINGS[code]?.(bodyLimit) ?? error;
+  return FASTIFY_ERRORS[code]?.(bodyLimit) ?? error;
 }
 
 /** All served paths with their methods. */
@@ -65,7 +65,7 @@ export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencie
     schemaController: { compilersFactory: { buildValidator: noCompiler, buildSerializer: noCompiler } },
     frameworkErrors: (error, _request, reply) => {
       // Fastify's reply life cycle has not started, so write directly to the response.
-      const { status, headers, body } = errorAnswer(shown(fromFastify(error), ''));
+      const { status, headers, body } = errorResponse(shown(fromFastify(error), ''));
       reply.raw.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
     },
   });
@@ -75,7 +75,7 @@ export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencie
   });
   app.setErrorHandler((error, { raw, routeOptions }, reply) => {
     const known = fromFastify(error, routeOptions.bodyLimit);
-    const { status, headers, body } = errorAnswer(shown(known, states.of(raw).operation));
+    const { status, headers, body } = errorResponse(shown(known, states.of(raw).operation));
     if (hasUnreadBody(raw)) reply.header('connection', 'close');
     return reply.code(status).headers(headers).send(body);
   });
@@ -85,7 +85,7 @@ export function createRouter(tables: RouterTables, errorOf: ErrorOf, dependencie
     done();
   });
   for (const operation of tables.operations) addOperation(app, operation, dependencies);
-  for (const refused of shadowed(servedPaths(tables))) addRefusal(app, refused, errorOf);
+  for (const refused of shadowed(servedPaths(tables))) addRejection(app, refused, errorOf);
   void app.register(async (scope) => {
     for (const method of METHODS) {
       if (method !== 'CONNECT' && !scope.supportedMethods.includes(method))

@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import type { SvcError } from '../../foundation/errors.ts';
 import { createRouter, type RouterTables, servedPaths } from './router.ts';
 import type { RouteDependencies } from './routes.ts';
-import { type ServedPath, unrouted } from './unrouted.ts';
+import { type ServedPath, unmatchedError } from './unrouted.ts';
 
 /** The first path segment: `/agents/{aid}` → `agents`. */
 function firstWord(path: string): string {
@@ -20,7 +20,7 @@ export class Routers {
   readonly #served: readonly ServedPath[];
   readonly #words: ReadonlySet<string>;
   readonly #ready = new Map<string | null, FastifyInstance>();
-  #unrouted: ReturnType<typeof unrouted> | undefined;
+  #unrouted: ReturnType<typeof unmatchedError> | undefined;
   readonly #made = new Map<string | null, Promise<FastifyInstance>>();
 
   constructor(tables: RouterTables, dependencies: RouteDependencies) {
@@ -53,7 +53,7 @@ export class Routers {
 
   /** The error of a request that no path of the API matches. */
   #errorOf(method: string, url: string): SvcError {
-    this.#unrouted ??= unrouted(this.#served);
+    this.#unrouted ??= unmatchedError(this.#served);
     return this.#unrouted(method, url);
   }
 

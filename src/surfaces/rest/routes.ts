@@ -7,9 +7,9 @@ import type { BoundStream } from '../../operations/handlers/exchange.ts';
 import { compileInput, type ParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { NONE } from '../../operations/schemas.ts';
-import { JSON_TYPE, sendError } from './answer.ts';
 import { RestContext } from './context.ts';
 import type { RequestStates } from './request-state.ts';
+import { JSON_TYPE, sendError } from './response.ts';
 import { checkMediaType, checkPermission, isWrite, limitBodyTime } from './route-checks.ts';
 import { type ServedPath, unknownPath } from './unrouted.ts';
 
@@ -52,7 +52,7 @@ function checkParams(params: Values): void {
 }
 
 /** Adds a route that rejects all requests, so that a more general path does not match them. */
-export function addRefusal(app: FastifyInstance, { path, methods }: ServedPath, errorOf: ErrorOf): void {
+export function addRejection(app: FastifyInstance, { path, methods }: ServedPath, errorOf: ErrorOf): void {
   app.route({
     method: [...methods],
     url: routerPath(path),

@@ -16,7 +16,6 @@ import { rememberingParseAid } from '../../operations/input.ts';
 import type { BoundOperation } from '../../operations/operation.ts';
 import { pageStreams } from '../../operations/pages.ts';
 import { DaemonProver, isProofRequest } from '../daemon-prover.ts';
-import { hasUnreadBody, SWITCHED, sendError, setSecurityHeaders, shownError, tooManyHeaders } from './answer.ts';
 import { ConnectionLimit } from './connections.ts';
 import { docsHandlers, openApiHandler } from './docs-page.ts';
 import { type AdmittedRequest, RequestGate } from './gate.ts';
@@ -29,6 +28,14 @@ import { openApiDocument } from './openapi.ts';
 import { isOpenPath } from './panel-path.ts';
 import { ProcessMetrics } from './process-metrics.ts';
 import { type RequestState, RequestStates } from './request-state.ts';
+import {
+  hasUnreadBody,
+  publicError,
+  SWITCHING_PROTOCOLS,
+  sendError,
+  setSecurityHeaders,
+  tooManyHeaders,
+} from './response.ts';
 import { isWrite } from './route-checks.ts';
 import { Routers } from './routers.ts';
 import { NO_SESSIONS, type PanelSessions } from './token.ts';
@@ -79,7 +86,7 @@ export type AdminObserver = (
 /** Remote administration authenticates and authorizes the caller before it passes on a connection. */
 const REMOTE_ADMIN: AdmittedRequest = {
   origin: 'remote_admin',
-  authorised: true,
+  authorized: true,
   requireToken: () => {},
   fromPage: false,
   session: null,
@@ -250,7 +257,7 @@ export class RestServer implements Component {
     let observed: ReturnType<AdminObserver> | undefined;
     response.once('close', () => {
       const seconds = (performance.now() - startedAt) / 1000;
-      const switched = response.statusCode === SWITCHED;
+      const switched = response.statusCode === SWITCHING_PROTOCOLS;
       const status = response.headersSent || switched ? response.statusCode : null;
       this.#httpMetrics.record(state?.operation ?? '', status ?? 499, seconds);
       observed?.answered(status);
@@ -303,12 +310,12 @@ export class RestServer implements Component {
       });
     const admission = this.#gate.admit(request);
     // Unknown paths too, so that strangers cannot find out which paths exist.
-    if (!admission.authorised && !isOpenPath(request.url)) throw new SvcError('unauthorized');
+    if (!admission.authorized && !isOpenPath(request.url)) throw new SvcError('unauthorized');
     return admission;
   }
 
   #shown(error: unknown, operation: string): SvcError {
-    const shown = shownError(error, (err) => this.#log.error({ operation, err }, 'an operation failed unexpectedly'));
+    const shown = publicError(error, (err) => this.#log.error({ operation, err }, 'an operation failed unexpectedly'));
     const { code, status, message } = shown;
     if (status >= 500 && code !== 'internal') this.#log.warn({ operation, code }, message);
     return shown;

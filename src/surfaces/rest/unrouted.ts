@@ -38,7 +38,7 @@ function precision(path: string): string {
  * Distinguishes 404 from 405. The returned function creates the error of an unmatched request: `method_not_allowed`
  * with the allowed methods, or `not_found`. An additional or missing slash makes a different path.
  */
-export function unrouted(served: readonly ServedPath[]): (method: string, url: string) => SvcError {
+export function unmatchedError(served: readonly ServedPath[]): (method: string, url: string) => SvcError {
   const byPattern = Map.groupBy(served, ({ path }) => patternOf(path));
   const patterns = [...byPattern]
     .map(([source, paths]) => ({

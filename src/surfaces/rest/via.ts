@@ -3,7 +3,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { parseAid } from '../../foundation/identity/aid.ts';
 import type { StreamHandlers } from '../../operations/handlers/exchange.ts';
 import type { remoteAdminStreams } from '../../operations/remote-admin.ts';
-import { actingFor, type LocalIdentities } from './acting.ts';
+import { actingIdentity, type LocalIdentities } from './acting-identity.ts';
 import { callRemote, pathBelow, type RemoteCaller } from './remote-call.ts';
 
 export interface ViaDependencies extends LocalIdentities {
@@ -12,7 +12,7 @@ export interface ViaDependencies extends LocalIdentities {
 }
 
 /** Adapts a rejection to remote administration. The error catalog refers to agents. */
-function asRefusal(error: unknown): unknown {
+function asAdminError(error: unknown): unknown {
   if (!(error instanceof SvcError) || error.code !== 'access_denied') return error;
   return new SvcError('access_denied', {
     message:
@@ -26,13 +26,13 @@ export function viaHandlers(dependencies: ViaDependencies): StreamHandlers<typeo
   return {
     via: async (exchange) => {
       const { headers, url = '' } = exchange.request;
-      const acting = actingFor(headers, dependencies);
+      const acting = actingIdentity(headers, dependencies);
       const remote = parseAid(String(exchange.input['aid']));
       const target = { caller, ...acting, remote, prefix: `/via/${remote}`, path: pathBelow(url) };
       try {
         await callRemote(exchange, target);
       } catch (error) {
-        throw asRefusal(error);
+        throw asAdminError(error);
       }
     },
   };

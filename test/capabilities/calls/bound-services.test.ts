@@ -30,7 +30,7 @@ async function rawService(t: TestContext, answer: (text: string, socket: Socket)
   const { port } = server.address() as AddressInfo;
   return {
     connections,
-    bound: { scheme: 'http', host: '127.0.0.1', port, takesCalls: true, verifyCertificate: true } as const,
+    bound: { scheme: 'http', host: '127.0.0.1', port, acceptsCalls: true, verifyCertificate: true } as const,
   };
 }
 

@@ -89,7 +89,7 @@ test('a service for tunnels only receives no calls', async (t) => {
   const { world, asked } = await bound(t);
   const service = world.bound.get(world.remote);
   assert.ok(service);
-  world.bound.set(world.remote, { ...service, takesCalls: false });
+  world.bound.set(world.remote, { ...service, acceptsCalls: false });
   await assert.rejects(world.call(), { code: 'tunnels_only' });
   assert.deepEqual(asked, []);
 });

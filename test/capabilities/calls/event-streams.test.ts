@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { MAX_CALLS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
-import { type CallAnswer, HttpCaller, MAX_CALLS_PER_TARGET } from '../../../src/capabilities/calls/http-caller.ts';
-import { MAX_EVENT_STREAMS_PER_NODE } from '../../../src/capabilities/calls/stream-places.ts';
+import { MAX_EVENT_STREAMS_PER_NODE } from '../../../src/capabilities/calls/event-stream-limits.ts';
+import { type CallResponse, HttpCaller, MAX_CALLS_PER_TARGET } from '../../../src/capabilities/calls/http-caller.ts';
 import { type CallWorld, callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -32,7 +32,7 @@ async function eventWorld(t: TestContext): Promise<EventWorld> {
 }
 
 /** Reads the next chunk of a stream. */
-async function heard({ body }: CallAnswer): Promise<string> {
+async function heard({ body }: CallResponse): Promise<string> {
   for await (const chunk of body) return String(chunk);
   throw new Error('the stream ended without data');
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
-import { USED_SILENCE_MS } from '../../../src/capabilities/calls/http-caller.ts';
+import { REUSED_SILENCE_MS } from '../../../src/capabilities/calls/http-caller.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dial.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -99,9 +99,9 @@ test('a reused stream does not count as silent while this process was stalled', 
   assert.equal(await textOf(await world.call()), 'quick');
   const slow = world.call({ method: 'POST', path: '/slow' });
   await eventually('the slow call', () => waiting.length === 1);
-  clock.advance(USED_SILENCE_MS - 1);
+  clock.advance(REUSED_SILENCE_MS - 1);
   clock.jump(20_000);
-  clock.advance(USED_SILENCE_MS - 1);
+  clock.advance(REUSED_SILENCE_MS - 1);
   await settle();
   assert.equal(world.far.authorized.length, 1, 'no liveness check yet');
   clock.advance(1);
@@ -118,7 +118,7 @@ test('a new stream is not checked, even with a slow response', async (t) => {
   world.bound.set(world.remote, service.bound);
   const slow = world.call();
   await eventually('the slow call', () => waiting.length === 1);
-  clock.advance(10 * USED_SILENCE_MS);
+  clock.advance(10 * REUSED_SILENCE_MS);
   await settle();
   assert.equal(world.far.authorized.length, 1);
   waiting[0]?.end('slow');
@@ -140,7 +140,7 @@ test('a reused stream without a response is closed if the node is unreachable, a
   await used();
   const slow = world.call({ method: 'POST', path: '/slow' });
   await eventually('the slow call', () => waiting.length === 1);
-  clock.advance(USED_SILENCE_MS);
+  clock.advance(REUSED_SILENCE_MS);
   await settle();
   waiting[0]?.end('slow');
   assert.equal(await textOf(await slow), 'slow');
@@ -149,7 +149,7 @@ test('a reused stream without a response is closed if the node is unreachable, a
   await eventually('the lost call', () => waiting.length === 2);
   world.near.pool.reset(world.far.key.publicKey);
   world.links.network.silence(world.far.endpoint.address);
-  clock.advance(USED_SILENCE_MS);
+  clock.advance(REUSED_SILENCE_MS);
   await settle();
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await lost;

@@ -67,7 +67,7 @@ async function rawService(t: TestContext, handle: (socket: Socket, n: number) =>
       scheme: 'http',
       host: '127.0.0.1',
       port: address.port,
-      takesCalls: true,
+      acceptsCalls: true,
       verifyCertificate: true,
     } as const,
   };

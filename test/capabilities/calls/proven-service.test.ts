@@ -42,7 +42,7 @@ async function impostor(t: TestContext, answer: (socket: Socket, heard: string) 
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  const bound = { scheme: 'http', host: '127.0.0.1', port, takesCalls: true, verifyCertificate: true } as const;
+  const bound = { scheme: 'http', host: '127.0.0.1', port, acceptsCalls: true, verifyCertificate: true } as const;
   return { heard, bound: { ...bound, provesItself: true } };
 }
 

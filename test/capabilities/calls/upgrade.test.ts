@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import {
-  type CallAnswer,
+  type CallResponse,
   MAX_SWITCHED_PER_TARGET,
   type SwitchedCall,
 } from '../../../src/capabilities/calls/http-caller.ts';
@@ -31,7 +31,7 @@ async function switchable(t: TestContext, onUpgrade: (request: IncomingMessage, 
   return { world, upgrade };
 }
 
-function switched(answer: CallAnswer | SwitchedCall): SwitchedCall {
+function switched(answer: CallResponse | SwitchedCall): SwitchedCall {
   assert.ok('socket' in answer);
   answer.socket.on('error', () => {});
   return answer;

@@ -25,14 +25,14 @@ async function listening(t: TestContext, server: Server, scheme: 'http' | 'https
     scheme,
     host: '127.0.0.1',
     port: (server.address() as AddressInfo).port,
-    takesCalls: true,
+    acceptsCalls: true,
     verifyCertificate: true,
   };
 }
 
 test('the Host of a service omits the default port and puts brackets around IPv6', () => {
   const service = (scheme: 'http' | 'https', host: string, port: number) =>
-    hostHeaderOf({ scheme, host, port, takesCalls: true, verifyCertificate: true });
+    hostHeaderOf({ scheme, host, port, acceptsCalls: true, verifyCertificate: true });
   assert.equal(service('http', 'localhost', 80), 'localhost');
   assert.equal(service('http', 'localhost', 443), 'localhost:443');
   assert.equal(service('https', 'localhost', 443), 'localhost');

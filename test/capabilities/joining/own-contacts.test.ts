@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactsToGive, type NodeFacts } from '../../../src/capabilities/joining/own-contacts.ts';
+import { contactsForInvitation, type NodeFacts } from '../../../src/capabilities/joining/own-contacts.ts';
 import { formatAddress } from '../../../src/foundation/address.ts';
 import type { OwnAddress } from '../../../src/network/reachability/own-address.ts';
 
@@ -12,7 +12,7 @@ function own(host: string, source: OwnAddress['source'], verifiedBy: OwnAddress[
 }
 
 function given(facts: Partial<NodeFacts>) {
-  const { contacts, reach } = contactsToGive({
+  const { contacts, reach } = contactsForInvitation({
     nodeKey: NODE_KEY,
     dht: { host: '0.0.0.0', port: 4121 },
     known: [],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOwnIp, ownWebhook } from '../../../src/capabilities/push/webhook-address.ts';
+import { isLocalIp, localWebhook } from '../../../src/capabilities/push/webhook-address.ts';
 
 test('svcd replaces webhooks on this machine and in its network', () => {
   const own = [
@@ -20,12 +20,12 @@ test('svcd replaces webhooks on this machine and in its network', () => {
       'http://2130706433/',
     ],
   ];
-  for (const text of own) assert.equal(ownWebhook(text)?.href, new URL(text).href, text);
+  for (const text of own) assert.equal(localWebhook(text)?.href, new URL(text).href, text);
 });
 
 test('public URLs and invalid URLs are unchanged', () => {
   for (const text of ['https://hooks.example.com/x', 'http://203.0.113.7/', 'ftp://127.0.0.1/', 'hook', '', '/hook'])
-    assert.equal(ownWebhook(text), null, text);
+    assert.equal(localWebhook(text), null, text);
 });
 
 test('forbidden addresses are rejected', () => {
@@ -34,11 +34,11 @@ test('forbidden addresses are rejected', () => {
     ...['http://224.0.0.1/', 'http://255.255.255.255/', 'http://user@127.0.0.1/', 'http://:pass@localhost/'],
     ...['http://0xA9FEA9FE/', 'http://[::ffff:169.254.169.254]/', `http://127.0.0.1/${'x'.repeat(2048)}`],
   ];
-  for (const text of refused) assert.throws(() => ownWebhook(text), { code: 'invalid_request' }, text);
+  for (const text of refused) assert.throws(() => localWebhook(text), { code: 'invalid_request' }, text);
 });
 
 test('a name may only resolve to this machine and its network', () => {
-  for (const ip of ['127.0.0.1', '::1', '10.0.0.1', 'fd12::1', '::ffff:192.168.0.1']) assert.ok(isOwnIp(ip), ip);
+  for (const ip of ['127.0.0.1', '::1', '10.0.0.1', 'fd12::1', '::ffff:192.168.0.1']) assert.ok(isLocalIp(ip), ip);
   for (const ip of ['169.254.169.254', 'fe80::1', '8.8.8.8', '100.100.100.200', '0.0.0.0', ''])
-    assert.ok(!isOwnIp(ip), ip);
+    assert.ok(!isLocalIp(ip), ip);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PATH_EVENTS_BURST, PATH_WORD_MS, PathEvents } from '../../../src/capabilities/reach/path-events.ts';
+import { PATH_EVENT_INTERVAL_MS, PATH_EVENTS_BURST, PathEvents } from '../../../src/capabilities/reach/path-events.ts';
 import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
 import { type EventCause, type EventPayloads, type EventType, STRANGERS } from '../../../src/foundation/events.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
@@ -58,7 +58,7 @@ test('a different remote host is a new path of the same kind, a different port i
   goes('direct', '192.0.2.2');
   goes(null);
   goes('direct', '192.0.2.2');
-  clock.advance(PATH_WORD_MS);
+  clock.advance(PATH_EVENT_INTERVAL_MS);
   assert.deepEqual(
     told.map(([, { path, before, address }]) => [path, before, address]),
     [['direct', 'direct', '192.0.2.2:4122']],
@@ -72,7 +72,7 @@ test('a connection that returns on the same path causes no event, a different pa
   goes('direct');
   assert.deepEqual(words(), []);
   goes(null);
-  clock.advance(PATH_WORD_MS);
+  clock.advance(PATH_EVENT_INTERVAL_MS);
   goes('relay');
   assert.deepEqual(words(), ['direct to relay']);
   assert.equal(told[0]?.[1].is_relayed, true);
@@ -88,11 +88,11 @@ test('a flapping path causes events at intervals, and the last event is correct'
   }
   goes('relay');
   assert.deepEqual(words(), ['relay to punched']);
-  clock.advance(PATH_WORD_MS);
+  clock.advance(PATH_EVENT_INTERVAL_MS);
   assert.deepEqual(words(), ['relay to punched', 'punched to relay']);
   goes('punched');
   goes('relay');
-  clock.advance(PATH_WORD_MS);
+  clock.advance(PATH_EVENT_INTERVAL_MS);
   assert.equal(words().length, 2, 'back at the first path');
   goes('punched');
   events.stop();
@@ -103,7 +103,7 @@ test('the events of one agent are rate-limited', () => {
   const { clock, goes, words } = setUp();
   for (let i = 0; i < 3 * PATH_EVENTS_BURST; i++) {
     goes(i % 2 === 0 ? 'relay' : 'punched');
-    clock.advance(PATH_WORD_MS);
+    clock.advance(PATH_EVENT_INTERVAL_MS);
   }
   assert.ok(words().length >= PATH_EVENTS_BURST && words().length < 2 * PATH_EVENTS_BURST, String(words().length));
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path, { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { carryOut, checkedPath, describe, launchWords, type Step } from '../../../src/daemon/service/plan.ts';
+import { checkedPath, describe, execute, launchWords, type Step } from '../../../src/daemon/service/plan.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 /** A step that runs a script and reports by its exit code and by files. */
@@ -18,13 +18,13 @@ function placeIn(t: TestContext): string {
 test('files are written with new directories, readable by everyone, and removed', (t) => {
   const place = placeIn(t);
   const file = join(place, 'svcd.service');
-  assert.equal(carryOut([{ kind: 'write', file, content: 'first' }]), 0);
-  carryOut([{ kind: 'write', file, content: Buffer.from('second') }]);
+  assert.equal(execute([{ kind: 'write', file, content: 'first' }]), 0);
+  execute([{ kind: 'write', file, content: Buffer.from('second') }]);
   assert.equal(readFileSync(file, 'utf8'), 'second');
   assert.equal(statSync(file).mode & 0o777, 0o644);
-  carryOut([{ kind: 'remove', file }]);
+  execute([{ kind: 'remove', file }]);
   assert.ok(!existsSync(file));
-  carryOut([
+  execute([
     { kind: 'remove', file },
     { kind: 'directory', directory: join(place, 'c', 'd') },
     { kind: 'directory', directory: join(place, 'c', 'd') },
@@ -40,40 +40,40 @@ test('a file that cannot be written is reported with advice', (t) => {
     { kind: 'write', file: below, content: '' },
     { kind: 'directory', directory: below },
   ] as const)
-    assert.throws(() => carryOut([step]), { code: 'not_writable', message: /svcd\.service.*\(\w+\).*--user/s });
+    assert.throws(() => execute([step]), { code: 'not_writable', message: /svcd\.service.*\(\w+\).*--user/s });
   const folder = join(temporaryDirectory(t), 'folder');
   mkdirSync(folder);
-  assert.throws(() => carryOut([{ kind: 'remove', file: folder }]), { code: 'not_writable' });
+  assert.throws(() => execute([{ kind: 'remove', file: folder }]), { code: 'not_writable' });
 });
 
 test('programs run in order, and the plan has the exit code of the last one', (t) => {
   const place = temporaryDirectory(t);
   const append = `require('fs').appendFileSync(${JSON.stringify(join(place, 'log'))}, process.argv[1] ?? 'x')`;
-  assert.equal(carryOut([script(append), script(append), script('process.exit(3)', true)]), 3);
+  assert.equal(execute([script(append), script(append), script('process.exit(3)', true)]), 3);
   assert.equal(readFileSync(join(place, 'log'), 'utf8'), 'xx');
-  assert.equal(carryOut([script('process.exit(3)', true), script('')]), 0);
-  assert.equal(carryOut([script("process.kill(process.pid, 'SIGKILL')", true)]), 1, 'a killed program has failed');
-  assert.equal(carryOut([]), 0);
+  assert.equal(execute([script('process.exit(3)', true), script('')]), 0);
+  assert.equal(execute([script("process.kill(process.pid, 'SIGKILL')", true)]), 1, 'a killed program has failed');
+  assert.equal(execute([]), 0);
 });
 
 test('a failing program ends the plan, unless it may fail', (t) => {
   const file = join(temporaryDirectory(t), 'unit');
   const write: Step = { kind: 'write', file, content: 'x' };
-  assert.throws(() => carryOut([script('process.exit(3)'), write]), { code: 'internal', message: /failed with 3\.$/ });
+  assert.throws(() => execute([script('process.exit(3)'), write]), { code: 'internal', message: /failed with 3\.$/ });
   assert.ok(!existsSync(file));
-  carryOut([script('process.exit(3)', true), write]);
+  execute([script('process.exit(3)', true), write]);
   assert.ok(existsSync(file));
 });
 
 test('a missing or invalid program is reported', (t) => {
   const file = join(temporaryDirectory(t), 'systemctl');
-  assert.throws(() => carryOut([{ kind: 'run', command: [file], mayFail: true }]), {
+  assert.throws(() => execute([{ kind: 'run', command: [file], mayFail: true }]), {
     code: 'not_found',
     message: /Cannot run .*systemctl/,
   });
   writeFileSync(file, 'no program');
   chmodSync(file, 0o644);
-  assert.throws(() => carryOut([{ kind: 'run', command: [file] }]), { code: 'not_found' });
+  assert.throws(() => execute([{ kind: 'run', command: [file] }]), { code: 'not_found' });
 });
 
 test('a dry run is readable', () => {

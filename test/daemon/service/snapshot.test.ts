@@ -107,8 +107,8 @@ test('without copies there is nothing to restore', (t) => {
   const { snapshot, main, directory } = setUp(t);
   snapshot.restore();
   snapshot.take();
-  snapshot.drop();
-  snapshot.drop();
+  snapshot.remove();
+  snapshot.remove();
   assert.ok(!existsSync(directory));
   change(main, 'PRAGMA user_version = 4; DELETE FROM things');
   snapshot.restore();

@@ -67,7 +67,7 @@ const gate: FuzzTarget = {
       let admitted: AdmittedRequest | null = null;
       try {
         admitted = guard.admit(request);
-        outcomes.push(`${admitted.origin} ${admitted.authorised}`);
+        outcomes.push(`${admitted.origin} ${admitted.authorized}`);
       } catch (error) {
         outcomes.push(refusal(error, ['forbidden_host', 'forbidden_origin', 'unauthorized', 'rate_limited']));
       }
@@ -78,7 +78,7 @@ const gate: FuzzTarget = {
       if (admitted.origin === 'local' && !isLocal && headers.host !== '')
         outcomes.push('BROKEN: another host is local');
       const knows = /^Bearer +secret-token *$/i.test(headers.authorization ?? '');
-      if (token !== '' && admitted.authorised && admitted.origin !== 'local' && !knows)
+      if (token !== '' && admitted.authorized && admitted.origin !== 'local' && !knows)
         outcomes.push('BROKEN: a caller without the token is authorized');
       if (headers.origin !== undefined && !/^https?:\/\//i.test(headers.origin))
         outcomes.push('BROKEN: an invalid origin');

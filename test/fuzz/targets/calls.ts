@@ -10,7 +10,7 @@ import type { ErrorCode } from '../../../src/foundation/errors.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import type { LinkStream, Links, Purpose } from '../../../src/network/links/types.ts';
-import { takenHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
+import { acceptedHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
 import { valuesOf } from '../../support/call-world.ts';
 import { testAgent } from '../engine/agents.ts';
 import { HTTP_WORDS, untilQuiet } from '../engine/http.ts';
@@ -73,7 +73,7 @@ const requests: FuzzTarget = {
       links,
       clock: systemClock,
       log: { ...silentLog, error: keep, child: () => ({ ...silentLog, error: keep }) },
-      serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true, takesCalls: true }),
+      serviceOf: () => ({ scheme: 'http', host: '127.0.0.1', port, verifyCertificate: true, acceptsCalls: true }),
       authorize: () => {},
       isNamed: () => false,
       callers: { entered: () => {}, refused: () => {} },
@@ -165,7 +165,7 @@ const answers: FuzzTarget = {
             (input.length & 1) === 0
               ? await caller.request(NAMES.caller, NAMES.called, { ...call, body: null })
               : await caller.upgrade(NAMES.caller, NAMES.called, { ...call, body: null }, ['websocket']);
-          for (const [name] of pairs(takenHeaders(answer.headers, PLACE)))
+          for (const [name] of pairs(acceptedHeaders(answer.headers, PLACE)))
             if (SECRET_HEADERS.test(name.toLowerCase())) throw violation('a forbidden header passed', name);
           if ('socket' in answer) {
             answer.socket.destroy();

@@ -15,9 +15,9 @@ test('secret parts of a webhook URL are not shown', async () => {
     webhooks: {
       list: () => [of('http://127.0.0.1:1/hook?token=s3cret'), of('http://127.0.0.1:1/hook#s3cret')],
       has: () => false,
-      end: () => {},
+      remove: () => {},
     },
-    mailboxes: { list: () => [], end: () => {} },
+    webhookUrls: { list: () => [], remove: () => {} },
   });
   const run = operationRunner(pushOperations, handlers);
   const shown = JSON.stringify(await run('pushList'));

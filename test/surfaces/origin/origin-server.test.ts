@@ -40,7 +40,7 @@ async function address(t: TestContext) {
     log: silentLog,
     cards,
     signedCard: async () => null,
-    push: { register: async () => null, behind: () => null, end: () => {} },
+    push: { register: async () => null, findByUrl: () => null, remove: () => {} },
     carry: async () => {},
   });
   const target = { id: 'x', localAid: local, remoteAid: remote, accessToken: undefined };

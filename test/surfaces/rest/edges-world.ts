@@ -96,13 +96,13 @@ export async function edgesWorld(
   await once(service, 'listening');
   const address = service.address();
   const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-  bound.set(remote, { scheme: 'http', host: HOST, port, takesCalls: true, verifyCertificate: true });
+  bound.set(remote, { scheme: 'http', host: HOST, port, acceptsCalls: true, verifyCertificate: true });
   const cards = {
     toLocalCard: async () => {
       throw new SvcError('not_found');
     },
   };
-  const push = { register: async () => null, behind: () => null, end: () => {} };
+  const push = { register: async () => null, findByUrl: () => null, remove: () => {} };
   const listen = originServers({
     caller,
     clock,

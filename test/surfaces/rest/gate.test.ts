@@ -22,7 +22,7 @@ function requestFrom(address: string, headers: Record<string, string>): Incoming
 
 function verdict(gate: RequestGate, address: string, headers: Record<string, string>): string {
   try {
-    const { origin, authorised } = gate.admit(requestFrom(address, headers));
+    const { origin, authorized: authorised } = gate.admit(requestFrom(address, headers));
     return `${origin}${authorised ? '' : ' without token'}`;
   } catch (error) {
     if (error instanceof SvcError) return error.code;

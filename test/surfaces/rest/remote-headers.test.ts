@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { rewriteLocation, sentHeaders, takenHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
+import { acceptedHeaders, rewriteLocation, sentHeaders } from '../../../src/surfaces/rest/remote-headers.ts';
 
 const PREFIX = '/aid/aid1x';
 const HOST = '127.0.0.1:2121';
@@ -95,5 +95,5 @@ test('a WebSocket handshake keeps its headers, and no other forbidden header pas
   const asked = ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat', 'Cookie', 'a=b', 'Sec-Fetch-Mode', 'x'];
   assert.deepEqual(sentHeaders(asked), ['Sec-WebSocket-Key', 'k', 'Sec-WebSocket-Protocol', 'chat']);
   const answered = ['Sec-WebSocket-Accept', 'a', 'SET-Cookie', 'a=b', 'Location', 'file:///etc/passwd'];
-  assert.deepEqual(takenHeaders(answered, place), ['Sec-WebSocket-Accept', 'a']);
+  assert.deepEqual(acceptedHeaders(answered, place), ['Sec-WebSocket-Accept', 'a']);
 });

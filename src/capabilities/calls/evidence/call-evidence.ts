@@ -95,28 +95,29 @@ const INPUT_NAME = 'signature-input';
 const SIGNATURE_NAME = 'signature';
 
 /** True if a CGI-like server, which treats `_` and `.` as `-`, would read the name as `wanted`. */
-function isSpelled(name: string, wanted: string): boolean {
+function isEquivalentName(name: string, wanted: string): boolean {
   // The length check rules out most names.
   return name.length === wanted.length && name.toLowerCase().replace(/[^a-z0-9]/g, '-') === wanted;
 }
 
 function isDelegation(name: string): boolean {
-  return isSpelled(name, DELEGATION_NAME);
+  return isEquivalentName(name, DELEGATION_NAME);
 }
 
 /**
  * True for a line of `Signature` or `Signature-Input` that contains our label at any depth. No program has a legitimate
  * use for it.
  */
-function isOurs(name: string, value: string): boolean {
-  const isSignature = isSpelled(name, SIGNATURE_NAME) || isSpelled(name, INPUT_NAME);
+function isOurSignature(name: string, value: string): boolean {
+  const isSignature = isEquivalentName(name, SIGNATURE_NAME) || isEquivalentName(name, INPUT_NAME);
   return isSignature && /(?:^|[^a-z0-9_.*-])svcd\s*=/.test(value);
 }
 
 /** Removes evidence, real or forged, from headers. Signatures that programs make themselves stay. */
 export function withoutEvidence(raw: RawHeaders): string[] {
   const kept: string[] = [];
-  for (const [name, value] of pairs(raw)) if (!isDelegation(name) && !isOurs(name, value)) kept.push(name, value);
+  for (const [name, value] of pairs(raw))
+    if (!isDelegation(name) && !isOurSignature(name, value)) kept.push(name, value);
   return kept;
 }
 
@@ -136,7 +137,7 @@ const SIGNATURE = /^svcd=:([A-Za-z0-9+/]{85}[AQgw]==):$/;
  * @returns undefined if there is no evidence, null if it is malformed
  */
 export function readEvidence(raw: RawHeaders): Evidence | null | undefined {
-  const lines = [...pairs(raw)].filter(([name, value]) => isDelegation(name) || isOurs(name, value));
+  const lines = [...pairs(raw)].filter(([name, value]) => isDelegation(name) || isOurSignature(name, value));
   if (!lines.some(([name]) => isDelegation(name))) return undefined;
   const value = (wanted: string) => lines.find(([name]) => name.toLowerCase() === wanted)?.[1];
   const delegation = value(DELEGATION_NAME);

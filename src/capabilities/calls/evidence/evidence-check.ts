@@ -28,12 +28,12 @@ import { byteSequence, signatureBase } from './signature-base.ts';
 /** Cached nonces; each uses about 150 bytes. If more arrive within five minutes, the oldest expire early. */
 const MAX_NONCES = 65_536;
 /** Parsed delegations in the cache. */
-const MAX_READ = 1024;
+const MAX_CACHED_DELEGATIONS = 1024;
 /** Longest text of a delegation, in characters: base64 between colons. */
 const MAX_DELEGATION_CHARS: number = Math.ceil(MAX_DELEGATION_BYTES / 3) * 4 + 2;
 
 /** An incoming call. */
-export interface ArrivedCall {
+export interface IncomingCall {
   /** Authenticated by the link. */
   readonly caller: Aid;
   readonly called: Aid;
@@ -50,7 +50,7 @@ export interface EvidenceCheckDependencies {
 }
 
 /** A parsed delegation and the ID of the key that it authorizes. */
-interface ReadDelegation {
+interface ParsedDelegation {
   readonly delegation: Delegation;
   readonly keyId: string;
   /** The agent's signature is valid. The validity period is checked separately. */
@@ -60,7 +60,7 @@ interface ReadDelegation {
 export class EvidenceCheck {
   readonly #deps: EvidenceCheckDependencies;
   readonly #keys = new VerifierKeys();
-  readonly #read = new LruCache<string, ReadDelegation>({ maxEntries: MAX_READ });
+  readonly #read = new LruCache<string, ParsedDelegation>({ maxEntries: MAX_CACHED_DELEGATIONS });
   readonly #nonces: LruCache<string, true>;
 
   constructor(dependencies: EvidenceCheckDependencies) {
@@ -76,7 +76,7 @@ export class EvidenceCheck {
    * @returns the headers for the service, unchanged; none if the call carries no evidence
    * @throws SvcError `bad_evidence` if the evidence is invalid for this call or was used before
    */
-  async check(call: ArrivedCall): Promise<string[]> {
+  async check(call: IncomingCall): Promise<string[]> {
     const evidence = readEvidence(call.headers);
     if (evidence === undefined) return [];
     if (evidence === null) throw refused('it is malformed');
@@ -104,7 +104,7 @@ export class EvidenceCheck {
     if (created < now - MAX_EVIDENCE_AGE_S - CLOCK_SKEW_S) throw refused('it is too old');
   }
 
-  #delegationOf({ delegation: text }: Evidence): ReadDelegation {
+  #delegationOf({ delegation: text }: Evidence): ParsedDelegation {
     const known = this.#read.get(text);
     if (known !== undefined) return known;
     const delegation = readDelegation(text);
@@ -113,7 +113,7 @@ export class EvidenceCheck {
     return read;
   }
 
-  async #checkDelegation(read: ReadDelegation): Promise<void> {
+  async #checkDelegation(read: ParsedDelegation): Promise<void> {
     const { delegation, isSigned } = read;
     if (delegation.issuedAt < this.#deps.newest(delegation.agent))
       throw refused('a newer delegation replaces its delegation');

@@ -2,7 +2,7 @@
 import { systemClock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import type { Gate } from '../../mcp-share/gate.ts';
-import type { Seen } from '../../mcp-share/look.ts';
+import type { Inspection } from '../../mcp-share/inspect.ts';
 import { provenService } from '../../proven-caller.ts';
 import type { CommandGroup } from '../command-group.ts';
 import type { CliContext } from '../context.ts';
@@ -53,7 +53,7 @@ async function toolLists(context: CliContext, texts: readonly string[]): Promise
 }
 
 /** Rejects unknown tool names, which would silently allow nothing. @throws SvcError `invalid_request` */
-function checkTools({ tools, title }: Seen, lists: ReadonlyMap<string, ReadonlySet<string>>): void {
+function checkTools({ tools, title }: Inspection, lists: ReadonlyMap<string, ReadonlySet<string>>): void {
   if (title === null || tools.length === 0) return;
   const unknown = [...lists.values()].flatMap((names) => [...names]).find((name) => !tools.includes(name));
   if (unknown !== undefined)

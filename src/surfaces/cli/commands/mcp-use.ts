@@ -86,7 +86,7 @@ async function use(context: CliContext, typed: Using) {
   if (typed.stdio === true) return beServer(context, aid, way);
   const url = await context.progress('Connecting', addressOf(context, aid, way));
   const { added, aside } = into(context, aid, typed);
-  const { lookAtUrl } = await import('../../mcp-share/look.ts');
+  const { inspectUrl: lookAtUrl } = await import('../../mcp-share/inspect.ts');
   const used = { aid, url: url.href, into: typed.into, added, aside };
   try {
     const { title, tools } = await context.progress('Connecting to the server', lookAtUrl(url));

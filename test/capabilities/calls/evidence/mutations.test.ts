@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CallSigner, type CallToSign } from '../../../../src/capabilities/calls/evidence/call-signer.ts';
-import { type ArrivedCall, EvidenceCheck } from '../../../../src/capabilities/calls/evidence/evidence-check.ts';
+import { EvidenceCheck, type IncomingCall } from '../../../../src/capabilities/calls/evidence/evidence-check.ts';
 import { pairs } from '../../../../src/capabilities/calls/headers.ts';
 import { unixSeconds } from '../../../../src/foundation/clock.ts';
 import { SvcError } from '../../../../src/foundation/errors.ts';
@@ -30,7 +30,7 @@ const signer = new CallSigner({
   random: (bytes) => Uint8Array.from({ length: bytes }, () => random.below(256)),
 });
 
-type Signed = ArrivedCall & { readonly body: Uint8Array };
+type Signed = IncomingCall & { readonly body: Uint8Array };
 
 /** A random signed call. */
 function signed(): Signed {

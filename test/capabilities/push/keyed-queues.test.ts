@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Lanes } from '../../../src/capabilities/push/lanes.ts';
+import { KeyedQueues } from '../../../src/capabilities/push/keyed-queues.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** Lets promises settle. */
@@ -21,7 +21,7 @@ class World {
   most = 0;
   /** Each attempt waits for it. */
   gate: Promise<void> = Promise.resolve();
-  readonly lanes = new Lanes(
+  readonly lanes = new KeyedQueues(
     { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0.5 }, atOnce: { total: 2, perKey: 2 } },
     { clock: this.clock, random: () => 0, work: (lane) => this.#work(lane) },
   );
@@ -78,7 +78,7 @@ test('a failing queue backs off and does not delay other queues', async () => {
     assert.equal(world.attempts.length, before + 1);
   }
   world.failing.clear();
-  world.lanes.hurry('a');
+  world.lanes.retryNow('a');
   await turns(50);
   assert.deepEqual(world.done, ['b1', 'a1']);
 });
@@ -90,7 +90,7 @@ test('a retry requested during a failing attempt runs immediately', async () => 
   world.failing.add('a');
   world.add('a', 'a1');
   await turns(5);
-  world.lanes.hurry('a');
+  world.lanes.retryNow('a');
   resolve();
   await turns(50);
   assert.equal(world.attempts.length, 2);
@@ -105,7 +105,7 @@ test('a retry requested during a failing attempt runs immediately', async () => 
 test('a group with hanging queues leaves room for others', async () => {
   const done: string[] = [];
   const hanging = Promise.withResolvers<boolean>();
-  const lanes = new Lanes(
+  const lanes = new KeyedQueues(
     { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 3, perKey: 2 } },
     {
       clock: new TestClock(),
@@ -129,7 +129,7 @@ test('a group with hanging queues leaves room for others', async () => {
 
 test('hanging queues of strangers leave a share to named holders', async () => {
   const done: string[] = [];
-  const lanes = new Lanes(
+  const lanes = new KeyedQueues(
     { backoff: { firstMs: 1000, maxMs: 4000, jitter: 0 }, atOnce: { total: 4, perKey: 2, reserved: 2 } },
     {
       clock: new TestClock(),

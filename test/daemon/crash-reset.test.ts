@@ -9,10 +9,10 @@ import { test } from 'node:test';
 function ending(how: string) {
   const script = `
     import { createServer } from 'node:net';
-    import { resetOnAbnormalEnd } from './src/daemon/abnormal-end.ts';
-    import { surviveKnownFailures } from './src/daemon/last-resort.ts';
-    resetOnAbnormalEnd(process);
-    surviveKnownFailures(process, { error: () => {} });
+    import { resetOnCrash } from './src/daemon/crash-reset.ts';
+    import { handleUnhandledErrors } from './src/daemon/unhandled-errors.ts';
+    resetOnCrash(process);
+    handleUnhandledErrors(process, { error: () => {} });
     const server = createServer((socket) => {
       socket.write('half');
       socket.once('data', () => { ${how} });

@@ -8,13 +8,13 @@ import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { Quota, type QuotaHolder, type QuotaLimits } from '../../foundation/quota.ts';
 
-export interface LanesOptions {
+export interface KeyedQueuesOptions {
   readonly backoff: JitteredBackoff;
   /** Limits on concurrently running queues, per holder. */
   readonly atOnce: QuotaLimits;
 }
 
-export interface LanesDependencies {
+export interface KeyedQueuesDependencies {
   readonly clock: Clock;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
@@ -24,7 +24,7 @@ export interface LanesDependencies {
   readonly work: (lane: string, signal: AbortSignal) => Promise<boolean>;
 }
 
-interface Lane {
+interface QueueState {
   readonly holder: QuotaHolder;
   /** Consecutive failures. */
   failures: number;
@@ -32,15 +32,15 @@ interface Lane {
   timer: Timer | null;
   isRunning: boolean;
   /** An item was added while the queue was running. */
-  again: boolean;
+  hasNewItem: boolean;
   /** A retry was requested while the queue was running. */
-  isHurried: boolean;
+  isRetryRequested: boolean;
 }
 
-export class Lanes {
-  readonly #options: LanesOptions;
-  readonly #deps: LanesDependencies;
-  readonly #lanes = new Map<string, Lane>();
+export class KeyedQueues {
+  readonly #options: KeyedQueuesOptions;
+  readonly #deps: KeyedQueuesDependencies;
+  readonly #lanes = new Map<string, QueueState>();
   /** Queues ready to run, in FIFO order. */
   readonly #ready = new Set<string>();
   readonly #running = new Set<Promise<void>>();
@@ -48,7 +48,7 @@ export class Lanes {
   readonly #busy: Quota;
   readonly #stop = new AbortController();
 
-  constructor(options: LanesOptions, dependencies: LanesDependencies) {
+  constructor(options: KeyedQueuesOptions, dependencies: KeyedQueuesDependencies) {
     this.#options = options;
     this.#busy = new Quota(options.atOnce);
     this.#deps = dependencies;
@@ -59,17 +59,17 @@ export class Lanes {
     if (this.#stop.signal.aborted) return;
     const lane = this.#lanes.get(name);
     if (lane !== undefined && lane.timer !== null) return;
-    if (lane?.isRunning === true) lane.again = true;
+    if (lane?.isRunning === true) lane.hasNewItem = true;
     else this.#enqueue(name);
   }
 
   /** Retries a queue now and skips its backoff. */
-  hurry(name: string): void {
+  retryNow(name: string): void {
     const lane = this.#lanes.get(name);
     lane?.timer?.cancel();
     if (lane !== undefined) {
       lane.timer = null;
-      lane.isHurried = lane.isRunning;
+      lane.isRetryRequested = lane.isRunning;
     }
     this.wake(name);
   }
@@ -85,7 +85,14 @@ export class Lanes {
   #enqueue(name: string): void {
     if (!this.#lanes.has(name)) {
       const holder = this.#deps.holderOf?.(name) ?? { node: groupOf(name), source: null, named: true };
-      this.#lanes.set(name, { holder, failures: 0, timer: null, isRunning: false, again: false, isHurried: false });
+      this.#lanes.set(name, {
+        holder,
+        failures: 0,
+        timer: null,
+        isRunning: false,
+        hasNewItem: false,
+        isRetryRequested: false,
+      });
     }
     this.#ready.add(name);
     this.#fill();
@@ -117,25 +124,25 @@ export class Lanes {
   }
 
   /** Processes one item. Other ready queues run before the next item of this queue. */
-  async #run(name: string, lane: Lane): Promise<void> {
-    lane.again = false;
-    lane.isHurried = false;
+  async #run(name: string, lane: QueueState): Promise<void> {
+    lane.hasNewItem = false;
+    lane.isRetryRequested = false;
     try {
       const hadWork = await this.#deps.work(name, this.#stop.signal);
       lane.failures = 0;
-      if (hadWork) lane.again = true;
+      if (hadWork) lane.hasNewItem = true;
     } catch {
       lane.failures++;
-      lane.again = lane.isHurried;
-      if (!lane.again && !this.#stop.signal.aborted) this.#wait(name, lane);
+      lane.hasNewItem = lane.isRetryRequested;
+      if (!lane.hasNewItem && !this.#stop.signal.aborted) this.#wait(name, lane);
     }
     lane.isRunning = false;
     if (this.#stop.signal.aborted || lane.timer !== null) return;
-    if (lane.again) this.#ready.add(name);
+    if (lane.hasNewItem) this.#ready.add(name);
     else this.#lanes.delete(name);
   }
 
-  #wait(name: string, lane: Lane): void {
+  #wait(name: string, lane: QueueState): void {
     const ms = backoff(this.#options.backoff, lane.failures, this.#deps.random());
     lane.timer = this.#deps.clock.after(ms, () => {
       lane.timer = null;

@@ -10,7 +10,7 @@ import type { AgentLocation } from '../../network/links/types.ts';
 /** Agents of one node that are looked up before the node counts as not found. */
 const MAX_LOOKED_UP = 4;
 
-interface NodePlaceDependencies {
+interface LocateNodeDependencies {
   readonly resolver: {
     /** Looks up an agent in the network without the cache. */
     locate(aid: Aid, options: { readonly fresh: true; readonly signal: AbortSignal }): Promise<AgentLocation>;
@@ -25,9 +25,9 @@ interface NodePlaceDependencies {
  * @returns null if no agent of the node is known, or if no record names this node
  * @throws SvcError the abort reason
  */
-export async function placeOfNode(
+export async function locateNode(
   nodeKey: Uint8Array,
-  { resolver, agentsOn }: NodePlaceDependencies,
+  { resolver, agentsOn }: LocateNodeDependencies,
   signal: AbortSignal,
 ): Promise<NodePlace | null> {
   const agents = agentsOn(nodeKey).slice(0, MAX_LOOKED_UP);

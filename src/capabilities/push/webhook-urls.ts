@@ -33,19 +33,25 @@ import { pairHolder } from '../../network/links/holder.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
-import { Lanes } from './lanes.ts';
-import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_ANSWER_MS, PUSH_TIDY_MS } from './limits.ts';
-import { mayWait, mayWaitForStranger } from './room.ts';
-import type { BoxListener, LeaveNotification, Left, ServeBoxes } from './types.ts';
-import { answerBox, type BoxAnswer, isWebhookName, type NotificationAnswer, offerNotification } from './wire.ts';
+import { KeyedQueues } from './keyed-queues.ts';
+import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS, PUSH_RESPONSE_MS } from './limits.ts';
+import { mayQueue, mayQueueForStranger } from './queue-limits.ts';
+import type { ServeWebhookUrls, StoreNotification, StoreResult, WebhookUrlListener } from './types.ts';
+import {
+  isWebhookName,
+  type NotificationResponse,
+  offerNotification,
+  sendWebhookUrl,
+  type WebhookUrlResponse,
+} from './wire.ts';
 
 /** Key of the stored port for webhook URLs. */
 const PORT_KEY = 'push_port';
 /** Backoff between delivery attempts. */
 const RETRY: JitteredBackoff = { firstMs: 1000, maxMs: 300_000, jitter: 0.2 };
 /** Concurrent deliveries. Some callers may be unreachable. */
-const AT_ONCE: QuotaLimits = { perKey: 2, perSource: 2, perNetwork: 3, total: 8, reserved: 4 };
-const BOXES: QuotaLimits = {
+const DELIVERY_LIMITS: QuotaLimits = { perKey: 2, perSource: 2, perNetwork: 3, total: 8, reserved: 4 };
+const URL_LIMITS: QuotaLimits = {
   perSource: MAX_PUSH_BOXES_PER_SOURCE,
   perNetwork: MAX_PUSH_BOXES_PER_NETWORK,
   total: MAX_PUSH_BOXES,
@@ -54,13 +60,13 @@ const BOXES: QuotaLimits = {
 /** Time limit for reaching the caller's node, in milliseconds. */
 const OPEN_TIMEOUT_MS = 10_000;
 /** Interval for retrying to listen on a port that is in use, in milliseconds. */
-const LISTEN_AGAIN_MS = 15_000;
+const LISTEN_RETRY_MS = 15_000;
 
-export interface MailboxesDependencies {
+export interface WebhookUrlsDependencies {
   readonly store: WebhookUrlStore;
   readonly links: Pick<Links, 'open' | 'accept'>;
   readonly memory: Pick<MetaStore, 'get' | 'set'>;
-  readonly serve: ServeBoxes;
+  readonly serve: ServeWebhookUrls;
   readonly clock: Clock;
   readonly log: Log;
   readonly randomBytes: (length: number) => Uint8Array;
@@ -76,29 +82,29 @@ export interface MailboxesDependencies {
 }
 
 /** A webhook URL as the API shows it, without the secret token. */
-export type MailboxInfo = Omit<WebhookUrlRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
+export type WebhookUrlInfo = Omit<WebhookUrlRow, 'token' | 'node' | 'source'> & { readonly waiting: number };
 
-export class Mailboxes implements Component {
-  readonly #deps: MailboxesDependencies;
-  readonly #lanes: Lanes;
+export class WebhookUrls implements Component {
+  readonly #deps: WebhookUrlsDependencies;
+  readonly #queues: KeyedQueues;
   readonly #rate: RateLimiter;
-  readonly #listening = new SingleFlight<BoxListener, ''>();
+  readonly #listening = new SingleFlight<WebhookUrlListener, ''>();
   readonly #stop = new AbortController();
-  #listener: BoxListener | null = null;
-  #tidying: RepeatingTask | null = null;
-  #looking: RepeatingTask | null = null;
+  #listener: WebhookUrlListener | null = null;
+  #cleanup: RepeatingTask | null = null;
+  #listenRetry: RepeatingTask | null = null;
 
   /** Accepts links with the purpose `push-box`. */
-  constructor(dependencies: MailboxesDependencies) {
-    this.#deps = { ...dependencies, log: dependencies.log.child('mailboxes') };
+  constructor(dependencies: WebhookUrlsDependencies) {
+    this.#deps = { ...dependencies, log: dependencies.log.child('webhook-urls') };
     const { clock, random, links, isServedHere } = dependencies;
-    this.#lanes = new Lanes(
-      { backoff: RETRY, atOnce: AT_ONCE },
+    this.#queues = new KeyedQueues(
+      { backoff: RETRY, atOnce: DELIVERY_LIMITS },
       {
         clock,
         random,
-        holderOf: (lane) => this.#laneHolder(lane),
-        work: (lane, signal) => this.#handOver(lane, signal),
+        holderOf: (lane) => this.#queueHolder(lane),
+        work: (lane, signal) => this.#deliverNext(lane, signal),
       },
     );
     this.#rate = new RateLimiter(
@@ -118,23 +124,23 @@ export class Mailboxes implements Component {
   async start(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const onError = (error: unknown): void => log.warn({ error }, 'cannot process the webhook URLs of remote agents');
-    this.#tidying = every(clock, { periodMs: PUSH_TIDY_MS, onError }, () => store.deleteExpired(clock.now()));
+    this.#cleanup = every(clock, { periodMs: PUSH_CLEANUP_MS, onError }, () => store.deleteExpired(clock.now()));
     store.deleteExpired(clock.now());
     const portTaken = (error: unknown): void =>
       log.warn({ error }, 'the port for webhook URLs of remote agents is in use');
-    const look = { periodMs: LISTEN_AGAIN_MS, onError: portTaken };
+    const look = { periodMs: LISTEN_RETRY_MS, onError: portTaken };
     // Try once before another program can use the port, then until it is free.
-    await this.#lookAfterPort().catch(portTaken);
-    this.#looking = every(clock, look, () => this.#lookAfterPort());
-    for (const { box, webhook } of store.withPending(null)) this.#lanes.wake(laneOf(box, webhook));
+    await this.#ensureListening().catch(portTaken);
+    this.#listenRetry = every(clock, look, () => this.#ensureListening());
+    for (const { box, webhook } of store.withPending(null)) this.#queues.wake(queueName(box, webhook));
   }
 
   async stop(): Promise<void> {
-    this.#tidying?.stop();
-    this.#looking?.stop();
+    this.#cleanup?.stop();
+    this.#listenRetry?.stop();
     this.#stop.abort();
-    await this.#looking?.idle();
-    await Promise.all([this.#lanes.stop(), this.#listener?.close()]);
+    await this.#listenRetry?.idle();
+    await Promise.all([this.#queues.stop(), this.#listener?.close()]);
   }
 
   /** The port on 127.0.0.1 for webhook URLs; null if none is needed. */
@@ -142,7 +148,7 @@ export class Mailboxes implements Component {
     return this.#listener?.port ?? null;
   }
 
-  list(): MailboxInfo[] {
+  list(): WebhookUrlInfo[] {
     return this.#deps.store
       .list()
       .map(({ box: { token: _secret, node: _node, source: _source, ...box }, waiting }) => ({ ...box, waiting }));
@@ -152,12 +158,12 @@ export class Mailboxes implements Component {
    * Removes a webhook URL with its queued notifications.
    * @throws SvcError `not_found`
    */
-  end(id: string): void {
+  remove(id: string): void {
     if (this.#deps.store.delete(id)) return;
     throw new SvcError('not_found', { message: 'No such webhook URL.' });
   }
 
-  async #lookAfterPort(): Promise<void> {
+  async #ensureListening(): Promise<void> {
     if (this.#listener === null && this.#deps.store.list().length > 0) await this.#listen();
   }
 
@@ -165,12 +171,12 @@ export class Mailboxes implements Component {
    * Listens on the stored port, or on a new port that is then stored.
    * @throws SvcError `port_in_use`
    */
-  async #listen(): Promise<BoxListener> {
+  async #listen(): Promise<WebhookUrlListener> {
     if (this.#listener !== null) return this.#listener;
     return await this.#listening.run('', async () => {
       const { memory, serve } = this.#deps;
       const before = memory.get(PORT_KEY);
-      const listener = await serve(typeof before === 'number' ? before : 0, this.#leave);
+      const listener = await serve(typeof before === 'number' ? before : 0, this.#store);
       if (listener.port !== before) memory.set(PORT_KEY, listener.port);
       if (this.#stop.signal.aborted) await listener.close();
       this.#listener = listener;
@@ -181,7 +187,7 @@ export class Mailboxes implements Component {
   async #serve(link: LinkStream): Promise<void> {
     link.on('error', () => {});
     try {
-      answerBox(link, await this.#answerFor(link));
+      sendWebhookUrl(link, await this.#answerFor(link));
       drainAndDestroy(link, this.#deps.clock);
     } catch (error) {
       this.#deps.log.warn({ caller: link.caller, error }, 'cannot create a webhook URL for a remote agent');
@@ -189,7 +195,7 @@ export class Mailboxes implements Component {
     }
   }
 
-  async #answerFor(link: LinkStream): Promise<BoxAnswer> {
+  async #answerFor(link: LinkStream): Promise<WebhookUrlResponse> {
     // protocol-push.md, step 2
     const { isServedHere, store } = this.#deps;
     if (isServedHere(link.called) !== true) return 'elsewhere';
@@ -197,7 +203,7 @@ export class Mailboxes implements Component {
     const box = this.#open(link);
     if (box === null) return 'full';
     // The caller is reachable now.
-    for (const { webhook } of store.withPending(box.id)) this.#lanes.hurry(laneOf(box.id, webhook));
+    for (const { webhook } of store.withPending(box.id)) this.#queues.retryNow(queueName(box.id, webhook));
     return { url: `http://127.0.0.1:${port}/${box.token}` };
   }
 
@@ -220,7 +226,7 @@ export class Mailboxes implements Component {
   /** True if there is room for one more webhook URL. May remove the webhook URL of a stranger. */
   #makeRoom(holder: QuotaHolder): boolean {
     const { store } = this.#deps;
-    const quota = new Quota(BOXES);
+    const quota = new Quota(URL_LIMITS);
     const boxes = store.list().map(({ box }) => box);
     // The webhook URL that was not renewed for longest is evicted first.
     for (const box of boxes.sort((one, other) => one.renewedAt - other.renewedAt))
@@ -232,27 +238,27 @@ export class Mailboxes implements Component {
     return { key: id, node, source, named: this.#deps.isNamed(called, caller) };
   }
 
-  #laneHolder(lane: string): QuotaHolder {
+  #queueHolder(lane: string): QuotaHolder {
     const [id = ''] = lane.split(' ');
     const box = this.#deps.store.get(id);
     return box === null ? { node: id, source: null, named: true } : this.#holderOf(box);
   }
 
   /** Stores a notification of a local server for a remote webhook. */
-  readonly #leave: LeaveNotification = (token, { webhook, headers, body }): Left => {
+  readonly #store: StoreNotification = (token, { webhook, headers, body }): StoreResult => {
     const { store, clock, randomBytes } = this.#deps;
     const box = isWebhookName(webhook) ? store.byToken(token) : null;
-    if (box === null || !this.#mayStand(box)) return 'unknown';
+    if (box === null || !this.#isStillAllowed(box)) return 'unknown';
     if (!this.#rate.take(box.id)) return 'limited';
     if (!this.#hasRoom(box, webhook, body.length)) return 'full';
     const id = toHex(randomBytes(NOTIFICATION_ID_BYTES));
     store.leave(box.id, { webhook, id, headers, body }, clock.now());
-    this.#lanes.wake(laneOf(box.id, webhook));
+    this.#queues.wake(queueName(box.id, webhook));
     return 'kept';
   };
 
   /** Returns false and removes the webhook URL if the owner of the agent has since denied the caller. */
-  #mayStand({ id, called, caller }: WebhookUrlRow): boolean {
+  #isStillAllowed({ id, called, caller }: WebhookUrlRow): boolean {
     if (this.#deps.decide(called, caller) !== 'deny') return true;
     this.#deps.store.delete(id);
     return false;
@@ -261,7 +267,7 @@ export class Mailboxes implements Component {
   #hasRoom(box: WebhookUrlRow, webhook: string, bytes: number): boolean {
     const { store } = this.#deps;
     const [own, peer, all] = [store.waitingFor(box.id, webhook), store.waitingIn(box.id), store.waitingTotal()];
-    return mayWait({ webhook: own, peer, all }, bytes) && this.#strangersHaveRoom(box, bytes);
+    return mayQueue({ webhook: own, peer, all }, bytes) && this.#strangersHaveRoom(box, bytes);
   }
 
   #strangersHaveRoom(box: WebhookUrlRow, bytes: number): boolean {
@@ -273,20 +279,20 @@ export class Mailboxes implements Component {
       .map(({ box: other, sum }) => ({ ...this.#holderOf(other), sum }))
       .filter(({ named }) => !named);
     const ofSource = strangers.filter(({ source }) => source !== null && sourceGroupOf(source).source === own);
-    return mayWaitForStranger({ source: sumOf(ofSource), strangers: sumOf(strangers) }, bytes);
+    return mayQueueForStranger({ source: sumOf(ofSource), strangers: sumOf(strangers) }, bytes);
   }
 
   /**
    * Delivers the next notification for a webhook. Returns false if none is queued. If it throws, the delivery is
    * retried.
    */
-  async #handOver(lane: string, signal: AbortSignal): Promise<boolean> {
+  async #deliverNext(lane: string, signal: AbortSignal): Promise<boolean> {
     // protocol-push.md, step 6
     const { store, clock, log } = this.#deps;
     const [id = '', webhook = ''] = lane.split(' ');
     const box = store.get(id);
     const next = box === null ? null : store.next(id, webhook);
-    if (box === null || next === null || !this.#mayStand(box)) return false;
+    if (box === null || next === null || !this.#isStillAllowed(box)) return false;
     if (next.at + NOTIFICATION_LIFE_MS <= clock.now()) {
       store.deleteDelivered(next.seq);
       return true;
@@ -306,10 +312,10 @@ export class Mailboxes implements Component {
     try {
       link = await links.open(called, caller, 'push', { signal, timeoutMs: OPEN_TIMEOUT_MS });
     } catch (error) {
-      if (isShutOut(error)) return 'gone' satisfies NotificationAnswer;
+      if (isDenied(error)) return 'gone' satisfies NotificationResponse;
       throw error;
     }
-    using limit = awakeTimeout(clock, PUSH_ANSWER_MS, signal);
+    using limit = awakeTimeout(clock, PUSH_RESPONSE_MS, signal);
     try {
       const answer = await offerNotification(link, next, limit.signal);
       drainAndDestroy(link, clock);
@@ -329,12 +335,12 @@ function sumOf(holders: readonly { readonly sum: WaitingSum }[]): WaitingSum {
   });
 }
 
-function laneOf(box: string, webhook: string): string {
+function queueName(box: string, webhook: string): string {
   return `${box} ${webhook}`;
 }
 
 /** True if the remote side has no webhook of this agent or has denied it. A rejected proof means neither. */
-function isShutOut(error: unknown): boolean {
+function isDenied(error: unknown): boolean {
   const isBadProof = error instanceof Refusal && error.refusal === STATUS.badProof;
   return error instanceof SvcError && error.code === 'access_denied' && !isBadProof;
 }

@@ -9,7 +9,7 @@ import { safeText } from '../surfaces/cli/text.ts';
  * same applies to all failures of detached work, which belongs to one request. Any other error is a bug that leaves the
  * state undefined: it is written to stderr, and the process exits with code 1, as Node does by default.
  */
-export function surviveKnownFailures(process: NodeJS.Process, log: Pick<Log, 'error'>): void {
+export function handleUnhandledErrors(process: NodeJS.Process, log: Pick<Log, 'error'>): void {
   onDetachedError((error) => log.error({ error }, 'background work failed'));
   process.on('uncaughtException', (error: unknown) => {
     if (error instanceof SvcError) return log.error({ error }, 'background work failed');

@@ -17,33 +17,33 @@ const Shape = Type.Object({
   /** An update that failed before the switch. */
   failed: Type.Union([Type.Object({ version: Type.String(), error: Type.String(), at: Type.Number() }), Type.Null()]),
 });
-export type Remembered = Static<typeof Shape>;
+export type JournalState = Static<typeof Shape>;
 
-const NOTHING: Remembered = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
+const EMPTY: JournalState = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
 const check = lazy(() => Compile(Shape));
 
 /** Storage of the state. */
 export interface UpdateStore {
   get(key: string): unknown;
-  set(key: string, value: Remembered): void;
+  set(key: string, value: JournalState): void;
 }
 
-export class UpdateMemory {
+export class UpdateJournal {
   readonly #store: UpdateStore;
 
   constructor(store: UpdateStore) {
     this.#store = store;
   }
 
-  get(): Remembered {
+  get(): JournalState {
     const stored = this.#store.get(KEY);
     // Compiling the schema would take longer than the rest of this function.
-    if (stored === null || stored === undefined) return NOTHING;
-    return check().Check(stored) ? stored : NOTHING;
+    if (stored === null || stored === undefined) return EMPTY;
+    return check().Check(stored) ? stored : EMPTY;
   }
 
   /** Changes some fields. */
-  set(changes: Partial<Remembered>): void {
+  set(changes: Partial<JournalState>): void {
     this.#store.set(KEY, { ...this.get(), ...changes });
   }
 }

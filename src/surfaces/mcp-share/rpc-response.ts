@@ -17,7 +17,7 @@ export function sendMessage(response: ServerResponse, status: number, message: R
 }
 
 /** Rejects a request that exceeds a limit, without reading the rest of its body. */
-export function sendRefusal(response: ServerResponse, status: number, code: number, message: string): void {
+export function sendRejection(response: ServerResponse, status: number, code: number, message: string): void {
   sendMessage(response, status, rpcError(null, code, message));
 }
 
@@ -44,7 +44,7 @@ export async function readMessage(
 ): Promise<ReadMessage | null> {
   const refused = (status: number, code: number, why: string): null => {
     response.setHeader('connection', 'close');
-    sendRefusal(response, status, code, why);
+    sendRejection(response, status, code, why);
     return null;
   };
   if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? ''))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mayWait } from '../../../src/capabilities/push/room.ts';
+import { mayQueue } from '../../../src/capabilities/push/queue-limits.ts';
 import {
   MAX_QUEUED_BYTES_PER_PEER,
   MAX_QUEUED_NOTIFICATION_BYTES,
@@ -12,15 +12,15 @@ import {
 const NONE = { webhook: { count: 0, bytes: 0 }, peer: { count: 0, bytes: 0 }, all: { count: 0, bytes: 0 } };
 
 test('a notification is queued while webhook, peer and node have room', () => {
-  assert.ok(mayWait(NONE, 1));
+  assert.ok(mayQueue(NONE, 1));
   const counts = { webhook: MAX_QUEUED_PER_WEBHOOK, peer: MAX_QUEUED_PER_PEER, all: MAX_QUEUED_NOTIFICATIONS };
   for (const [who, count] of Object.entries(counts)) {
-    assert.ok(mayWait({ ...NONE, [who]: { count: count - 1, bytes: 0 } }, 1), who);
-    assert.ok(!mayWait({ ...NONE, [who]: { count, bytes: 0 } }, 1), who);
+    assert.ok(mayQueue({ ...NONE, [who]: { count: count - 1, bytes: 0 } }, 1), who);
+    assert.ok(!mayQueue({ ...NONE, [who]: { count, bytes: 0 } }, 1), who);
   }
   for (const [who, bytes] of Object.entries({ peer: MAX_QUEUED_BYTES_PER_PEER, all: MAX_QUEUED_NOTIFICATION_BYTES })) {
-    assert.ok(mayWait({ ...NONE, [who]: { count: 0, bytes: bytes - 1 } }, 1), who);
-    assert.ok(!mayWait({ ...NONE, [who]: { count: 0, bytes } }, 1), who);
+    assert.ok(mayQueue({ ...NONE, [who]: { count: 0, bytes: bytes - 1 } }, 1), who);
+    assert.ok(!mayQueue({ ...NONE, [who]: { count: 0, bytes } }, 1), who);
   }
 });
 

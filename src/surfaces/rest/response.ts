@@ -5,7 +5,7 @@ import type { ErrorBodyValue } from '../../operations/schemas.ts';
 import { isPeerPath } from './peer-path.ts';
 
 /** Status code after which the connection uses another protocol. */
-export const SWITCHED = 101;
+export const SWITCHING_PROTOCOLS = 101;
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
 /**
@@ -43,7 +43,7 @@ export function tooManyHeaders(limit: number): SvcError {
   return new SvcError('too_large', { status: 431, message: `A request can have at most ${limit} headers.` });
 }
 
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -64,7 +64,7 @@ function headersOf(error: SvcError): Record<string, string> {
 }
 
 /** The error to show for a thrown value. `unexpected` receives values that are not SvcErrors. */
-export function shownError(error: unknown, unexpected: (error: unknown) => void): SvcError {
+export function publicError(error: unknown, unexpected: (error: unknown) => void): SvcError {
   if (error instanceof SvcError && error.code !== 'internal') return error;
   if (error instanceof Error && error.name === 'AbortError') return new SvcError('cancelled');
   unexpected(error);
@@ -72,7 +72,7 @@ export function shownError(error: unknown, unexpected: (error: unknown) => void)
 }
 
 /** Status, headers and body of an error. */
-export function errorAnswer(error: SvcError): ErrorAnswer {
+export function errorResponse(error: SvcError): ErrorResponse {
   const { code, message, details } = error;
   const body: ErrorBodyValue = { error: code, message, ...(details === undefined ? {} : { details: { ...details } }) };
   return {
@@ -93,7 +93,7 @@ export function hasUnreadBody(request: IncomingMessage): boolean {
 
 /** Sends an error on a response that nothing else writes to. */
 export function sendError(response: ServerResponse, error: SvcError): void {
-  const { status, headers, body } = errorAnswer(error);
+  const { status, headers, body } = errorResponse(error);
   if (hasUnreadBody(response.req)) response.shouldKeepAlive = false;
   setSecurityHeaders(response);
   // An earlier attempt to pass on a remote response may have set its status text.

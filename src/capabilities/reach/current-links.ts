@@ -10,15 +10,15 @@ import type { RecordDht } from '../../network/records/record-dht.ts';
 import type { Neighbour } from '../../network/records/types.ts';
 
 /** A remote agent and the local agents that communicate with it. */
-export interface MetAgent {
+export interface RemoteAgent {
   readonly aid: Aid;
   /** Its label in the address book; null if it has none. */
   readonly label: string | null;
   readonly localAids: readonly Aid[];
 }
 
-export interface StandingLink extends ConnectionView {
-  readonly agents: readonly MetAgent[];
+export interface LinkSummary extends ConnectionView {
+  readonly agents: readonly RemoteAgent[];
   readonly use: LinkUse;
 }
 
@@ -28,7 +28,7 @@ export interface KnownPeer extends Neighbour {
   readonly isHelper: boolean;
 }
 
-export interface StandingDependencies {
+export interface CurrentLinksDependencies {
   readonly pool: Pick<ConnectionPool, 'connections'>;
   readonly links: Pick<AgentLinks, 'pairsWith'>;
   readonly records: Pick<RecordDht, 'neighbours'>;
@@ -37,7 +37,7 @@ export interface StandingDependencies {
   readonly labels: () => Readonly<Record<string, string>>;
 }
 
-function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, string>>): MetAgent[] {
+function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, string>>): RemoteAgent[] {
   const locals = Map.groupBy(pairs, ({ remote }) => remote);
   return [...locals].map(([aid, met]) => ({
     aid,
@@ -47,9 +47,9 @@ function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, s
 }
 
 /** The open connections, grouped by node. */
-export function standingLinks({ pool, links, helpers, labels }: StandingDependencies): readonly StandingLink[] {
+export function listLinks({ pool, links, helpers, labels }: CurrentLinksDependencies): readonly LinkSummary[] {
   const names = labels();
-  const standing = pool.connections().map((view): StandingLink => {
+  const standing = pool.connections().map((view): LinkSummary => {
     const key = nativePublicKey(view.node);
     const isHelper = key !== null && view.current && helpers.has(key);
     const use = isHelper ? 'helper' : 'all';
@@ -59,7 +59,7 @@ export function standingLinks({ pool, links, helpers, labels }: StandingDependen
 }
 
 /** The nodes of the routing table, most recently heard first. */
-export function knownPeers({ records, helpers }: StandingDependencies): readonly KnownPeer[] {
+export function listPeers({ records, helpers }: CurrentLinksDependencies): readonly KnownPeer[] {
   const isHelper = ({ host, port, nodeKey }: Neighbour): boolean =>
     (nodeKey !== null && helpers.has(nodeKey)) ||
     helpers.addresses.some((helper) => helper.host === host && helper.port === port);
@@ -70,7 +70,7 @@ export function knownPeers({ records, helpers }: StandingDependencies): readonly
 }
 
 /** The connection that new streams to a node use; null if there is none. */
-export function currentLink(pool: StandingDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
+export function currentLink(pool: CurrentLinksDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
   const aid = nativeAid(nodeKey);
   return pool.connections().find(({ current, node }) => current && node === aid) ?? null;
 }

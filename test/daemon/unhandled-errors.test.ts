@@ -7,8 +7,8 @@ function fate(failure: string): { readonly status: number | null; readonly stdou
   const script = `
     import { SvcError } from './src/foundation/errors.ts';
     import { detach } from './src/foundation/detached.ts';
-    import { surviveKnownFailures } from './src/daemon/last-resort.ts';
-    surviveKnownFailures(process, { error: (_fields, message) => console.log(message) });
+    import { handleUnhandledErrors } from './src/daemon/unhandled-errors.ts';
+    handleUnhandledErrors(process, { error: (_fields, message) => console.log(message) });
     setImmediate(() => console.log('goes on'));
     ${failure}`;
   return spawnSync(process.execPath, ['--input-type=module-typescript', '--eval', script], { encoding: 'utf8' });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { placeOfNode } from '../../../src/capabilities/reach/node-place.ts';
+import { locateNode } from '../../../src/capabilities/reach/locate-node.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { UNHELPED } from '../../../src/network/links/dial.ts';
@@ -22,7 +22,7 @@ async function find(agents: ReadonlyMap<Aid, Uint8Array | null>, own = false, si
     },
   };
   const agentsOn = () => [...agents.keys()];
-  return { place: await placeOfNode(NODE, { resolver, agentsOn }, signal), asked };
+  return { place: await locateNode(NODE, { resolver, agentsOn }, signal), asked };
 }
 
 test("a node's own record gives its location", async () => {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import {
+  EventStreamLimits,
   MAX_EVENT_STREAMS,
   MAX_EVENT_STREAMS_PER_NODE,
   MAX_EVENT_STREAMS_PER_SOURCE,
-  StreamPlaces,
-} from '../../../src/capabilities/calls/stream-places.ts';
+} from '../../../src/capabilities/calls/event-stream-limits.ts';
 import { asLink } from '../../../src/network/links/stream.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';
@@ -24,14 +24,14 @@ function linkFrom(host: string, node: number, caller = testAid(100 + node)): Lin
 }
 
 function placesOf(): {
-  places: StreamPlaces;
+  places: EventStreamLimits;
   cut: string[];
   hold: (link: LinkStream, count: number) => (() => void)[];
 } {
-  const places = new StreamPlaces({ isNamed: ({ caller }) => caller === NAMED });
+  const places = new EventStreamLimits({ isNamed: ({ caller }) => caller === NAMED });
   const cut: string[] = [];
   const hold = (link: LinkStream, count: number): (() => void)[] =>
-    Array.from({ length: count }, () => places.take(link, () => void cut.push(`${link.nodeKey?.[0]}`)));
+    Array.from({ length: count }, () => places.enter(link, () => void cut.push(`${link.nodeKey?.[0]}`)));
   return { places, cut, hold };
 }
 
@@ -51,7 +51,7 @@ test('the limits per node, per address and in total grow in this order', () => {
   assert.deepEqual(cut, []);
   const elsewhere = linkFrom('192.0.2.2', 3);
   hold(elsewhere, MAX_EVENT_STREAMS - MAX_EVENT_STREAMS_PER_SOURCE);
-  assert.equal(places.taken, MAX_EVENT_STREAMS);
+  assert.equal(places.active, MAX_EVENT_STREAMS);
   assert.throws(() => hold(node, 1), refused);
   assert.deepEqual(cut, []);
 });
@@ -64,7 +64,7 @@ test('strangers with more streams are evicted in favor of strangers with fewer, 
   const late = linkFrom('192.0.2.3', 3);
   const fair = Math.floor(MAX_EVENT_STREAMS / 3);
   hold(late, fair - 1);
-  assert.equal(places.taken, MAX_EVENT_STREAMS);
+  assert.equal(places.active, MAX_EVENT_STREAMS);
   assert.equal(cut.length, fair - 1);
   const [ofFirst, ofSecond] = ['1', '2'].map((node) => cut.filter((one) => one === node).length);
   assert.ok(Math.abs((ofFirst ?? 0) - (ofSecond ?? 0)) <= 1, `${ofFirst} and ${ofSecond} were evicted`);
@@ -107,8 +107,8 @@ test('an evicted stream releases its slot only once', () => {
   const { places, hold } = placesOf();
   const leaves = [1, 2].flatMap((node) => hold(linkFrom(THISMACHINE, node), MAX_EVENT_STREAMS_PER_NODE));
   leaves.push(...hold(linkFrom(THISMACHINE, 3), 1));
-  assert.equal(places.taken, MAX_EVENT_STREAMS);
+  assert.equal(places.active, MAX_EVENT_STREAMS);
   for (const leave of leaves) leave();
   for (const leave of leaves) leave();
-  assert.equal(places.taken, 0);
+  assert.equal(places.active, 0);
 });

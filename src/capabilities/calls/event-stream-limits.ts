@@ -15,25 +15,25 @@ export const MAX_EVENT_STREAMS_PER_SOURCE = 1536;
 /** Concurrent event streams that this daemon forwards. */
 export const MAX_EVENT_STREAMS = 2048;
 
-export interface StreamPlacesDependencies {
+export interface EventStreamLimitsDependencies {
   /** True if the owner of the called agent allowed this caller by name. Strangers are evicted in its favor. */
   isNamed(link: Pick<LinkStream, 'caller' | 'called'>): boolean;
 }
 
-export class StreamPlaces {
-  readonly #deps: StreamPlacesDependencies;
+export class EventStreamLimits {
+  readonly #deps: EventStreamLimitsDependencies;
   readonly #quota = new Quota({
     perNode: MAX_EVENT_STREAMS_PER_NODE,
     perSource: MAX_EVENT_STREAMS_PER_SOURCE,
     total: MAX_EVENT_STREAMS,
   });
 
-  constructor(dependencies: StreamPlacesDependencies) {
+  constructor(dependencies: EventStreamLimitsDependencies) {
     this.#deps = dependencies;
   }
 
   /** Number of open streams. */
-  get taken(): number {
+  get active(): number {
     return this.#quota.used;
   }
 
@@ -43,7 +43,7 @@ export class StreamPlaces {
    * @returns a function that releases the slot; further calls have no effect
    * @throws SvcError `rate_limited`
    */
-  take(link: LinkStream, cut: () => void): () => void {
+  enter(link: LinkStream, cut: () => void): () => void {
     const share = this.#quota.take(pairHolder(link, this.#deps.isNamed(link)), { onEvict: cut });
     if (share === null)
       throw new SvcError('rate_limited', {

@@ -3,22 +3,22 @@ import assert from 'node:assert/strict';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
-import { daemonErrorAnswer, errorOfAnswer } from '../../../src/capabilities/calls/error-answer.ts';
+import { daemonErrorResponse, errorFromResponse } from '../../../src/capabilities/calls/error-response.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 
 function answer(headers: Record<string, string>): SvcError | null {
   const message = new IncomingMessage(new Socket());
   Object.assign(message.headers, headers);
-  return errorOfAnswer(message);
+  return errorFromResponse(message);
 }
 
 test('an error response has status, code and length, and Retry-After only if there is a wait', () => {
-  const { status, headers, body } = daemonErrorAnswer(new SvcError('access_denied', { message: 'Nö.' }));
+  const { status, headers, body } = daemonErrorResponse(new SvcError('access_denied', { message: 'Nö.' }));
   assert.equal(status, 403);
   assert.deepEqual(JSON.parse(body), { error: 'access_denied', message: 'Nö.' });
   const fixed = ['Svc-Error', 'access_denied', 'Content-Type', 'application/json', 'Content-Length'];
   assert.deepEqual(headers, [...fixed, String(Buffer.byteLength(body))]);
-  const limited = daemonErrorAnswer(new SvcError('rate_limited', { details: { retry_after_s: 7 } }));
+  const limited = daemonErrorResponse(new SvcError('rate_limited', { details: { retry_after_s: 7 } }));
   assert.deepEqual(limited.headers.slice(-2), ['Retry-After', '7']);
 });
 

@@ -5,7 +5,7 @@ import { type DialAddress, MAX_ADDRESSES, type NodePlace, STAGGER_MS } from '../
 import type { WayView } from '../../network/links/views.ts';
 import { NOT_DIRECT_TEXT, punchable, type Sides } from './not-direct.ts';
 
-export interface WayTo {
+export interface PathAttempt {
   readonly path: PathKind;
   /** Delay from the start of the dial, in milliseconds. It is skipped when all earlier attempts have failed. */
   readonly afterMs: number;
@@ -16,7 +16,7 @@ export interface WayTo {
   readonly note: string;
 }
 
-export interface WayFacts {
+export interface PathFacts {
   readonly place: NodePlace;
   /** As returned by `ConnectionPool.ways`. */
   readonly ways: readonly WayView[];
@@ -33,12 +33,12 @@ function isIpv6({ host }: Address): boolean {
 }
 
 /** The addresses of the node, one entry for each kind and family. They are dialed with a short delay between them. */
-function straight({ delayMs }: WayView, { place, kindOf, hasIpv6 }: WayFacts): WayTo[] {
+function directAttempts({ delayMs }: WayView, { place, kindOf, hasIpv6 }: PathFacts): PathAttempt[] {
   const dialled = place.addresses
     .slice(0, MAX_ADDRESSES)
     .map((address, i) => ({ address, afterMs: delayMs + i * STAGGER_MS }));
   const groups = Map.groupBy(dialled, ({ address }) => `${kindOf(address)} ${isIpv6(address)}`);
-  return [...groups.values()].flatMap((group): WayTo[] => {
+  return [...groups.values()].flatMap((group): PathAttempt[] => {
     const [first] = group;
     if (first === undefined) return [];
     const { address, afterMs } = first;
@@ -49,14 +49,14 @@ function straight({ delayMs }: WayView, { place, kindOf, hasIpv6 }: WayFacts): W
   });
 }
 
-function punched({ kind, delayMs }: WayView, { place, sides }: WayFacts): WayTo {
+function punchedAttempt({ kind, delayMs }: WayView, { place, sides }: PathFacts): PathAttempt {
   const { may, reason } = punchable(sides);
   const text = may === null ? 'The NATs of both nodes are not known yet.' : 'A helper introduces both nodes.';
   const note = reason === null ? text : NOT_DIRECT_TEXT[reason];
   return { path: kind, afterMs: delayMs, to: place.helpers.map(({ address }) => address), mayLead: may, note };
 }
 
-function relayed({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: WayFacts): WayTo {
+function relayedAttempt({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: PathFacts): PathAttempt {
   const may = mayLead && relaysAllowed;
   const nobody = kind === 'turn' ? 'Neither node has a TURN server.' : 'No relay is known.';
   const cannot = relaysAllowed ? nobody : 'disable_relay forbids relays.';
@@ -70,9 +70,9 @@ function relayed({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: 
   };
 }
 
-export function waysTo(facts: WayFacts): readonly WayTo[] {
+export function pathAttempts(facts: PathFacts): readonly PathAttempt[] {
   return facts.ways.flatMap((way) => {
-    if (isRelayed(way.kind)) return [relayed(way, facts)];
-    return way.kind === 'punched' ? [punched(way, facts)] : straight(way, facts);
+    if (isRelayed(way.kind)) return [relayedAttempt(way, facts)];
+    return way.kind === 'punched' ? [punchedAttempt(way, facts)] : directAttempts(way, facts);
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type WayFacts, waysTo } from '../../../src/capabilities/reach/ways.ts';
+import { type PathFacts, pathAttempts } from '../../../src/capabilities/reach/path-attempts.ts';
 import { STAGGER_MS } from '../../../src/network/links/dial.ts';
 import { kindByScope } from '../../../src/network/transport/path.ts';
 import { testKeys } from '../../support/agents.ts';
@@ -9,7 +9,7 @@ const HELPER = { nodeKey: testKeys(2).publicKey, address: { host: '198.51.100.7'
 const [LAN, PUBLIC, PUBLIC_V6] = ['10.0.0.2', '203.0.113.9', '2001:db8::9'].map((host) => ({ host, port: 4122 }));
 assert.ok(LAN !== undefined && PUBLIC !== undefined && PUBLIC_V6 !== undefined);
 
-const FACTS: WayFacts = {
+const FACTS: PathFacts = {
   place: { nodeKey: testKeys(1).publicKey, addresses: [PUBLIC, PUBLIC_V6, LAN], helpers: [HELPER], natType: 3 },
   ways: [
     { kind: 'direct', delayMs: 0, mayLead: true },
@@ -23,8 +23,13 @@ const FACTS: WayFacts = {
   kindOf: kindByScope,
 };
 
-function seen(facts: WayFacts) {
-  return waysTo(facts).map(({ path, afterMs, to, mayLead }) => [path, afterMs, to.map(({ host }) => host), mayLead]);
+function seen(facts: PathFacts) {
+  return pathAttempts(facts).map(({ path, afterMs, to, mayLead }) => [
+    path,
+    afterMs,
+    to.map(({ host }) => host),
+    mayLead,
+  ]);
 }
 
 test('paths are in order: addresses by kind and family, then helpers', () => {
@@ -40,12 +45,12 @@ test('paths are in order: addresses by kind and family, then helpers', () => {
 });
 
 test('an impossible path has a reason', () => {
-  const facts: WayFacts = {
+  const facts: PathFacts = {
     ...FACTS,
     relaysAllowed: false,
     sides: { ours: 'symmetric', theirs: 4, helpers: 1, haveIpv6: false },
   };
-  const ways = waysTo(facts).filter(({ path }) => path === 'punched' || path === 'relay');
+  const ways = pathAttempts(facts).filter(({ path }) => path === 'punched' || path === 'relay');
   assert.deepEqual(
     ways.map(({ mayLead }) => mayLead),
     [false, false],

@@ -1,9 +1,9 @@
 /** Webhook URLs of strangers leave room for callers allowed by name. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Mailboxes } from '../../../src/capabilities/push/mailboxes.ts';
-import type { LeaveNotification } from '../../../src/capabilities/push/types.ts';
-import { askForBox } from '../../../src/capabilities/push/wire.ts';
+import type { StoreNotification } from '../../../src/capabilities/push/types.ts';
+import { WebhookUrls } from '../../../src/capabilities/push/webhook-urls.ts';
+import { requestWebhookUrl } from '../../../src/capabilities/push/wire.ts';
 import {
   MAX_NOTIFICATION_BYTES,
   MAX_PUSH_BOXES_OF_STRANGERS,
@@ -31,9 +31,9 @@ function setUp() {
   assert.ok(called !== undefined);
   const boxes = new WebhookUrlStore(store);
   let serve: (link: LinkStream) => void = () => {};
-  let leaveAt: LeaveNotification = () => 'unknown';
+  let leaveAt: StoreNotification = () => 'unknown';
   let ids = 0;
-  const mailboxes = new Mailboxes({
+  const mailboxes = new WebhookUrls({
     store: boxes,
     links: {
       open: async () => await new Promise<never>(() => {}),
@@ -61,7 +61,7 @@ function setUp() {
     const names = { caller: testAid(caller), called, purpose: 'push-box', accessToken: undefined, nodeKey } as const;
     const path = () => ({ ...plainPath('direct', { host, port: 1 }), rttMs: 0 });
     serve(asLink(far, names, path));
-    return await askForBox(asLink(near, names, path), AbortSignal.timeout(60_000));
+    return await requestWebhookUrl(asLink(near, names, path), AbortSignal.timeout(60_000));
   };
   const countOf = (host: string): number => boxes.list().filter(({ box }) => box.source === host).length;
   /** Queues notifications for a caller until the quota is full. Returns their bytes. */

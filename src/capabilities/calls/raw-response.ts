@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Clock } from '../../foundation/clock.ts';
 import type { SvcError } from '../../foundation/errors.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
-import { daemonErrorAnswer } from './error-answer.ts';
+import { daemonErrorResponse } from './error-response.ts';
 import { pairs, type RawHeaders } from './headers.ts';
 
 /** Writes the head of a response. Names and values come from an HTTP parser, so they contain no line breaks. */
@@ -15,8 +15,8 @@ export function writeHead(stream: Duplex, status: number, statusText: string, he
 }
 
 /** Reports an error to the caller's daemon, then closes the stream. */
-export function refuseOn(stream: Duplex, error: SvcError, clock: Clock): void {
-  const { status, headers, body } = daemonErrorAnswer(error);
+export function sendErrorAndClose(stream: Duplex, error: SvcError, clock: Clock): void {
+  const { status, headers, body } = daemonErrorResponse(error);
   writeHead(stream, status, '', ['Connection', 'close', ...headers]);
   stream.end(body);
   stream.resume();

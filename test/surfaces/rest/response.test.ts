@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { errorAnswer, shownError } from '../../../src/surfaces/rest/answer.ts';
 import { readBytes } from '../../../src/surfaces/rest/json-body.ts';
+import { errorResponse, publicError } from '../../../src/surfaces/rest/response.ts';
 
 test('an unexpected error is reported and not shown', () => {
   const told: unknown[] = [];
   const unexpected = (error: unknown): void => void told.push(error);
   const meant = new SvcError('not_found');
-  assert.equal(shownError(meant, unexpected), meant);
-  assert.equal(shownError(new DOMException('gone', 'AbortError'), unexpected).code, 'cancelled');
+  assert.equal(publicError(meant, unexpected), meant);
+  assert.equal(publicError(new DOMException('gone', 'AbortError'), unexpected).code, 'cancelled');
   assert.deepEqual(told, []);
   const faults = [new Error('secret'), new SvcError('internal', { message: 'secret' }), 'secret', undefined];
   for (const fault of faults) {
-    const { code, message, details } = shownError(fault, unexpected);
+    const { code, message, details } = publicError(fault, unexpected);
     assert.deepEqual([code, details], ['internal', undefined]);
     assert.doesNotMatch(message, /secret/);
   }
@@ -21,7 +21,7 @@ test('an unexpected error is reported and not shown', () => {
 });
 
 test('an error sets the headers that HTTP requires', () => {
-  const headers = (error: SvcError) => errorAnswer(error).headers;
+  const headers = (error: SvcError) => errorResponse(error).headers;
   const { 'content-type': type } = headers(new SvcError('not_found'));
   assert.equal(type, 'application/json; charset=utf-8');
   assert.equal(headers(new SvcError('unauthorized'))['www-authenticate'], 'Bearer realm="svcd"');

@@ -6,11 +6,11 @@ import { MODERN_REVISIONS } from '../mcp/stdio-transport.ts';
 import { type ServerCommand, stdioTransport } from './server-process.ts';
 
 /** Time limit for starting and initializing a server, in milliseconds. Some are first downloaded from a registry. */
-const LOOK_TIMEOUT_MS = 60_000;
+const INSPECT_TIMEOUT_MS = 60_000;
 /** Pages of tools to request. */
 const MAX_PAGES = 20;
 
-export interface Seen {
+export interface Inspection {
   /** Its title; null if it requires authorization first. */
   readonly title: string | null;
   /** True if it supports revisions without sessions. */
@@ -24,7 +24,7 @@ async function toolsOf(client: Client): Promise<string[]> {
   const names: string[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const answer = await client.listTools(cursor === undefined ? {} : { cursor }, { timeout: LOOK_TIMEOUT_MS });
+    const answer = await client.listTools(cursor === undefined ? {} : { cursor }, { timeout: INSPECT_TIMEOUT_MS });
     names.push(...answer.tools.map(({ name }) => name));
     cursor = answer.nextCursor;
     if (cursor === undefined) break;
@@ -32,13 +32,13 @@ async function toolsOf(client: Client): Promise<string[]> {
   return names;
 }
 
-async function look(transport: Transport, signal: AbortSignal | undefined): Promise<Seen> {
+async function inspect(transport: Transport, signal: AbortSignal | undefined): Promise<Inspection> {
   const client = new Client({ name: 'svc', version: VERSION }, { versionNegotiation: { mode: 'auto' } });
   const stop = (): void => detach(client.close());
   signal?.addEventListener('abort', stop, { once: true });
   try {
     signal?.throwIfAborted();
-    await client.connect(transport, { timeout: LOOK_TIMEOUT_MS });
+    await client.connect(transport, { timeout: INSPECT_TIMEOUT_MS });
     const info = client.getServerVersion();
     const isModern = MODERN_REVISIONS.includes(client.getNegotiatedProtocolVersion() ?? '');
     return { title: info?.title ?? info?.name ?? '', isModern, tools: await toolsOf(client) };
@@ -49,17 +49,17 @@ async function look(transport: Transport, signal: AbortSignal | undefined): Prom
 }
 
 /** @throws the error of starting or initializing the server */
-export function lookAtCommand(what: ServerCommand, signal?: AbortSignal): Promise<Seen> {
-  return look(stdioTransport(what, null), signal);
+export function inspectCommand(what: ServerCommand, signal?: AbortSignal): Promise<Inspection> {
+  return inspect(stdioTransport(what, null), signal);
 }
 
 /**
  * A server that requires authorization counts as reachable.
  * @throws as `lookAtCommand`
  */
-export async function lookAtUrl(url: URL, signal?: AbortSignal): Promise<Seen> {
+export async function inspectUrl(url: URL, signal?: AbortSignal): Promise<Inspection> {
   try {
-    return await look(new StreamableHTTPClientTransport(url), signal);
+    return await inspect(new StreamableHTTPClientTransport(url), signal);
   } catch (error) {
     if (needsAuthorization(error)) return { title: null, isModern: true, tools: [] };
     throw error;

@@ -9,8 +9,8 @@ import {
   UnsupportedProtocolVersionError,
 } from '@modelcontextprotocol/server';
 import { MODERN_REVISIONS } from '../mcp/stdio-transport.ts';
-import { idOf, isAnswer, metaOf, RPC, type RpcId, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
-import { sendMessage } from './rpc-answer.ts';
+import { idOf, isResponse, metaOf, RPC, type RpcId, type RpcMessage, rpcError, rpcParamsOf } from './messages.ts';
+import { sendMessage } from './rpc-response.ts';
 
 /** The parameter that the name header must match, by method. */
 const NAMED: Readonly<Record<string, string>> = {
@@ -86,7 +86,7 @@ export function kindOf(request: IncomingMessage, message: RpcMessage): MessageKi
 }
 
 /** Sends the messages about a request: one JSON text if the response comes first, otherwise an event stream. */
-export class ModernAnswer {
+export class ModernResponse {
   readonly #response: ServerResponse;
 
   constructor(response: ServerResponse) {
@@ -97,13 +97,13 @@ export class ModernAnswer {
     const response = this.#response;
     if (response.destroyed || response.writableEnded) return;
     const { error } = message;
-    if (isAnswer(message) && !response.headersSent) {
+    if (isResponse(message) && !response.headersSent) {
       const code = typeof error === 'object' && error !== null ? Number(Reflect.get(error, 'code')) : 0;
       return sendMessage(response, STATUS_OF.get(code) ?? 200, message);
     }
     if (!response.headersSent)
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform' });
     response.write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
-    if (isAnswer(message)) response.end();
+    if (isResponse(message)) response.end();
   }
 }

@@ -6,7 +6,7 @@ import type { ResponseProblem } from './exchange.ts';
 import { MAX_HEADERS, MAX_HTTP_HEADER_BYTES } from './headers.ts';
 
 /** Error codes that a called daemon may report. Any other code becomes `protocol_error`. */
-const TELLABLE: readonly ErrorCode[] = [
+const REPORTABLE_CODES: readonly ErrorCode[] = [
   'access_denied',
   'rate_limited',
   'no_inbound',
@@ -39,7 +39,7 @@ function isResponseProblem(reason: unknown): reason is ResponseProblem {
 }
 
 /** The response that reports an error to the caller's daemon. */
-export function daemonErrorAnswer(error: SvcError) {
+export function daemonErrorResponse(error: SvcError) {
   const body = JSON.stringify({ error: error.code, message: error.message });
   const retryAfter = error.details?.['retry_after_s'];
   const length = String(Buffer.byteLength(body));
@@ -54,10 +54,10 @@ export function daemonErrorAnswer(error: SvcError) {
  * The error that a response reports, or null if the service itself responded. Only the error code is taken from the
  * response.
  */
-export function errorOfAnswer(answer: IncomingMessage): SvcError | null {
+export function errorFromResponse(answer: IncomingMessage): SvcError | null {
   const text = answer.headers[ERROR_HEADER];
   if (text === undefined) return null;
-  const code = TELLABLE.find((known) => known === text);
+  const code = REPORTABLE_CODES.find((known) => known === text);
   if (code === undefined)
     return new SvcError('protocol_error', { message: 'The remote daemon could not serve this call.' });
   const reason = answer.headers[REASON_HEADER];

@@ -15,7 +15,7 @@ function socketIn(message: unknown): Socket | null {
 }
 
 /** Resets every open accepted connection when the process exits with a code other than 0. */
-export function resetOnAbnormalEnd(process: NodeJS.Process): void {
+export function resetOnCrash(process: NodeJS.Process): void {
   const open = new Set<Socket>();
   subscribe(ACCEPTED, (message) => {
     const socket = socketIn(message);

@@ -11,27 +11,27 @@ import {
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 
 /** Queued notifications: for one webhook, between two agents, and in total. */
-export interface WaitingSums {
+export interface QueuedSums {
   readonly webhook: WaitingSum;
   readonly peer: WaitingSum;
   readonly all: WaitingSum;
 }
 
 /** Queued notifications of strangers: from one source, and in total. */
-export interface StrangersSums {
+export interface StrangerSums {
   readonly source: WaitingSum;
   readonly strangers: WaitingSum;
 }
 
 /** True if one more notification of a stranger may be queued. */
-export function mayWaitForStranger({ source, strangers }: StrangersSums, bytes: number): boolean {
+export function mayQueueForStranger({ source, strangers }: StrangerSums, bytes: number): boolean {
   const fitsPart = (sum: WaitingSum, part: number): boolean =>
     fits(sum, bytes, part * MAX_QUEUED_NOTIFICATIONS, part * MAX_QUEUED_NOTIFICATION_BYTES);
   return fitsPart(source, SOURCE_WAITING_PART) && fitsPart(strangers, STRANGERS_WAITING_PART);
 }
 
 /** True if one more notification of this size may be queued. */
-export function mayWait({ webhook, peer, all }: WaitingSums, bytes: number): boolean {
+export function mayQueue({ webhook, peer, all }: QueuedSums, bytes: number): boolean {
   return (
     webhook.count < MAX_QUEUED_PER_WEBHOOK &&
     fits(peer, bytes, MAX_QUEUED_PER_PEER, MAX_QUEUED_BYTES_PER_PEER) &&

@@ -11,7 +11,7 @@ export interface LocalIdentities {
 }
 
 /** The caller and the access token that it presents to the remote access list. */
-export interface Acting {
+export interface ActingIdentity {
   readonly local: Aid;
   readonly accessToken: string | undefined;
 }
@@ -22,7 +22,10 @@ function single(headers: IncomingHttpHeaders, name: string): string | undefined 
 }
 
 /** @throws SvcError `bad_aid`, `not_found` */
-export function actingFor(headers: IncomingHttpHeaders, { nodeAid, requireLocal }: LocalIdentities): Acting {
+export function actingIdentity(
+  headers: IncomingHttpHeaders,
+  { nodeAid, requireLocal }: LocalIdentities,
+): ActingIdentity {
   const named = single(headers, VIA_HEADERS.localAid);
   const local = named === undefined ? nodeAid : parseAid(named);
   if (local !== nodeAid) requireLocal(local);
