@@ -36,7 +36,7 @@ test('components that respond to others start before the network, and active one
     network: [
       ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkChanges'],
       'LanTcp',
-      ...['Released', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
+      ...['ReleaseOnly', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
     ],
     acting: [
       'Directory',
@@ -45,7 +45,7 @@ test('components that respond to others start before the network, and active one
       'Groups',
       'TunnelService',
       'OwnCards',
-      'Mailboxes',
+      'WebhookUrls',
       'Webhooks',
       'FileOffers',
       'Origins',
