@@ -205,7 +205,7 @@ test('the command line registers wallets whose key it has, and wallets that sign
   assert.ok(!(given.stdout + given.stderr).includes(par.paralism_private_key_hex));
   const typed = await svc(here, ['agents', 'new-eth', '--eth-key', eth.ethereum_private_key_hex, '--no-publish']);
   assert.equal(typed.code, 0, typed.stderr);
-  assert.match(typed.stdout, /master key: the one you have/);
+  assert.match(typed.stdout, /master key: the key that you provided/);
 
   // A wallet elsewhere: it gets the text and returns the signature.
   for (const [agent, key, scheme, encoding] of [

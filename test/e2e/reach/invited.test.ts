@@ -81,7 +81,7 @@ test('a node behind a router invites through its helper, and the guest reaches i
     guests.nft(`table inet no_${name} {\n chain out {\n  type filter hook output priority 0;\n  ${what} drop\n }\n}\n`);
   await drops('quic', 'udp dport 4122');
   const examined = await guest.call<{ findings: readonly Found[] }>('GET', '/node/doctor');
-  assert.match(failed(examined.findings), /1 node answers in the record network, and none over QUIC/);
+  assert.match(failed(examined.findings), /1 node answers in the record network, but none over QUIC/);
   await drops('udp', 'meta l4proto udp');
   // Earlier requests may still be answered.
   const { error, details } = await eventually('requests fail', async () => {
