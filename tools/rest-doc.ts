@@ -273,7 +273,7 @@ function responseRows(schema: Schema, prefix = ''): string[] {
 function merged(rows: readonly string[]): string[] {
   const names = new Map<string, string[]>();
   for (const row of rows) {
-    const [name = '', text = ''] = row.slice(2, -2).split(/ \| (.*)/s);
+    const [name = '', text = ''] = row.slice(1, -1).split(/\|(.*)/s);
     const shown = text === '' ? 'Optional.' : text;
     names.set(shown, [...(names.get(shown) ?? []), name]);
   }
