@@ -1,4 +1,4 @@
-/** Operations on the address book: labels for AIDs, and favourites. */
+/** Operations on the address book: labels for AIDs, and favorites. */
 import { Type } from 'typebox';
 import { MAX_ALIAS_CHARS, MAX_BOOK_ENTRIES } from '../foundation/domain/address-book.ts';
 import { declare } from './declare.ts';

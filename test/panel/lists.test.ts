@@ -18,7 +18,7 @@ function sorted(order: string): string {
     .join('');
 }
 
-test('a table is sorted by texts and by numbers, both ways, and stays as it came otherwise', () => {
+test('sorts a table by text and by number in both directions, and keeps the order otherwise', () => {
   assert.equal(sorted('name'), 'abc');
   assert.equal(sorted('-name'), 'cba');
   assert.equal(sorted('n'), 'abc');

@@ -27,7 +27,7 @@ test('the page of an agent knows what searches have found of it, until that expi
   assert.equal(seen.of(BEN, NOW).length, 500);
 });
 
-test('the network is asked for what an agent may offer: each service once, only names of services, and not too many', () => {
+test('searches each possible service once, with valid names and a limit', () => {
   assert.deepEqual(servicesToAsk(['lang.translate', 'Translate texts', '', 'lang.translate', 'chat']), [
     'lang.translate',
     'chat',
@@ -35,7 +35,7 @@ test('the network is asked for what an agent may offer: each service once, only 
   assert.equal(servicesToAsk(Array.from({ length: 40 }, (_, n) => `s${n}`)).length, 16);
 });
 
-test('the offers of an agent are those found now, then those seen before, and nobody else’s', () => {
+test('lists offers found now, then earlier ones, of this agent only', () => {
   const found = [offer(ANN, 'b', { brief: 'now' }), offer(BEN, 'a')];
   const seen = [offer(ANN, 'b', { brief: 'before' }), offer(ANN, 'a')];
   assert.deepEqual(

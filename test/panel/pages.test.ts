@@ -26,7 +26,7 @@ test('the beginning of a conversation stays known when its newest page is read a
   assert.equal(withEnd(known, page(3, 5)).hasOlder, false);
 });
 
-test('where more came than the end holds, no hole is shown', () => {
+test('shows no gap if more items arrived than the end holds', () => {
   const end = withEnd(page(1, 3), page(10, 12));
   assert.equal(places(end), '10 11 12');
   assert.equal(end.hasOlder, true);

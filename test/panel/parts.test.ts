@@ -51,7 +51,7 @@ test('a route comes back from its hash, with any content', () => {
   assert.deepEqual(parseHash(''), { path: [], query: {} });
 });
 
-test('no more than sixty rows of a long table are in the page, and those that are seen', () => {
+test('renders at most sixty visible rows of a long table', () => {
   assert.deepEqual(rowsInView(60, 0, 900, 53), [0, 60]);
   for (const offset of [-400, 0, 10_000, 53_000]) {
     const [from, to] = rowsInView(1_000, offset, 900, 53);
@@ -86,7 +86,7 @@ test('an AID has one mark of six bars, and another AID another one', () => {
   assert.equal(shortAid('aid1abcdefghijklmnop'), 'aid1abcd…lmnop');
 });
 
-test('what went through in each minute is a line within its box, and a strip of few cells', () => {
+test('draws traffic per minute as a line in its box and as a strip of cells', () => {
   const minutes = [0, 10, 30, 30].map((up, i) => ({ up, down: 0, isReady: i > 1 }));
   const line = lineOf(minutes, 'up', 100, 50);
   assert.equal(line, 'M0.0 48.0L33.3 33.3L66.7 4.0L100.0 4.0');

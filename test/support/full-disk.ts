@@ -1,6 +1,5 @@
 /**
- * Runs in a mount namespace with a small disk. A daemon on it keeps running while the disk is full, keeps acknowledged
- * data and nothing of rejected requests, and accepts everything again after space is free. Fails with the first
+ * Runs in a mount namespace with a small disk. A daemon on it keeps running while the disk is full, keeps acknowledged data but no rejected requests, and accepts everything again after space is free. Fails with the first
  * violation.
  */
 import assert from 'node:assert/strict';

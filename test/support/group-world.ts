@@ -105,7 +105,7 @@ export class GroupNode {
     }
   }
 
-  /** Everything that replicas must agree on: ids, what is set aside, who belongs to the group. */
+  /** The common state of all replicas: IDs, ignored entries, and members. */
   fingerprint(groupId: string): string {
     const rid = this.table.find(this.aid, groupId)?.rid ?? 0;
     const rows = this.store.all(
@@ -117,7 +117,7 @@ export class GroupNode {
     return JSON.stringify([rows, named, title]);
   }
 
-  /** What is unread and who is mentioned there: as it was counted on the way, and counted again. */
+  /** Unread entries and mentions: the stored counters, and a recount. */
   counters(groupId: string): { readonly kept: number[]; readonly counted: number[] } {
     const row = this.table.find(this.aid, groupId);
     const again = this.store.one(
@@ -143,7 +143,7 @@ export class GroupNode {
   }
 }
 
-/** A group of the first node that the others have joined by its link. */
+/** A group of the first node that all other nodes joined by its link. */
 export async function groupOf(world: GroupWorld, nodes: readonly GroupNode[]): Promise<string> {
   const [creator, ...others] = nodes;
   if (creator === undefined) throw new RangeError('nobody');

@@ -118,7 +118,7 @@ export { toHex };
 /**
  * The issue time of a new delegation, Unix seconds: now, but later than the current delegation.
  *
- * @param standing issue time of the current delegation, as the daemon reports it; empty if there is none
+ * @param issued issue time of the current delegation, as the daemon reports it; empty if there is none
  * @param now milliseconds since 1970
  */
 export function issueTime(standing: string, now: number): number {

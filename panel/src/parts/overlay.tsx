@@ -25,7 +25,7 @@ interface Notice {
   readonly undo?: () => void;
 }
 
-/** How long a notification stays, and how long an undoable action is delayed, milliseconds. */
+/** How long a notification stays, and how long a reversible action is delayed, milliseconds. */
 const NOTICE_MS = 6_000;
 
 let dialogs: readonly Opened[] = [];

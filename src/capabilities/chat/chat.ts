@@ -149,8 +149,7 @@ export class Chat implements Component {
 
   /**
    * Sends a text or a file. The entry is on disk when this returns. If the peer is connected, the entry is sent while
-   * it is written to disk. After a power loss in between, the peer may have an entry that this node has lost, but no
-   * caller was told that it was sent.
+   * it is written to disk. After a power loss in between, the peer may have an entry that this node has lost, but no caller received a success.
    * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`, `quota_exceeded`, and the
    *   errors of registering a file
    */

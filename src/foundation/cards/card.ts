@@ -12,8 +12,7 @@ export const CARD_KINDS = ['a2a', 'mcp'] as const;
 export type CardKind = (typeof CARD_KINDS)[number];
 
 /**
- * Members that only agent cards have. `url` and `skills` occur in many documents, but both together only in those of
- * 0.3.
+ * Members that only agent cards have. `url` and `skills` occur in many documents, but both together only in version 0.3.
  */
 const A2A_MEMBERS = ['supportedInterfaces', 'additionalInterfaces', 'preferredTransport', 'protocolVersion', 'skills'];
 const MCP_MEMBERS = ['serverInfo', 'remotes', 'transport', 'transports', 'tools', 'endpoint'];

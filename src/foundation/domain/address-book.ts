@@ -1,6 +1,6 @@
 /** The address book of a node's user. */
 
-/** Most labels, and most favourites. */
+/** Most labels, and most favorites. */
 export const MAX_BOOK_ENTRIES = 10_000;
 /** Longest label, characters. */
 export const MAX_ALIAS_CHARS = 64;

@@ -33,7 +33,7 @@ export interface OutputFormats<A, W> {
   bytes?(answer: A): Uint8Array;
   /** A list or a state that `--watch` can refresh. */
   readonly watch?: true;
-  /** Colours the text for people, after it was made safe. */
+  /** Colors the text for people, after it was made safe. */
   paint?(text: string, stream: NodeJS.WritableStream): string;
   /** A hint for people after the response. */
   remark?(answer: A, typed: W): string | false | undefined;

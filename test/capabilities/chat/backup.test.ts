@@ -80,7 +80,7 @@ test('entries sent before a power loss remain at the friend, and later entries a
   for (const text of ['a2', 'a3']) await world.during(a.say(alice, bob, text));
   assert.deepEqual(b.heard(bob, alice), ['a1', 'a2', 'a3']);
   const back = await a.restart(onDisk);
-  // Their stream sequence numbers are those of the lost entries.
+  // Their stream sequence numbers belong to the lost entries.
   for (const text of ['a4', 'a5', 'a6']) await world.during(back.say(alice, bob, text));
   await world.until('all arrived', () => back.pairs.pair(alice, bob)?.queued === 0);
   assert.deepEqual(b.heard(bob, alice), ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']);

@@ -104,7 +104,7 @@ test('an acknowledged control message is not sent again; if the peer is busy, it
   assert.deepEqual(heard(2, 'ok'), { isBusy: false, control: 'request', awaited: true });
 });
 
-test('pending requests are limited in total and per network, and part of them is reserved for known agents', () => {
+test('pending requests are limited in total and per network, with a part reserved for known agents', () => {
   const { aid, store, told, known, sessionOf, take } = setUp();
   const ask = (host: string, isKnown = false): Answer | undefined => {
     const peer = newIdentity().aid;

@@ -100,7 +100,7 @@ class Script {
     stream.destroy();
   }
 
-  /** Bob's stream ID is random. It is replaced with the one of the file. */
+  /** Bob's stream ID is random. The ID in the file replaces it. */
   #asInTheFile(frame: Frame): string {
     if (frame.kind === 'accept') this.#bobsStream = toHex(frame.stream);
     const encoded = toHex(encodeFrame(frame));

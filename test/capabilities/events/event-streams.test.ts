@@ -215,7 +215,7 @@ test('a client that was blocked at a heartbeat is disconnected at the heartbeat 
   assert.equal(stuck.end, 'cut');
 });
 
-test('a closed client receives nothing more, and is removed once', async (t) => {
+test('a closed client receives no further events, and is removed once', async (t) => {
   const { streams, emit, flush, clock } = await world(t);
   const [gone, stays] = [new Client(streams, { aid: one }), new Client(streams, { aid: one })];
   gone.handle.closed();

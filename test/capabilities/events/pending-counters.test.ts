@@ -20,7 +20,7 @@ test('counters of all providers are merged, including zeros, without agents that
   assert.deepEqual(counters.view(two), {});
 });
 
-test('for one agent only its counters are shown, whatever a provider returns', () => {
+test('for one agent only its counters are shown, for any result of a provider', () => {
   const asked: unknown[] = [];
   const counters = new PendingCounters([
     (aid) => {

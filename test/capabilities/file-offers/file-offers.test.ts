@@ -122,7 +122,7 @@ test('invalid offers and offers of blocked agents are dropped', () => {
   assert.deepEqual(world.events, []);
 });
 
-test('an offer and its withdrawal by a stranger are events caused by strangers, those of a known agent are not', () => {
+test('an offer and its withdrawal by a stranger are events caused by strangers, offers of a known agent are not', () => {
   const world = new OfferNode();
   const [stranger, friend] = [newIdentity().aid, newIdentity().aid];
   world.known.add(friend);

@@ -277,7 +277,7 @@ test('an invitation is repeated until it arrives, and the read cursor survives a
   await world.stop();
 });
 
-test('entries written while the clock was ahead delay no later entries of any author', async () => {
+test('entries written while the clock was ahead do not delay later entries of any author', async () => {
   const world = new GroupWorld();
   const [ann, ben] = [await world.node(), await world.node()];
   const groupId = await groupOf(world, [ann, ben]);

@@ -109,7 +109,7 @@ test('access is checked for each request, and a change of it disconnects readers
   await assert.rejects(ask(), withCode('access_denied'));
 });
 
-test('concurrent reads of one caller are limited; further ones are told to retry', async (t) => {
+test('concurrent reads of one caller are limited; further reads get a retry time', async (t) => {
   const { far, ask } = await pair(t);
   const big = someBytes(8_000_000);
   const path = `/cas/${sha256(big)}`;

@@ -159,7 +159,7 @@ test('a file is registered in place, and served while it is unchanged', async (t
   assert.ok(existsSync(file), 'the file remains');
 });
 
-test('a file with changed bytes is gone, even with the same size and times', async (t) => {
+test('a file with changed bytes is no longer available, even with the same size and times', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const file = join(filesRoot, 'a');
   writeFileSync(file, 'version 1');
@@ -177,7 +177,7 @@ test('a file with changed bytes is gone, even with the same size and times', asy
   await assert.rejects(objects.open(one, objectId), withCode('gone'));
 });
 
-test('a registered file that became a link to the outside is gone', async (t) => {
+test('a registered file that became a link to the outside is no longer available', async (t) => {
   const { objects, filesRoot, directory } = await objectService(t);
   const outside = join(directory, 'secret');
   writeFileSync(outside, 'same bytes');
@@ -199,7 +199,7 @@ test('a file that changes while it is read is detected', async (t) => {
   await object.handle.close();
 });
 
-test('stored bytes that were edited are gone, and return with the next upload', async (t) => {
+test('edited stored bytes are unavailable until the next upload', async (t) => {
   const { objects, filesRoot } = await objectService(t);
   const bytes = someBytes(1_000);
   const { objectId } = await objects.put(one, { bytes });

@@ -30,7 +30,7 @@ test('a range beyond the end is unsatisfiable, a malformed one selects the whole
     assert.equal(parseRange(header, 10), 'whole', String(header));
 });
 
-test('every range lies within the object', () => {
+test('every range is inside the object', () => {
   const text = fc.oneof(
     fc.tuple(fc.nat(300), fc.nat(300)).map(([a, b]): string => `bytes=${a}-${b}`),
     fc.nat(300).map((a): string => `bytes=${a}-`),

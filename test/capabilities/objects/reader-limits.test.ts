@@ -35,7 +35,7 @@ function reader() {
   return { clock, enter, fill };
 }
 
-test('strangers with many reads give way to others, and cannot use the reads reserved for named callers', () => {
+test('strangers with many reads are limited first, and cannot use the reads reserved for named callers', () => {
   const { enter, fill } = reader();
   fill(MAX_READS - RESERVED_READS);
   for (let i = 0; i < RESERVED_READS; i++) enter(250, null, '', () => assert.fail('a named caller is never evicted'))();

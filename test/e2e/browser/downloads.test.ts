@@ -26,7 +26,7 @@ async function saved(page: Page, url: string): Promise<Download> {
   return download;
 }
 
-test('what an agent has saved is never shown, and cannot choose its place', { skip: NO_CHROMIUM }, async (t) => {
+test('a file saved by an agent is never shown and cannot choose its path', { skip: NO_CHROMIUM }, async (t) => {
   const env = { SVCD_FILES_ROOT: temporaryDirectory(t) };
   await using far = await TestDaemon.start({ env });
   await using near = await TestDaemon.start({ bootstrap: [far.dhtAddress] });

@@ -13,7 +13,7 @@ const ACTED_ON = ['/rules.json', '/link-prefetch', '/stylesheet', '/background',
   (path) => `GET ${path}`,
 );
 
-/** A page of the API under the policy of `/docs`, which may load scripts of its own origin; it is shown as text. */
+/** A page of the API under the policy of `/docs`, which allows scripts of the same origin; shown as text. */
 const OWN_PAGE = '/docs/start.js';
 
 /** Attacks by a script of the page. Each must fail. */
@@ -144,7 +144,7 @@ async function reachesNothing({ api, prefix, victim, browser }: World): Promise<
   await page.close();
 }
 
-/** What the service serves is no script for a page of the API itself, which may load scripts of its own origin. */
+/** A service cannot provide scripts for API pages, which allow scripts of the same origin. */
 async function isNoScript({ api, prefix, browser }: World): Promise<void> {
   const context = await browser.newContext();
   const page = await context.newPage();

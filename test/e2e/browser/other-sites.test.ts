@@ -19,7 +19,7 @@ const CROSS_SITE = [
   ...['GET iframe navigate', 'GET embed navigate', 'GET object navigate', 'GET document navigate'],
   ...['GET track cors', 'GET video no-cors', 'GET audio no-cors', 'POST iframe navigate', 'GET - -'],
 ];
-/** To a name that is no trustworthy origin a browser says nothing of that; and what is same-origin asks no leave. */
+/** A browser sends no such headers to an untrustworthy origin, and same-origin requests need no preflight. */
 const REBOUND = ['GET - -', 'POST - -', 'PUT - -', 'PATCH - -', 'DELETE - -'];
 
 function kindOf({ method, headers }: AskedRequest): string {

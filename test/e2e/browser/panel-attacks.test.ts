@@ -21,8 +21,7 @@ const LONG_CHARS = 65_536;
 const ODD = `${MARKUP}\u202egnp.exe\u200b`;
 
 /**
- * What an injected piece of markup or script would try in the panel; each must come to nothing. They run behind a timer:
- * what the driver of a browser evaluates itself may break the policy.
+ * Attempts of injected markup or scripts in the panel; each must fail. They run in a timer, because code that the browser driver evaluates can bypass the policy.
  */
 const TRIES: Readonly<Record<string, string>> = {
   'run a text': `eval('${RUN}')`,

@@ -1,4 +1,4 @@
-/** Real daemons behind routers whose networks change under them, while a tunnel moves bytes and a chat goes on. */
+/** Real daemons behind routers whose networks change under them, during a tunnel transfer and a chat. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { Internet } from '../../support/lab/internet.ts';
 const PUBLIC = 1;
 const BOOTSTRAP = ['203.0.113.10:4121'];
 
-test('a tunnel and a chat go on when networks change', async (t) => {
+test('a tunnel and a chat survive network changes', async (t) => {
   const internet = await Internet.start(t);
   if (internet === null) return;
   const machine = await internet.behind('mobile', ['cone']);
@@ -53,7 +53,7 @@ test('a tunnel and a chat go on when networks change', async (t) => {
 
   await t.test('carried to another network', () => survive('another network', carryToCafe));
 
-  await t.test('a router forgets what it let in', () => survive('a router that forgot', () => internet.forget('home')));
+  await t.test('a router loses its NAT table', () => survive('a router that forgot', () => internet.forget('home')));
 
   await t.test('a router gets another address, which no interface here shows', () =>
     survive('another outer address', () => internet.readdress('cafe')),
@@ -74,7 +74,7 @@ test('a tunnel and a chat go on when networks change', async (t) => {
     }),
   );
 
-  await t.test('a public node that nobody has called is carried to another address, and found there', async () => {
+  await t.test('a public node without calls moves to another address and is found there', async () => {
     const aid = await second.serve();
     const changedAt = performance.now();
     await open.ip([
@@ -82,7 +82,7 @@ test('a tunnel and a chat go on when networks change', async (t) => {
       'addr add 203.0.113.13/24 dev wan0',
       'route replace default via 203.0.113.254',
     ]);
-    await eventually('its record says so', async () => {
+    await eventually('its record has the new address', async () => {
       const { body } = await helper.ask('POST', `/resolve/${aid}`, {});
       return JSON.stringify(body).includes('quic://203.0.113.13:4122');
     });
@@ -93,6 +93,6 @@ test('a tunnel and a chat go on when networks change', async (t) => {
     await second.until('strangers reach it again', isPublic);
   });
 
-  await eventually('all that was said was delivered', async () => (await chat.heard()).length === chat.said.length);
+  await eventually('all messages were delivered', async () => (await chat.heard()).length === chat.said.length);
   assert.deepEqual(await chat.heard(), chat.said, 'once each, in order');
 });

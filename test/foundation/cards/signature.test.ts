@@ -114,7 +114,11 @@ test('the attack table', () => {
     ['a swapped card', signCard(CARD, localIdentity(mallory), T0), 'swapped'],
     ["another's delegation", signCard(CARD, forged, T0), 'swapped'],
     ['another key under the delegation of Alice', signCard(CARD, stolen, T0), 'bad_signature'],
-    ['a key ID changed to that of Alice', withHead(signCard(CARD, localIdentity(mallory), T0), { kid: alice.aid }), 'swapped'],
+    [
+      'a key ID changed to that of Alice',
+      withHead(signCard(CARD, localIdentity(mallory), T0), { kid: alice.aid }),
+      'swapped',
+    ],
     ['no algorithm', withHead(card, { alg: 'none' }), 'bad_signature'],
     ['a critical header', withHead(card, { crit: ['x'], x: 1 }), 'bad_signature'],
     ['a later time written in', withHead(card, { iat: T0 + 1 }), 'bad_signature'],

@@ -1,4 +1,4 @@
-/** Debian's Chromium, driven by playwright-core, which downloads none of its own. `.ci/run` installs the package. */
+/** Debian's Chromium, driven by playwright-core, which downloads no browser. `.ci/run` installs the package. */
 import { accessSync, constants, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';

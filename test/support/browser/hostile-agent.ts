@@ -76,7 +76,7 @@ export interface HostileAgent {
   readonly prefix: string;
 }
 
-/** Answers every request with hostile headers; the type of what is served follows from its path. */
+/** Answers every request with hostile headers; the content type depends on the path. */
 export function answerHostile(
   { evil, prefix }: HostileAgent,
   { url = '' }: IncomingMessage,

@@ -1,6 +1,5 @@
 /**
- * What a page of another site can try against the API. It runs in the browser, so it is text here.
- * What it could read it writes down.
+ * Attacks of a page on another site against the API, as text for the browser. The page records everything that it can read.
  */
 
 export interface AttackTarget {
@@ -177,7 +176,7 @@ const SCRIPT = `async ({ api, aid, redirect }) => {
   await Promise.all(attempts);
 }`;
 
-/** An expression for the page that attacks: a promise that settles when what has an end has ended. */
+/** An expression for the attacking page: a promise that settles after all finite attacks. */
 export function pageAttacks(target: AttackTarget): string {
   return `(${SCRIPT})(${JSON.stringify(target)})`;
 }

@@ -11,7 +11,7 @@ export interface AskedRequest {
   status: number | null;
 }
 
-/** A head at the beginning of what came: browsers send one request after the other's answer. */
+/** A request head at the start of the received bytes: browsers wait for each response. */
 const HEAD = /^([A-Z]+) (\S+) HTTP\/1\.1\r\n([\s\S]*?)\r\n\r\n/;
 
 function requestOf(chunk: Buffer): AskedRequest | null {
@@ -37,7 +37,7 @@ export class TappedApi {
   /**
    * Bytes pass unchanged, both ways.
    * @param api the URL of the daemon's API
-   * @param pages what is answered here instead, by path: what a name showed before it was pointed to the daemon
+   * @param pages pages served instead, by path, as before the name pointed to the daemon
    */
   static async start(api: string, pages: Readonly<Record<string, string>> = {}): Promise<TappedApi> {
     const asked: AskedRequest[] = [];

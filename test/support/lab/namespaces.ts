@@ -1,6 +1,5 @@
 /**
- * Machines of a temporary network: network namespaces inside a user namespace, so that no privileges are needed. A
- * process keeps each of them open until its input ends.
+ * Machines of a temporary network: network namespaces inside a user namespace, so that no privileges are needed. A process keeps each namespace open until its input ends.
  */
 import { type ChildProcess, type ChildProcessByStdio, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -33,7 +33,7 @@ export function natRules(kind: NatKind, inner: string): string {
 }
 
 /**
- * Additional hairpin rules of a router that keeps ports: packets of its own machines to its external address reach the
+ * Additional hairpin rules of a router that keeps ports: packets from the LAN to its external address reach the
  * machine with that port.
  */
 export function hairpinRules(outer: string): string {

@@ -42,7 +42,7 @@ test('a request reaches the service unchanged, except for credentials of this AP
       cookie: 'panel=secret',
       'proxy-authorization': 'Basic eDp5',
       proxy: 'http://evil.example:8080',
-      'svc-access-token': 'for somebody else',
+      'svc-access-token': 'for another agent',
       'svc-caller-aid': 'aid1forged',
       'x-forwarded-for': '1.2.3.4',
       forwarded: 'for=1.2.3.4',
