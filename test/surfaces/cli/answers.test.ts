@@ -51,7 +51,7 @@ test('suggests the missing slash of a path', async (t) => {
 });
 
 test('errors name the option for people and the request member for programs', async (t) => {
-  const error = { error: 'local_aid_required', message: 'Several agents: say which one acts, with local_aid.' };
+  const error = { error: 'local_aid_required', message: 'There are several agents. Name one with local_aid.' };
   const answers: Answers = { [`POST /fetch/${aid}`]: [400, error] };
   assert.match((await answered(t, answers, 'get', aid)).stderr, /with --local-aid\./);
   const shown: unknown = JSON.parse((await answered(t, answers, 'get', aid, '--json')).stderr);

@@ -231,8 +231,8 @@ test('prints a response in the requested format, safe for a terminal', async (t)
 test('--json prints the response without hints', async (t) => {
   const { svc, run } = await world(t, {});
   const shown = { run: async () => ({ a: 1, b: 2 }), text: () => 'text', remark: () => 'remark' };
-  svc.run('all', 'all of it', shown);
-  svc.run('part', 'a part of it', { ...shown, json: ({ a }) => ({ a }) });
+  svc.run('all', 'everything', shown);
+  svc.run('part', 'a part', { ...shown, json: ({ a }) => ({ a }) });
   assert.deepEqual(await run('--json all'), { out: '{\n  "a": 1,\n  "b": 2\n}\n', err: '' });
   assert.deepEqual(await run('--json part'), { out: '{\n  "a": 1\n}\n', err: '' });
 });

@@ -33,6 +33,6 @@ test('leaves nothing behind on a full disk', (t) => {
     syncBuiltinESMExports();
   });
   const message = `The secret cannot be written to ${file} (ENOSPC): the disk is full, free some room. Nothing was registered.`;
-  assert.throws(() => saveSecret(file, 'all of it', 'secret'), { code: 'not_writable', message });
+  assert.throws(() => saveSecret(file, 'everything', 'secret'), { code: 'not_writable', message });
   assert.ok(!existsSync(file));
 });

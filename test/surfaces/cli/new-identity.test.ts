@@ -67,7 +67,7 @@ test('rejects an invalid key without repeating it', async () => {
 
 test('deletes the key file of a rejected identity, unless the result is unknown', async (t) => {
   const full = { error: 'not_writable', message: 'The disk is full.' };
-  const none = { error: 'not_found', message: 'There is no such agent.' };
+  const none = { error: 'not_found', message: 'Not found.' };
   for (const [known, isKept] of [
     [[404, none], false],
     [[200, {}], true],

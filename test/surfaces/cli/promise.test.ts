@@ -9,7 +9,7 @@ test('every error code keeps its exit code', () => {
   const now = Object.fromEntries(Object.entries(ERRORS).map(([code, { exit }]) => [code, exit]));
   if (process.env[RECORDING] !== undefined) record({ exits: now });
   const broken = Object.entries(promised().exits).filter(([code, exit]) => now[code] !== exit);
-  assert.deepEqual(broken, [], 'errors whose exit code is another one now, or that are gone');
+  assert.deepEqual(broken, [], 'errors with a changed exit code, or removed ones');
   const left = Object.keys(now).filter((code) => !Object.hasOwn(promised().exits, code));
   assert.deepEqual(left, [], 'not recorded: node tools/record-json.ts');
   assert.deepEqual({ ...EXIT }, { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 });

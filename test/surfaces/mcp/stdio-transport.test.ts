@@ -84,7 +84,7 @@ test('a response that cannot be written returns the data that was handed out', a
   const { settled, poll, written, open } = setUp(t);
   await open();
   poll(1);
-  (await written(1)).done(new Error('the client is gone'));
+  (await written(1)).done(new Error('the client disconnected'));
   await eventually('it is given back', () => settled.length > 0);
   assert.deepEqual(settled, [false]);
 });
@@ -98,7 +98,7 @@ test('an aborted or abandoned call returns the data that was handed out', async 
   await eventually('the first is given back', () => settled.length > 0);
   assert.deepEqual(settled, [false]);
   input.end();
-  output.destroy(new Error('the client is gone'));
+  output.destroy(new Error('the client disconnected'));
   await eventually('the second is given back', () => settled.length > 1);
   assert.deepEqual(settled, [false, false]);
 });
