@@ -127,7 +127,7 @@ test('rejects a signature of another wallet before sending anything', async (t) 
   assert.match(readFileSync(file, 'utf8'), /expires_at: [1-9]/);
   const other = await svc(['wallet', 'register', file, eth.eth_signature_hex]);
   assert.equal(other.code, 2);
-  assert.match(other.stderr, /Either 0x[0-9a-fA-F]{40} signed, or the signed text is not the one/);
+  assert.match(other.stderr, /Either 0x[0-9a-fA-F]{40} signed it, or the signed text has other times/);
   assert.match((await svc(['wallet', 'register', file, '?'])).stderr, /neither hex nor base64/);
   assert.match((await svc(['wallet', 'register', file], '0x00')).stderr, /has 65 bytes/);
 
