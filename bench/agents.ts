@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { keyName } from '../src/capabilities/agents/keyring.ts';
 import { AgentRegistry } from '../src/capabilities/agents/registry.ts';
 import { Directory } from '../src/capabilities/directory/directory.ts';
-import { Resolver } from '../src/capabilities/directory/resolver.ts';
+import { Resolver } from '../src/network/resolver.ts';
 import type { Records } from '../src/capabilities/directory/types.ts';
 import { toHex } from '../src/foundation/bytes.ts';
 import { systemClock } from '../src/foundation/clock.ts';

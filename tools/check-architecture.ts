@@ -44,6 +44,11 @@ const RULES: readonly Rule[] = [
     from: /^src\/network\/(records|links)\//,
     to: '^src/network/(?!$1/)(records|links|reachability)/',
   },
+  {
+    name: 'the network of the daemon imports no capability',
+    from: /^src\/daemon\/network\.ts$/,
+    to: '^src/capabilities/',
+  },
   { name: 'capabilities import no surface', from: /^src\/capabilities\//, to: '^src/(operations|surfaces|daemon)/' },
   {
     name: 'capabilities do not import each other',

@@ -1,10 +1,9 @@
 /** Connections between nodes, requests on them, records, and the addresses of this node. */
 import { lookup } from 'node:dns/promises';
-import { Resolver } from '../capabilities/directory/resolver.ts';
-import { JoinedContacts } from '../capabilities/joining/joined-contacts.ts';
 import { type Address, formatAddress, isLoopbackHost } from '../foundation/address.ts';
 import { descriptorLimit } from '../foundation/descriptors.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
+import { JoinedContacts } from '../network/joined-contacts.ts';
 import { KnownNodes } from '../network/known-nodes.ts';
 import { ConnectionPool } from '../network/links/connection-pool.ts';
 import { NODE_DIAL_TIMEOUT_MS } from '../network/links/dial.ts';
@@ -24,6 +23,7 @@ import { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts'
 import { isUsable } from '../network/reachability/turn/turn-servers.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
 import { networkTag } from '../network/records/wire.ts';
+import { Resolver } from '../network/resolver.ts';
 import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';
 import { UdpLanes } from '../network/transport/udp-lane/udp-lanes.ts';

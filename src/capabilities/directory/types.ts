@@ -4,7 +4,9 @@ import type { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { NewAids } from '../../foundation/identity/new-aids.ts';
 import type { Log } from '../../foundation/log.ts';
+import type { EndpointsPayload } from '../../foundation/records/payloads.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
+import type { RecordType } from '../../foundation/records/types.ts';
 import type { PublicationStore } from '../../foundation/store/publications.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import type { NodeAddresses } from '../../network/reachability/own-addresses.ts';
@@ -15,6 +17,17 @@ export type Records = Pick<
   RecordNetwork,
   'put' | 'get' | 'list' | 'near' | 'holders' | 'reachability' | 'onReachability'
 >;
+
+/** Resolves agents for the layers above: see `network/resolver.ts`. */
+export interface AgentResolver {
+  /** The newest endpoint record. @throws SvcError `resolve_failed` and errors of the network */
+  resolve(
+    aid: Aid,
+    options?: { readonly fresh?: boolean; readonly signal?: AbortSignal },
+  ): Promise<{ readonly record: SignedRecord; readonly payload: EndpointsPayload }>;
+  /** The records under an AID, of one type or of all. @throws SvcError as `resolve` */
+  records(aid: Aid, type: RecordType | null, signal?: AbortSignal): Promise<readonly SignedRecord[]>;
+}
 
 export interface DirectoryOptions {
   readonly nodeAid: Aid;

@@ -12,9 +12,9 @@ import {
   type PinnedContact,
   parseInvitation,
 } from '../../foundation/invitation.ts';
+import type { JoinedContacts } from '../../network/joined-contacts.ts';
 import type { ContactView } from '../../network/records/bootstrap-nodes.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
-import type { JoinedContacts } from './joined-contacts.ts';
 import { contactsForInvitation, type NodeFacts } from './own-contacts.ts';
 
 /** Attempts per contact. A datagram may be lost. */

@@ -4,8 +4,8 @@ import type { AgentRegistry } from '../../capabilities/agents/registry.ts';
 import type { LocalAgent } from '../../capabilities/agents/types.ts';
 import type { Directory } from '../../capabilities/directory/directory.ts';
 import type { ProfileCard } from '../../capabilities/directory/profile-cards.ts';
-import type { Resolver } from '../../capabilities/directory/resolver.ts';
 import type { PublicationSummary } from '../../capabilities/directory/summary.ts';
+import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, isoTime, unixSeconds } from '../../foundation/clock.ts';
 import { isUnresolved, SvcError } from '../../foundation/errors.ts';
@@ -23,7 +23,7 @@ export interface AgentHandlerDependencies {
   readonly agents: AgentRegistry;
   readonly directory: Directory;
   readonly newAids: Pick<NewAids, 'add'>;
-  readonly resolver: Resolver;
+  readonly resolver: AgentResolver;
   readonly clock: Clock;
   /** The Ed25519 key of this node. */
   readonly nodeKey: Uint8Array;

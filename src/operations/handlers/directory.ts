@@ -5,7 +5,7 @@ import type { Directory } from '../../capabilities/directory/directory.ts';
 import type { DiscoveryEntry, Search } from '../../capabilities/directory/discovery.ts';
 import { readProfile } from '../../capabilities/directory/profile-cards.ts';
 import type { PublishResult } from '../../capabilities/directory/publishing.ts';
-import type { Resolver } from '../../capabilities/directory/resolver.ts';
+import type { AgentResolver } from '../../capabilities/directory/types.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import { RECORD_TTL_S } from '../../foundation/domain/directory.ts';
@@ -23,7 +23,7 @@ import { bytesOf, timeOrNull } from './values.ts';
 export interface DirectoryHandlerDependencies {
   readonly agents: Pick<AgentRegistry, 'get'>;
   readonly directory: Directory;
-  readonly resolver: Resolver;
+  readonly resolver: AgentResolver;
   /** The signed card of a local agent. Its profile names it by default. */
   readonly cardOf: (aid: Aid) => string | undefined;
   readonly discover: (search: Search) => Promise<readonly DiscoveryEntry[]>;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JoinedContacts } from '../../../src/capabilities/joining/joined-contacts.ts';
 import { Joining } from '../../../src/capabilities/joining/joining.ts';
 import { formatContact, type NodeContact } from '../../../src/foundation/contact.ts';
 import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { formatInvitation, type PinnedContact } from '../../../src/foundation/invitation.ts';
+import { JoinedContacts } from '../../../src/network/joined-contacts.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const { publicKey: OWN_KEY } = KeyPair.generate();

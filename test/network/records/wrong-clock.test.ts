@@ -1,10 +1,10 @@
 /** A node whose clock is wrong, among real nodes: it learns from their refusals and their times what is the matter. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
 import { type Clock, DAY_MS, systemClock, unixSeconds } from '../../../src/foundation/clock.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NetworkTrouble } from '../../../src/network/reachability/network-trouble.ts';
+import { Resolver } from '../../../src/network/resolver.ts';
 import { newIdentity } from '../../support/identities.ts';
 import { endpointRecord } from '../../support/records.ts';
 import { DhtTestnet } from '../../support/testnet-dht.ts';

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Resolver } from '../../../src/capabilities/directory/resolver.ts';
-import type { Address } from '../../../src/foundation/address.ts';
-import { SvcError } from '../../../src/foundation/errors.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
-import { agentKey } from '../../../src/foundation/records/keys.ts';
-import { type EndpointsPayload, encodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
-import type { SignedRecord } from '../../../src/foundation/records/record.ts';
-import { RECORD, type RecordType } from '../../../src/foundation/records/types.ts';
-import type { AgentLocation } from '../../../src/network/links/types.ts';
-import { delegateAnew, newIdentity, type TestIdentity } from '../../support/identities.ts';
-import { testRecord } from '../../support/records.ts';
-import { ScriptedRecords } from '../../support/scripted-records.ts';
-import { TestClock } from '../../support/test-clock.ts';
+import type { Address } from '../../src/foundation/address.ts';
+import { SvcError } from '../../src/foundation/errors.ts';
+import { silentLog } from '../../src/foundation/log.ts';
+import { agentKey } from '../../src/foundation/records/keys.ts';
+import { type EndpointsPayload, encodeEndpointsPayload } from '../../src/foundation/records/payloads.ts';
+import type { SignedRecord } from '../../src/foundation/records/record.ts';
+import { RECORD, type RecordType } from '../../src/foundation/records/types.ts';
+import type { AgentLocation } from '../../src/network/links/types.ts';
+import { Resolver } from '../../src/network/resolver.ts';
+import { delegateAnew, newIdentity, type TestIdentity } from '../support/identities.ts';
+import { testRecord } from '../support/records.ts';
+import { ScriptedRecords } from '../support/scripted-records.ts';
+import { TestClock } from '../support/test-clock.ts';
 
 const NODE_KEY = new Uint8Array(32).fill(7);
 

@@ -1,22 +1,22 @@
 /** Finds where agents are. Answers are kept for a moment, looked up once however many ask. */
 import { isIP } from 'node:net';
-import { type Address, parseAddress } from '../../foundation/address.ts';
-import { type Clock, unixSeconds } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
-import { detach } from '../../foundation/detached.ts';
-import { SvcError } from '../../foundation/errors.ts';
-import type { Aid } from '../../foundation/identity/aid.ts';
-import type { Log } from '../../foundation/log.ts';
-import { LruCache } from '../../foundation/lru-cache.ts';
-import { agentKey } from '../../foundation/records/keys.ts';
-import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../../foundation/records/payloads.ts';
-import { compareFreshness, expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
-import { RECORD, type RecordType } from '../../foundation/records/types.ts';
-import { SingleFlight } from '../../foundation/single-flight.ts';
-import type { DialAddress } from '../../network/links/dial.ts';
-import type { AgentLocation } from '../../network/links/types.ts';
-import type { NodeAt } from '../../network/node-requests.ts';
-import type { Records } from './types.ts';
+import { type Address, parseAddress } from '../foundation/address.ts';
+import { type Clock, unixSeconds } from '../foundation/clock.ts';
+import { abortable } from '../foundation/deadline.ts';
+import { detach } from '../foundation/detached.ts';
+import { SvcError } from '../foundation/errors.ts';
+import type { Aid } from '../foundation/identity/aid.ts';
+import type { Log } from '../foundation/log.ts';
+import { LruCache } from '../foundation/lru-cache.ts';
+import { agentKey } from '../foundation/records/keys.ts';
+import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '../foundation/records/payloads.ts';
+import { compareFreshness, expiresAt, type SignedRecord } from '../foundation/records/record.ts';
+import { RECORD, type RecordType } from '../foundation/records/types.ts';
+import { SingleFlight } from '../foundation/single-flight.ts';
+import type { DialAddress } from './links/dial.ts';
+import type { AgentLocation } from './links/types.ts';
+import type { NodeAt } from './node-requests.ts';
+import type { RecordNetwork } from './records/types.ts';
 
 /** Agents whose records are kept in memory. */
 const MAX_CACHED = 4096;
@@ -59,7 +59,7 @@ interface LocateOptions extends ResolveOptions {
 }
 
 interface ResolverDependencies {
-  readonly network: Records;
+  readonly network: Pick<RecordNetwork, 'get' | 'list'>;
   readonly clock: Clock;
   readonly log: Log;
   /** Why a look-up that began then found nothing; null if other nodes say so. See `NetworkTrouble.why`. */
