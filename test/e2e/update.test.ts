@@ -28,19 +28,19 @@ test('the installed service updates itself, and rolls back a broken release', as
     await world.run();
     const answer = await world.call('POST', '/update/apply');
     assert.equal(answer.status, 202);
-    assert.match(JSON.stringify(answer.body), /"warning":".*does not run as the installed service/);
+    assert.match(JSON.stringify(answer.body), /"warning":".*does not run as a system service/);
     const said = await world.svc('update', '--confirm');
     assert.equal(said.code, 1);
     assert.match(
       said.stdout,
-      /svcd 99\.0\.0 is out; this is .*Install the new version the way this one was installed/s,
+      /svcd 99\.0\.0 is available\. This is .*Install the new version the same way as the present one/s,
     );
     assert.equal((await world.status()).managed, false);
     assert.equal(await world.stop(), 0);
     assert.equal(existsSync(join(world.dataDir, 'releases', '99.0.0')), false);
     const alone = await world.svcd('update', '--check');
     assert.equal(alone.code, 0, alone.stderr);
-    assert.match(alone.stdout, /svcd 99\.0\.0 is out/);
+    assert.match(alone.stdout, /svcd 99\.0\.0 is available/);
   });
 
   await world.run('service', 'run');
@@ -63,7 +63,7 @@ test('the installed service updates itself, and rolls back a broken release', as
     registry.requests.length = 0;
     const { code, stdout } = await world.svc('update', '--confirm');
     assert.equal(code, 1);
-    assert.match(stdout, /the signature of svcd@1\.0\.0 is wrong/);
+    assert.match(stdout, /the signature of svcd@1\.0\.0 is invalid/);
     assert.equal((await world.status()).state, 'failed');
     assert.deepEqual(
       registry.requests.filter((path) => path.includes('svcd-1.0.0')),
@@ -115,7 +115,7 @@ test('the installed service updates itself, and rolls back a broken release', as
     assert.equal(code, 1);
     assert.match(
       stdout,
-      /svcd 1\.2\.0 is out; this is 1\.1\.0\.\nThe last update was taken back: It ended at its start\./,
+      /svcd 1\.2\.0 is available\. This is 1\.1\.0\.\nThe last update was rolled back: It stopped during its start\./,
     );
     const status = await world.status();
     assert.deepEqual([status.current_version, status.state], ['1.1.0', 'rolled_back']);
