@@ -9,13 +9,13 @@ import { settle } from '../../support/link-world.ts';
 
 const MOMENT_MS = 100;
 
-function setUp(isNear = true) {
+function setUp(isUpgraded = true) {
   const clock = new LeapClock();
   const opened: LinkStream[] = [];
   const open = async (): Promise<LinkStream> => {
     const [link] = linkEnds();
     const path = link.path();
-    Object.assign(link, { path: () => ({ ...path, isNear }) });
+    Object.assign(link, { path: () => ({ ...path, isUpgraded }) });
     opened.push(link);
     return link;
   };
