@@ -18,7 +18,7 @@ test('every operation and every error code is on the page', () => {
   const table: readonly Declaration[] = Object.values(operations);
   for (const { name, method, path } of table.filter((one) => one.path !== undefined))
     assert.ok(page.includes(`### ${method} ${path}\n`), name);
-  for (const code of Object.keys(ERRORS)) assert.ok(page.includes(`| \`${code}\` |`), code);
+  for (const code of Object.keys(ERRORS)) assert.ok(page.includes(`|\`${code}\`|`), code);
   assert.ok(!page.includes('[object Object]') && !page.includes('undefined'));
 });
 
