@@ -99,7 +99,7 @@ test('a node with LAN TCP disabled stays on QUIC when a peer offers TCP', async 
     client.end();
     assert.equal(await endOf(client), 'end');
   }
-  await eventually('the peer has offered TCP', () => near.output.includes('a neighbour goes on over QUIC alone'));
+  await eventually('the peer has offered TCP', () => near.output.includes('the peer declines a faster transport'));
   assert.equal(near.output.includes(MOVED_TO_TCP), false);
   assert.equal(far.output.includes(MOVED_TO_TCP), false);
 });

@@ -30,7 +30,7 @@ test('a code opens once, and not after its time', () => {
   assert.ok(!logins.redeem(late.code));
 });
 
-test('codes are few at a time, and those that ended make room', () => {
+test('the number of codes is limited, and expired codes free their slots', () => {
   const { clock, logins } = setUp();
   for (let i = 0; i < MAX_PANEL_CODES; i++) logins.openCode();
   assert.throws(() => logins.openCode(), fails('rate_limited'));
@@ -53,12 +53,12 @@ test('a session lasts while it is used, and ends a week after its beginning', ()
   assert.deepEqual(ended, [createdAt + PANEL_SESSION_LIFE_MS]);
 });
 
-test('a session that nobody uses ends by itself, and cuts what goes on under it', () => {
+test('an unused session expires and aborts its requests', () => {
   const { clock, logins } = setUp();
   const { id, token } = logins.begin();
   let cut = 0;
   logins.whenEnds(id, () => cut++);
-  const forget = logins.whenEnds(id, () => assert.fail('it was taken back'));
+  const forget = logins.whenEnds(id, () => assert.fail('the listener was removed'));
   forget();
   clock.advance(PANEL_SESSION_IDLE_MS - 1);
   assert.equal(cut, 0);
@@ -85,7 +85,7 @@ test('sessions are listed without their tokens and ended by their ids', () => {
   assert.ok(!logins.redeem(code));
 });
 
-test('where there are too many sessions the one gives way that was not used for the longest time', () => {
+test('at the limit of sessions, the least recently used one is evicted', () => {
   const { clock, logins } = setUp();
   const first = logins.begin();
   const second = logins.begin();
