@@ -11,7 +11,7 @@ export const SECOND_DAEMON_COMMAND = 'svcd --data-dir ./second --listen :0 --api
 export const EXIT = { failed: 1, usage: 2, unreachable: 3, refused: 4, notFound: 5 } as const;
 type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-interface CatalogueEntry {
+interface CatalogEntry {
   readonly status: number;
   readonly exit: ExitCode;
   /** The failure and a remedy. Used if the throwing code gives no message. */
@@ -20,7 +20,7 @@ interface CatalogueEntry {
   readonly otherStatuses: readonly number[];
 }
 
-function entry(status: number, exit: ExitCode, message: string, otherStatuses: readonly number[] = []): CatalogueEntry {
+function entry(status: number, exit: ExitCode, message: string, otherStatuses: readonly number[] = []): CatalogEntry {
   return { status, exit, message, otherStatuses };
 }
 
@@ -71,12 +71,12 @@ export const ERRORS = {
   resolve_failed: entry(
     404,
     5,
-    'The agent was not found in the network. It is offline, not published, or in another network.',
+    'The agent was not found in the network. It may be offline, unpublished, or in another network.',
   ),
   method_not_allowed: entry(405, 2, 'Method not allowed for this path. See docs/reference/rest.md.'),
-  too_large: entry(413, 2, 'The request is too large. Send less.', [431]),
+  too_large: entry(413, 2, 'The request is too large. Send less data.', [431]),
   unsupported_media_type: entry(415, 2, 'Every write needs the header "Content-Type: application/json".'),
-  rate_limited: entry(429, 1, 'Too many requests. Wait as long as Retry-After says, then retry.'),
+  rate_limited: entry(429, 1, 'Too many requests. Wait for the time in Retry-After, then retry.'),
   no_inbound: entry(503, 1, 'The remote agent has no service bound. Its owner can bind one with "svc inbound bind".'),
   calls_only: entry(
     403,
@@ -108,7 +108,7 @@ export const ERRORS = {
     1,
     'No other node is known. Run "svc invite" on another machine with svcd and "svc join <invitation>" here, or start a second daemon on this LAN.',
   ),
-  clock_wrong: entry(502, 1, 'The clocks of this machine and of other nodes differ. Set the clock and turn NTP on.'),
+  clock_wrong: entry(502, 1, 'The clock of this machine differs from other nodes. Set the clock and turn on NTP.'),
   network_unavailable: entry(
     503,
     1,
@@ -121,16 +121,20 @@ export const ERRORS = {
     'The network has a newer record of this agent, so the agent also runs on another node. Stop it there, or export it there and import it here.',
   ),
   port_in_use: entry(409, 1, 'The local port is in use. Choose another one, or stop the program that uses it.'),
-  relay_required: entry(412, 1, 'Only a relay leads to the peer, and this call or this node does not allow relays.'),
+  relay_required: entry(
+    412,
+    1,
+    'The peer can be reached only through a relay, and this call or this node does not allow relays.',
+  ),
   not_friends: entry(403, 4, 'These agents are not friends. Send a chat request first.'),
-  wrong_state: entry(409, 1, 'The current state does not allow this. Look at it, then retry.', [412]),
+  wrong_state: entry(409, 1, 'The current state does not allow this. Check the state, then retry.', [412]),
   self: entry(409, 2, 'An agent cannot do this with itself. Use another agent.'),
   not_member: entry(403, 4, 'The agent is not a member of this group. Join it first.'),
   creator_cannot_leave: entry(409, 1, 'The creator of a group cannot leave it.'),
   files_root_required: entry(
     409,
     1,
-    'Objects are off, because files_root is "none". Set it to a folder, or to an empty text for the default folder.',
+    'Objects are off, because files_root is "none". Set it to a folder, or to an empty string for the default folder.',
   ),
   gone: entry(410, 5, 'This no longer exists.'),
   quota_exceeded: entry(413, 1, 'A quota is used up. Delete something, or wait until entries expire.'),
@@ -144,10 +148,10 @@ export const ERRORS = {
     'The daemon does not answer. Start it with "svcd", or give its address with --api.',
   ),
   agent_exists: entry(409, 1, 'The agent is already registered here.'),
-  wrong_password: entry(403, 4, 'Wrong password, or the file is damaged at its beginning.'),
+  wrong_password: entry(403, 4, 'Wrong password, or the beginning of the file is damaged.'),
   bad_file: entry(400, 2, 'This file was not written by svcd, or it is damaged.'),
   key_locked: entry(409, 4, 'The key store is encrypted. Enter its passphrase.'),
-  key_exposed: entry(500, 4, 'Other users can read the key store. Allow access to the user of svcd only.'),
+  key_exposed: entry(500, 4, 'Other users can read the key store. Restrict access to the user that runs svcd.'),
   key_damaged: entry(500, 1, 'A key file is damaged. Restore it from a backup, or register the agent again.'),
   store_corrupt: entry(
     500,
@@ -156,7 +160,7 @@ export const ERRORS = {
   ),
   not_writable: entry(500, 1, 'A file cannot be written. Check its permissions and the free space on the disk.'),
   internal: entry(500, 1, 'Internal error in the daemon. See its log, and report the error.'),
-} as const satisfies Record<string, CatalogueEntry>;
+} as const satisfies Record<string, CatalogEntry>;
 
 /** An error code of the API. */
 export type ErrorCode = keyof typeof ERRORS;
@@ -213,8 +217,8 @@ export class SvcError extends Error {
 }
 
 /** The code of a system error, such as `ENOENT`. */
-export function codeOf(error: unknown, otherwise = 'unknown error'): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : otherwise;
+export function codeOf(error: unknown, fallback = 'unknown error'): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : fallback;
 }
 
 /** Errors of a failed lookup. */
@@ -229,7 +233,7 @@ export function noSuchAgent(aid: string): SvcError {
   });
 }
 
-/** True if `code` is in the catalog. Peers and daemons of other versions may send others. */
+/** True if `code` is in the catalog. Peers and daemons of other versions may send unknown codes. */
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }

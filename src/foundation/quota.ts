@@ -328,8 +328,8 @@ function largest(group: Group): Share | null {
 }
 
 /**
- * A share of a holder that has more than the newcomer would have, compared at each level below a group.
- * @param own names of the newcomer's groups below it
+ * A share of a holder that has more than the new holder would have, compared at each level below a group.
+ * @param own names of the new holder's groups below it
  */
 function larger(group: Group | undefined, own: readonly string[], amount: number): Share | null {
   const [name, ...below] = own;

@@ -36,17 +36,17 @@ export class SourceTally {
   }
 
   /**
-   * The source to evict for a newcomer: the largest source of the largest network. It is the newcomer itself
-   * unless another holds more than the newcomer would have after adding `amount`.
+   * The source to evict for a new entry: the largest source of the largest network. It is the source of the new entry
+   * itself, unless another holds more than it would have after adding `amount`.
    */
-  largest(newcomer: string, amount: number): string {
-    const { network } = sourceGroupOf(newcomer);
+  largest(newSource: string, amount: number): string {
+    const { network } = sourceGroupOf(newSource);
     const networks = this.#networks.entries().map(([name, { total }]) => [name, total] as const);
-    const largest = largerThan(networks, network, this.ofNetwork(newcomer) + amount);
+    const largest = largerThan(networks, network, this.ofNetwork(newSource) + amount);
     const sources = this.#networks.get(largest) ?? [];
     // In another network, any source qualifies.
     if (largest !== network) return largerThan(sources, '', 0);
-    return largerThan(sources, newcomer, this.of(newcomer) + amount);
+    return largerThan(sources, newSource, this.of(newSource) + amount);
   }
 
   #networkOf(source: string): Tally | undefined {

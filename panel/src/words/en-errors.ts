@@ -9,7 +9,7 @@ export const enErrors = {
   'error.bad_service_address': 'Invalid service address. Use an address such as 127.0.0.1:8080.',
   'error.bad_service_name':
     'Invalid service name. Use lower-case letters, digits, ".", "-" and "_", as in lang.translate.',
-  'error.calls_only': 'This agent accepts calls, but no tunnels.',
+  'error.calls_only': 'This agent accepts calls, but not tunnels.',
   'error.cancelled': 'Canceled.',
   'error.config_invalid': 'Invalid value.',
   'error.connect_failed': 'Could not connect to the remote node.',
@@ -24,7 +24,7 @@ export const enErrors = {
   'error.local_aid_required': 'Choose the agent to act as.',
   'error.local_only': 'Only possible on the machine of the daemon.',
   'error.no_inbound': 'The agent has no service bound.',
-  'error.not_acknowledged': 'No storage node has confirmed it yet.',
+  'error.not_acknowledged': 'No storage node has acknowledged the record yet.',
   'error.not_found': 'Not found.',
   'error.not_friends': 'These agents are not friends.',
   'error.not_writable': 'The daemon cannot write to its disk.',
@@ -39,7 +39,7 @@ export const enErrors = {
   'error.stale_sequence': 'The network already has a newer record.',
   'error.timeout': 'Timed out.',
   'error.too_large': 'Too large.',
-  'error.tunnels_only': 'This agent accepts tunnels, but no calls.',
+  'error.tunnels_only': 'This agent accepts tunnels, but not calls.',
   'error.unauthorized': 'Invalid token.',
   'error.wrong_state': 'Not possible in the current state.',
 } as const;

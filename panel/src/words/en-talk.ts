@@ -16,7 +16,7 @@ export const enTalk = {
   'notes.answer': 'Reply',
   'notes.delete': 'Delete note',
   'notes.delete.what': 'The agent’s own program will not receive it.',
-  'notes.kind': 'kind {kind}',
+  'notes.kind': 'type {kind}',
   'room.demote': 'Make member',
   'room.did.create': '{agent} created the group',
   'room.did.invite': '{agent} invited {other}',

@@ -235,7 +235,7 @@ export const en = {
   'top.ready': 'Online',
   traffic: 'Traffic, last 24 hours',
   'traffic.chart': 'Traffic in the last 24 hours: {up} up, {down} down',
-  'traffic.none': 'No data yet. The first minute is still running.',
+  'traffic.none': 'No data yet. It appears after one minute.',
   'traffic.sum': 'up {up} · down {down}',
   undo: 'Undo',
   unknown: 'unknown',

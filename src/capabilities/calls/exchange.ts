@@ -238,7 +238,7 @@ export function exchange(parts: HttpExchange): Promise<HttpResponse> {
     let interim = 0;
     request.on('information', () => {
       if (++interim <= MAX_INTERIM_RESPONSES) return;
-      // Fail immediately: the final response may follow immediately.
+      // Fail now: the final response may be delivered before the error of `destroy`.
       fail(() => new MalformedResponse('too many interim responses'));
       request.destroy();
     });

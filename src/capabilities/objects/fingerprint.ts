@@ -5,10 +5,7 @@ import type { FileHandle } from 'node:fs/promises';
 
 /** Bytes of one read. */
 export const READ_BYTES = 512 * 1024;
-/**
- * A file that was hashed this soon after a write may have been written again within the resolution of its times,
- * milliseconds.
- */
+/** Within this time after a write, another write may leave the times of a file unchanged, milliseconds. */
 const RACY_MS = 2_000;
 
 /** Size, times and inode of a file. The writer of a file cannot set its change time back. */

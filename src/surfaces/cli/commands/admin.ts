@@ -83,7 +83,7 @@ export function adminCommands(svc: CommandGroup): void {
     watch: true,
     text: auditText,
   });
-  admin.run('password', 'set or remove the password for callers that are on no list', {
+  admin.run('password', 'set or remove the password for callers without an entry', {
     examples: ['svc admin password   # prompts for it', 'svc admin password off'],
     options: { '[secret]': 'prompts if omitted; "off" removes the password' },
     run: (context, { secret }) => setPassword(context, secret),
@@ -99,7 +99,7 @@ export function adminCommands(svc: CommandGroup): void {
     ...NEW_ENTRY,
     once: { holds: hasSecret, undo: ({ client }, { id }) => client.remoteAdminAllowDelete({ id }) },
   });
-  admin.call('deny <aid>', 'deny an AID in spite of other entries and close its open connections', {
+  admin.call('deny <aid>', 'deny an AID, even if other entries allow it, and close its open connections', {
     operation: 'remoteAdminDeny',
     ...NEW_ENTRY,
   });

@@ -204,9 +204,9 @@ function listing(svc: CommandGroup): void {
   const files = svc
     .group('files', 'files offered to and by an agent', ['svc files list', 'svc files withdraw 5f0c1d2e'])
     .acting();
-  files.run('list', 'list them, newest first', {
+  files.run('list', 'list file offers, newest first', {
     examples: ['svc files list', 'svc files list --all'],
-    options: { '--all': 'include offers that are over' },
+    options: { '--all': 'include finished offers' },
     watch: true,
     run: (context, { aid, all }) => context.client.fileOfferList({ aid, ...(all === true ? { all } : {}) }),
     aids: 'told',

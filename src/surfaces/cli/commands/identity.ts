@@ -17,7 +17,7 @@ import { rejectUsedLabel, setLabel } from './alias.ts';
 
 /** A new identity is published after registration unless this option is set. */
 export const NO_PUBLISH = {
-  '--no-publish': 'do not publish it until "svc agents publish", whatever auto_publish says',
+  '--no-publish': 'do not publish it until "svc agents publish", even if auto_publish is on',
 } as const;
 
 const REGISTER = {

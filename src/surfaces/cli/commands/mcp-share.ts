@@ -16,7 +16,7 @@ import { type CreatedAgent, MASTER_WARNING, masterKeyText } from './identity.ts'
 
 const TAKES = {
   '<server...>': 'the command that starts the server, after "--", or the URL of a running server',
-  '--name <name>': 'its name for others, and its label here; an existing agent with this name is reused',
+  '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
   '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
   '--allow <agent>': repeatable('an agent that may use it; repeatable. All others are denied'),
   '--tools <agent=tool,…>': repeatable('an agent that may use only these tools; repeatable'),
@@ -143,7 +143,7 @@ const SHARED: OutputFormats<Partial<Shared> & CreatedAgent, unknown> = {
 };
 
 export function addShareCommand(mcp: CommandGroup): void {
-  mcp.run('share', 'share an MCP server of this machine with other agents while this runs', {
+  mcp.run('share', 'share an MCP server of this machine with other agents while this command runs', {
     examples: [
       'svc mcp share --name notes --allow bob -- npx my-notes-server',
       'svc mcp share http://127.0.0.1:3000/mcp --name notes --tools bob=search,read',

@@ -41,7 +41,7 @@ export function profileCommands(agents: CommandGroup): void {
     confirmation: ({ aid }) => ({
       question: `Clear the profile of ${aid}?`,
       consequence:
-        'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the present one.',
+        'svcd stores no copy. To restore it, use "svc agents profile set"; "svc info" shows the current one.',
     }),
     operation: 'profileDelete',
     progress: 'Publishing',

@@ -17,7 +17,7 @@ import { MASTER_WARNING, masterKeyText, register } from './identity.ts';
 
 const TAKES = {
   '[service]': 'a local port, or an address as for "svc inbound bind"; lists what is served if omitted',
-  '--name <name>': 'its name for others, and its label here; an existing agent with this name is reused',
+  '--name <name>': 'the name that others see, and its label here; an existing agent with this name is reused',
   '--aid <aid>': 'the agent to use; default: the only agent, or a new one',
   '--save-master <file>': 'save the master key of a new agent to a new file with mode 0600 instead of printing it',
   '--replace': 'replace the service of the agent; --off binds the previous one again',

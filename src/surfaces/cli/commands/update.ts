@@ -12,7 +12,7 @@ export function updateText(u: UpdateView): string {
   if (!u.update_available) return safeText(`svcd ${u.current_version} is the newest release.`);
   const next = u.managed
     ? 'Install it with: svc update --confirm'
-    : 'This svcd does not run as a system service. Install the new version the same way as the present one, then start it again.';
+    : 'This svcd does not run as a system service. Install the new version in the same way as the current one, then start it again.';
   const lines = [`svcd ${u.latest_version} is available. This is ${u.current_version}.`, past, next];
   return safeText(lines.filter((line) => line !== '').join('\n'));
 }
