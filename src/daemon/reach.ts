@@ -190,7 +190,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
   pool.addDialler(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
   const nodeKey = node.key.publicKey;
   const seenHost = (): string | null => records.seenHost;
-  const knocker = new TurnRendezvousClient({
+  const turnRendezvous = new TurnRendezvousClient({
     clock,
     nodeKey,
     records,
@@ -199,7 +199,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, key, remote, signal) =>
       endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
   });
-  pool.addDialler(turned({ nodeKey, caller, knocker, hasTurn: () => turn.some }));
+  pool.addDialler(turned({ nodeKey, caller, knocker: turnRendezvous, hasTurn: () => turn.some }));
   const meetings = new Meetings({
     clock,
     log,

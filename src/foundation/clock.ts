@@ -17,7 +17,7 @@ export interface Timer {
 const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
 /** Timers must not keep the process alive. Browser timers are numbers and do not need this. */
-function leaveAlone(timer: number | { unref(): unknown }): void {
+function unrefTimer(timer: number | { unref(): unknown }): void {
   if (typeof timer === 'object') timer.unref();
 }
 
@@ -29,7 +29,7 @@ export const systemClock: Clock = {
     const wait = (left: number): void => {
       const rest = left - MAX_TIMER_MS;
       handle = rest > 0 ? setTimeout(wait, MAX_TIMER_MS, rest) : setTimeout(task, left);
-      leaveAlone(handle);
+      unrefTimer(handle);
     };
     wait(ms);
     return { cancel: () => clearTimeout(handle) };

@@ -50,7 +50,7 @@ export async function tokenProofKey(token: string): Promise<Uint8Array> {
  * The destination address that both ends of a connection see: a loopback address. All others become `forwarded`,
  * because with containers and port forwarding the server sees another address than the client dialed.
  */
-function placeOf(address: string | undefined): string {
+function proofAddress(address: string | undefined): string {
   const ip = canonicalIp(address ?? '');
   return ip !== null && ipScope(ip) === IP_SCOPE.loopback ? ip : FORWARDED;
 }
@@ -69,7 +69,7 @@ function proof(key: Uint8Array, challenge: string, place: string, port: number):
  * @param port on which the server listens
  */
 export function daemonProof(key: Uint8Array, challenge: string, address: string | undefined, port: number): string {
-  return proof(key, challenge, placeOf(address), port);
+  return proof(key, challenge, proofAddress(address), port);
 }
 
 /** The proofs that a client accepts. @param address that the client is connected to */
@@ -79,5 +79,5 @@ export function acceptedProofs(
   address: string | undefined,
   port: number,
 ): string[] {
-  return [...new Set([placeOf(address), FORWARDED])].map((place) => proof(key, challenge, place, port));
+  return [...new Set([proofAddress(address), FORWARDED])].map((place) => proof(key, challenge, place, port));
 }

@@ -15,7 +15,7 @@ import { type Aid, nativePublicKey, parseAid } from './identity/aid.ts';
 import { PUBLIC_KEY_BYTES } from './identity/ed25519.ts';
 
 /** Maximum length of an address in an invitation, in characters: a DNS name and a port. */
-const MAX_PLACE_CHARS = 260;
+const MAX_ADDRESS_CHARS = 260;
 /** Length of the hash prefix, in bytes. */
 const CHECK_BYTES = 4;
 
@@ -63,7 +63,7 @@ function damaged(cause?: unknown): SvcError {
 function contactOf(value: unknown): PinnedContact | null {
   if (!Array.isArray(value) || value.length !== 2) return null;
   const [nodeKey, place]: unknown[] = value;
-  if (!isBytes(nodeKey, PUBLIC_KEY_BYTES) || typeof place !== 'string' || place.length > MAX_PLACE_CHARS) return null;
+  if (!isBytes(nodeKey, PUBLIC_KEY_BYTES) || typeof place !== 'string' || place.length > MAX_ADDRESS_CHARS) return null;
   const address = parseAddress(place);
   if (address === null || address.host === '' || address.port === 0) return null;
   // Rejects addresses that are not in canonical form.

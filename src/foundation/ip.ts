@@ -151,8 +151,8 @@ export function ipScope(text: string): IpScope {
   const mapped = mappedIpv4(value);
   if (mapped >= 0) return ipv4Scope(mapped);
   // A public gateway cannot lead into a private network.
-  const beyond = gatewayIpv4(value);
-  if (beyond >= 0) return ipv4Scope(beyond) === IP_SCOPE.public ? IP_SCOPE.public : IP_SCOPE.none;
+  const embedded = gatewayIpv4(value);
+  if (embedded >= 0) return ipv4Scope(embedded) === IP_SCOPE.public ? IP_SCOPE.public : IP_SCOPE.none;
   return scopeIn(IPV6_RANGES, value, IP_SCOPE.none);
 }
 

@@ -42,7 +42,7 @@ export class SilenceWatch {
     this.#limitMs = limitMs;
     this.#silent = silent;
     this.#leftMs = limitMs;
-    this.#timer = this.#waitPart();
+    this.#timer = this.#startInterval();
   }
 
   /** Reports that data was received, which restarts the timeout. */
@@ -54,19 +54,19 @@ export class SilenceWatch {
     this.#timer.cancel();
   }
 
-  #waitPart(): Timer {
+  #startInterval(): Timer {
     this.#heardAt = null;
     const partMs = Math.min(this.#leftMs, Math.max(MIN_PART_MS, this.#limitMs / PARTS));
     const endsAt = this.#clock.now() + partMs;
     return this.#clock.after(partMs, () => {
-      this.#leftMs = this.#leftAfter(partMs, this.#clock.now() - endsAt > STALL_MS);
-      if (this.#leftMs > 0) this.#timer = this.#waitPart();
+      this.#leftMs = this.#remainingAfter(partMs, this.#clock.now() - endsAt > STALL_MS);
+      if (this.#leftMs > 0) this.#timer = this.#startInterval();
       else this.#silent();
     });
   }
 
   /** Milliseconds left after a part. */
-  #leftAfter(partMs: number, stalled: boolean): number {
+  #remainingAfter(partMs: number, stalled: boolean): number {
     const limitMs = this.#limitMs;
     if (this.#heardAt === null) {
       const isForgiven = stalled && ++this.#stalls <= MAX_STALLS;

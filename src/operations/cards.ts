@@ -16,7 +16,7 @@ const Signed = {
   signed_at: Timestamp,
 };
 
-const LeftInterface = Type.Object({
+const OmittedInterface = Type.Object({
   protocol_binding: nullable(Type.String({ description: 'The protocol. Null if the card does not say.' })),
   address: Type.String({ description: 'Address of the service, `host:port`.' }),
   service_port: Type.Integer({ description: 'Port to which the agent must be bound for this interface.' }),
@@ -35,7 +35,7 @@ export const cardOperations = declare(
         ...Signed,
         seq: Type.Integer({ minimum: 0 }),
         replicas: Type.Integer({ minimum: 0, description: 'Other nodes that verified and stored the profile.' }),
-        left_out: Type.Array(LeftInterface, {
+        left_out: Type.Array(OmittedInterface, {
           description: 'Interfaces missing in the signed card, because the agent is not bound to their ports.',
         }),
       }),

@@ -30,13 +30,13 @@ type Wire = 'text' | 'json';
 export type ParseAid = (text: string) => Aid;
 
 /** Names of the parts in errors. */
-const PLACE: Readonly<Record<Part, string>> = { params: 'path', query: 'query', body: 'body' };
+const PART_NAMES: Readonly<Record<Part, string>> = { params: 'path', query: 'query', body: 'body' };
 
 function invalid(part: Part, path: string, problem: string): SvcError {
   // The value is never shown: it may be a secret.
   return new SvcError('invalid_request', {
-    message: `Invalid ${PLACE[part]}: ${path === '' ? 'it' : path} ${problem}.`,
-    details: { in: PLACE[part], path, problem },
+    message: `Invalid ${PART_NAMES[part]}: ${path === '' ? 'it' : path} ${problem}.`,
+    details: { in: PART_NAMES[part], path, problem },
   });
 }
 
@@ -98,7 +98,7 @@ function canonicalAid(part: Part, path: string, value: unknown, parse: ParseAid)
     return parse(value);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    throw new SvcError('bad_aid', { details: { ...error.details, in: PLACE[part], path }, cause: error });
+    throw new SvcError('bad_aid', { details: { ...error.details, in: PART_NAMES[part], path }, cause: error });
   }
 }
 
@@ -145,7 +145,7 @@ function firstProblem(part: Part, schema: TObject, problems: readonly TLocalized
   const { instancePath, keyword, params, message } = problem;
   if (keyword === 'additionalProperties')
     return unknownMembers(
-      PLACE[part],
+      PART_NAMES[part],
       params.additionalProperties.map((key) => `${instancePath}/${key}`),
       schema,
     );

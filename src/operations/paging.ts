@@ -5,12 +5,12 @@ import { closed } from './schemas.ts';
 /** Largest page. */
 const MAX_LISTED = 1000;
 /** Longest cursor, characters. It contains the name of an entry. */
-const MAX_PLACE_CHARS = 512;
+const MAX_CURSOR_CHARS = 512;
 
 export const PageQuery = closed({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LISTED, description: 'Default: all entries.' })),
   cursor: Type.Optional(
-    Type.String({ maxLength: MAX_PLACE_CHARS, description: '`next_cursor` of the previous page.' }),
+    Type.String({ maxLength: MAX_CURSOR_CHARS, description: '`next_cursor` of the previous page.' }),
   ),
 });
 
@@ -21,8 +21,8 @@ export const PAGE_MEMBERS = Object.keys(PageQuery.properties);
 export const NextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }));
 
 /** The sort key of an entry. It never changes, and no two entries have the same. */
-interface Placed<E> {
-  readonly place: string;
+interface SortableEntry<E> {
+  readonly sortKey: string;
   readonly entry: E;
 }
 
@@ -32,24 +32,27 @@ interface ListPage<E> {
 }
 
 /** Compares by code units, as cursors do, independent of the locale. */
-function inOrder({ place: one }: Placed<unknown>, { place: other }: Placed<unknown>): number {
+function compareEntries({ sortKey: one }: SortableEntry<unknown>, { sortKey: other }: SortableEntry<unknown>): number {
   return one === other ? 0 : one < other ? -1 : 1;
 }
 
 /** A page of a list. Entries added or removed since the previous page do not move others. */
-export function listPage<E>(list: readonly Placed<E>[], { limit, cursor = '' }: Static<typeof PageQuery>): ListPage<E> {
-  const behind = list.filter(({ place }) => place > cursor).sort(inOrder);
-  const page = behind.slice(0, limit);
+export function listPage<E>(
+  list: readonly SortableEntry<E>[],
+  { limit, cursor = '' }: Static<typeof PageQuery>,
+): ListPage<E> {
+  const remaining = list.filter(({ sortKey }) => sortKey > cursor).sort(compareEntries);
+  const page = remaining.slice(0, limit);
   return {
     entries: page.map(({ entry }) => entry),
-    next_cursor: page.length < behind.length ? page.at(-1)?.place : undefined,
+    next_cursor: page.length < remaining.length ? page.at(-1)?.sortKey : undefined,
   };
 }
 
 /** Digits of the largest numeric cursor. */
-const PLACE_DIGITS = String(Number.MAX_SAFE_INTEGER).length;
+const CURSOR_DIGITS = String(Number.MAX_SAFE_INTEGER).length;
 
 /** Converts a numeric cursor. */
-export function numberPlace(count: number): string {
-  return String(count).padStart(PLACE_DIGITS, '0');
+export function numberCursor(count: number): string {
+  return String(count).padStart(CURSOR_DIGITS, '0');
 }

@@ -43,7 +43,7 @@ async function isRunning({ hostname, port }: URL, key: Uint8Array): Promise<bool
 }
 
 /** True if the binding is of a proven program that was killed before it could unbind itself. */
-async function isLeftOver(api: Agents, aid: string, service: string): Promise<boolean> {
+async function isStaleBinding(api: Agents, aid: string, service: string): Promise<boolean> {
   const prefix = provenService('');
   const url = service.startsWith(prefix) ? URL.parse(`http://${service.slice(prefix.length)}`) : null;
   if (url === null) return false;
@@ -58,7 +58,7 @@ async function isLeftOver(api: Agents, aid: string, service: string): Promise<bo
 export async function replacedService(api: Agents, aid: string, service?: string): Promise<string | null> {
   const { service_tcp: bound } = await api.agentGet({ aid });
   if (bound === '' || bound === service) return null;
-  if (!(await isLeftOver(api, aid, bound))) return bound;
+  if (!(await isStaleBinding(api, aid, bound))) return bound;
   const { service_tcp: before } = await api.agentPatch({ aid, service_tcp: '', temporary: true });
   return before === '' || before === service ? null : before;
 }

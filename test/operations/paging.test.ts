@@ -3,22 +3,22 @@ import { test } from 'node:test';
 import { parseContact } from '../../src/foundation/contact.ts';
 import { joiningHandlers } from '../../src/operations/handlers/joining.ts';
 import { joiningOperations } from '../../src/operations/joining.ts';
-import { listPage, numberPlace } from '../../src/operations/paging.ts';
+import { listPage, numberCursor } from '../../src/operations/paging.ts';
 import { operationRunner } from '../support/run-operation.ts';
 
-function placed(...counts: readonly number[]) {
-  return counts.map((count) => ({ place: numberPlace(count), entry: count }));
+function sortable(...counts: readonly number[]) {
+  return counts.map((count) => ({ sortKey: numberCursor(count), entry: count }));
 }
 
 test('pages contain each entry once, even if entries are removed and added between pages', () => {
-  assert.deepEqual(listPage(placed(10, 9, 1), {}), { entries: [1, 9, 10], next_cursor: undefined });
-  const first = listPage(placed(1, 2, 3, 4), { limit: 2 });
+  assert.deepEqual(listPage(sortable(10, 9, 1), {}), { entries: [1, 9, 10], next_cursor: undefined });
+  const first = listPage(sortable(1, 2, 3, 4), { limit: 2 });
   assert.deepEqual(first.entries, [1, 2]);
   const page = { limit: 2, cursor: first.next_cursor ?? '' };
-  assert.deepEqual(listPage(placed(3, 4), page).entries, [3, 4]);
-  assert.deepEqual(listPage(placed(1, 2, 3, 4, 5), page).entries, [3, 4]);
-  assert.deepEqual(listPage(placed(1, 2, 3), page), { entries: [3], next_cursor: undefined });
-  assert.deepEqual(listPage(placed(1, 2), page), { entries: [], next_cursor: undefined });
+  assert.deepEqual(listPage(sortable(3, 4), page).entries, [3, 4]);
+  assert.deepEqual(listPage(sortable(1, 2, 3, 4, 5), page).entries, [3, 4]);
+  assert.deepEqual(listPage(sortable(1, 2, 3), page), { entries: [3], next_cursor: undefined });
+  assert.deepEqual(listPage(sortable(1, 2), page), { entries: [], next_cursor: undefined });
 });
 
 test('contacts are listed in pages', async () => {

@@ -91,7 +91,7 @@ export class Keyring {
    * Deletes keys that a crash left behind. Keys of unknown agents are kept: they belong to another database, for
    * example one that was moved away or will be restored, and may be the only copy.
    */
-  discardRetired(): void {
+  deleteUnusedKeys(): void {
     const { agents, vault, log } = this.#deps;
     for (const name of agents.retiredKeys()) this.discard(name);
     const used = agents.keyNames();

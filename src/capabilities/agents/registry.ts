@@ -88,7 +88,7 @@ export class AgentRegistry implements Component {
   }
 
   async start(): Promise<void> {
-    this.#keyring.discardRetired();
+    this.#keyring.deleteUnusedKeys();
     this.#monitor.start();
   }
 

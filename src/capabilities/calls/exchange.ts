@@ -121,12 +121,12 @@ export function feed(
     };
     if (!sink.write(chunk, done)) source.pause();
   };
-  const goOn = (): void => {
+  const resume = (): void => {
     source.resume();
   };
-  sink.on('drain', goOn).once('close', () => {
+  sink.on('drain', resume).once('close', () => {
     source.off('data', take);
-    sink.off('drain', goOn);
+    sink.off('drain', resume);
   });
   // The source may be paused, with its first bytes read and pushed back.
   source.on('data', take).resume();

@@ -231,9 +231,9 @@ export class Chat implements Component {
     // After a move to this node, sending continues immediately and friends learn the new location.
     if (kind !== 'registered') return;
     const { store } = this.#deps;
-    for (const { peer } of store.pendingPairsOf(aid)) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
+    for (const { peer } of store.pendingPairsOf(aid)) this.#couriers.wakeRandomly(aid, peer, START_SPREAD_MS);
     for (const { peer } of store.inState(aid, 'friends').slice(-MAX_CONTACTED_FRIENDS))
-      this.#couriers.wakeWithin(aid, peer, CONTACT_SPREAD_MS);
+      this.#couriers.wakeRandomly(aid, peer, CONTACT_SPREAD_MS);
   }
 
   #check(aid: Aid, peer: Aid): void {
@@ -296,7 +296,7 @@ export class Chat implements Component {
   #resume(): void {
     for (let after = 0, count = BATCH; count === BATCH; ) {
       const pairs = this.#deps.store.pendingPairs(after, BATCH);
-      for (const { aid, peer } of pairs) this.#couriers.wakeWithin(aid, peer, START_SPREAD_MS);
+      for (const { aid, peer } of pairs) this.#couriers.wakeRandomly(aid, peer, START_SPREAD_MS);
       after = pairs.at(-1)?.id ?? after;
       count = pairs.length;
     }
@@ -312,7 +312,7 @@ export class Chat implements Component {
     try {
       this.#resume();
       for (const { aid, peer } of store.recentFriends(clock.now() - RECENT_FRIENDS_MS, MAX_CONTACTED_FRIENDS))
-        this.#couriers.wakeWithin(aid, peer, CONTACT_SPREAD_MS);
+        this.#couriers.wakeRandomly(aid, peer, CONTACT_SPREAD_MS);
     } catch (error) {
       log.error({ error }, 'queued chat entries cannot be read');
     }

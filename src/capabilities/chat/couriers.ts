@@ -25,11 +25,11 @@ const RETRY_FIRST_MS = 2000;
 /** Longest delay between retries, milliseconds. */
 const RETRY_MAX_MS = 60_000;
 /** Longest delay for a peer that has been unreachable for many attempts, milliseconds. */
-const RETRY_AWAY_MS = 300_000;
+const RETRY_UNREACHABLE_MS = 300_000;
 /** A retry may start earlier by up to this fraction of the delay. */
 const RETRY_JITTER = 0.5;
-/** After this many failed attempts, `RETRY_AWAY_MS` applies. */
-const AWAY_AFTER_ATTEMPTS = 30;
+/** After this many failed attempts, `RETRY_UNREACHABLE_MS` applies. */
+const UNREACHABLE_AFTER_ATTEMPTS = 30;
 /** Delay before a link that broke after it made progress is reopened, milliseconds. */
 const REOPEN_MS = 200;
 /** A peer that answered `busy` is not contacted for this time, milliseconds. */
@@ -146,7 +146,7 @@ export class Couriers {
   }
 
   /** As `wake`, at a random time within `ms`. */
-  wakeWithin(aid: Aid, peer: Aid, ms: number): void {
+  wakeRandomly(aid: Aid, peer: Aid, ms: number): void {
     this.#retries.within(nameOf(aid, peer), Math.ceil(this.#deps.random() * ms));
   }
 
@@ -228,8 +228,8 @@ export class Couriers {
       this.#retries.within(courier.name, BUSY_MS);
     }
     // Events first, then the reply: local subscribers should not wait for it.
-    if (replies.length > 0) setImmediate(() => this.#guard(() => this.#goOn(courier, session, replies)));
-    else this.#goOn(courier, session, replies);
+    if (replies.length > 0) setImmediate(() => this.#guard(() => this.#sendReplies(courier, session, replies)));
+    else this.#sendReplies(courier, session, replies);
   }
 
   /** A local agent has chosen a peer that this node called, so its control frames are not rate-limited. */
@@ -239,7 +239,7 @@ export class Couriers {
     return this.#controls.take(this.#holder(session.link, session.outbound || session.isFriend), count);
   }
 
-  #goOn(courier: Courier, session: ChatSession, replies: readonly Frame[]): void {
+  #sendReplies(courier: Courier, session: ChatSession, replies: readonly Frame[]): void {
     if (this.#stop.signal.aborted) return;
     session.send(...replies);
     session.isFriend = courier.pair?.state === 'friends';
@@ -286,7 +286,7 @@ export class Couriers {
   }
 
   #pause({ failures }: Courier): number {
-    const maxMs = failures > AWAY_AFTER_ATTEMPTS ? RETRY_AWAY_MS : RETRY_MAX_MS;
+    const maxMs = failures > UNREACHABLE_AFTER_ATTEMPTS ? RETRY_UNREACHABLE_MS : RETRY_MAX_MS;
     return backoff({ firstMs: RETRY_FIRST_MS, maxMs, jitter: RETRY_JITTER }, failures + 1, this.#deps.random());
   }
 

@@ -128,22 +128,22 @@ class FrameProcessor {
       case 'message':
         return void this.#run.push(frame);
       case 'request':
-        return this.#hear(frame.n, this.#request(frame.stream, frame.note, now));
+        return this.#acknowledge(frame.n, this.#request(frame.stream, frame.note, now));
       case 'accept':
-        return this.#hear(
+        return this.#acknowledge(
           frame.n,
           this.#answer('gone', (pair) => onAccept(pair, frame.stream, frame.re, now)),
         );
       case 'gone':
-        return this.#hear(frame.n, this.#gone(frame.stream, frame.re, now));
+        return this.#acknowledge(frame.n, this.#gone(frame.stream, frame.re, now));
       case 'heard':
-        return this.#heard(frame.n, frame.answer, now);
+        return this.#controlAcknowledged(frame.n, frame.answer, now);
       case 'receipt':
         return this.#receipt(frame.stream, frame.seq, frame.answer, now);
     }
   }
 
-  #hear(n: number, answer: Answer): void {
+  #acknowledge(n: number, answer: Answer): void {
     this.#replies.push({ kind: 'heard', n, answer });
   }
 
@@ -199,7 +199,7 @@ class FrameProcessor {
   }
 
   /** The peer acknowledged a control message of this link. */
-  #heard(n: number, answer: Answer, now: number): void {
+  #controlAcknowledged(n: number, answer: Answer, now: number): void {
     const session = this.#session;
     const { pendingControl: pending } = session;
     if (pending === null || pending.n !== n) return;

@@ -5,7 +5,7 @@ import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/rep
 export class Retries {
   readonly #clock: Clock;
   readonly #at = new Map<string, number>();
-  readonly #looks: RepeatingTask;
+  readonly #checks: RepeatingTask;
 
   /**
    * @param due called with each due name
@@ -13,7 +13,7 @@ export class Retries {
    */
   constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
     this.#clock = clock;
-    this.#looks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
+    this.#checks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
       const now = clock.now();
       for (const [name, at] of [...this.#at]) {
         if (at > now) continue;
@@ -28,7 +28,7 @@ export class Retries {
   within(name: string, ms: number): void {
     const at = this.#clock.now() + ms;
     this.#at.set(name, Math.min(this.#at.get(name) ?? at, at));
-    this.#looks.soon(ms);
+    this.#checks.soon(ms);
   }
 
   cancel(name: string): void {
@@ -36,7 +36,7 @@ export class Retries {
   }
 
   stop(): void {
-    this.#looks.stop();
+    this.#checks.stop();
     this.#at.clear();
   }
 }

@@ -31,12 +31,12 @@ export class OfferEndNotifier {
     const { store, clock } = this.#deps;
     for (;;) {
       const due = store.dueNotifications(clock.now(), BATCH);
-      await Promise.all(due.map((row) => this.#tell(row)));
+      await Promise.all(due.map((row) => this.#notify(row)));
       if (due.length < BATCH) return;
     }
   }
 
-  async #tell({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
+  async #notify({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
     const { store, notes, clock, log } = this.#deps;
     if (state === 'open' || state === 'expired' || expiresAt <= clock.now())
       return store.scheduleNotification(aid, id, null);

@@ -52,16 +52,16 @@ export class Replicas {
 
   /** The replica with a number, or null if it or its agent does not exist. */
   byRid(rid: number): Replica | null {
-    return this.#ofAgentHere(this.#deps.groups.byRid(rid));
+    return this.#openIfLocal(this.#deps.groups.byRid(rid));
   }
 
   /** The replica that other nodes may read, or null if it is still empty. */
   served(aid: Aid, groupId: string): Replica | null {
     const row = this.#deps.groups.find(aid, groupId);
-    return row?.state === 'joining' ? null : this.#ofAgentHere(row);
+    return row?.state === 'joining' ? null : this.#openIfLocal(row);
   }
 
-  #ofAgentHere(row: GroupRow | null): Replica | null {
+  #openIfLocal(row: GroupRow | null): Replica | null {
     return row === null || this.identity(row.aid) === null ? null : this.open(row);
   }
 

@@ -166,7 +166,7 @@ export class Joining {
   async #firstResponding(contacts: readonly NodeContact[]): Promise<NodeContact> {
     const states = new Map<string, MeetingState>();
     const attempts = contacts.map(async (contact) => {
-      const state = await this.#meet(contact);
+      const state = await this.#joinThrough(contact);
       states.set(formatContact(contact), state);
       if (state === 'met') return contact;
       throw new SvcError('connect_failed');
@@ -189,7 +189,7 @@ export class Joining {
     }
   }
 
-  async #meet(contact: NodeContact): Promise<MeetingState> {
+  async #joinThrough(contact: NodeContact): Promise<MeetingState> {
     let state: MeetingState = 'untried';
     for (let tries = 0; tries < ATTEMPTS && (state === 'untried' || state === 'silent'); tries++)
       state = await this.#deps.records.join(contact);

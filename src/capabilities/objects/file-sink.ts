@@ -55,7 +55,7 @@ export class FileSink {
     this.#length += chunk.length;
     this.#batch.push({ chunk, release });
     this.#batched += chunk.length;
-    if (this.#batched >= BATCH_BYTES) await this.#turnOver();
+    if (this.#batched >= BATCH_BYTES) await this.#flushBatch();
   }
 
   /**
@@ -63,7 +63,7 @@ export class FileSink {
    * @throws SvcError `not_writable`
    */
   async flush(): Promise<void> {
-    await this.#turnOver();
+    await this.#flushBatch();
     await onDisk(this.#writing);
   }
 
@@ -95,7 +95,7 @@ export class FileSink {
   }
 
   /** Starts to write the batch after the previous batch is written, so at most two are in memory. */
-  async #turnOver(): Promise<void> {
+  async #flushBatch(): Promise<void> {
     await onDisk(this.#writing);
     if (this.#batched === 0) return;
     this.#writing = this.#write(this.#batch, this.#batched, this.#length - this.#batched);

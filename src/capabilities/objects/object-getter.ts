@@ -84,13 +84,13 @@ export class ObjectGetter {
     const target = await root.destination(request.dest ?? join(DOWNLOADS, objectId));
     const there = force ? null : await hashExisting(target);
     if (there !== null && there.objectId !== objectId) throw fileExistsError(target);
-    const from = there === null ? await this.#bring(request, target) : null;
+    const from = there === null ? await this.#download(request, target) : null;
     if (register) await objects.register(aid, target, from?.name);
     const size = there?.size ?? from?.size ?? 0;
     return { objectId, size, path: target, from: from?.from ?? null, registered: register };
   }
 
-  async #bring(request: GetRequest, target: string): Promise<Downloaded & { readonly size: number }> {
+  async #download(request: GetRequest, target: string): Promise<Downloaded & { readonly size: number }> {
     const { objects, holders, remote, clock } = this.#deps;
     const { aid, objectId, hint, size, accessToken, signal, force } = request;
     const { root } = objects.files();

@@ -134,7 +134,7 @@ export class PanelLogins {
   }
 
   /** Calls `cut` when a session ends. The returned function removes it. */
-  whenEnds(id: string, cut: () => void): () => void {
+  onEnd(id: string, cut: () => void): () => void {
     const { cuts } = this.#byId(id);
     cuts.add(cut);
     return () => void cuts.delete(cut);

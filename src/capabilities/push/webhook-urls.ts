@@ -267,10 +267,10 @@ export class WebhookUrls implements Component {
   #hasRoom(box: WebhookUrlRow, webhook: string, bytes: number): boolean {
     const { store } = this.#deps;
     const [own, peer, all] = [store.waitingFor(box.id, webhook), store.waitingIn(box.id), store.waitingTotal()];
-    return mayQueue({ webhook: own, peer, all }, bytes) && this.#strangersHaveRoom(box, bytes);
+    return mayQueue({ webhook: own, peer, all }, bytes) && this.#strangersHaveQuota(box, bytes);
   }
 
-  #strangersHaveRoom(box: WebhookUrlRow, bytes: number): boolean {
+  #strangersHaveQuota(box: WebhookUrlRow, bytes: number): boolean {
     const holder = this.#holderOf(box);
     if (holder.named || holder.source === null) return true;
     const { source: own } = sourceGroupOf(holder.source);

@@ -8,7 +8,7 @@ export const REDACTED = '***';
 
 /** The configuration for display: a secret becomes `***`. */
 export function redact(config: Config): Config {
-  return { ...config, api_token: hide(config.api_token), turn_servers: config.turn_servers.map(redactServer) };
+  return { ...config, api_token: redactSecret(config.api_token), turn_servers: config.turn_servers.map(redactServer) };
 }
 
 /**
@@ -35,12 +35,12 @@ export function containsRedacted(server: TurnServer): boolean {
   return server.credential === REDACTED || server.credential_url.includes(REDACTED);
 }
 
-function hide(secret: string): string {
+function redactSecret(secret: string): string {
   return secret === '' ? '' : REDACTED;
 }
 
 function redactServer(server: TurnServer): TurnServer {
-  return { ...server, credential: hide(server.credential), credential_url: hideInUrl(server.credential_url) };
+  return { ...server, credential: redactSecret(server.credential), credential_url: hideInUrl(server.credential_url) };
 }
 
 /** User, password and query of a URL may be credentials. */

@@ -15,7 +15,7 @@ import { Seal, type SealFile } from './seal.ts';
 const SEAL_FILE = 'seal.json';
 const SUFFIX = '.key';
 /** Files that an interrupted write leaves behind, which contain secrets. */
-const LEFTOVERS: readonly string[] = [`${SUFFIX}.tmp`, `${SEAL_FILE}.tmp`];
+const TEMPORARY_FILES: readonly string[] = [`${SUFFIX}.tmp`, `${SEAL_FILE}.tmp`];
 const VERSION = 1;
 /** A key name is also a file name on every file system: no dots, slashes or blanks. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
@@ -67,7 +67,7 @@ export class KeyStore {
     if (passphrase?.text === '')
       throw new SvcError('key_locked', { message: 'The passphrase of the key store is empty.' });
     const directory = PrivateDirectory.open(options.directory, dependencies);
-    for (const file of directory.list()) if (LEFTOVERS.some((end) => file.endsWith(end))) directory.delete(file);
+    for (const file of directory.list()) if (TEMPORARY_FILES.some((end) => file.endsWith(end))) directory.delete(file);
     const text = directory.read(SEAL_FILE);
     if (passphrase === undefined) {
       if (text !== null) throw new SvcError('key_locked');

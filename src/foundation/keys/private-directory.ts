@@ -54,7 +54,7 @@ export class PrivateDirectory {
       });
     }
     if (isOpenToOthers(path, found)) {
-      tryTo(() => chmodSync(path, PRIVATE_DIRECTORY_MODE));
+      ignoreErrors(() => chmodSync(path, PRIVATE_DIRECTORY_MODE));
       if (isOpenToOthers(path, statSync(path))) throw exposed(path);
       log.warn({ path }, 'other users could read this key directory; its mode is now 0700');
     }
@@ -93,7 +93,7 @@ export class PrivateDirectory {
       const found = fstatSync(handle);
       if (!found.isFile() || found.size > MAX_FILE_BYTES) throw damaged(path, 'is not a key file');
       if (isOpenToOthers(path, found)) {
-        tryTo(() => fchmodSync(handle, PRIVATE_FILE_MODE));
+        ignoreErrors(() => fchmodSync(handle, PRIVATE_FILE_MODE));
         if (isOpenToOthers(path, fstatSync(handle))) throw exposed(path);
         this.#log.warn({ path }, 'other users could read this key file; its mode is now 0600');
       }
@@ -141,7 +141,7 @@ export class PrivateDirectory {
 }
 
 /** The caller checks the result afterwards. */
-function tryTo(change: () => void): void {
+function ignoreErrors(change: () => void): void {
   try {
     change();
   } catch {

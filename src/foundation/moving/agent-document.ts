@@ -232,7 +232,7 @@ export const ChatPart = Type.Array(
   { maxItems: MAX_CONVERSATIONS },
 );
 
-const Way = {
+const JoinData = {
   group_id: hex(HASH_BYTES),
   creator: AidText,
   title: Type.String({ maxLength: MAX_TITLE_CHARS }),
@@ -242,7 +242,7 @@ const Way = {
 export const GroupsPart = part({
   joined: Type.Array(
     part({
-      ...Way,
+      ...JoinData,
       state: Type.Enum(GROUP_STATES),
       hints: Type.Array(AidText, { maxItems: MAX_HINTS }),
       read_seq: Count,
@@ -255,7 +255,7 @@ export const GroupsPart = part({
     }),
     { maxItems: MAX_MOVED_GROUPS },
   ),
-  invitations: Type.Array(part({ ...Way, inviter: AidText, at: Time }), { maxItems: MAX_INVITATIONS }),
+  invitations: Type.Array(part({ ...JoinData, inviter: AidText, at: Time }), { maxItems: MAX_INVITATIONS }),
 });
 
 export const AgentDocument = part({

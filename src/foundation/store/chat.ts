@@ -108,11 +108,12 @@ export class ChatStore {
   /** Stores the relationship of a pair. */
   setRelationship(id: number, r: Relationship): void {
     // A peer that was removed or blocked must not return if the journal is lost.
-    if (r.state === 'blocked' || r.state === 'none') this.#store.durableTransaction(() => this.#relate(id, r));
-    else this.#relate(id, r);
+    if (r.state === 'blocked' || r.state === 'none')
+      this.#store.durableTransaction(() => this.#storeRelationship(id, r));
+    else this.#storeRelationship(id, r);
   }
 
-  #relate(id: number, r: Relationship): void {
+  #storeRelationship(id: number, r: Relationship): void {
     this.#store.run`
       UPDATE chat_pairs SET state = ${r.state}, since = ${r.since}, note = ${r.note}, expires_at = ${r.expiresAt},
         origin = ${r.origin}, out_stream = ${r.outStream}, acked = ${r.acked}, in_stream = ${r.inStream},

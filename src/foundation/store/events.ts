@@ -74,7 +74,7 @@ export class EventStore {
       if (cause !== null) this.#limitCause(aid, cause);
       return { seq, aid, type, at, data };
     });
-    this.#keepFresh(event);
+    this.#cacheNewest(event);
     return event.seq;
   }
 
@@ -90,7 +90,7 @@ export class EventStore {
       UPDATE event_streams SET count = count - ${removed}, pruned_seq = max(pruned_seq, ${oldest}) WHERE aid = ${aid}`;
   }
 
-  #keepFresh(event: StoredEvent): void {
+  #cacheNewest(event: StoredEvent): void {
     const { rollbacks } = this.#store;
     const isNext = rollbacks === this.#rollbacks && this.#fresh.at(-1)?.seq === event.seq - 1;
     this.#rollbacks = rollbacks;

@@ -285,7 +285,7 @@ export class PublicationStore {
       this.#store.run`
         UPDATE publications SET dirty = dirty + 1
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL AND aid = ${aid}`;
-      this.#expedite(dueAt, aid, null);
+      this.#advanceDueTime(dueAt, aid, null);
     });
   }
 
@@ -300,12 +300,12 @@ export class PublicationStore {
         UPDATE publications SET dirty = dirty + 1, said = NULL
         WHERE type = ${RECORD.endpoints} AND published_at IS NOT NULL
           AND substr(said, 1, ${now.length}) IS NOT ${now}`;
-      if (others > 0) this.#expedite(dueAt, null, first);
+      if (others > 0) this.#advanceDueTime(dueAt, null, first);
     });
   }
 
   /** Makes active publishers with a marked endpoint record, one or all of them, due at `dueAt` at the latest. */
-  #expedite(dueAt: number, only: Aid | null, first: Aid | null): void {
+  #advanceDueTime(dueAt: number, only: Aid | null, first: Aid | null): void {
     this.#store.run`
       UPDATE publishers SET due_at = CASE WHEN aid IS ${first} THEN 0 ELSE min(coalesce(due_at, ${dueAt}), ${dueAt}) END
       WHERE state = 'active' AND (${only} IS NULL OR aid = ${only}) AND EXISTS (SELECT 1 FROM publications p

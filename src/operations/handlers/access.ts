@@ -58,11 +58,11 @@ export function accessHandlers({
     },
     aclGet: ({ aid, ...query }) => {
       const { default: policy, allow, deny } = access.view(requireAgent(aid));
-      const placed = [
-        ...allow.map(({ id, created_at }) => ({ place: `allow ${created_at} ${id}`, entry: id })),
-        ...deny.map(({ id, created_at }) => ({ place: `deny ${created_at} ${id}`, entry: id })),
+      const sortable = [
+        ...allow.map(({ id, created_at }) => ({ sortKey: `allow ${created_at} ${id}`, entry: id })),
+        ...deny.map(({ id, created_at }) => ({ sortKey: `deny ${created_at} ${id}`, entry: id })),
       ];
-      const { entries, next_cursor } = listPage(placed, query);
+      const { entries, next_cursor } = listPage(sortable, query);
       const ids = new Set(entries);
       return {
         default: policy,

@@ -21,7 +21,7 @@ function view(aid: Aid, { kind, card, objectId, signedAt }: OwnCard | FoundCard)
   return { aid, kind, card, object_id: objectId, signed_at: isoTime(signedAt * 1000) };
 }
 
-function leftView({ binding, host, port, servicePort }: SkippedInterface) {
+function omittedView({ binding, host, port, servicePort }: SkippedInterface) {
   return { protocol_binding: binding, address: formatAddress({ host, port }), service_port: servicePort };
 }
 
@@ -31,7 +31,7 @@ export function cardHandlers(deps: CardHandlerDependencies): Handlers<typeof car
   return {
     cardSet: async ({ aid, card }) => {
       const { seq, replicas, left, ...own } = await ownCards.set(local(aid), card);
-      return { ...view(aid, own), seq, replicas, left_out: left.map(leftView) };
+      return { ...view(aid, own), seq, replicas, left_out: left.map(omittedView) };
     },
     cardGet: ({ aid }) => view(aid, ownCards.get(local(aid))),
     cardDelete: async ({ aid }) => {

@@ -89,13 +89,13 @@ export function chatHandlers({ chat }: ChatHandlerDependencies): Handlers<typeof
       return { read_cursor: readCursor, unread_count: unread };
     },
     chatContacts: ({ aid, ...query }) => {
-      const placed = CONTACT_STATES.flatMap((state, i) =>
+      const sortable = CONTACT_STATES.flatMap((state, i) =>
         chat.contacts(aid, state).map((contact) => ({
-          place: `${i} ${isoTime(contact.since)} ${contact.peer}`,
+          sortKey: `${i} ${isoTime(contact.since)} ${contact.peer}`,
           entry: { state, contact },
         })),
       );
-      const { entries, next_cursor } = listPage(placed, query);
+      const { entries, next_cursor } = listPage(sortable, query);
       const of = (wanted: (typeof CONTACT_STATES)[number]) =>
         entries.flatMap(({ state, contact }) => (state === wanted ? [contact] : []));
       return {

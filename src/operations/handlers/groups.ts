@@ -9,7 +9,7 @@ import { excerpt } from '../../foundation/excerpt.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { groupOperations } from '../groups.ts';
 import type { Handlers } from '../operation.ts';
-import { listPage, numberPlace } from '../paging.ts';
+import { listPage, numberCursor } from '../paging.ts';
 import { bytesOf, eitherCursor, timeOf } from './values.ts';
 
 function summaryView(group: GroupSummary) {
@@ -87,8 +87,8 @@ export function groupHandlers({ groups }: { readonly groups: Groups }): Handlers
   const read = (aid: Aid, groupId: string, query: ReadQuery) => pageView(groups.read(aid, groupId, query));
   return {
     groupList: ({ aid, ...query }) => {
-      const placed = groups.list(aid).map((group) => ({ place: numberPlace(group.place), entry: group }));
-      const { entries, next_cursor } = listPage(placed, query);
+      const sortable = groups.list(aid).map((group) => ({ sortKey: numberCursor(group.place), entry: group }));
+      const { entries, next_cursor } = listPage(sortable, query);
       return { groups: entries.map(listedView), next_cursor };
     },
     groupInvitations: ({ aid }) => ({

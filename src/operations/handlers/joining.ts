@@ -21,14 +21,14 @@ export function joiningHandlers({ joining }: JoiningHandlerDependencies): Handle
       return { ok: true, network, by: formatContact(by), dht_peers: peers, network_ready: ready };
     },
     contacts: (query) => {
-      const placed = joining.contacts().map(({ contact, isJoined, state, addresses }) => {
+      const sortable = joining.contacts().map(({ contact, isJoined, state, addresses }) => {
         const text = formatContact(contact);
         return {
-          place: `${isJoined ? 'joined' : 'configured'} ${text}`,
+          sortKey: `${isJoined ? 'joined' : 'configured'} ${text}`,
           entry: { contact: text, joined: isJoined, state, addresses: addresses.map(formatAddress) },
         };
       });
-      const { entries, next_cursor } = listPage(placed, query);
+      const { entries, next_cursor } = listPage(sortable, query);
       return { contacts: entries, next_cursor };
     },
     contactForget: ({ contact }) => {

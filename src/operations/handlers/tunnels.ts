@@ -80,8 +80,8 @@ export function tunnelHandlers({
       return view(tunnel);
     },
     tunnelList: (query) => {
-      const placed = tunnels.list().map((t) => ({ place: `${isoTime(t.openedAt)} ${t.id}`, entry: t }));
-      const { entries, next_cursor } = listPage(placed, query);
+      const sortable = tunnels.list().map((t) => ({ sortKey: `${isoTime(t.openedAt)} ${t.id}`, entry: t }));
+      const { entries, next_cursor } = listPage(sortable, query);
       const closed = query.cursor === undefined ? tunnels.closed() : [];
       return { tunnels: entries.map(view), closed: closed.map(closedView), next_cursor };
     },

@@ -2,10 +2,10 @@
 import type { AnswerOf } from './client.ts';
 import { safeLine } from './text.ts';
 
-type LeftOut = AnswerOf<'cardSet'>['left_out'];
+type OmittedInterfaces = AnswerOf<'cardSet'>['left_out'];
 
 /** One line per missing interface, with the fix for gRPC. Empty if none is missing. */
-export function missingInterfacesText(interfaces: LeftOut): string {
+export function missingInterfacesText(interfaces: OmittedInterfaces): string {
   const lines = interfaces.map(({ protocol_binding: binding, address, service_port }) => {
     const what = binding === null ? 'interface' : `${safeLine(binding)} interface`;
     return `Omitted: its ${what} at ${safeLine(address)}, because the agent is bound to port ${service_port} for that.`;

@@ -130,14 +130,14 @@ export function accessToken(about: string): ValueOption<string | undefined> {
   return { about: `${about} (${variable} keeps it out of the process list)`, variable };
 }
 
-function takenOf(said: string | ValueOption<unknown>): ValueOption<unknown> {
+function toValueOption(said: string | ValueOption<unknown>): ValueOption<unknown> {
   return typeof said === 'string' ? { about: said } : said;
 }
 
 /** Adds arguments and options to a command. */
 export function addOptions(command: Command, takes: CommandOptions): void {
   for (const [flags, said] of Object.entries(takes)) {
-    const { about, read, choices, otherwise, required, conflicts = [], implies = {} } = takenOf(said);
+    const { about, read, choices, otherwise, required, conflicts = [], implies = {} } = toValueOption(said);
     const one = /^[<[]/.test(flags) ? new Argument(flags, about) : new Option(flags, about);
     if (read !== undefined) one.argParser(read);
     if (choices !== undefined) one.choices(choices);
@@ -175,7 +175,7 @@ export async function parseOptions(command: Command, takes: CommandOptions, cont
   // The daemon picks the only agent itself, but does not know the selection of `svc use`.
   if ('--local-aid <aid>' in takes) typed['local_aid'] ??= context.chosen?.aid;
   for (const [flags, said] of Object.entries(takes)) {
-    const { variable, acts } = takenOf(said);
+    const { variable, acts } = toValueOption(said);
     if (variable === undefined && acts === undefined) continue;
     const name = memberName(new Option(flags).attributeName());
     const value = typed[name];

@@ -11,7 +11,7 @@ import { ProgressLine, progressText, TransferSpeed } from './transfer-progress.t
 import { addFile } from './upload.ts';
 
 /** Polling interval for the state of an offer, milliseconds. */
-const LOOK_MS = 500;
+const POLL_INTERVAL_MS = 500;
 
 async function sizeOf(file: string): Promise<number> {
   try {
@@ -98,7 +98,7 @@ export async function waitForReceipt(context: CliContext, aid: string, offer: Of
     const at = Date.now();
     speed.note(sent, at);
     if (sent > 0) line.show(() => progressText(now.name, sent, now.size, speed.perSecond()), at);
-    await pause(LOOK_MS, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
+    await pause(POLL_INTERVAL_MS, undefined, io.signal === undefined ? {} : { signal: io.signal }).catch(() => {});
     if (io.signal?.aborted === true) throw new SvcError('cancelled', { message: 'The offer stays open.' });
   }
 }

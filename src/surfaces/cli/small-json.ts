@@ -13,7 +13,7 @@ export const DOCUMENT_TIMEOUT_MS = 10_000;
 /** Largest number of redirects. */
 const MAX_REDIRECTS = 3;
 
-const NOTHING_THERE: ReadonlySet<number> = new Set([404, 405, 410]);
+const ABSENT_STATUSES: ReadonlySet<number> = new Set([404, 405, 410]);
 
 /** A document, or why there is none. Other errors are thrown. */
 interface SmallJson {
@@ -59,7 +59,7 @@ async function follow(url: URL, signal: AbortSignal, redirects: number): Promise
   }
   if (!response.ok) {
     await response.body?.cancel();
-    if (NOTHING_THERE.has(status)) return { url, absent: `status ${status}` };
+    if (ABSENT_STATUSES.has(status)) return { url, absent: `status ${status}` };
     throw new SvcError('protocol_error', { message: `${url.href} responded with status ${status}.` });
   }
   const tooLarge = new SvcError('too_large', { message: `${url.href} has more than ${MAX_DOCUMENT_BYTES} bytes.` });

@@ -36,7 +36,7 @@ function padded(text: string, width: number): string {
 }
 
 /** Rows as aligned columns. */
-function inColumns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+function formatColumns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const cells = [head, ...rows];
   const widths = head.map((_, i) => Math.max(...cells.map((row) => textWidth(row[i] ?? ''))));
   return cells.map((row) =>
@@ -47,8 +47,8 @@ function inColumns(head: readonly string[], rows: readonly (readonly string[])[]
   );
 }
 
-/** A row for narrow terminals: its first cell, then the other cells on labelled lines. */
-function inLines(head: readonly string[], [first = '', ...others]: readonly string[], room: number): string {
+/** A row for narrow terminals: its first cell, then the other cells on labeled lines. */
+function formatLabeledLines(head: readonly string[], [first = '', ...others]: readonly string[], room: number): string {
   const said = others.flatMap((cell, i) => {
     const name = head[i + 1]?.toLowerCase() ?? '';
     return cell === '' || cell === '-' ? [] : [name === '' ? cell : `${name}: ${cell}`];
@@ -57,7 +57,7 @@ function inLines(head: readonly string[], [first = '', ...others]: readonly stri
 }
 
 /**
- * Rows as columns, or each as labelled lines if the terminal is too narrow. Cells are made safe.
+ * Rows as columns, or each as labeled lines if the terminal is too narrow. Cells are made safe.
  * @param none replaces a table without rows
  * @param above an optional line above a row
  */
@@ -70,9 +70,9 @@ export function formatTable(
   const safe = rows.map((row) => row.map((cell) => safeLine(String(cell ?? ''))));
   return new WrappedText((room) => {
     if (rows.length === 0 && none !== undefined) return none;
-    const [title = '', ...lines] = inColumns(head, safe);
+    const [title = '', ...lines] = formatColumns(head, safe);
     const fit = [title, ...lines].every((line) => textWidth(line) <= room);
-    const shown = fit ? lines : safe.map((row) => inLines(head, row, room));
+    const shown = fit ? lines : safe.map((row) => formatLabeledLines(head, row, room));
     const all = shown.flatMap((line, i) => [above(i) ?? [], line].flat());
     return (fit ? [title, ...all] : all).join('\n');
   });

@@ -21,7 +21,7 @@ export type { App, RequestInfo as Served, ServeOptions, Serving } from './serve.
 const ERROR_HEADER = 'svc-error';
 
 /** Sends calls through the local address of the agent. Bodies of any length stream in both directions. */
-function carryOverOrigin(api: SvcApi): SendCall {
+function sendThroughLocalAddress(api: SvcApi): SendCall {
   const through = sendThroughApi(api);
   return async (call, path, request) => {
     const { aid, as: local_aid, accessToken: access_token } = call;
@@ -56,7 +56,7 @@ export class LocalDaemon extends SvcDaemon {
   constructor(options: DaemonOptions) {
     const agent = provenAgent(options.baseUrl, { token: options.token ?? '', dataDir: ownDataDir() });
     const send = (url: string, init: RequestInit): Promise<Response> => unlimitedFetch(url, init, agent);
-    super({ ...options, fetch: send, ...(agent === undefined ? {} : { streamFetch: send }) }, carryOverOrigin);
+    super({ ...options, fetch: send, ...(agent === undefined ? {} : { streamFetch: send }) }, sendThroughLocalAddress);
   }
 
   /** Lets other agents call a program. @throws SvcError errors of the daemon */

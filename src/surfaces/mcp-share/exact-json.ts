@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { isObject, memberOf } from '../../foundation/json.ts';
 
 /** Only a text with this many consecutive digits can contain a large integer. */
-const MANY_DIGITS = /\d{16}/;
+const LARGE_NUMBER = /\d{16}/;
 const INTEGER = /^-?\d+$/;
 /** Random bytes in the mark of one bridge, so that no message can contain it by chance or on purpose. */
 const INTEGER_MARK_BYTES = 16;
@@ -23,7 +23,7 @@ function rawNumber(digits: string): unknown {
  * @throws SyntaxError
  */
 function parseWith(text: string, keep: (digits: string) => unknown): unknown {
-  if (!MANY_DIGITS.test(text)) return JSON.parse(text);
+  if (!LARGE_NUMBER.test(text)) return JSON.parse(text);
   return JSON.parse(text, (...[, value, context]: unknown[]) => {
     if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
     const source = memberOf(context, 'source');
@@ -51,7 +51,7 @@ export class LargeIntegers {
 
   /** Marks a JSON text for the reader. Other text is unchanged. */
   marked(text: string): string {
-    if (!MANY_DIGITS.test(text)) return text;
+    if (!LARGE_NUMBER.test(text)) return text;
     try {
       return JSON.stringify(
         parseWith(text, (digits) => {

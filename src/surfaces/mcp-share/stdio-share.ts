@@ -84,12 +84,12 @@ export class StdioShare implements Backend {
     if (read === null) return;
     const { message, release } = read;
     let isHandedOver = false;
-    const handedOver = (to: HeldProcess['keeper']): void => {
+    const delivered = (to: HeldProcess['keeper']): void => {
       isHandedOver = true;
       detach(to.read.then(release));
     };
     try {
-      await this.#serveMessage(shared, message, handedOver);
+      await this.#serveMessage(shared, message, delivered);
     } finally {
       if (!isHandedOver) release();
     }

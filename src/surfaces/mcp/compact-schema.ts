@@ -77,7 +77,7 @@ export function compactOutput(schema: TSchema): JsonSchema {
 }
 
 /** True if the parameter name, its pattern or the server instructions already express the description. */
-function isSaidElsewhere(schema: JsonSchema): boolean {
+function isDescribedElsewhere(schema: JsonSchema): boolean {
   return schema['format'] === AID_FORMAT || schema['pattern'] === SHA256_PATTERN;
 }
 
@@ -88,7 +88,7 @@ export function compactInput(schema: JsonSchema): JsonSchema {
       const { format: _ours, ...known } = one;
       return known;
     }
-    if (!isSaidElsewhere(one)) return one;
+    if (!isDescribedElsewhere(one)) return one;
     const { format: _format, description: _description, ...rest } = one;
     return rest;
   });

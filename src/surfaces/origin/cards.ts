@@ -16,7 +16,7 @@ import type { ReshapedResponse } from '../rest/remote-call.ts';
 import { type ResponsePlace, rewriteLocation } from '../rest/remote-headers.ts';
 
 /** Largest JSON-RPC request that may request a card, bytes: it contains a method and an ID. */
-const MAX_ASKING_BYTES = 4096;
+const MAX_CARD_CALL_BYTES = 4096;
 /** Paths of cards: the public one, and the extended one for authenticated clients (HTTP+JSON of 0.3 and 1.0). */
 const CARD_PATHS = [
   /\/\.well-known\/agent(?:-card)?\.json$/,
@@ -26,9 +26,9 @@ const CARD_PATHS = [
 /** JSON-RPC methods that return a card, in 1.0 and in 0.3. */
 const CARD_METHODS: ReadonlySet<unknown> = new Set(['GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard']);
 /** Headers that would make the server send a partial or encoded card. */
-const NOT_ASKED = /^(?:accept-encoding|if-.*|range)$/;
+const CONDITIONAL_HEADERS = /^(?:accept-encoding|if-.*|range)$/;
 /** Headers that describe the bytes of the server. */
-const OF_ITS_BYTES =
+const BODY_HEADERS =
   /^(?:accept-ranges|cache-control|content-(?:digest|encoding|length|md5|range|type)|digest|etag|expires|last-modified|repr-digest|signature(?:-input)?|trailer)$/;
 const BODILESS_STATUSES: ReadonlySet<number> = new Set([204, 205]);
 const JSON_TYPE = 'application/json';
@@ -51,7 +51,7 @@ export function isCardRequest({ method, url = '' }: IncomingMessage): boolean {
 
 /** True for a JSON-RPC call, or batch, that returns a card. */
 export function isCardCall(body: Uint8Array): boolean {
-  if (body.length > MAX_ASKING_BYTES) return false;
+  if (body.length > MAX_CARD_CALL_BYTES) return false;
   const text = Buffer.from(body).toString('utf8');
   if (!/extended/i.test(text) && !text.includes('\\u')) return false;
   let call: unknown;
@@ -66,7 +66,7 @@ export function isCardCall(body: Uint8Array): boolean {
 
 /** Headers for a request of the complete, unencoded card. */
 export function cardRequestHeaders(raw: RawHeaders): string[] {
-  return [...filterHeaders(raw, (name) => !NOT_ASKED.test(name)), 'Accept-Encoding', 'identity'];
+  return [...filterHeaders(raw, (name) => !CONDITIONAL_HEADERS.test(name)), 'Accept-Encoding', 'identity'];
 }
 
 async function collect({ body }: CallResponse): Promise<Uint8Array> {
@@ -92,7 +92,7 @@ function checkRedirect(headers: RawHeaders, question: CardRequestKind, place: Re
 }
 
 /** Errors of a service that may have a card anyway. */
-const AWAY: ReadonlySet<string> = new Set([
+const UNREACHABLE_CODES: ReadonlySet<string> = new Set([
   'no_inbound',
   'inbound_unreachable',
   'connect_failed',
@@ -107,7 +107,7 @@ const AWAY: ReadonlySet<string> = new Set([
 /** True if the signed card of the agent can replace the public card of an unreachable service. */
 export function canUseSignedCard(request: IncomingMessage, error: unknown): boolean {
   const isPublic = isCardRequest(request) && /\/\.well-known\//.test(request.url ?? '');
-  return isPublic && error instanceof SvcError && AWAY.has(error.code);
+  return isPublic && error instanceof SvcError && UNREACHABLE_CODES.has(error.code);
 }
 
 /** Sends a card that does not come from the service. */
@@ -127,7 +127,7 @@ function answered(headers: RawHeaders, document: unknown): ReshapedResponse {
 /** A response with another JSON body, without the headers that describe the previous body. */
 export function withBody(headers: RawHeaders, text: string): ReshapedResponse {
   const body = Buffer.from(text);
-  const kept = filterHeaders(headers, (name) => !OF_ITS_BYTES.test(name));
+  const kept = filterHeaders(headers, (name) => !BODY_HEADERS.test(name));
   const said = headerOf(headers, 'content-type');
   const own = [
     'Content-Type',

@@ -49,7 +49,7 @@ function collect(request: IncomingMessage): Promise<Buffer | null> {
     chunks.push(chunk);
     bytes += chunk.length;
     const isDecided = !isWanted && isOver(chunk);
-    if (isDecided) isWanted = mayBeQuestion(Buffer.concat(chunks));
+    if (isDecided) isWanted = needsInspection(Buffer.concat(chunks));
     if ((isWanted || !isDecided) && bytes <= MAX_INSPECTED_BYTES) return;
     leave();
     request.pause();
@@ -68,6 +68,6 @@ function collect(request: IncomingMessage): Promise<Buffer | null> {
   return promise;
 }
 
-function mayBeQuestion(body: Buffer): boolean {
+function needsInspection(body: Buffer): boolean {
   return isCardCall(body) || mayBeWebhookCall(body.toString('utf8'));
 }

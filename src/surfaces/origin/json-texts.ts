@@ -4,7 +4,7 @@
 type Change = (path: string, value: string) => string | null;
 
 /** Longest path that is reported, characters: names can be as long as the document. */
-const MAX_TOLD_PATH_CHARS = 256;
+const MAX_REPORTED_PATH_CHARS = 256;
 /** Replaces a longer path. */
 const TOO_LONG = '…';
 
@@ -21,7 +21,7 @@ interface Open {
 
 function below({ isList, path, name }: Open): string {
   const step = isList ? '[]' : (name ?? '');
-  if (path === TOO_LONG || path.length + step.length > MAX_TOLD_PATH_CHARS) return TOO_LONG;
+  if (path === TOO_LONG || path.length + step.length > MAX_REPORTED_PATH_CHARS) return TOO_LONG;
   return path === '' ? step : `${path}/${step}`;
 }
 

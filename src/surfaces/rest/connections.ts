@@ -113,12 +113,12 @@ export class ConnectionLimit {
   }
 
   #makeRoom({ side, source }: HeldConnection): boolean {
-    if (side.open.of(source) >= side.mostOfSource) return this.#giveWay(side, (held) => held.source === source);
+    if (side.open.of(source) >= side.mostOfSource) return this.#evictOldest(side, (held) => held.source === source);
     if (side.open.total < side.most && side.waiting.size < side.mostWaiting) return true;
-    return this.#giveWay(side, () => true);
+    return this.#evictOldest(side, () => true);
   }
 
-  #giveWay(side: ConnectionPool, may: (held: HeldConnection) => boolean): boolean {
+  #evictOldest(side: ConnectionPool, may: (held: HeldConnection) => boolean): boolean {
     for (const served of [false, true])
       for (const held of side.waiting)
         if (held.served === served && may(held)) {

@@ -285,7 +285,7 @@ export class RestServer implements Component {
 
   /** Destroys a long-lived response when its session ends. Short responses still complete. */
   #followSession(session: string, response: ServerResponse, upgrade: Upgrade | undefined): void {
-    const forget = this.#sessions.whenEnds(session, () => {
+    const forget = this.#sessions.onEnd(session, () => {
       if (response.headersSent) response.destroy();
       upgrade?.socket.destroy();
     });

@@ -14,11 +14,11 @@ export interface PanelSessions {
   /** The session ID of a token, or null. */
   holder(token: string): string | null;
   /** Calls `cut` when a session ends. The returned function removes the callback. */
-  whenEnds(id: string, cut: () => void): () => void;
+  onEnd(id: string, cut: () => void): () => void;
 }
 
 /** Used when the panel is disabled. */
-export const NO_SESSIONS: PanelSessions = { holder: () => null, whenEnds: () => () => {} };
+export const NO_SESSIONS: PanelSessions = { holder: () => null, onEnd: () => () => {} };
 
 /** The holder of a token: a panel session, or null for the API token itself. */
 export interface TokenHolder {

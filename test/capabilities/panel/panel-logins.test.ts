@@ -42,7 +42,7 @@ test('a session lasts while it is used, and ends a week after its beginning', ()
   const { clock, logins } = setUp();
   const { id, token, createdAt } = logins.begin();
   const ended: number[] = [];
-  logins.whenEnds(id, () => ended.push(clock.now()));
+  logins.onEnd(id, () => ended.push(clock.now()));
   while (clock.now() + PANEL_SESSION_IDLE_MS <= createdAt + PANEL_SESSION_LIFE_MS) {
     assert.equal(logins.holder(token), id);
     clock.advance(PANEL_SESSION_IDLE_MS - 1);
@@ -57,8 +57,8 @@ test('an unused session expires and aborts its requests', () => {
   const { clock, logins } = setUp();
   const { id, token } = logins.begin();
   let cut = 0;
-  logins.whenEnds(id, () => cut++);
-  const forget = logins.whenEnds(id, () => assert.fail('the listener was removed'));
+  logins.onEnd(id, () => cut++);
+  const forget = logins.onEnd(id, () => assert.fail('the listener was removed'));
   forget();
   clock.advance(PANEL_SESSION_IDLE_MS - 1);
   assert.equal(cut, 0);

@@ -30,7 +30,7 @@ async function bodyOf(io: CliIo, data: string | undefined): Promise<Buffer | und
 }
 
 /** The accepted uses of a service address: see docs/concepts.md, "Service". */
-function waysTo(service: string): string {
+function acceptedUses(service: string): string {
   if (service.startsWith('tcp:')) return 'Tunnels';
   if (service.includes(',')) return 'Calls and tunnels';
   return /^https?(?:\+insecure)?:/.test(service) ? 'Calls' : 'Calls and tunnels';
@@ -98,7 +98,7 @@ export function callCommands(svc: CommandGroup): void {
     operation: 'agentPatch',
     input: ({ aid, addr: service_tcp }) => ({ aid, service_tcp }),
     text: (a) =>
-      `${waysTo(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
+      `${acceptedUses(a.service_tcp)} to ${a.aid} go to ${a.service_tcp} (${a.service_tcp_ok ? 'responds' : 'does not respond yet'}).`,
     quiet: ({ service_tcp }) => service_tcp,
   });
   inbound.call('key', 'show the key with which the service of an agent verifies its callers', {

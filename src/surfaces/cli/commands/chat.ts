@@ -77,7 +77,7 @@ function relations(chat: CommandGroup<typeof ACTING_AGENT>): void {
   });
 }
 
-function talk(chat: CommandGroup<typeof ACTING_AGENT>): void {
+function messageCommands(chat: CommandGroup<typeof ACTING_AGENT>): void {
   chat.call('send <peer> [text]', 'send a message, a file, or both', {
     examples: ['svc chat send aid1… "Guten Tag"', 'svc chat send aid1… "The plan" --file plans/may.pdf'],
     options: { '--file <path>': 'a file', '--object <id>': 'an object of the agent' },
@@ -126,5 +126,5 @@ export function chatCommands(svc: CommandGroup): void {
     ])
     .acting();
   relations(chat);
-  talk(chat);
+  messageCommands(chat);
 }

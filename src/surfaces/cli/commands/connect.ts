@@ -12,14 +12,14 @@ import type { CliContext } from '../context.ts';
 import { accessToken, type ParsedOptions, type ValueOption } from '../options.ts';
 import { SIGNALS } from '../signals.ts';
 
-const WAY = {
+const CONNECT_OPTIONS = {
   '--local-aid <aid>': 'the connecting agent; optional if there is only one',
   '--access-token <secret>': accessToken('access token that the remote agent requires'),
 } as const;
 
 const PATH: ValueOption<string> = { about: 'path and query', otherwise: '/' };
 
-type Way = ParsedOptions<'', typeof WAY>;
+type ConnectOptions = ParsedOptions<'', typeof CONNECT_OPTIONS>;
 
 /** Programs that open a URL in a browser, by platform. The default is `xdg-open`. */
 const BROWSERS: Readonly<Record<string, readonly [program: string, ...args: string[]]>> = {
@@ -34,10 +34,10 @@ function refuseRemote({ options }: CliContext): void {
 }
 
 /** Copies standard input and output over one connection until both directions end. */
-async function carry(context: CliContext, aid: string, way: Way): Promise<undefined> {
+async function carry(context: CliContext, aid: string, connectOptions: ConnectOptions): Promise<undefined> {
   refuseRemote(context);
   const { stdin, stdout } = context.io;
-  const { tunnel } = await context.client.connect({ aid, ...way });
+  const { tunnel } = await context.client.connect({ aid, ...connectOptions });
   const { host, port } = parseAddress(tunnel) ?? { host: '', port: 0 };
   const socket = connect({ host, port, allowHalfOpen: true });
   const down = pipeline(socket, stdout, { end: false });
@@ -91,7 +91,7 @@ async function ended(program: string, args: readonly string[], env: NodeJS.Proce
   }
 }
 
-async function ssh(context: CliContext, destination: string, args: readonly string[], way: Way) {
+async function ssh(context: CliContext, destination: string, args: readonly string[], connectOptions: ConnectOptions) {
   refuseRemote(context);
   if (destination.startsWith('-'))
     throw new SvcError('invalid_request', { message: 'Name the agent first, then "--" and the ssh options.' });
@@ -112,9 +112,9 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
   return { aid, exit_code: await ended('ssh', words, env) };
 }
 
-async function open(context: CliContext, aid: string, path: string, way: Way) {
+async function open(context: CliContext, aid: string, path: string, connectOptions: ConnectOptions) {
   refuseRemote(context);
-  const { id, url: origin } = await context.client.originOpen({ aid, ...way });
+  const { id, url: origin } = await context.client.originOpen({ aid, ...connectOptions });
   const url = `${origin}${path}`;
   const [program, ...args] = BROWSERS[process.platform] ?? ['xdg-open'];
   if (!context.interactive) return { url, origin_id: id, opened: false };
@@ -130,9 +130,9 @@ async function open(context: CliContext, aid: string, path: string, way: Way) {
 export function connectCommands(svc: CommandGroup): void {
   svc.run('open', 'open a local address for an agent, and a browser at it', {
     examples: ['svc open home', 'svc open aid1… /docs --quiet'],
-    options: { '<aid>': 'the agent', '[path]': PATH, ...WAY },
+    options: { '<aid>': 'the agent', '[path]': PATH, ...CONNECT_OPTIONS },
     progress: 'Connecting',
-    run: (context, { aid, path, ...way }) => open(context, aid, path, way),
+    run: (context, { aid, path, ...connectOptions }) => open(context, aid, path, connectOptions),
     text: ({ url, opened }) => (opened ? `Opened ${url} in your browser.` : url),
     quiet: ({ url }) => url,
   });
@@ -141,17 +141,17 @@ export function connectCommands(svc: CommandGroup): void {
     options: {
       '<destination>': 'the agent, or user@agent',
       '[argument...]': 'after "--": ssh options, then a remote command',
-      ...WAY,
+      ...CONNECT_OPTIONS,
     },
-    run: (context, { destination, argument, ...way }) => ssh(context, destination, argument, way),
+    run: (context, { destination, argument, ...connectOptions }) => ssh(context, destination, argument, connectOptions),
     text: () => '',
     quiet: () => '',
     exit: ({ exit_code: code }) => code,
   });
   svc.run('nc', 'copy standard input and output over one connection to an agent', {
     examples: ['svc nc home', "printf 'GET / HTTP/1.0\\r\\n\\r\\n' | svc nc home"],
-    options: { '<aid>': 'the agent', ...WAY },
-    run: (context, { aid, ...way }) => carry(context, aid, way),
+    options: { '<aid>': 'the agent', ...CONNECT_OPTIONS },
+    run: (context, { aid, ...connectOptions }) => carry(context, aid, connectOptions),
     text: () => '',
   });
 }

@@ -17,7 +17,7 @@ import { formatTable, safeLine } from '../text.ts';
 import type { WrappedText } from '../wrapped-text.ts';
 
 /** Interval between checks for new offers, milliseconds. */
-const ARRIVAL_LOOK_MS = 1000;
+const ARRIVAL_POLL_MS = 1000;
 /** Mode of new files before the user's umask. */
 const FILE_MODE = 0o666;
 
@@ -92,7 +92,7 @@ async function offered(
     const found = await meant(context, offers.toReversed(), which);
     if (found.length > 0 || !wait || signal?.aborted === true) return found;
     if (isFirst) context.info('No offers yet. Waiting …');
-    await pause(ARRIVAL_LOOK_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
+    await pause(ARRIVAL_POLL_MS, undefined, signal === undefined ? {} : { signal }).catch(() => {});
   }
 }
 

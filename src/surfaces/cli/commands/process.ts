@@ -91,7 +91,7 @@ async function followLog(context: CliContext, first: Line | undefined, asked: As
   while (!isOver()) {
     await pause(QUESTION_MS, signal);
     try {
-      const lines = await linesBehind(context, last, asked);
+      const lines = await linesAfter(context, last, asked);
       printLines(context, lines);
       last = lines.at(-1) ?? last;
       isWaiting = false;
@@ -104,7 +104,7 @@ async function followLog(context: CliContext, first: Line | undefined, asked: As
 }
 
 /** The lines after the last one shown. Line numbers restart with the daemon, so the line itself is compared. */
-async function linesBehind({ client }: CliContext, last: Line | undefined, asked: Asked) {
+async function linesAfter({ client }: CliContext, last: Line | undefined, asked: Asked) {
   const all = { limit: MAX_LOG_LINES, ...asked };
   if (last === undefined) return (await client.nodeLog(all)).lines;
   const { lines } = await client.nodeLog({ ...all, after_seq: last.seq - 1 });

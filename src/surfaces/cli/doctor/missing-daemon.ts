@@ -13,7 +13,7 @@ import { UNPROVEN_REASON } from '../../../foundation/proven-connection.ts';
 import type { ExaminedDaemon } from './examined-daemon.ts';
 
 const daemon = findingsOf('daemon');
-const WHERE = 'Start it with "svcd", or give its address with --api or SVC_API.';
+const HOW_TO_START = 'Start it with "svcd", or give its address with --api or SVC_API.';
 
 /** The daemon responded with a refusal. */
 function examineRefusal(error: SvcError, { api, connection }: ExaminedDaemon): Finding | null {
@@ -67,7 +67,10 @@ export async function examineMissingDaemon(error: SvcError, patient: ExaminedDae
   if (refusal !== null) return [refusal];
   const { api, dataDir, here } = patient;
   const reason = textMember(error.details, 'reason');
-  const gone = daemon.fail(`the daemon at ${api} does not respond: ${reason === '' ? error.message : reason}`, WHERE);
+  const gone = daemon.fail(
+    `the daemon at ${api} does not respond: ${reason === '' ? error.message : reason}`,
+    HOW_TO_START,
+  );
   return here ? [gone, ...(await examineRemains(api, dataDir))] : [gone];
 }
 
@@ -80,6 +83,6 @@ async function examineRemains(api: string, dataDir: string): Promise<Finding[]> 
 
 /** Examines a data directory without a running daemon. */
 export async function examineDirectory(dataDir: string): Promise<Finding[]> {
-  const gone = daemon.fail(`no daemon of ${dataDir} responds`, WHERE);
+  const gone = daemon.fail(`no daemon of ${dataDir} responds`, HOW_TO_START);
   return [gone, ...(await examineRemains('', dataDir))];
 }
