@@ -97,7 +97,8 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
     throw new SvcError('invalid_request', { message: 'Name the agent first, then "--" and the ssh options.' });
   const at = destination.lastIndexOf('@') + 1;
   const aid = await context.aid(destination.slice(at));
-  const local = way.local_aid === undefined ? [] : ['--local-aid', await context.aid(way.local_aid)];
+  const local =
+    connectOptions.local_aid === undefined ? [] : ['--local-aid', await context.aid(connectOptions.local_aid)];
   const program = [process.execPath, ownScript(), 'nc', ...local, aid];
   const options = [`ProxyCommand=${program.map(quoted).join(' ')}`, `HostKeyAlias=${aid}`];
   const { token } = context.connection;
@@ -105,7 +106,7 @@ async function ssh(context: CliContext, destination: string, args: readonly stri
     ...context.io.env,
     SVC_API: context.api,
     ...(token === undefined ? {} : { SVC_TOKEN: token }),
-    ...(way.access_token === undefined ? {} : { SVC_ACCESS_TOKEN: way.access_token }),
+    ...(connectOptions.access_token === undefined ? {} : { SVC_ACCESS_TOKEN: connectOptions.access_token }),
   };
   // ssh also accepts options after the destination, up to the first word of a command.
   const words = [...options.flatMap((one) => ['-o', one]), `${destination.slice(0, at)}${aid}`, ...args];
