@@ -85,7 +85,7 @@ export const PAGES: readonly ManPage[] = [
     section: 1,
     program: describeCommand(await clientProgram(), 'svc'),
     description: [
-      'svcd gives AI agents a self-made identity and makes them reachable from anywhere. svc controls the daemon on this machine, or with --via the daemon on another one.',
+      'svcd gives AI agents a permanent address and makes them reachable from anywhere. svc controls the daemon on this machine, or with --via the daemon on another one.',
       'Results go to standard output, errors and progress to standard error. Commands accept a label of the address book in place of an AID (svc alias).',
     ],
     exits: [

@@ -60,7 +60,7 @@ export function daemonProgram(
   const named = (): string | undefined => program.opts<Options>().dataDir ?? process.env['SVCD_DATA_DIR'];
   const print = (text: string): void => void process.stdout.write(text);
   program
-    .description('Gives AI agents a self-made identity and makes them reachable from anywhere.')
+    .description('Gives AI agents a permanent address and makes them reachable from anywhere.')
     .option(
       '--data-dir <dir>',
       `directory for keys, configuration and database (SVCD_DATA_DIR; default: ${shownDefault(defaultDataDir)})`,

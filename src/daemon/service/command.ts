@@ -41,7 +41,7 @@ export interface ServiceCommandDependencies {
 const MANUAL_SETUP = 'Let your service manager run: svcd --data-dir <dir> service run';
 
 const COMMANDS = {
-  install: 'start svcd with the machine, and start it now',
+  install: 'start svcd now, and whenever the machine starts',
   uninstall: 'stop svcd and remove the service; the data is kept',
   start: 'start the service',
   stop: 'stop the service until it is started again or the machine restarts',

@@ -72,7 +72,7 @@ export function systemdUnit(launch: ServiceLaunch, options: SystemdOptions): str
   const identity = options.user ? [] : [...identityLines(options, dataDir), ...SYSTEM_HARDENING];
   return [
     '[Unit]',
-    'Description=svcd: a self-made identity for AI agents, reachable from anywhere',
+    'Description=svcd: a permanent address for AI agents, reachable from anywhere',
     // The user manager does not have this target.
     ...(options.user ? [] : ['Wants=network-online.target', 'After=network-online.target']),
     '',

@@ -48,7 +48,7 @@ export function windowsTask(launch: ServiceLaunch, { user, userName }: WindowsOp
   const text = `<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
-    <Description>svcd: a self-made identity for AI agents, reachable from anywhere</Description>
+    <Description>svcd: a permanent address for AI agents, reachable from anywhere</Description>
   </RegistrationInfo>
   <Triggers>
     ${trigger}

@@ -29,7 +29,7 @@ export function updateHandlers({ updater }: { readonly updater: Updater }): Hand
     },
     updateApply: () => {
       updater.apply();
-      if (updater.disabled !== '') return { message: 'There is nothing to apply.', warning: updater.disabled };
+      if (updater.disabled !== '') return { message: 'There is no update to install.', warning: updater.disabled };
       if (!updater.status().managed)
         return { message: 'Checking the registry for a newer release.', warning: UNMANAGED };
       return { message: 'Checking for a newer release and installing it. GET /update/status shows the result.' };

@@ -48,8 +48,8 @@ export async function buildProgram(io: CliIo, options: ProgramOptions, args: rea
     .option('--quiet', 'print only the essential value')
     .option('--full', 'show complete AIDs and IDs in lists; --json always does')
     .option('--via <aid>', 'administer the node with this AID through the local daemon (see svc admin --help)')
-    .option('--via-as <aid>', 'send its requests as this agent; default: as the local node')
-    .option('--via-password', 'prompt for its password (or set SVC_VIA_PASSWORD)')
+    .option('--via-as <aid>', 'with --via, send the requests as this agent; default: as the local node')
+    .option('--via-password', 'with --via, prompt for the password of the node (or set SVC_VIA_PASSWORD)')
     .version(options.version, '-V, --version')
     .addHelpText('after', EXAMPLES + EXIT_CODES + PIPED_SECRETS)
     .addHelpText('afterAll', ({ command }) =>

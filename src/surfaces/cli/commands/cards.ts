@@ -14,7 +14,7 @@ function said(value: unknown): string | undefined {
 export function cardCommands(svc: CommandGroup): void {
   svc.call('card <aid>', 'show the verified card of an agent (A2A, MCP)', {
     examples: ['svc card bob', 'svc card bob --json'],
-    options: { '--local-aid <aid>': 'the agent that asks; optional if there is only one' },
+    options: { '--local-aid <aid>': 'the requesting agent; optional if there is only one' },
     operation: 'card',
     progress: 'Fetching the card',
     text: ({ aid, kind, card, signed_at, expires_at, is_current }) =>

@@ -129,7 +129,7 @@ async function open(context: CliContext, aid: string, path: string, connectOptio
 }
 
 export function connectCommands(svc: CommandGroup): void {
-  svc.run('open', 'open a local address for an agent, and a browser at it', {
+  svc.run('open', 'open a local address for an agent, and show it in a browser', {
     examples: ['svc open home', 'svc open aid1… /docs --quiet'],
     options: { '<aid>': 'the agent', '[path]': PATH, ...CONNECT_OPTIONS },
     progress: 'Connecting',

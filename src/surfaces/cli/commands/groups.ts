@@ -178,7 +178,7 @@ function talk(group: CommandGroup<typeof ACTING_AGENT>): void {
     text: ({ read_cursor, unread_count }) => `Read up to #${read_cursor}; ${unread_count} unread.`,
     quiet: ({ read_cursor }) => `${read_cursor}`,
   });
-  group.call('retract <group> <entry>', 'withdraw an entry (author and admins)', {
+  group.call('retract <group> <entry>', 'retract an entry (its author and admins only)', {
     confirmation: ({ entry_id }) => ({
       question: `Withdraw the entry ${entry_id} for all members?`,
       consequence: 'A withdrawn entry cannot be restored. You would have to write it again.',

@@ -55,7 +55,7 @@ export function joiningCommands(svc: CommandGroup): void {
   });
   const contacts = svc.group(
     'contacts',
-    'nodes that this node contacts to join its network',
+    'list the nodes through which this node joins its network',
     ['svc contacts', 'svc contacts forget node.example.org:4121'],
     {
       options: PAGE_OPTIONS,

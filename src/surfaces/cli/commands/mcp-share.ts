@@ -69,7 +69,7 @@ function serverOf(words: readonly string[]): { command: string; args: string[] }
   const url = URL.parse(first);
   if (url === null || args.length > 0)
     throw new SvcError('invalid_request', {
-      message: 'Give no further words after the URL of a server: http://127.0.0.1:3000/mcp',
+      message: 'Pass one valid URL and nothing after it, such as http://127.0.0.1:3000/mcp.',
     });
   return url;
 }

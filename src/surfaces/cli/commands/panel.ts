@@ -44,7 +44,7 @@ export function panelCommands(svc: CommandGroup): void {
     quiet: ({ url }) => url,
     remark: () => ONCE,
   });
-  panel.call('sessions', 'list the sessions of the panel', {
+  panel.call('sessions', 'list the browsers that are logged in to the panel', {
     operation: 'panelSessions',
     aids: 'whole',
     text: ({ sessions }) =>
@@ -58,7 +58,7 @@ export function panelCommands(svc: CommandGroup): void {
       ),
     quiet: ({ sessions }) => sessions.map(({ id }) => id).join('\n'),
   });
-  panel.call('end <id>', 'end a session of the panel', {
+  panel.call('end <id>', 'log a browser out of the panel', {
     examples: ['svc panel end 3f9a52c07b1d8e64'],
     operation: 'panelSessionEnd',
     text: () => 'Ended the session.',

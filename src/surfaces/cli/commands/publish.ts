@@ -50,7 +50,7 @@ function showDraft(context: CliContext, text: string, { from, remarks }: CardDra
   context.info([`Draft from ${from}`, text, ...remarks].join('\n'));
   if (!agreed && !context.interactive)
     throw new SvcError('invalid_request', {
-      message: 'Nothing was published. Without a terminal, pass -y to publish what the card says.',
+      message: 'Nothing was published. To publish the draft without a terminal, pass -y.',
     });
 }
 

@@ -13,7 +13,7 @@ const WHY = {
 export function useCommands(svc: CommandGroup): void {
   svc.run('use', 'set the agent for commands that name none; SVC_AID sets it for one shell', {
     examples: ['svc use aid1…', 'svc use --off'],
-    options: { '[agent]': 'an agent of this daemon', '--off': 'clear it' },
+    options: { '[agent]': 'an agent of this daemon', '--off': 'clear this setting' },
     run: async (context, { agent, off }) => {
       if (agent === undefined && off !== true) return { aid: (await context.acting()).aid };
       if (off === true) {

@@ -87,7 +87,7 @@ export function walletCommands(svc: CommandGroup): void {
     examples: EXAMPLES,
     options: {
       '<address>': "the wallet's address",
-      '--save <file>': required('save the new operational key to a new file with mode 0600 until then'),
+      '--save <file>': required('save the new operational key to a new file with mode 0600, for "svc wallet register"'),
       ...EXPIRES_OPTION,
     },
     run: (context, { address, save, expires }) => makeRequest(context, address, save, expires),
