@@ -5,8 +5,8 @@ import { codeOf } from './errors.ts';
 
 /** Advice by system error code. */
 const ADVICE: ReadonlyMap<string, string> = new Map([
-  ['ENOSPC', 'the disk is full, free some room'],
-  ['EDQUOT', 'your disk quota is used up, free some room'],
+  ['ENOSPC', 'the disk is full, free some space'],
+  ['EDQUOT', 'your disk quota is used up, free some space'],
   ['EROFS', 'the disk is mounted read-only'],
   ['EACCES', 'permission denied, check its permissions'],
   ['EPERM', 'permission denied, check its permissions'],
@@ -14,7 +14,7 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENFILE', 'this machine has too many files open'],
 ]);
 
-/** The end of an error message: ` (ENOSPC): the disk is full, free some room.` */
+/** The end of an error message: ` (ENOSPC): the disk is full, free some space.` */
 export function describeDiskError(error: unknown): string {
   const code = codeOf(error);
   const advice = ADVICE.get(code);

@@ -27,7 +27,7 @@ export type PinnedContact = NodeContact & Required<Pick<NodeContact, 'nodeKey'>>
 export interface Invitation {
   /** The inviting node. */
   readonly from: Aid;
-  /** The network name; empty for the public network. */
+  /** The network name; empty for the default network. */
   readonly network: string;
   readonly contacts: readonly PinnedContact[];
 }

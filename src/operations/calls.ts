@@ -11,7 +11,7 @@ import { declare } from './declare.ts';
 import { AidParams, AidText, Base64, closed } from './schemas.ts';
 import { AccessToken, CALL_ERRORS, REACH_ERRORS } from './tunnels.ts';
 
-/** Most headers of a request, and most values of each. */
+/** Maximum number of headers of a request, and of values of each. */
 const MAX_HEADERS = 100;
 /** Final HTTP statuses. Interim ones are below 200, and there are none with four digits. */
 const MIN_STATUS = 200;

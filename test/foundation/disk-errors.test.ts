@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/temporary-directory.ts';
 
 test('disk errors have advice, or the code if they are unknown', () => {
   const said = (code: string): string => describeDiskError(Object.assign(new Error('no'), { code }));
-  assert.equal(said('ENOSPC'), ' (ENOSPC): the disk is full, free some room.');
+  assert.equal(said('ENOSPC'), ' (ENOSPC): the disk is full, free some space.');
   assert.equal(said('EROFS'), ' (EROFS): the disk is mounted read-only.');
   assert.equal(said('EACCES'), ' (EACCES): permission denied, check its permissions.');
   assert.equal(said('EIO'), ' (EIO).');

@@ -162,7 +162,7 @@ const whole = files();
 fill();
 const restore = await svc(null, ['restore', copy, '--data-dir', dataDir, '--force']);
 assert.equal(restore.code, 1, restore.stderr);
-assert.match(restore.stderr, /cannot be (used|written).*(free some room|free space)/);
+assert.match(restore.stderr, /cannot be (used|written).*(free some space|free space)/);
 assert.deepEqual(files(), whole);
 rmSync(filler);
 home = await TestDaemon.start(settings);

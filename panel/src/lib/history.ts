@@ -7,7 +7,7 @@ export interface Call {
   readonly body: string;
 }
 
-/** Most calls per agent. The oldest are removed. */
+/** Maximum number of calls per agent. The oldest are removed. */
 export const MAX_CALLS = 10;
 
 const calls = new Map<string, readonly Call[]>();

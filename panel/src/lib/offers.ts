@@ -6,7 +6,7 @@ import type { OutputOf } from '../../../src/operations/operation.ts';
 
 export type Offer = OutputOf<typeof directoryOperations.discover>['entries'][number];
 
-/** Most cached search results. */
+/** Maximum number of cached search results. */
 const MAX_SEEN = 500;
 
 export class SeenOffers {

@@ -77,7 +77,7 @@ const ADVICE: Readonly<Record<Exclude<MeetingState, 'met'>, string>> = {
 };
 
 function named(network: string): string {
-  return network === '' ? 'the network without a name' : `the network "${network}"`;
+  return network === '' ? 'the default network' : `the network "${network}"`;
 }
 
 export class Joining {

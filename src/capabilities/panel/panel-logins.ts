@@ -9,7 +9,7 @@ import { isPanelToken, PANEL_TOKEN_BYTES, PANEL_TOKEN_PREFIX } from '../../found
 
 /** Lifetime of a code, milliseconds. */
 export const PANEL_CODE_LIFE_MS = 60_000;
-/** Most unused codes. */
+/** Maximum number of unused codes. */
 export const MAX_PANEL_CODES = 8;
 /** Random bytes of a code. */
 const CODE_BYTES = 16;
@@ -17,7 +17,7 @@ const CODE_BYTES = 16;
 export const PANEL_SESSION_IDLE_MS = 12 * 3_600_000;
 /** Longest lifetime of a session, milliseconds. */
 export const PANEL_SESSION_LIFE_MS = 7 * 86_400_000;
-/** Most sessions. When full, the session that has been idle longest ends. */
+/** Maximum number of sessions. When full, the session that has been idle longest ends. */
 export const MAX_PANEL_SESSIONS = 32;
 
 export interface PanelSession {

@@ -100,7 +100,7 @@ export function runProgram(
     child.stderr.setEncoding('utf8').on('data', keep('stderr'));
     child.on('error', (error) => {
       if (signal.aborted) reject(new SvcError('cancelled', { cause: error }));
-      else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} took too long.`, cause: error }));
+      else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} timed out.`, cause: error }));
       else reject(new SvcError('protocol_error', { message: `Cannot run ${program}.`, cause: error }));
     });
     child.once('close', (code) => {

@@ -7,9 +7,9 @@ import { LOG_FORMATS, LOG_LEVELS } from '../log.ts';
 const MAX_TEXT_LENGTH = 1024;
 /** Longest `api_token`, characters. */
 const MAX_TOKEN_LENGTH = 256;
-/** Most entries of `bootstrap`. */
+/** Maximum number of entries of `bootstrap`. */
 const MAX_BOOTSTRAP_COUNT = 64;
-/** Most entries of `turn_servers`. */
+/** Maximum number of entries of `turn_servers`. */
 const MAX_TURN_SERVER_COUNT = 16;
 /** Highest `min_observed_peers`. */
 const MAX_OBSERVED_PEERS = 100;
@@ -57,7 +57,7 @@ export const ConfigSchema = Type.Object(
       default: [],
       maxItems: MAX_BOOTSTRAP_COUNT,
     }),
-    network: text('Name of a private network. Nodes of other networks are ignored. Empty: the public network.'),
+    network: text('Name of a private network. Nodes of other networks are ignored. Empty: the default network.'),
     mdns: flag('Find other nodes on this LAN by multicast DNS.', true),
     lan_tcp: flag('Also use TCP, which is faster, to nodes on this machine and in private networks.', true),
     disable_upnp: flag('Do not ask the router for a port mapping (UPnP, NAT-PMP, PCP).', false),

@@ -7,7 +7,7 @@ export const RECORD_TTL_S = 3600;
 export const MIN_RECORD_TTL_S = 10;
 /** Service names in one search or registration. */
 export const MAX_NAMES_PER_CALL = 16;
-/** Most results for one service name: the number of records that a key can have. */
+/** Maximum number of results for one service name: the number of records that a key can have. */
 export const MAX_PROVIDERS: number = MAX_RECORDS_PER_KEY;
 /** Services that one agent may offer. */
 export const MAX_SERVICES = 64;

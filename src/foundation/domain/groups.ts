@@ -19,7 +19,7 @@ export const JOIN_SECRET_BYTES = 32;
 export const EPOCH_BYTES = 16;
 /** Largest body of an entry, bytes. */
 export const MAX_ENTRY_BODY_BYTES = 2048;
-/** Most agents that one entry mentions. */
+/** Maximum number of agents that one entry mentions. */
 export const MAX_MENTIONS = 64;
 /** Longest reference, characters. */
 export const MAX_REF_CHARS = 512;
@@ -27,9 +27,9 @@ export const MAX_REF_CHARS = 512;
 export const MAX_TITLE_CHARS = 200;
 /** Agents that a joining agent can try. */
 export const MAX_HINTS = 16;
-/** Most members of a group. */
+/** Maximum number of members of a group. */
 export const MAX_MEMBERS = 1000;
-/** Most groups of one agent, including groups that it is joining. */
+/** Maximum number of groups of one agent, including groups that it is joining. */
 export const MAX_GROUPS_PER_AGENT = 1000;
 /** Copies of groups that an agent left or was removed from. The oldest ones are deleted first. */
 export const MAX_PAST_GROUPS = 1000;

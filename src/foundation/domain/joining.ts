@@ -16,7 +16,7 @@ export type MeetingState = (typeof MEETING_STATES)[number];
 /** Results of requesting a node key. */
 export type ProofState = Extract<MeetingState, 'met' | 'silent' | 'other_key'>;
 
-/** Most nodes in an invitation. */
+/** Maximum number of nodes in an invitation. */
 export const MAX_INVITATION_CONTACTS = 8;
 /** Longest invitation, characters. */
 export const MAX_INVITATION_CHARS = 4096;

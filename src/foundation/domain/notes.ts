@@ -7,20 +7,20 @@ export const NOTE_TYPE = { text: 3, invitation: 0x10, fileOffer: 0x11, fileNews:
 export const MAX_NOTE_TYPE = 0xffff_ffff;
 /** Longest body of a note, bytes. */
 export const MAX_NOTE_BODY_BYTES: number = 32 * 1024;
-/** Most notes in one response of a poll or a list. */
+/** Maximum number of notes in one response of a poll or a list. */
 export const MAX_NOTES_PAGE = 500;
-/** Most bytes of bodies in one response. */
+/** Maximum number of bytes of bodies in one response. */
 export const MAX_NOTES_PAGE_BYTES: number = 8 * 1024 * 1024;
-/** Most notes in a mailbox. */
+/** Maximum number of notes in a mailbox. */
 export const MAX_MAILBOX_NOTES = 1000;
-/** Most stored keys for notes of one agent. The oldest ones are deleted first. */
+/** Maximum number of stored keys for notes of one agent. The oldest ones are deleted first. */
 export const MAX_KEPT_NOTE_KEYS = 32;
 /** Size of a note ID, bytes. */
 export const MESSAGE_ID_BYTES = 32;
 /** Size of a private key that opens notes, bytes. */
 export const X25519_PRIVATE_KEY_BYTES = 32;
 
-/** Most notes in the outbox of one agent. No other node has them yet. */
+/** Maximum number of notes in the outbox of one agent. No other node has them yet. */
 export const MAX_QUEUED_NOTES = 1000;
 
 /**

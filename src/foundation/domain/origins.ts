@@ -1,4 +1,4 @@
 /** Local addresses of remote agents. */
 
-/** Most local addresses of one daemon. */
+/** Maximum number of local addresses of one daemon. */
 export const MAX_ORIGINS = 64;

@@ -23,7 +23,7 @@ export function isRelayed(kind: LinkPathKind): boolean {
 export const CLOSE_REASONS = ['idle', 'asked', 'agent_gone', 'port_in_use'] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
-/** Most tunnels of one daemon. */
+/** Maximum number of tunnels of one daemon. */
 export const MAX_TUNNELS = 256;
 /** Closed tunnels that are still listed until a restart. */
 export const MAX_CLOSED_TUNNELS = 32;

@@ -69,7 +69,7 @@ export const MAX_MOVED_GROUP_BYTES: number = 16 * 1024 * 1024;
 /** Note IDs in the document, newest first. */
 export const MAX_MOVED_SEEN = 100_000;
 
-/** Most items of each list. They match the limits of an agent. */
+/** Maximum number of items of each list. They match the limits of an agent. */
 const MAX_KEPT_RECORDS = 96;
 /** A full mailbox, and as many notes that were returned but not acknowledged. */
 const MAX_MOVED_NOTES: number = 2 * MAX_MAILBOX_NOTES;

@@ -80,7 +80,7 @@ function troubleOf(error: unknown, database: string): string {
     return `${path}${describeDiskError(error)}`;
   }
   if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_FULL)
-    return ': the disk is full, free some room.';
+    return ': the disk is full, free some space.';
   const said = error instanceof Error ? ` (${error.message}).` : '.';
   return describeOpenError(database) ?? said;
 }

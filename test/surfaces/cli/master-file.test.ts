@@ -32,7 +32,7 @@ test('leaves nothing behind on a full disk', (t) => {
     t.mock.restoreAll();
     syncBuiltinESMExports();
   });
-  const message = `The secret cannot be written to ${file} (ENOSPC): the disk is full, free some room. Nothing was registered.`;
+  const message = `The secret cannot be written to ${file} (ENOSPC): the disk is full, free some space. Nothing was registered.`;
   assert.throws(() => saveSecret(file, 'everything', 'secret'), { code: 'not_writable', message });
   assert.ok(!existsSync(file));
 });
