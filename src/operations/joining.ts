@@ -6,7 +6,7 @@ import { NextCursor, PageQuery } from './paging.ts';
 import { closed, oneOf } from './schemas.ts';
 
 const COMMON = { tag: 'Node' };
-const NETWORK = Type.String({ description: 'Name of the network. Empty for the network without a name.' });
+const NETWORK = Type.String({ description: 'Name of the network. Empty for the default network.' });
 const CONTACT = { description: '`<node aid>@host:port`, or `host:port`.', maxLength: MAX_INVITATION_CHARS };
 
 export const joiningOperations = declare(COMMON, {

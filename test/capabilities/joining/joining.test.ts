@@ -97,7 +97,7 @@ test('an invitation to another network explains how to join it', async () => {
   const { joining, tried } = setUp();
   await assert.rejects(joining.join(invitation('office', [THERE])), {
     code: 'wrong_state',
-    message: /the network "office".*the network without a name\. Set network = "office" in config\.toml/,
+    message: /the network "office".*the default network\. Set network = "office" in config\.toml/,
   });
   assert.deepEqual(tried, []);
 });
