@@ -33,7 +33,7 @@ test('the installed service updates itself, and rolls back a broken release', as
     assert.equal(said.code, 1);
     assert.match(
       said.stdout,
-      /svcd 99\.0\.0 is available\. This is .*Install the new version the same way as the present one/s,
+      /svcd 99\.0\.0 is available\. This is .*Install the new version in the same way as the current one/s,
     );
     assert.equal((await world.status()).managed, false);
     assert.equal(await world.stop(), 0);
