@@ -78,8 +78,9 @@ export class ServiceWorld {
     return { name: 'svcd', version, manifest: { engines: manifest.engines }, tarball: readFileSync(file) };
   }
 
-  /** Starts the service, or only the daemon, and waits until it is ready. */
+  /** Starts the service, or only the daemon, and waits until it is ready. Stops the one that ran before. */
   async run(...args: readonly string[]): Promise<void> {
+    await this.stop();
     const child = spawn(join(this.#bin, 'svcd'), ['--data-dir', this.dataDir, ...args], {
       env: { ...process.env, ...this.environment },
       stdio: ['ignore', 'pipe', 'pipe'],
