@@ -79,7 +79,7 @@ export function daemonProgram(
     .option('--no-open-browser', 'do not open the web panel at startup')
     .version(version, '-V, --version')
     .allowExcessArguments(false)
-    .showHelpAfterError('(see svcd --help)')
+    .showHelpAfterError('(see svcd --help; commands for a running daemon: svc --help)')
     .addHelpText('after', EXAMPLES)
     .action((options: Options) => run(readOptions(options, defaultDataDir)))
     .addCommand(

@@ -165,8 +165,14 @@ export function failureOf(error: unknown, base: string, options: CallOptions): S
   const reason = isObject(cause) && typeof cause['code'] === 'string' ? cause['code'] : undefined;
   if (reason === 'REDIRECT') return notSvcd(base, 'it sends a redirect', error);
   if (reason?.startsWith('HPE_') === true) return notSvcd(base, `it does not speak HTTP (${reason})`, error);
+  if (reason === 'EPROTO' || reason?.startsWith('ERR_SSL_') === true)
+    return notSvcd(base, 'it does not speak HTTPS', error);
+  const isNameUnknown = reason === 'ENOTFOUND' || reason === 'EAI_AGAIN';
+  const advice = isNameUnknown
+    ? 'Its host name has no address. Check it.'
+    : 'Start it with "svcd", or check the address.';
   return new SvcError('daemon_unreachable', {
-    message: `No daemon answers at ${base}${reason === undefined ? '' : ` (${reason})`}. Start it with "svcd".`,
+    message: `No daemon answers at ${base}${reason === undefined ? '' : ` (${reason})`}. ${advice}`,
     details: { base, ...(reason === undefined ? {} : { reason }) },
     cause: error,
   });

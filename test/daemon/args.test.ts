@@ -106,7 +106,10 @@ test('wrong usage exits with code 2 in every command', async () => {
     return program.parseAsync(args, { from: 'user' }).then(() => 0, exitCodeOf);
   };
   assert.equal(await exit('--nope'), 2);
-  assert.deepEqual(said, ["svcd: unknown option '--nope'\n", '(see svcd --help)\n']);
+  assert.deepEqual(said, [
+    "svcd: unknown option '--nope'\n",
+    '(see svcd --help; commands for a running daemon: svc --help)\n',
+  ]);
   assert.equal(await exit('extra'), 2);
   assert.equal(await exit('--mcp-stdio', '--mcp-profile', 'nope'), 2);
   assert.equal(await exit('mcp'), 2);

@@ -202,8 +202,8 @@ test('the tour works as described', async (t) => {
   for (const step of stepsOf('tour.md')) {
     await reader.follow(step);
     // A person types slowly enough for a started daemon to listen.
-    if (step.text.startsWith('svcd ')) for (const port of [2121, 2131]) await untilListening(shell, port);
-    if (step.text.includes('listen(8080')) await untilListening(shell, 8080);
+    if (step.text.includes('svcd --data-dir')) for (const port of [2141, 2151]) await untilListening(shell, port);
+    if (step.text.includes('listen(8081')) await untilListening(shell, 8081);
   }
 });
 

@@ -36,7 +36,7 @@ const MISTAKES: readonly Mistake[] = [
     hint: /svc agents update --help/,
   },
   { line: 'get bob', code: 2, error: /"bob" is neither an AID nor a label/, hint: /svc alias list/ },
-  { line: 'get FARx', code: 2, error: /is neither an AID nor a label/, hint: /typos/ },
+  { line: 'get FARx', code: 2, error: /is not a valid AID/, hint: /Copy the whole AID/ },
   {
     line: 'get FAR health --local-aid OWN',
     code: 2,
@@ -46,7 +46,7 @@ const MISTAKES: readonly Mistake[] = [
   { line: 'get FAR / --header x --local-aid OWN', code: 2, error: /"x" is not a header/, hint: /Name:value/ },
   { line: 'get FAR --local-aid OWN', code: 5, error: /was not found in the network/, hint: /svc netcheck/ },
   { line: 'get TWO --local-aid OWN', code: 1, error: /has no service bound/, hint: /svc inbound bind/ },
-  { line: 'publish lang.translate', code: 2, error: /There are several agents|several agents/i, hint: /aid/ },
+  { line: 'publish lang.translate', code: 2, error: /There are several agents/, hint: /--aid, .*svc use.*svc agents/ },
   { line: 'publish Bad! --aid OWN', code: 2, error: /A service name is 1 to 128 characters/, hint: /lang\.translate/ },
   { line: 'publish a.b --aid OWN --ttl 1', code: 2, error: /^svc: --ttl must be at least 10\.$/m, hint: /10/ },
   {

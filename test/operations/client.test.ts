@@ -145,7 +145,12 @@ test('an unreachable daemon and an error of the daemon are different errors', as
   await new Promise((resolve) => refused.close(resolve));
   assert.notEqual(port, closedPort);
   const client = createClient({ baseUrl: `http://127.0.0.1:${closedPort}` }, table);
-  await assert.rejects(client.health(), { code: 'daemon_unreachable', exit: 3, message: /ECONNREFUSED/ });
+  await assert.rejects(client.health(), { code: 'daemon_unreachable', exit: 3, message: /ECONNREFUSED.*Start it/ });
+  for (const [base, message] of [
+    ['http://daemon.invalid:2121', /host name has no address/],
+    [baseUrl.replace('http:', 'https:'), /is not svcd: it does not speak HTTPS/],
+  ] as const)
+    await assert.rejects(createClient({ baseUrl: base }, table).health(), { code: 'daemon_unreachable', message });
   assert.ok(await createClient({ baseUrl }, table).health());
 });
 

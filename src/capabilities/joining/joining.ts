@@ -69,11 +69,13 @@ export interface JoinedNetwork {
 /** Explanation for a contact that was not reached. */
 const ADVICE: Readonly<Record<Exclude<MeetingState, 'met'>, string>> = {
   untried: 'It was not tried.',
-  unresolved: 'Its name has no address. Check the name and the DNS of this machine.',
-  ipv6: 'It has no IPv4 address, which the record network requires.',
+  unresolved:
+    'Its name has no address. Check the name and the DNS of this machine, or use an invitation from "svc invite".',
+  ipv6: 'It has no IPv4 address, which the record network requires. Use an invitation from "svc invite".',
   silent:
     'It does not respond. Check that svcd runs there, that its UDP port is open, and that it is in the same network.',
-  other_key: 'Another node responds there, without the key of the invitation. Ask for a new invitation.',
+  other_key:
+    'Another node responds there, without the key of the invitation. Ask for a new invitation from "svc invite".',
 };
 
 function named(network: string): string {
@@ -154,10 +156,10 @@ export class Joining {
   #invitedTo(text: string): readonly NodeContact[] {
     const { from, network, contacts } = parseInvitation(text);
     if (from === this.#options.nodeAid)
-      throw new SvcError('self', { message: 'This node created the invitation. Use it on another machine.' });
+      throw new SvcError('self', { message: 'This node created the invitation. Run "svc join" on another machine.' });
     if (network === this.#options.network) return contacts;
     throw new SvcError('wrong_state', {
-      message: `The invitation is for ${named(network)}, but this node is in ${named(this.#options.network)}. Set network = ${JSON.stringify(network)} in config.toml, restart svcd, and join again.`,
+      message: `The invitation is for ${named(network)}, but this node is in ${named(this.#options.network)}. Set network = ${JSON.stringify(network)} in config.toml, restart svcd, and run "svc join" again.`,
       details: { network, own_network: this.#options.network },
     });
   }

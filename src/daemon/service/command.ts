@@ -38,7 +38,7 @@ export interface ServiceCommandDependencies {
   readonly supervise: () => Promise<void>;
 }
 
-const MANUAL_SETUP = 'Let your service manager run: svcd --data-dir <dir> service run';
+const MANUAL_SETUP = 'Run "svcd" in a terminal, or let your service manager run: svcd --data-dir <dir> service run';
 
 const COMMANDS = {
   install: 'start svcd now, and whenever the machine starts',

@@ -124,7 +124,7 @@ function alreadyRunning(path: string): SvcError {
   const who = info === null ? 'Another svcd' : `Another svcd (process ${info.pid})`;
   const where = info?.api_addr === null || info === null ? '' : `; its API is at ${info.api_addr}`;
   return new SvcError('already_running', {
-    message: `${who} runs on the data directory ${path}${where}. Stop it, or give another --data-dir.`,
+    message: `${who} runs on the data directory ${path}${where}. Stop it with "svc stop", or choose another --data-dir.`,
     details: { data_dir: path, pid: info?.pid ?? null, api_addr: info?.api_addr ?? null },
   });
 }

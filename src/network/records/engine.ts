@@ -178,7 +178,7 @@ export class DhtEngine {
       dht.io.networkInterfaces.destroy();
       const where = formatAddress({ host, port });
       throw new SvcError('address_in_use', {
-        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd beside another: ${SECOND_DAEMON_COMMAND}`,
+        message: `The UDP address ${where} of the DHT (listen_addr) cannot be used: another program has it, or this machine lacks it. To run a second svcd: ${SECOND_DAEMON_COMMAND}`,
         details: { address: where },
         cause: error,
       });

@@ -54,8 +54,12 @@ export class Aliases {
     const labels = Object.entries(await this.#labels);
     const found = labels.find(([, label]) => label.toLowerCase() === typed)?.[0] ?? (await this.#named(typed));
     if (found !== undefined) return found;
+    if (typed.startsWith('aid1'))
+      throw new SvcError('bad_aid', {
+        message: `"${text}" is not a valid AID: it has a typo, or a part is missing. Copy the whole AID. "svc agents --full" prints your own.`,
+      });
     throw new SvcError('bad_aid', {
-      message: `"${text}" is neither an AID nor a label in your address book (svc alias list). A native AID starts with "aid1"; check it for typos.`,
+      message: `"${text}" is neither an AID nor a label in your address book (svc alias list). Check it for typos, or add the label with "svc alias add".`,
     });
   }
 

@@ -245,7 +245,8 @@ export class CliContext {
       throw new SvcError('not_found', { message: 'No agent is registered here. Create one with "svc register".' });
     if (second !== undefined)
       throw new SvcError('local_aid_required', {
-        message: 'There are several agents. Name one with --aid, or select one with "svc use <agent>".',
+        message:
+          'There are several agents. Name one with --aid, or select one with "svc use <agent>". "svc agents" lists them.',
       });
     return { aid: first.aid, why: 'only' };
   }

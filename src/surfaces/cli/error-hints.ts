@@ -4,7 +4,7 @@ import { type ErrorCode, noSuchAgent, type SvcError } from '../../foundation/err
 /** The next step for errors whose message does not contain it. */
 const NEXT: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'Set SVC_TOKEN to the api_token of the daemon, or pass --token.',
-  not_friends: 'Send a chat request first: svc chat request <aid>',
+  not_friends: 'To send one: svc chat request <aid>',
   wrong_state: 'List your conversations: svc chat contacts',
   self: 'Name another agent. Your own agents: svc agents',
   resolve_failed: 'See what is known about it: svc netcheck <aid>',
@@ -78,6 +78,8 @@ export function explainError({ message, details }: SvcError): string {
 
 /** The next step. Undefined if the message contains it. */
 export function nextStepHint(error: SvcError): string | undefined {
+  if (error.code === 'local_aid_required' && !error.message.includes('svc use'))
+    return 'Or select one for all commands: svc use <agent>';
   if (error.message === noSuchAgent('').message) return 'List your agents: svc agents';
   return /\bsvcd? \w|"svcd"|--\w/.test(explainError(error)) ? undefined : NEXT[error.code];
 }

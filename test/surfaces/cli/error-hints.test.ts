@@ -25,6 +25,7 @@ test('translates schema errors to options', () => {
 
 test('adds the next step to messages without one', () => {
   assert.match(nextStepHint(new SvcError('not_friends')) ?? '', /svc chat request/);
+  assert.match(nextStepHint(new SvcError('local_aid_required')) ?? '', /svc use/);
   assert.equal(nextStepHint(new SvcError('no_inbound')), undefined, `it does: ${ERRORS.no_inbound.message}`);
   assert.equal(nextStepHint(new SvcError('self', { message: 'Say --aid.' })), undefined);
   assert.equal(

@@ -68,8 +68,9 @@ test('accepts what it shows: names and AID prefixes', async (t) => {
     assert.equal(await resolved(aid.slice(0, 30)), aid);
   }
   // Too short to distinguish a person from a stranger, and an unknown name.
-  assert.match(await resolved(stranger.slice(0, 11)), /is neither an AID nor a label/);
-  assert.match(await resolved(newIdentity().aid.slice(0, 20)), /is neither an AID nor a label/);
+  assert.match(await resolved(stranger.slice(0, 11)), /is not a valid AID/);
+  assert.match(await resolved('nobody'), /is neither an AID nor a label/);
+  assert.match(await resolved(newIdentity().aid.slice(0, 20)), /is not a valid AID/);
 });
 
 test('an ambiguous name is not shown, and a label cannot be used twice', () => {

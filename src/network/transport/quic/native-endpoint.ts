@@ -167,7 +167,7 @@ export class NativeQuicEndpoint implements Endpoint {
       const inUse = cause instanceof Error && cause.message.startsWith('Address already in use');
       const where = formatAddress({ host, port });
       const message = inUse
-        ? `UDP address ${where} is already in use by another program. Stop it, or choose another with quic_listen_addr; where that is empty, it is the port after the one of --listen. To run a second svcd beside another: ${SECOND_DAEMON_COMMAND}`
+        ? `UDP address ${where} is in use by another svcd or another program. Stop it, or choose another address with quic_listen_addr (default: the port after the one of --listen). To run a second svcd: ${SECOND_DAEMON_COMMAND}`
         : `UDP address ${where} cannot be listened on: it is not an IP address of this machine.`;
       throw new SvcError(inUse ? 'address_in_use' : 'config_invalid', { message, cause });
     }
