@@ -112,7 +112,9 @@ function examineService(name: string, { aid, service_tcp }: Agent, probe: Probe)
 }
 
 async function examineAgent({ ask, context, now }: Examination, aid: Aid, status: Status): Promise<Finding[]> {
-  const [agent, probe] = await Promise.all([ask.agentGet({ aid }, context), ask.agentProbe({ aid }, context)]);
+  const probe = await ask.agentProbe({ aid }, context);
+  // Read after the probe: a record that this node publishes meanwhile must not look like one of another node.
+  const agent = await ask.agentGet({ aid }, context);
   const name = agent.name ?? `${aid.slice(0, 16)}…`;
   return [
     ...examineDelegation(name, agent, now),
