@@ -118,6 +118,27 @@ test('a record that no other node stores is not published', async (t) => {
   assert.match(stdout, /^Stored lang\.translate on this node/);
 });
 
+test('serve names only the uses that the service address admits', async (t) => {
+  const said = async (service_tcp: string) => {
+    const answers: Answers = {
+      [`GET /agents/${aid}`]: [200, { ...AGENT, service_tcp }],
+      [`PATCH /agents/${aid}`]: [200, { ...AGENT, service_tcp }],
+      [`POST /agents/${aid}/publish`]: [200, { ok: true, seq: 1, replicas: 1 }],
+    };
+    const { stderr } = await answered(t, answers, 'serve', service_tcp, '--aid', aid);
+    return ['svc get', 'svc tunnel open'].filter((command) => stderr.includes(command));
+  };
+  assert.deepEqual(await said('127.0.0.1:80'), ['svc get', 'svc tunnel open']);
+  assert.deepEqual(await said('http://127.0.0.1:80'), ['svc get']);
+  assert.deepEqual(await said('tcp://127.0.0.1:80'), ['svc tunnel open']);
+});
+
+test('denying an agent prints the command that undoes it', async (t) => {
+  const answers: Answers = { [`POST /agents/${aid}/acl/deny`]: [200, { id: '0123456789abcdef' }] };
+  const { stderr } = await answered(t, answers, 'agents', 'acl', 'deny', aid, aid);
+  assert.match(stderr, /overrides every allow entry\. To remove it: svc agents acl del \S+ deny 0123456789abcdef/);
+});
+
 test('shows configuration keys without a value', async (t) => {
   const answers: Answers = { 'GET /config': [200, { network: '', bootstrap: [], log_level: 'info' }] };
   const { stdout } = await answered(t, answers, 'config', 'get');

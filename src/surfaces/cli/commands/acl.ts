@@ -54,6 +54,8 @@ export function aclCommands(agents: CommandGroup): void {
     operation: 'aclDeny',
     input: ({ agent, aid }) => ({ aid: agent, body_aid: aid }),
     ...NEW_ENTRY,
+    remark: ({ id }, { agent }) =>
+      `It overrides every allow entry. To remove it: svc agents acl del ${agent} deny ${id}`,
   });
   acl.run('del <agent>', 'remove an entry from a list', {
     examples: ['svc agents acl del aid1… allow 7f3a…'],

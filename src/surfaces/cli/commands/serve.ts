@@ -1,5 +1,6 @@
 /** `svc serve`: makes a local service reachable in one step: creates an agent, binds the service, and publishes it. */
 import { SvcError } from '../../../foundation/errors.ts';
+import { parseServiceAddress } from '../../../foundation/service-address.ts';
 import { replacedService, replacementRequired } from '../../replace-service.ts';
 import type { AnswerOf } from '../client.ts';
 import type { CommandGroup } from '../command-group.ts';
@@ -154,6 +155,16 @@ function startedText(one: Started): WrappedText {
   });
 }
 
+/** How other agents reach the service: its address may admit only calls or only tunnels. */
+function usageText({ aid, service_tcp = '' }: Started): string {
+  const service = service_tcp === '' ? undefined : parseServiceAddress(service_tcp);
+  const uses = [
+    ...(service?.acceptsCalls === false ? [] : [`call it with "svc get ${aid} /"`]),
+    ...(service?.tunnels === null ? [] : [`open a tunnel to it with "svc tunnel open ${aid}"`]),
+  ];
+  return `Others ${uses.join(', or ')}.`;
+}
+
 /** One of the three modes of the command. */
 interface Serve {
   readonly started?: Started | undefined;
@@ -178,10 +189,7 @@ const SERVE: OutputFormats<Serve, unknown> = {
     started?.aid ?? stopped?.aid ?? (served ?? []).map(({ aid }) => aid).join('\n'),
   remark: ({ started }) =>
     started !== undefined &&
-    [
-      started.master_private_key_hex !== undefined && MASTER_WARNING,
-      `Others call it with "svc get ${started.aid} /", or open it with "svc tunnel open ${started.aid}".`,
-    ]
+    [started.master_private_key_hex !== undefined && MASTER_WARNING, usageText(started)]
       .filter((line) => line !== false)
       .join('\n'),
 };
