@@ -17,7 +17,7 @@ import {
   MAX_PARTS,
   MAX_REMOVALS,
 } from '../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES } from '../../src/network/records/wire.ts';
+import { NETWORK_TAG_BYTES } from '../../src/network/records/network-tag.ts';
 import { rawRequest } from '../../test/support/hostile-dht.ts';
 import { endpointRecord, type Published, serviceRecord } from '../../test/support/records.ts';
 import { type Flood, paced, type Target } from './flood.ts';
@@ -25,10 +25,10 @@ import { type Flood, paced, type Target } from './flood.ts';
 const PER_SECOND = 5000;
 /** Number of different records that one flood stores repeatedly. */
 const RECORDS = 2000;
-/** Command numbers of dht-rpc. */
+/** Commands of the routing itself. */
 const PING = 0;
 const FIND_NODE = 2;
-/** Offset of the token in a response of dht-rpc: after the tag, a header, and the node's id if present. */
+/** Offset of the token in a response: after the tag, a header, and the node's id if present. */
 const FLAGS_AT = NETWORK_TAG_BYTES + 1;
 const HEADER_END = NETWORK_TAG_BYTES + 10;
 const WORD_BYTES = 32;

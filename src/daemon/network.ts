@@ -21,8 +21,8 @@ import { findGateway } from '../network/reachability/port-mapping/default-gatewa
 import { grantorsAt } from '../network/reachability/port-mapping/grantors.ts';
 import { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import { isUsable } from '../network/reachability/turn/turn-servers.ts';
+import { networkTag } from '../network/records/network-tag.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
-import { networkTag } from '../network/records/wire.ts';
 import { Resolver } from '../network/resolver.ts';
 import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';
 import { NativeQuicEndpoint } from '../network/transport/quic/native-endpoint.ts';

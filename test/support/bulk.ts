@@ -1,9 +1,9 @@
 /** Bulk lanes over real local sockets. */
-import DHT from 'dht-rpc';
 import { systemClock } from '../../src/foundation/clock.ts';
 import type { Path } from '../../src/network/transport/path.ts';
 import type { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
 import { type OfferedLane, UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
+import { type UdpSocket, udxSockets } from '../../src/network/transport/udp-socket.ts';
 
 const HOST = '127.0.0.1';
 
@@ -13,21 +13,20 @@ export const NO_LANES = { offer: () => null, take: () => null };
 /** The lanes of a node on its own socket. */
 export class TestLanes {
   readonly lanes: UdpLanes;
-  readonly socket: DHT.Socket;
+  readonly socket: UdpSocket;
   /** Lanes opened by an offer. */
   readonly opened: UdpLane[] = [];
-  readonly #dht: DHT;
 
-  private constructor(dht: DHT, knownPort: boolean) {
-    this.#dht = dht;
-    const socket = dht.udx.createSocket();
+  private constructor(knownPort: boolean) {
+    const createSocket = udxSockets();
+    const socket = createSocket();
     socket.bind(0, HOST);
     this.socket = socket;
     this.lanes = new UdpLanes({
       clock: systemClock,
       records: {
         openSocket: socket,
-        plainSocket: () => dht.udx.createSocket(),
+        plainSocket: createSocket,
       },
       outerPort: () => (knownPort ? (socket.address()?.port ?? 0) : 0),
     });
@@ -35,19 +34,7 @@ export class TestLanes {
 
   /** @param knownPort false if its external port cannot be predicted */
   static async open(knownPort = true): Promise<TestLanes> {
-    const dht = new DHT({
-      host: HOST,
-      port: 0,
-      anyPort: false,
-      bootstrap: [],
-      adaptive: false,
-      firewalled: true,
-      maxWindow: 10,
-      maxPingDelay: 1,
-      filterNode: () => false,
-    });
-    await dht.bind();
-    return new TestLanes(dht, knownPort);
+    return new TestLanes(knownPort);
   }
 
   offer(path: Path): OfferedLane | null {
@@ -64,6 +51,5 @@ export class TestLanes {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.lanes.stop();
     await this.socket.close();
-    await this.#dht.destroy();
   }
 }

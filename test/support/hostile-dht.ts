@@ -2,17 +2,17 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
-import type DHT from 'dht-rpc';
 import type { Address } from '../../src/foundation/address.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { DhtEngine } from '../../src/network/records/engine.ts';
+import { networkTag } from '../../src/network/records/network-tag.ts';
 import { PeerHealth } from '../../src/network/records/peer-health.ts';
-import { networkTag } from '../../src/network/records/wire.ts';
+import type { RpcRequest } from '../../src/network/records/rpc/rpc.ts';
 
 /** A node with the protocol of the engine whose responses the test controls. */
 export async function hostileNode(
   t: TestContext,
-  onRequest: (request: DHT.Request) => void,
+  onRequest: (request: RpcRequest) => void,
   network = 'test',
 ): Promise<DhtEngine> {
   const engine = new DhtEngine(

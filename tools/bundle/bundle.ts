@@ -34,8 +34,6 @@ const LEFT_OUT = fileURLToPath(new URL('left-out.ts', import.meta.url));
 const REPLACED = {
   // Its main file loads modules by names that bundlers cannot resolve.
   'jsonc-parser': fileURLToPath(new URL('../esm/main.js', import.meta.resolve('jsonc-parser'))),
-  // 18 MB of native code. Only two of its functions are used.
-  'sodium-universal': fileURLToPath(new URL('../../src/network/records/libsodium.ts', import.meta.url)),
   // HTTP/2, Fastify's schemas and requests without a network: a quarter of the program, unused by our routes.
   'node:http2': LEFT_OUT,
   '@fastify/ajv-compiler': LEFT_OUT,

@@ -9,7 +9,6 @@ export const BUNDLED: ReadonlySet<string> = new Set([
   'canonicalize',
   'cborg',
   'commander',
-  'dht-rpc',
   'eventsource-parser',
   'fastify',
   'jsonc-parser',

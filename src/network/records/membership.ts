@@ -4,7 +4,6 @@
  * routing tables at once, who cannot stays out and tries again.
  */
 
-import type DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
@@ -22,6 +21,7 @@ import { apartFirst, voterOf } from './network-blocks.ts';
 import { nodeScope } from './node-address.ts';
 import type { ObservedAddresses } from './observed-addresses.ts';
 import { nodeId } from './routing-id.ts';
+import type { RpcAnswer, RpcMessage } from './rpc/rpc.ts';
 import type { Reachability } from './types.ts';
 
 /** Peers that are asked to reach us. */
@@ -323,7 +323,7 @@ export class Membership {
     };
     return new Promise((resolve) => {
       let pending = asked.length;
-      const count = (peer: Address, reply: DHT.Reply | null): void => {
+      const count = (peer: Address, reply: RpcAnswer | null): void => {
         const host = reply?.to.host;
         if (host !== undefined && this.#counts(host) && this.#reachedBy.has(formatAddress(peer))) {
           const voters = votes.get(host) ?? new Set();
@@ -398,7 +398,7 @@ export class Membership {
   }
 }
 
-function probeOf(probe: ProbeRequest): DHT.Outgoing {
+function probeOf(probe: ProbeRequest): RpcMessage {
   return { command: COMMAND.probe, value: encodeProbeRequest(probe) };
 }
 

@@ -4,8 +4,8 @@ import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
 import { RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import { decodeTypes, readMap } from './messages.ts';
+import { NETWORK_TAG_BYTES } from './network-tag.ts';
 import type { Page } from './record-store.ts';
-import { NETWORK_TAG_BYTES } from './wire.ts';
 
 /** Records in one page, bytes; one record alone may be longer. */
 export const PAGE_BYTES = 192 * 1024;

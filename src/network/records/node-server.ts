@@ -1,5 +1,4 @@
 /** Hands the datagrams that come in to those who answer them. What is not understood gets no answer. */
-import type DHT from 'dht-rpc';
 import type { Log } from '../../foundation/log.ts';
 import { KEY_BYTES } from '../../foundation/records/keys.ts';
 import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
@@ -14,6 +13,7 @@ import {
 } from './messages.ts';
 import { hostKeyOf } from './node-address.ts';
 import type { RecordHost } from './record-host.ts';
+import type { RpcRequest } from './rpc/rpc.ts';
 import { decodeSeveralRequest, encodeSeveralReply } from './several-messages.ts';
 
 interface NodeServerDependencies {
@@ -30,7 +30,7 @@ export class NodeServer {
   }
 
   /** Answers a request that came in a datagram; never rejects. */
-  async onRequest(request: DHT.Request): Promise<void> {
+  async onRequest(request: RpcRequest): Promise<void> {
     try {
       await this.#answer(request);
     } catch (error) {
@@ -38,7 +38,7 @@ export class NodeServer {
     }
   }
 
-  async #answer(request: DHT.Request): Promise<void> {
+  async #answer(request: RpcRequest): Promise<void> {
     const { command, target, value, token } = request;
     if (value === null) return;
     if (command === COMMAND.probe) return this.#onProbe(request, value);
@@ -51,12 +51,12 @@ export class NodeServer {
     if (command === COMMAND.remove) return this.#onRemove(request, target, value);
   }
 
-  #onProbe(request: DHT.Request, value: Uint8Array): void {
+  #onProbe(request: RpcRequest, value: Uint8Array): void {
     const probe = decodeProbeRequest(value);
     if (probe !== null) this.#deps.engine.answerProbe(request, probe.port, probe.otherSocket);
   }
 
-  #onFind(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
+  #onFind(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
     const find = decodeFindRequest(value);
     if (find === null) return;
     const asking = {
@@ -65,25 +65,25 @@ export class NodeServer {
       proven: request.token !== null,
     };
     const answer = this.#deps.host.find(key, find, asking);
-    if (answer !== null) request.reply(answer, { closerNodes: false });
+    if (answer !== null) request.reply(answer);
   }
 
-  async #onStore(request: DHT.Request, key: Uint8Array, value: Uint8Array): Promise<void> {
+  async #onStore(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
     if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
     const reply = await this.#deps.host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
-    request.reply(reply, { closerNodes: false, token: false });
+    request.reply(reply, { token: false });
   }
 
-  async #onStoreSeveral(request: DHT.Request, key: Uint8Array, value: Uint8Array): Promise<void> {
+  async #onStoreSeveral(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
     const records = decodeSeveralRequest(value);
     if (records === null) return;
     const codes = await this.#deps.host.storeSeveral(key, records, hostKeyOf(request.from));
-    request.reply(encodeSeveralReply(codes), { closerNodes: false, token: false });
+    request.reply(encodeSeveralReply(codes), { token: false });
   }
 
-  #onRemove(request: DHT.Request, key: Uint8Array, value: Uint8Array): void {
+  #onRemove(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
     const removals = decodeRemoveRequest(value);
     const count = removals === null ? null : this.#deps.host.removeNotes(key, removals, hostKeyOf(request.from));
-    if (count !== null) request.reply(encodeRemoveReply(count), { closerNodes: false, token: false });
+    if (count !== null) request.reply(encodeRemoveReply(count), { token: false });
   }
 }

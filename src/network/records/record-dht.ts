@@ -1,6 +1,5 @@
-/** The record network on dht-rpc: puts the parts of this folder together. */
+/** The record network: puts the parts of this folder together. */
 
-import type DHT from 'dht-rpc';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import type { NodeContact } from '../../foundation/contact.ts';
@@ -11,12 +10,14 @@ import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
+import type { UdpSocket } from '../transport/udp-socket.ts';
 import { BootstrapNodes, type ContactView } from './bootstrap-nodes.ts';
 import { ClosestNodes } from './closest-nodes.ts';
 import { DhtEngine } from './engine.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { Lookups } from './lookups.ts';
 import { Membership } from './membership.ts';
+import { networkTag } from './network-tag.ts';
 import { sourceKeyOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
 import { NodeServer } from './node-server.ts';
@@ -32,6 +33,7 @@ import { RecordSetFetcher } from './record-set-fetcher.ts';
 import { RecordStore } from './record-store.ts';
 import { RecordWriter } from './record-writer.ts';
 import { Replication } from './replication.ts';
+import { machine, type RpcWorld } from './rpc/world.ts';
 import type {
   DhtPeer,
   GetOptions,
@@ -46,7 +48,6 @@ import type {
   RecordNetwork,
   StoreUsage,
 } from './types.ts';
-import { networkTag } from './wire.ts';
 
 export interface RecordDhtOptions {
   /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */
@@ -80,6 +81,8 @@ interface RecordDhtDependencies {
   readonly proveKey: (node: NodeAt) => Promise<boolean>;
   /** A number from 0 to below 1. */
   readonly random: () => number;
+  /** What is beneath the datagrams. Default: this machine. */
+  readonly world?: RpcWorld;
 }
 
 type Parts = ReturnType<typeof makeParts>;
@@ -97,7 +100,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   const store = new RecordStore({ file: options.storeFile, maxBytes: options.maxStoreBytes }, { clock, log });
   const engine = new DhtEngine(
     { ...options.listen, tag },
-    { clock, health, isOwnHost, sourceTo: (host) => own.sourceTo(host) },
+    { clock, health, isOwnHost, sourceTo: (host) => own.sourceTo(host), world: dependencies.world ?? machine() },
   );
 
   // What we do for others, and what others do for us.
@@ -124,6 +127,7 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
   events.serverAnswer.add((from) => membership.onServerAnswer(from));
   events.node.add((node) => replication.onNode(node));
   events.tableChange.add(() => membership.onTableChange());
+  events.refresh.add((id) => detach(lookups.survey(id).finished));
   events.left.add((node) => bootstrapNodes.left(node));
   return {
     clock,
@@ -261,12 +265,12 @@ export class RecordDht implements RecordNetwork {
   }
 
   /** A UDP socket that has nothing to do with the network of records; not yet bound. */
-  plainSocket(): DHT.Socket {
+  plainSocket(): UdpSocket {
     return this.#parts.engine.plainSocket();
   }
 
   /** The socket at which strangers reach this node. */
-  get openSocket(): DHT.Socket {
+  get openSocket(): UdpSocket {
     return this.#parts.engine.openSocket;
   }
 

@@ -3,18 +3,23 @@
  * address, and of a public one only eight different places do, whatever the port: else one address would take any
  * place that it likes, for ports cost nothing. See docs/decisions/0023-places-cost-addresses.md.
  */
-import peer from 'dht-rpc/lib/peer.js';
+import { blake2b } from '@noble/hashes/blake2.js';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { addressBytes } from './rpc/messages.ts';
 
 /** Places that the ports of one public address lead to; a power of two. */
 export const PLACES_PER_ADDRESS = 8;
 /** Leading bytes of an id that the place decides: two nodes that have them in common are nowhere told apart. */
 const PLACE_BYTES = 20;
 
-/** BLAKE2b-256 of an address's six bytes. */
-const hashOf = peer.id;
+/** Length of a routing id. */
+export const ROUTING_ID_BYTES = 32;
+
+function hashOf(host: string, port: number): Uint8Array {
+  return blake2b(addressBytes({ host, port }), { dkLen: ROUTING_ID_BYTES });
+}
 
 /** Ids that are remembered: each datagram from a node and each search near it asks for its id, which takes longer than all else. */
 const MAX_REMEMBERED_IDS = 4096;
@@ -46,9 +51,6 @@ function computedId(host: string, port: number): Uint8Array {
   own.set(place.subarray(0, PLACE_BYTES));
   return own;
 }
-
-// The engine computes ids in many places, always by this member.
-peer.id = routingId;
 
 /** The routing id of a node. */
 export function nodeId({ host, port }: Address): Uint8Array {

@@ -12,13 +12,13 @@ import {
   encodeRemoveRequest,
   MAX_REFLECTION_FACTOR,
 } from '../../../src/network/records/messages.ts';
+import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/network-tag.ts';
 import { NodeServer } from '../../../src/network/records/node-server.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
 import { nodeId } from '../../../src/network/records/routing-id.ts';
 import { encodeSeveralRequest } from '../../../src/network/records/several-messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/wire.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { violation } from '../engine/properties.ts';
@@ -28,7 +28,7 @@ import type { FuzzTarget } from '../engine/target.ts';
 const TAG = networkTag('test');
 const TO = { host: '127.0.0.1', port: 4121 };
 const TARGET = new Uint8Array(32).fill(5);
-/** First byte of the DHT library's responses, after the tag. */
+/** First byte of an answer, after the tag. */
 const ANSWER_BYTE = 0x13;
 /** Milliseconds of the node's time between two inputs. */
 const PAUSE_MS = 100;

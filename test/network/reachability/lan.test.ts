@@ -21,7 +21,7 @@ import {
 } from '../../../src/network/reachability/mdns-messages.ts';
 import { MdnsSocket } from '../../../src/network/reachability/mdns-socket.ts';
 import type { InterfaceAddress } from '../../../src/network/reachability/path-kind.ts';
-import { networkTag } from '../../../src/network/records/wire.ts';
+import { networkTag } from '../../../src/network/records/network-tag.ts';
 import { testKeys } from '../../support/agents.ts';
 import { eventually } from '../../support/eventually.ts';
 import { quietPort } from '../../support/programs.ts';

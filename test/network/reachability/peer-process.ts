@@ -33,8 +33,8 @@ import {
 import { publicIpv6To } from '../../../src/network/reachability/source-address.ts';
 import { TurnServers } from '../../../src/network/reachability/turn/turn-servers.ts';
 import { DhtEngine } from '../../../src/network/records/engine.ts';
+import { networkTag } from '../../../src/network/records/network-tag.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { networkTag } from '../../../src/network/records/wire.ts';
 import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-endpoint.ts';
 import type { Connection, Stream } from '../../../src/network/transport/types.ts';
 import { hostileSockets } from './hostile-relay.ts';

@@ -9,8 +9,8 @@ import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { COMMAND, encodeFindRequest } from '../../../src/network/records/messages.ts';
+import { networkTag } from '../../../src/network/records/network-tag.ts';
 import { RECORD_STORE_MIGRATIONS } from '../../../src/network/records/record-store-schema.ts';
-import { networkTag } from '../../../src/network/records/wire.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type RawRequest, rawRequest, rawSocket } from '../../support/hostile-dht.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -20,7 +20,7 @@ import { temporaryDirectory } from '../../support/temporary-directory.ts';
 import { TestClock } from '../../support/test-clock.ts';
 import { DhtTestnet, dhtNode } from '../../support/testnet-dht.ts';
 
-/** Numbers of dht-rpc's own requests. */
+/** Commands of the routing itself. */
 const PING = 0;
 const FIND_NODE = 2;
 
@@ -121,7 +121,7 @@ test('no answer to an address that has not proven itself is longer than three ti
     const { asked, answered } = await ask({ command: PING, internal: true });
     assert.ok(answered <= 3 * asked, `${answered} for ${asked}`);
   }
-  // The engine's own questions: who is there, and who is near.
+  // The questions of the routing itself: who is there, and who is near.
   for (const command of [PING, FIND_NODE]) {
     const { asked, answered } = await ask({ command, internal: true });
     assert.ok(answered <= 3 * asked, `${answered} for ${asked}`);

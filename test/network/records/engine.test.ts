@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { DhtEngine, SILENT_MS, SILENT_REQUESTS } from '../../../src/network/records/engine.ts';
+import { networkTag } from '../../../src/network/records/network-tag.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { networkTag } from '../../../src/network/records/wire.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -35,7 +35,7 @@ async function start(t: TestContext, host = '127.0.0.1', ownHosts: readonly stri
 test('a request at the server socket is told with the address that it was sent to', async (t) => {
   const { engine, heard } = await start(t);
   const other = await hostileNode(t, () => {});
-  engine.events.request.add((request) => request.reply(Buffer.from('yes'), { closerNodes: false }));
+  engine.events.request.add((request) => request.reply(Buffer.from('yes')));
   const reply = await other.request(engine.address, { command: COMMAND });
   assert.deepEqual(reply?.value, Buffer.from('yes'));
   const { host, port } = engine.address;
@@ -44,7 +44,7 @@ test('a request at the server socket is told with the address that it was sent t
 
 test('a node that comes into the table is told, with the change of the table', async (t) => {
   const { engine, heard } = await start(t);
-  const other = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  const other = await hostileNode(t, (request) => request.reply(null));
   await engine.request(other.address, { command: COMMAND });
   await eventually('the node is known', () => heard.length >= 2);
   assert.deepEqual(heard, [`node ${other.address.port}`, 'table']);
@@ -53,13 +53,13 @@ test('a node that comes into the table is told, with the change of the table', a
 
 test('an answer is told where it comes in at the server socket', async (t) => {
   const { engine, heard } = await start(t);
-  const other = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  const other = await hostileNode(t, (request) => request.reply(null));
   await engine.request(other.address, { command: COMMAND });
   assert.ok(!heard.includes(`answer of ${other.address.port}`), 'who stands in no table asks from the other socket');
   await engine.join(engine.address);
   await engine.request(other.address, { command: COMMAND });
   engine.leave();
-  const later = await hostileNode(t, (request) => request.reply(null, { closerNodes: false }));
+  const later = await hostileNode(t, (request) => request.reply(null));
   await engine.request(later.address, { command: COMMAND });
   assert.ok(!heard.includes(`answer of ${later.address.port}`), 'nor does who has left them');
 });
@@ -84,7 +84,7 @@ test('a node whose port is blocked for good asks from a fresh one', async (t) =>
   let last = 0;
   const other = await hostileNode(t, (request) => {
     last = request.from.port;
-    if (!blocked.has(last)) request.reply(Buffer.from('yes'), { closerNodes: false });
+    if (!blocked.has(last)) request.reply(Buffer.from('yes'));
   });
   const changes: string[] = [];
   engine.events.portChange.add(() => changes.push('port'));

@@ -1,7 +1,6 @@
 /** What a reader and a publisher make of nodes that lie. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type DHT from 'dht-rpc';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
@@ -17,6 +16,7 @@ import {
   type FindRequest,
   type StoreReply,
 } from '../../../src/network/records/messages.ts';
+import type { RpcRequest } from '../../../src/network/records/rpc/rpc.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -40,10 +40,9 @@ const NOTHING: FindReply = {
 
 /** Nodes that stand in everybody's table and answer every FIND in this way, and every STORE with "kept". */
 async function liars(t: TestContext, net: DhtTestnet, count: number, lie: Partial<FindReply>): Promise<DhtEngine[]> {
-  const answer = (request: DHT.Request): void => {
-    if (request.command === COMMAND.find)
-      request.reply(encodeFindReply({ ...NOTHING, ...lie }), { closerNodes: false });
-    if (request.command === COMMAND.store) request.reply(encodeStoreReply({ code: 'kept' }), { closerNodes: false });
+  const answer = (request: RpcRequest): void => {
+    if (request.command === COMMAND.find) request.reply(encodeFindReply({ ...NOTHING, ...lie }));
+    if (request.command === COMMAND.store) request.reply(encodeStoreReply({ code: 'kept' }));
   };
   const engines = await Promise.all(Array.from({ length: count }, () => hostileNode(t, answer)));
   for (const engine of engines) await introduce(engine, net);
@@ -164,7 +163,7 @@ test('a node that claims most and stalls does not keep a reader from what the ot
     const find = request.value === null ? null : decodeFindRequest(request.value);
     if (request.command !== COMMAND.find || find === null) return;
     const reply = encodeFindReply({ ...NOTHING, count: find.part === undefined ? 900 : 0 });
-    const answer = (): void => request.reply(reply, { closerNodes: false });
+    const answer = (): void => request.reply(reply);
     if (find.part === undefined) answer();
     else systemClock.after(900, answer);
   });
@@ -207,12 +206,12 @@ test('an answer with more nodes than one may name counts for nothing', async (t)
 test('invented nodes cost a bounded number of requests, and nobody waits for them', async (t) => {
   const net = await network(t, 4);
   let invented = 0;
-  const answer = (request: DHT.Request): void => {
+  const answer = (request: RpcRequest): void => {
     const nodes = Array.from({ length: 20 }, () => {
       invented++;
       return { host: `127.${1 + (invented >> 16)}.${(invented >> 8) & 255}.${invented & 255}`, port: 4000 };
     });
-    if (request.command === COMMAND.find) request.reply(encodeFindReply({ ...NOTHING, nodes }), { closerNodes: false });
+    if (request.command === COMMAND.find) request.reply(encodeFindReply({ ...NOTHING, nodes }));
   };
   const hostile = await hostileNode(t, answer);
   await introduce(hostile, net);
@@ -240,8 +239,8 @@ test('a publisher reports only what was truly acknowledged, and no invented newe
 /** A node that answers every STORE in this way. */
 async function hostileStorer(t: TestContext, net: DhtTestnet, reply: StoreReply): Promise<void> {
   const engine = await hostileNode(t, (request) => {
-    if (request.command === COMMAND.find) request.reply(encodeFindReply(NOTHING), { closerNodes: false });
-    if (request.command === COMMAND.store) request.reply(encodeStoreReply(reply), { closerNodes: false });
+    if (request.command === COMMAND.find) request.reply(encodeFindReply(NOTHING));
+    if (request.command === COMMAND.store) request.reply(encodeStoreReply(reply));
   });
   await introduce(engine, net);
 }
@@ -250,8 +249,7 @@ test('a node that names a port of a service as its own is not dialled there', as
   await using net = await DhtTestnet.start(2);
   const answer: { quicPort: number } = { quicPort: 53 };
   const { address } = await hostileNode(t, (request) => {
-    if (request.command === COMMAND.find)
-      request.reply(encodeFindReply({ ...NOTHING, ...answer }), { closerNodes: false });
+    if (request.command === COMMAND.find) request.reply(encodeFindReply({ ...NOTHING, ...answer }));
   });
   const { dht } = net.at(0);
   assert.equal(await dht.identify(address), null);

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import type DHT from 'dht-rpc';
 import type { Address } from '../../../src/foundation/address.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { BootstrapNodes } from '../../../src/network/records/bootstrap-nodes.ts';
@@ -10,6 +9,7 @@ import { Membership, type MembershipDependencies } from '../../../src/network/re
 import { decodeProbeRequest } from '../../../src/network/records/messages.ts';
 import { ObservedAddresses } from '../../../src/network/records/observed-addresses.ts';
 import { nodeId } from '../../../src/network/records/routing-id.ts';
+import type { RpcAnswer, RpcMessage } from '../../../src/network/records/rpc/rpc.ts';
 import type { Reachability } from '../../../src/network/records/types.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -71,7 +71,7 @@ class StubEngine {
     return peer;
   }
 
-  async request(to: Address, message: DHT.Outgoing): Promise<DHT.Reply | null> {
+  async request(to: Address, message: RpcMessage): Promise<RpcAnswer | null> {
     const probe = decodeProbeRequest(message.value ?? new Uint8Array());
     const peer = this.answer(to);
     if (probe === null || peer === undefined) return null;

@@ -1,10 +1,11 @@
 /** Who counts as one where addresses are cheap. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import DHT from 'dht-rpc';
-import { tendTable } from '../../../src/network/records/internals.ts';
 import { apartFirst, blockOf, leavingFor, voterOf } from '../../../src/network/records/network-blocks.ts';
 import { nodeId } from '../../../src/network/records/routing-id.ts';
+import { ROW_NODES } from '../../../src/network/records/rpc/routing-table.ts';
+import { TableKeeper } from '../../../src/network/records/rpc/table-keeper.ts';
+import { TestClock } from '../../support/test-clock.ts';
 
 const at = (host: string, port = 4121) => ({ host, port });
 
@@ -54,31 +55,22 @@ function rowMates(id: Uint8Array, count: number, hostOf: (n: number) => string):
   return mates;
 }
 
-test('a full row of the table makes room for other blocks, until each stands there once', async () => {
-  const dht = new DHT({
-    host: '127.0.0.1',
-    port: 0,
-    anyPort: false,
-    bootstrap: [],
-    adaptive: false,
-    firewalled: true,
-    maxWindow: 10,
-    maxPingDelay: 1,
-    filterNode: () => true,
+test('a full row of the table makes room for other blocks, until each stands there once', () => {
+  const id = new Uint8Array(32);
+  const keeper = new TableKeeper(id, {
+    clock: new TestClock(),
+    random: () => 0,
+    ping: async () => true,
+    isBusy: () => false,
+    leavingFor: (newcomer, row) => leavingFor(newcomer, row, nobody),
+    onAdd: () => {},
+    onRemove: () => {},
+    onRefresh: () => {},
   });
-  try {
-    tendTable(dht, (row, newcomer) => leavingFor(newcomer, row, nobody));
-    const { id } = dht.table;
-    const crowd = rowMates(id, 60, (n) => `45.1.${n >> 8}.${n & 255}`);
-    for (const node of crowd) dht.addNode(node);
-    const blocks = () => dht.nodes.toArray().map((node) => blockOf(node, nobody));
-    assert.equal(blocks().length, 40);
-    const others = rowMates(id, 50, (n) => `46.${n}.0.1`);
-    for (const node of others) dht.addNode(node);
-    assert.equal(blocks().length, 40);
-    assert.equal(new Set(blocks()).size, 40);
-  } finally {
-    await dht.destroy();
-    dht.io.networkInterfaces.destroy();
-  }
+  const blocks = () => keeper.table.nodes().map((node) => blockOf(node, nobody));
+  for (const node of rowMates(id, 60, (n) => `45.1.${n >> 8}.${n & 255}`)) keeper.heard(node, nodeId(node));
+  assert.equal(blocks().length, ROW_NODES);
+  for (const node of rowMates(id, 50, (n) => `46.${n}.0.1`)) keeper.heard(node, nodeId(node));
+  assert.equal(blocks().length, ROW_NODES);
+  assert.equal(new Set(blocks()).size, ROW_NODES);
 });

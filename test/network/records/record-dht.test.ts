@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/foundation/clock.ts';
 import { DhtTestnet, reached } from '../../support/testnet-dht.ts';
 import { recordNetworkCompliance } from './compliance.ts';
 
-recordNetworkCompliance('dht-rpc', async (t, clock) => {
+recordNetworkCompliance('datagrams', async (t, clock) => {
   // The time is the test's, the timers are real: they only decide who is waited for.
   const net = await DhtTestnet.start(3, {
     clock: { now: () => clock.now(), after: (ms, task) => systemClock.after(ms, task) },

@@ -19,11 +19,11 @@ import {
   type FindRequest,
   readMap,
 } from '../../../src/network/records/messages.ts';
+import { networkTag } from '../../../src/network/records/network-tag.ts';
 import { hostKeyOf } from '../../../src/network/records/node-address.ts';
 import { decodePage, encodeNodeRequest } from '../../../src/network/records/node-messages.ts';
 import { type Asking, RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
-import { networkTag } from '../../../src/network/records/wire.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity } from '../../support/identities.ts';
 import {

@@ -44,15 +44,15 @@ async function keeper(t: TestContext, isNew: boolean, codes: readonly StoreCode[
       assert.equal(decodeFindRequest(value)?.asksVersion, true);
       const nodeKey = new Uint8Array(32).fill(engine.address.port & 255);
       const reply = { nodeKey, quicPort: 0, nodes: [], ...held, ...(isNew ? { takesSeveral: true } : {}) };
-      request.reply(encodeFindReply(reply), { closerNodes: false });
+      request.reply(encodeFindReply(reply));
     } else if (command === COMMAND.store) {
       came.push('one');
-      request.reply(encodeStoreReply({ code: 'kept' }), { closerNodes: false });
+      request.reply(encodeStoreReply({ code: 'kept' }));
     } else if (command === COMMAND.storeSeveral) {
       const records = decodeSeveralRequest(value) ?? [];
       came.push(`${records.length} together`);
       const said = codes.length > 0 ? codes : records.map((): StoreCode => 'kept');
-      request.reply(encodeSeveralReply(said), { closerNodes: false });
+      request.reply(encodeSeveralReply(said));
     }
   });
   return { engine, came };

@@ -6,8 +6,8 @@ import { type TestContext, test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { DhtEngine } from '../../../src/network/records/engine.ts';
 import { COMMAND } from '../../../src/network/records/messages.ts';
+import { networkTag } from '../../../src/network/records/network-tag.ts';
 import { FAILURES_TO_DROP, PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { networkTag } from '../../../src/network/records/wire.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 /** A peer that takes everything and answers nothing; settles `heard` with each datagram. */
@@ -44,7 +44,7 @@ test('a peer that does not answer has failed where it was silent while we could 
     assert.equal(clock.timers, 0);
     return health.failures(peer.address);
   };
-  // dht-rpc waits by the clock of the machine, whatever ours says.
+  // Requests are timed by the clock of the machine, whatever ours says.
   assert.equal(await ask(() => clock.jump(60_000)), 0, 'we stalled');
   assert.equal(await ask(() => clock.advance(749)), 0, 'we could hear it for too short a time');
   assert.equal(await ask(() => clock.advance(1000)), 1);

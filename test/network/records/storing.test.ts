@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import type DHT from 'dht-rpc';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
@@ -14,6 +13,7 @@ import {
   encodeFindRequest,
   type StoreReply,
 } from '../../../src/network/records/messages.ts';
+import type { RpcMessage } from '../../../src/network/records/rpc/rpc.ts';
 import { decodeSeveralReply, encodeSeveralRequest } from '../../../src/network/records/several-messages.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
@@ -29,7 +29,7 @@ interface World {
   /** Hands bytes to the node under a key, with a token that it gave. */
   readonly store: (key: Uint8Array, encoded: Uint8Array) => Promise<StoreReply | null>;
   /** Fails where a message is answered before one that is sent after it. */
-  readonly assertUnanswered: (message: DHT.Outgoing, from?: DhtEngine) => Promise<void>;
+  readonly assertUnanswered: (message: RpcMessage, from?: DhtEngine) => Promise<void>;
 }
 
 const SURVEY = encodeFindRequest({ types: [], wantsRecords: false });

@@ -9,11 +9,11 @@ import {
   encodeRemoveReply,
   encodeStoreReply,
 } from '../../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/wire.ts';
+import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/network-tag.ts';
 import { Random } from '../random.ts';
 import { closestPositions, distance, type Position, phantomsNear } from './positions.ts';
 
-/** Commands, first bytes, flags and offsets of the DHT library's datagrams. */
+/** Commands, first bytes, flags and offsets of datagrams. */
 const FIND_NODE = 2;
 const REQUEST_BYTE = 0x03;
 const ANSWER_BYTE = 0x13;
@@ -40,7 +40,7 @@ function packAddress(host: string, port: number): Uint8Array {
   return Uint8Array.from([...host.split('.').map(Number), port & 0xff, port >> 8]);
 }
 
-/** Decodes a request of the DHT library's protocol; null for a response, and for other datagrams. */
+/** Decodes a request; null for a response, and for other datagrams. */
 export function readRequest(datagram: Buffer): HostileRequest | null {
   let at = NETWORK_TAG_BYTES;
   if (datagram[at] !== REQUEST_BYTE) return null;

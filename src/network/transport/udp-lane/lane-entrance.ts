@@ -3,10 +3,10 @@
  * reaches directly: the entrance checks each one and hands it over inside this machine. What the streams send leaves by
  * the outer socket as before.
  */
-import type DHT from 'dht-rpc';
-import Udx from 'udx-native';
+import Udx, { type Stream } from 'udx-native';
 import type { Address } from '../../../foundation/address.ts';
 import type { Clock } from '../../../foundation/clock.ts';
+import type { UdpSocket } from '../udp-socket.ts';
 import { PacketWindow } from './packet-window.ts';
 import { decodeUdxPacket } from './packets.ts';
 
@@ -20,7 +20,7 @@ const HOST = '127.0.0.1';
 
 interface LaneStreamOptions {
   /** The outer socket that the other end writes to. */
-  readonly socket: DHT.Socket;
+  readonly socket: UdpSocket;
   /** Where the other end is. */
   readonly host: string;
   /** Whom the lane counts for. */
@@ -30,15 +30,15 @@ interface LaneStreamOptions {
 }
 
 interface Entry extends LaneStreamOptions {
-  readonly stream: DHT.Stream;
+  readonly stream: Stream;
   readonly window: PacketWindow;
 }
 
 /** The two sockets inside this machine. */
 interface Inside {
-  readonly udx: DHT.Udx;
-  readonly from: DHT.Socket;
-  readonly to: DHT.Socket;
+  readonly udx: Udx;
+  readonly from: UdpSocket;
+  readonly to: UdpSocket;
   readonly fromPort: number;
   readonly toPort: number;
 }
@@ -46,7 +46,7 @@ interface Inside {
 export class LaneEntrance {
   readonly #clock: Clock;
   readonly #entries = new Map<number, Entry>();
-  readonly #watched = new WeakSet<DHT.Socket>();
+  readonly #watched = new WeakSet<UdpSocket>();
   #inside: Inside | null = null;
   #handed = 0;
   #waitingBytes = 0;
@@ -71,10 +71,10 @@ export class LaneEntrance {
    * Makes a stream, to be connected over `socket`.
    * @param id by which packets name it, 32 bits
    */
-  stream(id: number, options: LaneStreamOptions): DHT.Stream {
+  stream(id: number, options: LaneStreamOptions): Stream {
     this.#inside ??= openInside();
     const { udx, to, fromPort } = this.#inside;
-    const firewall = (at: DHT.Socket, port: number, host: string): boolean =>
+    const firewall = (at: UdpSocket, port: number, host: string): boolean =>
       at !== to || port !== fromPort || host !== HOST;
     const stream = udx.createStream(id, { firewall });
     const window = new PacketWindow();
@@ -88,12 +88,12 @@ export class LaneEntrance {
     return stream;
   }
 
-  #watch(socket: DHT.Socket): void {
+  #watch(socket: UdpSocket): void {
     this.#watched.add(socket);
     socket.on('message', (datagram: Uint8Array, from: Address) => this.#receive(datagram, from, socket));
   }
 
-  #receive(datagram: Uint8Array, from: Address, socket: DHT.Socket): void {
+  #receive(datagram: Uint8Array, from: Address, socket: UdpSocket): void {
     const packet = decodeUdxPacket(datagram);
     const entry = packet === null ? undefined : this.#entries.get(packet.id);
     if (packet === null || entry === undefined || entry.socket !== socket || entry.host !== from.host) return;
@@ -138,8 +138,8 @@ export class LaneEntrance {
 }
 
 function openInside(): Inside {
-  const udx: DHT.Udx = new Udx();
-  const bound = (): [DHT.Socket, number] => {
+  const udx = new Udx();
+  const bound = (): [UdpSocket, number] => {
     const socket = udx.createSocket();
     socket.bind(0, HOST);
     return [socket, socket.address()?.port ?? 0];

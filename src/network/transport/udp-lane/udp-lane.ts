@@ -1,6 +1,6 @@
 /** Sealed bytes over a stream whose congestion control does not take each lost packet for a crowd (BBR). */
 import { Duplex } from 'node:stream';
-import type DHT from 'dht-rpc';
+import type { Stream } from 'udx-native';
 import { freeMemory } from '../../../foundation/bytes.ts';
 import type { Clock } from '../../../foundation/clock.ts';
 import type { Quota, QuotaHolder } from '../../../foundation/quota.ts';
@@ -21,7 +21,7 @@ type Callback = (error?: Error | null) => void;
 
 interface BulkLaneOptions {
   readonly clock: Clock;
-  readonly stream: DHT.Stream;
+  readonly stream: Stream;
   readonly keys: { readonly seal: Uint8Array; readonly open: Uint8Array };
   /** Counts the bytes that have arrived and were not read. */
   readonly unread: Quota;
@@ -30,7 +30,7 @@ interface BulkLaneOptions {
 }
 
 export class UdpLane extends Duplex {
-  readonly #stream: DHT.Stream;
+  readonly #stream: Stream;
   readonly #sealer: RecordSealer;
   readonly #opener: RecordOpener;
   readonly #clock: Clock;

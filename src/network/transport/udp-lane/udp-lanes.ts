@@ -5,7 +5,6 @@
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { isIPv6 } from 'node:net';
-import type DHT from 'dht-rpc';
 import type { Clock } from '../../../foundation/clock.ts';
 import { abortable } from '../../../foundation/deadline.ts';
 import { isRelayed } from '../../../foundation/domain/tunnels.ts';
@@ -14,6 +13,7 @@ import type { Component } from '../../../foundation/lifecycle.ts';
 import { Quota } from '../../../foundation/quota.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
+import type { UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
 import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
 import { UdpLane } from './udp-lane.ts';
@@ -62,8 +62,8 @@ export interface OfferedLane {
 interface BulkLanesDependencies {
   readonly clock: Clock;
   readonly records: {
-    readonly openSocket: DHT.Socket;
-    plainSocket(): DHT.Socket;
+    readonly openSocket: UdpSocket;
+    plainSocket(): UdpSocket;
   };
   /** The port under which others reach `openSocket` over IPv4 from outside; 0 where each of them sees another one. */
   readonly outerPort: () => number;
@@ -108,7 +108,7 @@ export class UdpLanes implements Component {
     reserved: RESERVED_LANE_UNREAD_BYTES,
   });
   #ended = { sent: 0, received: 0 };
-  #ipv6: DHT.Socket | null = null;
+  #ipv6: UdpSocket | null = null;
   #stopped = false;
 
   constructor(dependencies: BulkLanesDependencies) {
@@ -251,7 +251,7 @@ export class UdpLanes implements Component {
   }
 
   /** Over IPv6 nothing translates ports, so a port of its own is known from outside too. */
-  #socketTo(host: string): DHT.Socket {
+  #socketTo(host: string): UdpSocket {
     if (!isIPv6(host)) return this.#deps.records.openSocket;
     if (this.#ipv6 === null) {
       this.#ipv6 = this.#deps.records.plainSocket();

@@ -1,0 +1,130 @@
+/** Keeps the routing table alive: pings nodes that were silent, replaces dead ones, and starts searches for new ones. */
+import type { Address } from '../../../foundation/address.ts';
+import type { Clock } from '../../../foundation/clock.ts';
+import { detach } from '../../../foundation/detached.ts';
+import { every, type RepeatingTask } from '../../../foundation/repeat.ts';
+import { RoutingTable, type TableNode } from './routing-table.ts';
+
+/** How often the nodes that were silent longest are pinged, milliseconds. */
+const PING_PERIOD_MS = 40_000;
+/** Nodes pinged in one period: usually, during other traffic, and if every node was heard or pinged in the last minute. */
+const PINGS = 5;
+const PINGS_IF_BUSY = 3;
+const PINGS_IF_RECENT = 2;
+const RECENT_MS = 60_000;
+/** A node that was heard or pinged so recently keeps its place, milliseconds. */
+const SETTLED_MS = 5_000;
+/** A node that has been in the table so long stays if it was heard in the last minute, milliseconds. */
+const OLD_MS = 1_800_000;
+/** Nodes that are pinged at one time because a newcomer wants their place. */
+const MAX_CONTESTED = 3;
+/** How often a search for new nodes starts, milliseconds. */
+const REFRESH_MS = 300_000;
+
+export interface TableKeeperDependencies {
+  readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+  /** Whether a node answers; null if this node stopped meanwhile. */
+  readonly ping: (node: Address) => Promise<boolean | null>;
+  readonly isBusy: () => boolean;
+  /** Which node of a full row leaves for a newcomer of another block. */
+  readonly leavingFor: (newcomer: Address, row: readonly TableNode[]) => TableNode | null;
+  readonly onAdd: (node: TableNode) => void;
+  readonly onRemove: (node: TableNode) => void;
+  /** Searches for the nodes near an id. */
+  readonly onRefresh: (id: Uint8Array) => void;
+}
+
+export class TableKeeper {
+  readonly table: RoutingTable;
+  readonly #deps: TableKeeperDependencies;
+  #tasks: RepeatingTask[] = [];
+  #challenges = 0;
+
+  /** @param id random, until this node has an address */
+  constructor(id: Uint8Array, dependencies: TableKeeperDependencies) {
+    this.table = new RoutingTable(id);
+    this.#deps = dependencies;
+  }
+
+  start(): void {
+    const { clock, random } = this.#deps;
+    // No task below throws. Nodes that start together do not ping and search together.
+    const from = (periodMs: number) => ({ periodMs, firstMs: periodMs * (1 - random() / 2), onError: () => {} });
+    this.#tasks = [
+      every(clock, from(PING_PERIOD_MS), () => this.#pingSome()),
+      every(clock, from(REFRESH_MS), () => this.#refresh()),
+    ];
+  }
+
+  stop(): void {
+    for (const task of this.#tasks) task.stop();
+  }
+
+  /** A node answered, or a known node sent a request. */
+  heard(address: Address, id: Uint8Array): void {
+    const now = this.#deps.clock.now();
+    const known = this.table.get(address);
+    if (known !== null) return this.table.heard(known, now);
+    const { host, port } = address;
+    const node = { host, port, id, addedAt: now, heardAt: now, triedAt: now };
+    if (!this.#add(node)) this.#makeRoom(node);
+  }
+
+  remove(address: Address): void {
+    const node = this.table.get(address);
+    if (node === null) return;
+    this.table.remove(node);
+    this.#deps.onRemove(node);
+  }
+
+  #add(node: TableNode): boolean {
+    if (!this.table.add(node)) return false;
+    this.#deps.onAdd(node);
+    return true;
+  }
+
+  /** A row is full: one of several nodes of a block leaves for a missing block, and a silent node for any. */
+  #makeRoom(newcomer: TableNode): void {
+    const row = this.table.row(newcomer.id);
+    const leaving = this.#deps.leavingFor(newcomer, row);
+    if (leaving !== null) {
+      this.remove(leaving);
+      this.#add(newcomer);
+    } else detach(this.#challenge(row, newcomer));
+  }
+
+  async #challenge(row: readonly TableNode[], newcomer: TableNode): Promise<void> {
+    const now = this.#deps.clock.now();
+    const [tried] = row.toSorted((a, b) => a.triedAt - b.triedAt || a.addedAt - b.addedAt);
+    if (tried === undefined || now - tried.triedAt < SETTLED_MS || this.#challenges >= MAX_CONTESTED) return;
+    if (now - tried.triedAt < RECENT_MS && now - tried.addedAt > OLD_MS) return;
+    this.#challenges++;
+    await this.#check(tried);
+    this.#challenges--;
+    if (this.table.get(tried) === null) this.#add(newcomer);
+  }
+
+  /** Removes a node that does not answer. */
+  async #check(node: TableNode): Promise<void> {
+    node.triedAt = this.#deps.clock.now();
+    const answers = await this.#deps.ping(node);
+    if (answers === false && this.table.get(node) === node) this.remove(node);
+  }
+
+  #pingSome(): void {
+    const nodes = this.table.nodes();
+    const [oldest] = nodes;
+    if (oldest === undefined) return;
+    const isRecent = this.#deps.clock.now() - oldest.triedAt < RECENT_MS;
+    const count = isRecent ? PINGS_IF_RECENT : this.#deps.isBusy() ? PINGS_IF_BUSY : PINGS;
+    for (const node of nodes.slice(0, count)) detach(this.#check(node));
+  }
+
+  #refresh(): void {
+    const nodes = this.table.nodes();
+    const node = nodes[Math.floor(this.#deps.random() * nodes.length)];
+    if (node !== undefined) this.#deps.onRefresh(node.id);
+  }
+}

@@ -1,0 +1,24 @@
+/** What the record network uses of the machine, so that a simulator can stand in for it. */
+import { randomFillSync } from 'node:crypto';
+import { type Clock, systemClock } from '../../../foundation/clock.ts';
+import { type SocketFactory, udxSockets } from '../../transport/udp-socket.ts';
+
+export interface RpcWorld {
+  /** Times requests, tokens and pings. */
+  readonly clock: Clock;
+  readonly createSocket: SocketFactory;
+  /** So many random bytes. */
+  readonly randomBytes: (length: number) => Uint8Array;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
+}
+
+/** The machine itself. */
+export function machine(): RpcWorld {
+  return {
+    clock: systemClock,
+    createSocket: udxSockets(),
+    randomBytes: (length) => randomFillSync(new Uint8Array(length)),
+    random: Math.random,
+  };
+}

@@ -1,0 +1,25 @@
+/** UDP sockets. Those of `udx-native` are the default, because the streams of bulk lanes leave by the same sockets. */
+import type { EventEmitter } from 'node:events';
+import Udx from 'udx-native';
+import type { Address } from '../../foundation/address.ts';
+
+/** Emits `message` with each datagram and the address of its sender. */
+export interface UdpSocket extends EventEmitter {
+  /** @throws Error if the address is in use, or this machine does not have it */
+  bind(port: number, host: string): void;
+  /** Null before `bind`. */
+  address(): Address | null;
+  readonly packetsReceived?: number;
+  close(): Promise<void>;
+  trySend(datagram: Uint8Array, port: number, host: string, ttl?: number): void;
+  /** Like `trySend`. Settles with true when the datagram has left, and with false if it cannot. */
+  send(datagram: Uint8Array, port: number, host: string, ttl?: number): Promise<boolean>;
+}
+
+/** Makes sockets that are not bound yet. */
+export type SocketFactory = () => UdpSocket;
+
+export function udxSockets(): SocketFactory {
+  const udx = new Udx();
+  return () => udx.createSocket();
+}

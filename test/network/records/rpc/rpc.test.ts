@@ -1,0 +1,348 @@
+/** Requests and answers between nodes of a network in memory, in its own time. */
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import { test } from 'node:test';
+import { type Address, formatAddress } from '../../../../src/foundation/address.ts';
+import { networkTag } from '../../../../src/network/records/network-tag.ts';
+import { nodeId } from '../../../../src/network/records/routing-id.ts';
+import { type Datagram, decodeDatagram, encodeDatagram } from '../../../../src/network/records/rpc/messages.ts';
+import { Rpc, type RpcDependencies, type RpcRequest } from '../../../../src/network/records/rpc/rpc.ts';
+import type { UdpSocket } from '../../../../src/network/transport/udp-socket.ts';
+import { TestClock } from '../../../support/test-clock.ts';
+
+const TAG = networkTag('test');
+const COMMAND = 9;
+
+/** Sockets in memory. A datagram arrives at once. */
+class MemoryNetwork {
+  readonly clock = new TestClock();
+  readonly sockets = new Map<string, MemorySocket>();
+  /** What was sent, from whom to whom. */
+  readonly log: { readonly from: Address; readonly to: Address; readonly bytes: Uint8Array }[] = [];
+  #port = 5000;
+
+  freePort(): number {
+    return this.#port++;
+  }
+
+  /** The datagrams to an address. */
+  sentTo(to: Address): Datagram[] {
+    return this.log
+      .filter((one) => formatAddress(one.to) === formatAddress(to))
+      .map(({ bytes }) => decodeDatagram(bytes, TAG) ?? assert.fail());
+  }
+
+  node(host: string, overrides: Partial<RpcDependencies> = {}): TestNode {
+    return new TestNode(this, host, overrides);
+  }
+}
+
+class MemorySocket extends EventEmitter implements UdpSocket {
+  readonly #network: MemoryNetwork;
+  #address: Address | null = null;
+  isBroken = false;
+
+  constructor(network: MemoryNetwork) {
+    super();
+    this.#network = network;
+  }
+
+  bind(port: number, host: string): void {
+    this.#address = { host, port: port || this.#network.freePort() };
+    this.#network.sockets.set(formatAddress(this.#address), this);
+  }
+
+  address(): Address | null {
+    return this.#address;
+  }
+
+  async close(): Promise<void> {
+    if (this.#address !== null) this.#network.sockets.delete(formatAddress(this.#address));
+  }
+
+  trySend(bytes: Uint8Array, port: number, host: string): void {
+    if (this.isBroken) throw new Error('The network is unreachable.');
+    const from = this.#address ?? assert.fail();
+    this.#network.log.push({ from, to: { host, port }, bytes });
+    this.#network.sockets.get(`${host}:${port}`)?.emit('message', bytes, from);
+  }
+
+  async send(bytes: Uint8Array, port: number, host: string): Promise<boolean> {
+    this.trySend(bytes, port, host);
+    return true;
+  }
+}
+
+class TestNode {
+  readonly rpc: Rpc;
+  readonly requests: RpcRequest[] = [];
+  readonly strangers: Address[] = [];
+  readonly nodes: Address[] = [];
+  readonly known = new Set<string>();
+  /** Its own id; null while it is in no routing table. */
+  id: Uint8Array | null = null;
+  answers = true;
+
+  constructor(network: MemoryNetwork, host: string, overrides: Partial<RpcDependencies>) {
+    this.rpc = new Rpc(
+      { host, port: 0, tag: TAG },
+      {
+        world: {
+          clock: network.clock,
+          createSocket: () => new MemorySocket(network),
+          randomBytes: (length) => new Uint8Array(length).fill(host.length),
+          random: () => 0,
+        },
+        admits: () => true,
+        queue: (_from, work) => work(),
+        onDatagram: () => {},
+        knows: (from) => this.known.has(formatAddress(from)),
+        onStranger: (from) => this.strangers.push(from),
+        onNode: (address) => this.nodes.push({ host: address.host, port: address.port }),
+        mayBeOneMachine: () => false,
+        ownIdFor: () => this.id,
+        near: () => [{ host: '203.0.113.1', port: 1 }],
+        onRequest: (request) => {
+          this.requests.push(request);
+          if (this.answers) request.reply(Uint8Array.of(1, 2));
+        },
+        ...overrides,
+      },
+    );
+    this.rpc.start();
+  }
+
+  get address(): Address {
+    return this.rpc.serverSocket.address() ?? assert.fail();
+  }
+
+  get clientAddress(): Address {
+    return this.rpc.clientSocket.address() ?? assert.fail();
+  }
+
+  /** Enters the routing tables. */
+  join(): void {
+    this.id = nodeId(this.address);
+  }
+
+  ask(to: Address, token: Uint8Array | null = null) {
+    return this.rpc.request(to, { command: COMMAND, token }, { retry: false });
+  }
+
+  /** Receives a datagram at its server socket. */
+  receive(datagram: Datagram, from: Address): void {
+    this.rpc.serverSocket.emit('message', encodeDatagram(datagram, TAG), from);
+  }
+}
+
+function requestFrom(from: Address | null, to: Address, command: number, internal: boolean): Datagram {
+  return {
+    ...{ kind: 'request', requestId: 7, to, id: from && nodeId(from), token: null },
+    ...{ internal, command, target: null, value: null },
+  };
+}
+
+test('a request is answered, with a token and the address at which the asker is seen', async () => {
+  const network = new MemoryNetwork();
+  const [asker, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
+  const answer = await asker.rpc.request(
+    other.address,
+    { command: COMMAND, target: new Uint8Array(32).fill(3), value: Uint8Array.of(9) },
+    { retry: false },
+  );
+  assert.deepEqual(Buffer.from(answer?.value ?? []), Buffer.of(1, 2));
+  assert.deepEqual(answer?.to, asker.clientAddress);
+  assert.deepEqual(answer?.from, { ...other.address, id: null });
+  const [request = assert.fail()] = other.requests;
+  assert.deepEqual(
+    [request.command, request.token, request.from],
+    [COMMAND, null, { ...asker.clientAddress, id: null }],
+  );
+  assert.deepEqual(Buffer.from(request.value ?? []), Buffer.of(9));
+  assert.deepEqual(Buffer.from(request.target ?? []), Buffer.alloc(32, 3));
+  assert.equal(network.clock.timers, 0);
+});
+
+test('a token of one node is valid there, for the same host, until it is 15 seconds old', async () => {
+  const network = new MemoryNetwork();
+  const [asker, other, third] = [network.node('10.0.0.1'), network.node('10.0.0.2'), network.node('10.0.0.33')];
+  const token = (await asker.ask(other.address))?.token ?? assert.fail();
+  assert.equal((await asker.ask(other.address, token))?.error, 0);
+  assert.ok(other.requests.at(-1)?.token);
+  assert.equal((await third.ask(other.address, token))?.error, 2, 'another host');
+  assert.equal((await asker.ask(third.address, token))?.error, 2, 'another node');
+  network.clock.advance(7400);
+  assert.equal((await asker.ask(other.address, token))?.error, 0);
+  network.clock.advance(7600);
+  const refusal = await asker.ask(other.address, token);
+  assert.equal(refusal?.error, 2);
+  assert.equal((await asker.ask(other.address, refusal?.token))?.error, 0, 'a refusal has a new one');
+});
+
+test('a request that may be repeated is sent four times, one second apart; another one once', async () => {
+  const network = new MemoryNetwork();
+  const asker = network.node('10.0.0.1');
+  const nobody = { host: '10.0.0.9', port: 1234 };
+  for (const [retry, times] of [
+    [true, 4],
+    [false, 1],
+  ] as const) {
+    network.log.length = 0;
+    const asked = asker.rpc.request(nobody, { command: COMMAND }, { retry });
+    await network.clock.run(1000 * times - 1);
+    assert.equal(network.sentTo(nobody).length, times);
+    assert.equal(asker.rpc.requestsInFlight, 1);
+    await network.clock.run(1);
+    assert.equal(await asked, null);
+    assert.equal(new Set(network.sentTo(nobody).map(({ requestId }) => requestId)).size, 1);
+  }
+});
+
+test('beyond 400 requests in flight the next ones wait for a place', async () => {
+  const network = new MemoryNetwork();
+  const asker = network.node('10.0.0.1');
+  const nobody = { host: '10.0.0.9', port: 1234 };
+  const asked = Array.from({ length: 450 }, () => asker.ask(nobody));
+  assert.equal(network.log.length, 400);
+  await network.clock.run(1000);
+  assert.equal(network.log.length, 450);
+  await network.clock.run(1000);
+  assert.ok((await Promise.all(asked)).every((answer) => answer === null));
+  assert.equal(new Set(network.sentTo(nobody).map(({ requestId }) => requestId)).size, 450);
+});
+
+test('an answer counts only from the host that was asked, or from the same machine', async () => {
+  for (const isSame of [false, true]) {
+    const network = new MemoryNetwork();
+    const asker = network.node('10.0.0.1', { mayBeOneMachine: () => isSame });
+    const asked = asker.ask({ host: '10.0.0.9', port: 1234 });
+    const [request = assert.fail()] = network.sentTo({ host: '10.0.0.9', port: 1234 });
+    const answer: Datagram = {
+      ...{ kind: 'answer', requestId: request.requestId, to: asker.clientAddress, id: null, token: null },
+      ...{ nodes: [], error: 0, value: null },
+    };
+    asker.receive(answer, { host: '10.0.0.8', port: 1234 });
+    asker.receive({ ...answer, requestId: request.requestId + 1 }, { host: '10.0.0.9', port: 1234 });
+    await network.clock.run(1000);
+    assert.equal((await asked) !== null, isSame);
+  }
+});
+
+test('who is in the tables asks from the server socket with its id, and others note it', async () => {
+  const network = new MemoryNetwork();
+  const [asker, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
+  for (const node of [asker, other]) node.join();
+  const answer = await asker.ask(other.address);
+  assert.deepEqual(Buffer.from(answer?.from.id ?? []), Buffer.from(nodeId(other.address)));
+  assert.deepEqual(answer?.to, asker.address);
+  assert.deepEqual(asker.nodes, [other.address]);
+  assert.deepEqual([other.strangers, other.nodes], [[asker.address], []], 'a request alone proves no address');
+  assert.equal(other.requests[0]?.from.id, null);
+  other.known.add(formatAddress(asker.address));
+  await asker.ask(other.address);
+  assert.deepEqual(other.nodes, [asker.address]);
+  assert.ok(other.requests[1]?.from.id);
+});
+
+test('an id that is not that of the address is none', async () => {
+  const network = new MemoryNetwork();
+  const [asker, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
+  asker.id = nodeId({ host: '10.0.0.3', port: 1 });
+  other.id = asker.id;
+  other.known.add(formatAddress(asker.address));
+  const answer = await asker.ask(other.address);
+  assert.equal(answer?.from.id, null);
+  assert.deepEqual([asker.nodes, other.nodes, other.requests[0]?.from.id], [[], [], null]);
+});
+
+test('who sees us under another address is told the id of that one, in requests and in answers', async () => {
+  const network = new MemoryNetwork();
+  const seen = nodeId({ host: '192.168.1.1', port: 1 });
+  const own = nodeId({ host: '10.0.0.1', port: 1 });
+  const node = network.node('10.0.0.1', { ownIdFor: (host) => (host === '10.0.0.2' ? seen : own) });
+  for (const [host, id] of [
+    ['10.0.0.2', seen],
+    ['10.0.0.3', own],
+  ] as const) {
+    const other = network.node(host);
+    await node.ask(other.address);
+    await other.ask(node.address);
+    const [request, answer] = [...network.sentTo(other.address), ...network.sentTo(other.clientAddress)];
+    for (const datagram of [request, answer]) assert.deepEqual(Buffer.from(datagram?.id ?? []), Buffer.from(id));
+  }
+});
+
+test('pings and questions for near nodes are answered, other commands of the routing with an error', () => {
+  const network = new MemoryNetwork();
+  const node = network.node('10.0.0.1');
+  const from = { host: '10.0.0.2', port: 1111 };
+  const target = new Uint8Array(32);
+  const answers = (command: number, withTarget: boolean): Datagram[] => {
+    network.log.length = 0;
+    node.receive({ ...requestFrom(null, node.address, command, true), ...(withTarget ? { target } : {}) }, from);
+    return network.sentTo(from);
+  };
+  const [ping] = answers(0, true);
+  assert.ok(ping?.kind === 'answer' && ping.error === 0 && ping.nodes.length === 0 && ping.token === null);
+  const [near] = answers(2, true);
+  assert.ok(near?.kind === 'answer' && near.error === 0);
+  assert.deepEqual(near.nodes, [{ host: '203.0.113.1', port: 1 }]);
+  assert.deepEqual(answers(2, false), []);
+  for (const command of [1, 3, 4, 5, 300]) {
+    const [refusal] = answers(command, true);
+    assert.ok(refusal?.kind === 'answer' && refusal.error === 1 && refusal.nodes.length === 0, String(command));
+  }
+  assert.deepEqual(node.requests, [], 'these are none of the network’s own');
+});
+
+test('a socket for answers only answers nothing', async () => {
+  const network = new MemoryNetwork();
+  const [node, other] = [network.node('10.0.0.1'), network.node('10.0.0.2')];
+  const socket = new MemorySocket(network);
+  node.rpc.receive(socket, 'answers');
+  socket.bind(0, '10.0.0.1');
+  const address = socket.address() ?? assert.fail();
+  assert.deepEqual((await node.rpc.ping(other.address, { retry: false, socket }))?.to, address);
+  const asked = other.ask(address);
+  await network.clock.run(1000);
+  assert.equal(await asked, null);
+  assert.deepEqual(node.requests, []);
+});
+
+test('nothing is processed that is not admitted, too long, or from port 0', () => {
+  const network = new MemoryNetwork();
+  let admitted = true;
+  const node = network.node('10.0.0.1', { admits: () => admitted });
+  const from = { host: '10.0.0.2', port: 1111 };
+  const request = requestFrom(null, node.address, COMMAND, false);
+  node.receive(request, { ...from, port: 0 });
+  node.receive({ ...request, value: new Uint8Array(1232) }, from);
+  admitted = false;
+  node.receive(request, from);
+  assert.equal(node.requests.length, 0);
+  admitted = true;
+  node.receive(request, from);
+  assert.equal(node.requests.length, 1);
+});
+
+test('an address to which the system does not send, or which is no IPv4 address, gives no answer', async () => {
+  const network = new MemoryNetwork();
+  const node = network.node('10.0.0.1');
+  assert.equal(await node.ask({ host: 'example.org', port: 1 }), null);
+  const { clientSocket } = node.rpc;
+  assert.ok(clientSocket instanceof MemorySocket);
+  clientSocket.isBroken = true;
+  assert.equal(await node.ask({ host: '10.0.0.9', port: 1 }), null);
+  assert.equal(network.clock.timers, 0);
+});
+
+test('a stop settles what is in flight and what waits, and ends all timers', async () => {
+  const network = new MemoryNetwork();
+  const node = network.node('10.0.0.1');
+  const asked = Array.from({ length: 410 }, () => node.ask({ host: '10.0.0.9', port: 1 }));
+  await node.rpc.stop();
+  assert.ok((await Promise.all(asked)).every((answer) => answer === null));
+  assert.equal(await node.ask({ host: '10.0.0.9', port: 1 }), null);
+  assert.equal(network.log.length, 400);
+  assert.deepEqual([network.clock.timers, network.sockets.size], [0, 0]);
+});
