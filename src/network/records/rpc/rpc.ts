@@ -250,7 +250,8 @@ export class Rpc {
       if (pending.attemptsLeft > 0) this.#attempt(pending);
       else this.#settle(pending, null);
     });
-    if (!transmit(socket, datagram, to)) this.#settle(pending, null);
+    // Later, because settling starts the next request: without a network, thousands would nest.
+    if (!transmit(socket, datagram, to)) queueMicrotask(() => this.#settle(pending, null));
   }
 
   #settle(pending: Pending, answer: RpcAnswer | null): void {

@@ -336,6 +336,18 @@ test('an address to which the system does not send, or which is no IPv4 address,
   assert.equal(network.clock.timers, 0);
 });
 
+test('thousands of waiting requests end without an answer when the network goes', async () => {
+  const network = new MemoryNetwork();
+  const node = network.node('10.0.0.1');
+  const asked = Array.from({ length: 20_000 }, () => node.ask({ host: '10.0.0.9', port: 1 }));
+  const { clientSocket } = node.rpc;
+  assert.ok(clientSocket instanceof MemorySocket);
+  clientSocket.isBroken = true;
+  await network.clock.run(1000);
+  assert.ok((await Promise.all(asked)).every((answer) => answer === null));
+  assert.deepEqual([network.log.length, network.clock.timers], [400, 0]);
+});
+
 test('a stop settles what is in flight and what waits, and ends all timers', async () => {
   const network = new MemoryNetwork();
   const node = network.node('10.0.0.1');
