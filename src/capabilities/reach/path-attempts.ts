@@ -42,10 +42,10 @@ function directAttempts({ delayMs }: WayView, { place, kindOf, hasIpv6 }: PathFa
     const [first] = group;
     if (first === undefined) return [];
     const { address, afterMs } = first;
-    const cannot = isIpv6(address) && !hasIpv6;
+    const isUnusable = isIpv6(address) && !hasIpv6;
     const to = group.map(({ address: { host, port } }) => ({ host, port }));
-    const note = cannot ? 'This machine has no IPv6 address.' : 'The addresses of the node, in sequence.';
-    return [{ path: kindOf(address), afterMs, to, mayLead: cannot ? false : null, note }];
+    const note = isUnusable ? 'This machine has no IPv6 address.' : 'The addresses of the node, in sequence.';
+    return [{ path: kindOf(address), afterMs, to, mayLead: isUnusable ? false : null, note }];
   });
 }
 
@@ -58,15 +58,15 @@ function punchedAttempt({ kind, delayMs }: WayView, { place, sides }: PathFacts)
 
 function relayedAttempt({ kind, delayMs, mayLead }: WayView, { place, relaysAllowed }: PathFacts): PathAttempt {
   const may = mayLead && relaysAllowed;
-  const nobody = kind === 'turn' ? 'Neither node has a TURN server.' : 'No relay is known.';
-  const cannot = relaysAllowed ? nobody : 'disable_relay forbids relays.';
+  const missing = kind === 'turn' ? 'Neither node has a TURN server.' : 'No relay is known.';
+  const reason = relaysAllowed ? missing : 'disable_relay forbids relays.';
   const to = kind === 'relay' ? place.helpers.map(({ address }) => address) : [];
   return {
     path: kind,
     afterMs: delayMs,
     to,
     mayLead: may,
-    note: may ? 'A helper forwards encrypted packets until another path works.' : cannot,
+    note: may ? 'A helper forwards encrypted packets until another path works.' : reason,
   };
 }
 
