@@ -44,7 +44,7 @@ function ownAddresses({ dht, known, mapped }: NodeFacts): Address[] {
   return [...wide, ...(wide.length + lan.length > 0 ? lan.slice(0, MAX_LAN) : near)];
 }
 
-/** The nodes that an invitation names, and where they are reachable from. */
+/** The nodes that an invitation names, and the networks that reach them. */
 export function contactsForInvitation(facts: NodeFacts): {
   readonly contacts: readonly PinnedContact[];
   readonly reach: InvitationReach;
