@@ -1,9 +1,6 @@
 /**
  * `npm run mutants [-- options] [folder or file …]`: plants faults in the sources, one at a time, and reports which
- * faults the unit tests of the same folder notice. See docs/decisions/0018.
- *
- * `--count 100` faults at random, chosen by `--seed 1`, `--jobs 2` in parallel. `--min 85` fails below this percentage.
- * Runs in copies of the checkout.
+ * faults the unit tests of the same folder notice. Runs in copies of the checkout. See docs/decisions/0018.
  */
 import { globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +14,15 @@ interface Result {
   readonly verdict: Verdict;
 }
 
-const FOLDERS = ['src/foundation', 'src/network', 'src/capabilities'];
+const FOLDERS = ['src/foundation', 'src/network', 'src/capabilities', 'src/operations', 'src/surfaces'];
+/** Folders in which less than this percentage of faults is noticed are named. */
+const ENOUGH_PERCENT = 80;
+const USAGE = `npm run mutants -- [options] [folder or file …]
+  Default: ${FOLDERS.join(' ')}
+  --count N  number of random faults (100)
+  --seed N   the same seed and sources give the same faults (random)
+  --jobs N   faults that are tested in parallel (2)
+  --min P    exit with 1 if fewer than P percent are noticed (0)`;
 
 /** A random sample of `count` items. The same seed and sources give the same sample. */
 export function sample<T>(items: readonly T[], count: number, seed: number): T[] {
@@ -26,20 +31,31 @@ export function sample<T>(items: readonly T[], count: number, seed: number): T[]
   return Array.from({ length: Math.min(count, rest.length) }, () => rest.splice(random.below(rest.length), 1)).flat();
 }
 
+function grouped(results: readonly Result[], group: (file: string) => string): [string, Result[]][] {
+  return [...Map.groupBy(results, ({ mutant }) => group(mutant.file))].toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
+
 /** The share of noticed faults per group. */
 export function shares(results: readonly Result[], group: (file: string) => string): string[] {
-  const groups = Map.groupBy(results, ({ mutant }) => group(mutant.file));
-  return [...groups]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, all]) => {
-      const noticed = all.filter(({ verdict }) => verdict !== 'unnoticed').length;
-      return `${name.padEnd(36)} ${String(noticed).padStart(4)} of ${String(all.length).padStart(4)}  ${percent(all).toFixed(0).padStart(3)} %`;
-    });
+  return grouped(results, group).map(([name, all]) => {
+    const [noticed, total] = [countNoticed(all), all.length].map((count) => String(count).padStart(4));
+    return `${name.padEnd(36)} ${noticed} of ${total}  ${percent(all).toFixed(0).padStart(3)} %`;
+  });
+}
+
+/** The groups in which too few faults are noticed. */
+export function weakGroups(results: readonly Result[], group: (file: string) => string): string[] {
+  return grouped(results, group)
+    .filter(([, all]) => percent(all) < ENOUGH_PERCENT)
+    .map(([name, all]) => `${name} (${countNoticed(all)} of ${all.length})`);
+}
+
+function countNoticed(results: readonly Result[]): number {
+  return results.filter(({ verdict }) => verdict !== 'unnoticed').length;
 }
 
 function percent(results: readonly Result[]): number {
-  const noticed = results.filter(({ verdict }) => verdict !== 'unnoticed').length;
-  return results.length === 0 ? 100 : (100 * noticed) / results.length;
+  return results.length === 0 ? 100 : (100 * countNoticed(results)) / results.length;
 }
 
 /** The first `count` folders of a path: 2 is the layer, 3 the folder in it. */
@@ -76,8 +92,10 @@ async function run(): Promise<void> {
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000)) },
       jobs: { type: 'string', default: '2' },
       min: { type: 'string', default: '0' },
+      help: { type: 'boolean', default: false },
     },
   });
+  if (values.help) return console.log(USAGE);
   const [count, seed] = [parseInteger('count', values.count, 1), parseInteger('seed', values.seed, 0)];
   const [jobs, min] = [parseInteger('jobs', values.jobs, 1), parseInteger('min', values.min, 0)];
   const root = join(import.meta.dirname, '..');
@@ -109,6 +127,8 @@ async function run(): Promise<void> {
   }
 
   console.log(`\n${[...shares(results, parts(3)), '', ...shares(results, parts(2))].join('\n')}`);
+  const weak = weakGroups(results, parts(3));
+  if (weak.length > 0) console.log(`\nbelow ${ENOUGH_PERCENT} %: ${weak.join(', ')}`);
   const unnoticed = results.filter(({ verdict }) => verdict === 'unnoticed');
   console.log(`\n${unnoticed.length} unnoticed:`);
   for (const result of unnoticed.toSorted((a, b) => (a.mutant.file < b.mutant.file ? -1 : 1)))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { sample, shares } from '../../tools/mutants.ts';
+import { sample, shares, weakGroups } from '../../tools/mutants.ts';
 import { applyMutant, type Mutant, mutantsOf } from '../../tools/mutation/generate.ts';
 import { Judge } from '../../tools/mutation/judge.ts';
 import { temporaryDirectory } from '../support/temporary-directory.ts';
@@ -93,6 +93,29 @@ test('counts by folder, and counts hanging mutants as noticed', () => {
   assert.deepEqual(
     shares(results, () => 'a').map((line) => line.replace(/\s+/g, ' ')),
     ['a 2 of 4 50 %'],
+  );
+});
+
+test('names the groups in which less than 80 % of the mutants are noticed', () => {
+  const results = ['src/a/x.ts', 'src/b/x.ts', 'src/b/y.ts'].flatMap((file) =>
+    ([file === 'src/b/y.ts' ? 'unnoticed' : 'noticed', 'hung', 'hung', 'hung', 'noticed'] as const).map(
+      (verdict, i) => {
+        const [mutant] = mutantsOf(file, 'f();');
+        assert.ok(mutant);
+        return { mutant, verdict: file === 'src/b/x.ts' && i === 0 ? ('unnoticed' as const) : verdict };
+      },
+    ),
+  );
+  assert.deepEqual(
+    weakGroups(results, (file) => file),
+    [],
+  );
+  const [first] = results;
+  assert.ok(first);
+  const worse = [...results, { ...first, verdict: 'unnoticed' as const }, { ...first, verdict: 'unnoticed' as const }];
+  assert.deepEqual(
+    weakGroups(worse, (file) => file.split('/').slice(0, 2).join('/')),
+    ['src/a (5 of 7)'],
   );
 });
 
