@@ -1,6 +1,7 @@
 /** The calling side of a link: sends the header, shows and asks for proofs, waits for the answer. */
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortError } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { awakeTimeout, SilenceWatch } from '../../foundation/stall.ts';
@@ -30,11 +31,30 @@ const BESIDE_RTTS = 8;
 /** A node of which something came so lately is most likely still there: milliseconds. */
 export const FRESH_MS = 1_000;
 
-/** Neither the pooled connection nor a new one brings a packet. */
+/** Neither the connection in use nor a new one brings a packet. */
 class NodeGone extends SvcError {
   constructor() {
     super('connect_failed', { message: 'The other node no longer answers.' });
   }
+}
+
+/** What was tried to open a link. */
+interface Tried {
+  /** The connection stood before, so it may have broken unnoticed. */
+  isPooled: boolean;
+  /** The other node was silent, and another connection is dialled beside the first. */
+  isReplaced: boolean;
+  /** The caller's proof was repeated on this connection. */
+  isProofRepeated: boolean;
+}
+
+/** What follows a failed attempt on one connection. Nothing but the header has been acted on by then. */
+function nextStep(error: unknown, tried: Tried): 'prove again' | 'use another connection' | 'give up' {
+  if (error instanceof NodeGone) return 'give up';
+  if (error instanceof Refusal)
+    return error.refusal === STATUS.proofNeeded && !tried.isProofRepeated ? 'prove again' : 'give up';
+  const isLost = error instanceof SvcError && error.code === 'connect_failed';
+  return tried.isReplaced || (tried.isPooled && isLost) ? 'use another connection' : 'give up';
 }
 
 interface OpeningDependencies {
@@ -65,8 +85,76 @@ export interface Opening {
   /** As in `OpenOptions`. */
   readonly first?: FirstBytes | undefined;
   readonly signal: AbortSignal;
-  /** Told before its header leaves over QUIC, where silence may mean that the node is gone; TCP tells that itself. */
-  readonly onQuic?: (() => void) | undefined;
+}
+
+/**
+ * Watches the first connection while the answer to a header is awaited. If no packet comes, another connection is dialled
+ * beside it: once that one stands the request on the first ends. If neither brings a packet, the node is gone.
+ * Streams beside QUIC need no watch: TCP reports a lost peer itself.
+ */
+class AnswerWatch {
+  readonly #clock: Clock;
+  readonly #session: NodeSession;
+  readonly #outer: AbortSignal;
+  readonly #dialBeside: (limit: AbortSignal) => Promise<void>;
+  readonly #request = new AbortController();
+  readonly #giveUp = (): void => this.#request.abort(abortError(this.#outer));
+  #silence: SilenceWatch | null = null;
+  #received = 0;
+  #isOver = false;
+
+  constructor(
+    clock: Clock,
+    session: NodeSession,
+    outer: AbortSignal,
+    dialBeside: (limit: AbortSignal) => Promise<void>,
+  ) {
+    this.#clock = clock;
+    this.#session = session;
+    this.#outer = outer;
+    this.#dialBeside = dialBeside;
+    if (outer.aborted) this.#giveUp();
+    outer.addEventListener('abort', this.#giveUp, { once: true });
+  }
+
+  /** Aborts the request on the first connection. */
+  get signal(): AbortSignal {
+    return this.#request.signal;
+  }
+
+  /** A header leaves. */
+  begin(): void {
+    this.#received = this.#session.connection.stats().bytesReceived;
+    if (this.#silence !== null) return;
+    const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * this.#session.connection.rtt());
+    this.#silence = new SilenceWatch(this.#clock, limitMs, () => {
+      if (this.#isSilent()) detach(this.#replace());
+    });
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    this.#silence?.stop();
+    this.#outer.removeEventListener('abort', this.#giveUp);
+  }
+
+  #isSilent(): boolean {
+    return this.#session.connection.stats().bytesReceived === this.#received;
+  }
+
+  async #replace(): Promise<void> {
+    const limitMs = Math.max(BESIDE_MS, BESIDE_RTTS * this.#session.connection.rtt());
+    using limit = awakeTimeout(this.#clock, limitMs, this.#outer);
+    try {
+      await this.#dialBeside(limit.signal);
+      if (!this.#isOver) this.#request.abort(new SvcError('cancelled'));
+    } catch {
+      if (this.#isOver || !this.#isSilent()) return;
+      // Its streams may outlive a short break of the path.
+      this.#session.drain();
+      this.#request.abort(new NodeGone());
+    }
+  }
 }
 
 export class LinkInitiator {
@@ -77,90 +165,53 @@ export class LinkInitiator {
   }
 
   /**
-   * Opens a link to an agent on the node at a place. Where the pooled connection turns out to be
-   * broken or silent, the link is opened on a new one: nothing but the header has been sent by then.
-   * @throws SvcError as `Links.open`; `Refusal` where the other side refuses
+   * Opens a link to an agent on the node at a place: on the connection that stands or a new one, and on one more if the
+   * first turns out to be broken or silent.
+   * @throws SvcError as `Links.open`; `Refusal` if the other side refuses
    */
   async open(opening: Opening): Promise<LinkStream> {
-    const { pool } = this.#deps;
-    const { place, relays, signal } = opening;
+    const { pool, proven, clock } = this.#deps;
+    const { place, caller, relays, signal } = opening;
     const pooled = pool.current(place.nodeKey, relays);
-    const session = pooled ?? (await pool.connect(place, signal, { relays }));
+    let session = pooled ?? (await pool.connect(place, signal, { relays }));
+    const tried: Tried = { isPooled: pooled !== null, isReplaced: false, isProofRepeated: false };
+    const dialBeside = async (limit: AbortSignal): Promise<void> => {
+      tried.isReplaced = true;
+      await pool.connect(place, limit, { relays, insteadOf: session });
+    };
+    let watch: AnswerWatch | null = new AnswerWatch(clock, session, signal, dialBeside);
     try {
-      return await this.#openWatched(session, opening);
-    } catch (error) {
-      const lost = error instanceof SvcError && error.code === 'connect_failed' && !(error instanceof Refusal);
-      if (pooled === null || !lost || error instanceof NodeGone || signal.aborted) throw error;
-      return await this.#openOn(await pool.connect(place, signal, { relays, insteadOf: pooled }), opening);
-    }
-  }
-
-  /** Opens on a session, and dials a second one as soon as the first shows no sign of life. */
-  async #openWatched(session: NodeSession, opening: Opening): Promise<LinkStream> {
-    const { pool, clock } = this.#deps;
-    const { place, relays, signal } = opening;
-    const first = new AbortController();
-    const giveUp = (): void => first.abort(abortError(signal));
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    let answered = false;
-    let second: Promise<LinkStream> | undefined;
-    let received = 0;
-    const watches: SilenceWatch[] = [];
-    const isSilent = (): boolean => session.connection.stats().bytesReceived === received;
-    const dialBeside = async (): Promise<LinkStream> => {
-      using limit = awakeTimeout(clock, Math.max(BESIDE_MS, BESIDE_RTTS * session.connection.rtt()), signal);
-      const other = await pool.connect(place, limit.signal, { relays, insteadOf: session });
-      if (answered) throw new SvcError('cancelled');
-      first.abort(new SvcError('cancelled'));
-      return await this.#openOn(other, opening);
-    };
-    const onSilence = (): void => {
-      if (!isSilent()) return;
-      second = dialBeside();
-      second.catch(() => {
-        // Not a packet on either: the node is gone. What stands may outlive a short break of the path.
-        if (answered || !isSilent()) return;
-        session.drain();
-        first.abort(new NodeGone());
-      });
-    };
-    const onQuic = (): void => {
-      received = session.connection.stats().bytesReceived;
-      if (watches.length > 0) return;
-      const limitMs = Math.max(SILENCE_MS, SILENCE_RTTS * session.connection.rtt());
-      watches.push(new SilenceWatch(clock, limitMs, onSilence));
-    };
-    try {
-      return await this.#openOn(session, { ...opening, onQuic, signal: first.signal });
-    } catch (error) {
-      if (error instanceof Refusal || error instanceof NodeGone || second === undefined) throw error;
-      return await second;
+      for (;;) {
+        try {
+          return await this.#request(session, opening, watch);
+        } catch (error) {
+          const next = signal.aborted ? 'give up' : nextStep(error, tried);
+          if (next === 'give up') throw error;
+          tried.isProofRepeated = next === 'prove again';
+          if (next === 'prove again') {
+            proven.forgotten(session, caller);
+          } else {
+            watch?.stop();
+            watch = null;
+            session = await pool.connect(place, signal, { relays, insteadOf: session });
+            Object.assign(tried, { isPooled: false, isReplaced: false });
+          }
+        }
+      }
     } finally {
-      answered = true;
-      for (const watch of watches) watch.stop();
-      signal.removeEventListener('abort', giveUp);
+      watch?.stop();
     }
   }
 
-  async #openOn(session: NodeSession, opening: Opening): Promise<LinkStream> {
-    try {
-      return await this.#request(session, opening);
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.refusal !== STATUS.proofNeeded) throw error;
-      this.#deps.proven.forgotten(session, opening.caller);
-      return await this.#request(session, opening);
-    }
-  }
-
-  async #request(session: NodeSession, opening: Opening): Promise<LinkStream> {
+  async #request(session: NodeSession, opening: Opening, watch: AnswerWatch | null): Promise<LinkStream> {
     // protocol-links.md, step 6
-    const { caller, names, first, signal } = opening;
+    const { caller, names, first } = opening;
+    const signal = watch?.signal ?? opening.signal;
     const { proven, standing, clock } = this.#deps;
     const known = proven.find('called', session, names.called, unixSeconds(clock));
     const wantsProof = known === null;
     const header = encodeHeader({ ...names, proof: proven.callerProof(session, caller), wantsProof });
-    const stream = this.#deps.pool.openUpgraded(session) ?? (await this.#openOnQuic(session, opening));
+    const stream = this.#deps.pool.openUpgraded(session) ?? (await this.#openOnQuic(session, signal, watch));
     try {
       // Nothing but the header goes to a node that has not proven yet that the called agent is on it.
       const early = known === null ? undefined : first?.bytes(placeOf(session, stream));
@@ -193,10 +244,10 @@ export class LinkInitiator {
     return new Refusal(status === STATUS.clockWrong && !isValid ? STATUS.badProof : status);
   }
 
-  #openOnQuic(session: NodeSession, { signal, onQuic }: Opening): Promise<Stream> {
+  #openOnQuic(session: NodeSession, signal: AbortSignal, watch: AnswerWatch | null): Promise<Stream> {
     const stream = openStreamWithin(session, signal);
-    // The engine takes a while for a stream, on a thread of its own: what is asked of it is asked meanwhile.
-    onQuic?.();
+    // The engine opens a stream on its own thread. Ask it for figures meanwhile.
+    watch?.begin();
     return stream;
   }
 
