@@ -8,7 +8,6 @@ import { SECOND_DAEMON_COMMAND, SvcError } from '../../foundation/errors.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
-import { SilenceWatch } from '../../foundation/stall.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
 import { DhtClients } from './dht-clients.ts';
 import { apartFirst, blockOf, leavingFor } from './network-blocks.ts';
@@ -19,15 +18,10 @@ import { RequestBacklog } from './request-backlog.ts';
 import { requestLimit } from './request-limit.ts';
 import { RoutingAdmission } from './routing-admission.ts';
 import { nodeId, ROUTING_ID_BYTES } from './routing-id.ts';
-import { MAX_ATTEMPTS, Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
+import { Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
 import { TableKeeper } from './rpc/table-keeper.ts';
 import { machine, type RpcWorld } from './rpc/world.ts';
 
-/**
- * A request is unanswered, or sent again, after a second. The peer is to blame if it was silent for so much of that
- * second while we could hear it: milliseconds.
- */
-const SILENCE_MS = 750;
 /** Addresses of this machine whose routing ids are at hand. */
 const MAX_OTHER_IDS = 64;
 /** Nodes in an answer to FIND_NODE. With more of them the answer would be over three times as long as the question. */
@@ -312,27 +306,20 @@ export class DhtEngine {
     const { clock, health } = this.#deps;
     const { retry = false, probing = false } = options;
     const started = clock.now();
-    let silent = false;
-    const silence = new SilenceWatch(clock, (retry ? MAX_ATTEMPTS : 1) * SILENCE_MS, () => {
-      silent = true;
-    });
-    const answer = await this.#rpc.request(to, message, {
-      retry,
-      ...(probing ? { socket: this.#rpc.clientSocket } : {}),
-    });
-    silence.stop();
-    if (answer !== null) {
-      health.answered(to, clock.now() - started);
-      this.#silentRequests = 0;
-      this.#answeredAt = clock.now();
-      return answer.error === 0 ? answer : null;
-    }
-    const isTheirFault = silent && !probing && !this.#rpc.isStopped;
-    if (isTheirFault) {
+    const onSilence = (): void => {
       this.#noteSilence();
       if (health.failed(to) >= FAILURES_TO_DROP) this.drop(to);
-    }
-    return null;
+    };
+    const answer = await this.#rpc.request(
+      to,
+      message,
+      probing ? { retry, socket: this.#rpc.clientSocket } : { retry, onSilence },
+    );
+    if (answer === null) return null;
+    health.answered(to, clock.now() - started);
+    this.#silentRequests = 0;
+    this.#answeredAt = clock.now();
+    return answer.error === 0 ? answer : null;
   }
 
   /**

@@ -54,6 +54,8 @@ interface MembershipOptions {
 
 export interface MembershipDependencies {
   readonly clock: Clock;
+  /** A number from 0 to below 1. */
+  readonly random: () => number;
   readonly log: Log;
   readonly engine: Pick<
     DhtEngine,
@@ -96,13 +98,15 @@ export class Membership {
   constructor(options: MembershipOptions, dependencies: MembershipDependencies) {
     this.#options = options;
     this.#deps = dependencies;
-    const { clock } = dependencies;
+    const { clock, random } = dependencies;
     const waiting = { firstMs: UNTIL_REQUESTED, periodMs: MAX_RETRY_MS, onError: this.#onError };
     this.#entries = every(clock, waiting, () => this.#enter());
     this.#looks = every(clock, waiting, () => this.#lookAtTable());
     this.#probes = every(clock, waiting, () => this.#probe());
     this.#announcements = every(clock, waiting, () => this.#announce());
-    this.#reunions = every(clock, { periodMs: REUNION_MS, onError: this.#onError }, () => this.#reunite());
+    // Nodes that start together do not search together.
+    const firstMs = REUNION_MS * (1 - random() / 2);
+    this.#reunions = every(clock, { firstMs, periodMs: REUNION_MS, onError: this.#onError }, () => this.#reunite());
   }
 
   readonly #onError = (error: unknown): void => {

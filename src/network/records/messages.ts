@@ -41,8 +41,8 @@ const MAX_TYPES = 16;
 const ASKS_VERSION = 1;
 /** What a node says that takes several records in one datagram. */
 const VERSION = 1;
-/** Most parts that the records under one key are asked for in. */
-export const MAX_PARTS = 4096;
+/** Maximum number of parts that the records under a key are divided into. Part numbers have 32 bits. */
+export const MAX_PARTS: number = 2 ** 30;
 
 /** Most notes that one request removes. */
 export const MAX_REMOVALS = 32;

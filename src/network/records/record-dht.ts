@@ -111,7 +111,16 @@ function makeParts(options: RecordDhtOptions, dependencies: RecordDhtDependencie
 
   // Our place in the network, our reads and writes, and the records that are in our care.
   const observed = new ObservedAddresses({ clock });
-  const membership = new Membership(options, { clock, log, engine, bootstrapNodes, observed, isOwnHost, lookups });
+  const membership = new Membership(options, {
+    clock,
+    log,
+    random,
+    engine,
+    bootstrapNodes,
+    observed,
+    isOwnHost,
+    lookups,
+  });
   const fetcher = new RecordSetFetcher({ clock, verifier, nodeRequests, tag, client });
   const readRepair = new ReadRepair({ clock, client });
   const reader = new RecordReader({ clock, verifier, fetcher, store, lookups, readRepair });

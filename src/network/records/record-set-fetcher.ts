@@ -39,6 +39,9 @@ const MIN_GRACE_MS = 1000;
 const RECORDS_PER_PART = 1.2;
 /** Parts that a node may fail to give before it is given up. */
 const MAX_MISSED_PARTS = 8;
+/** Parts that one node is asked for at first, and in all: a hostile node may always claim to have more. */
+const MAX_FIRST_PARTS = 4096;
+const MAX_ASKED_PARTS: number = 2 * MAX_FIRST_PARTS;
 /** Parts that are under way at once. */
 const PARALLEL_PARTS = 16;
 
@@ -161,12 +164,15 @@ export class RecordSetFetcher {
   /** The same in datagrams: many small requests, each for those records whose hash falls into its part. */
   async #drainParts(first: LookupAnswer, wanted: Collection, signal: AbortSignal): Promise<boolean> {
     const { count } = first.reply;
-    const of = Math.min(MAX_PARTS, Math.max(1, Math.ceil(count / RECORDS_PER_PART)));
+    const of = Math.min(MAX_FIRST_PARTS, Math.max(1, Math.ceil(count / RECORDS_PER_PART)));
     const parts: Part[] = Array.from({ length: of }, (_, index) => ({ index, of }));
+    let asked = 0;
     let missed = 0;
     const work = async (): Promise<void> => {
-      for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-        if (signal.aborted || isFull(wanted)) return;
+      while (!signal.aborted && !isFull(wanted) && asked < MAX_ASKED_PARTS) {
+        const part = parts.pop();
+        if (part === undefined) return;
+        asked++;
         const request = { types: wanted.types, wantsRecords: true, part };
         const reply = await this.#deps.client.ask(first, wanted.key, request);
         const valid = reply === null ? 0 : await this.take(reply.records, first, wanted);
@@ -178,7 +184,7 @@ export class RecordSetFetcher {
       }
     };
     await Promise.all(Array.from({ length: PARALLEL_PARTS }, work));
-    return missed === 0 && !signal.aborted;
+    return missed === 0 && asked < MAX_ASKED_PARTS && !signal.aborted;
   }
 
   /** Verifies records on other threads and takes in the good ones; returns how many are good or were known. */

@@ -92,9 +92,12 @@ export class Replication {
   }
 
   start(): void {
-    const { clock, log } = this.#deps;
+    const { clock, log, random } = this.#deps;
+    const firstMs = IDLE_MS * (1 - random() / 2);
     const onError = (error: unknown): void => log.warn({ error }, 'records could not be handed on');
-    this.#turns = every(clock, { periodMs: IDLE_MS, onError }, async () => ((await this.#step()) ? PAUSE_MS : IDLE_MS));
+    this.#turns = every(clock, { firstMs, periodMs: IDLE_MS, onError }, async () =>
+      (await this.#step()) ? PAUSE_MS : IDLE_MS,
+    );
   }
 
   /** Starts nothing more; what is under way ends with the network. */

@@ -5,11 +5,14 @@ import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
+import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
+import { partOf } from '../../../src/network/records/stored-record.ts';
 import { eventually } from '../../support/eventually.ts';
-import { newIdentity } from '../../support/identities.ts';
+import { newIdentity, type TestIdentity } from '../../support/identities.ts';
+import { NodeRequestHub } from '../../support/memory-node-requests.ts';
 import { noteRecord, removableNote } from '../../support/records.ts';
-import { DhtTestnet } from '../../support/testnet-dht.ts';
+import { DhtTestnet, dhtNode, reached } from '../../support/testnet-dht.ts';
 
 test('every node lists the large notes of a mailbox, whether it keeps them or not', async () => {
   await using net = await DhtTestnet.start(40);
@@ -71,4 +74,31 @@ test('after a partition every node lists the notes of both sides, whichever side
   small.at(0).dht.addNode(large.at(0).dht.address);
   for (const { dht } of [...small.nodes, ...large.nodes])
     await eventually('all notes are listed', async () => (await dht.list(key, [RECORD.note])).length === 38);
+});
+
+/** Two notes to a recipient that are still in one part of 3,840: 18 notes begin with 15 parts, which are halved. */
+function notesOfOnePart(recipient: TestIdentity): [SignedRecord, SignedRecord] {
+  const byPart = new Map<number, SignedRecord>();
+  for (;;) {
+    const { record } = noteRecord(recipient, 300);
+    const part = partOf(record) % 3840;
+    const other = byPart.get(part);
+    if (other !== undefined) return [other, record];
+    byPart.set(part, record);
+  }
+}
+
+test('a reader that only gets datagrams lists all notes, however similar their part numbers are', async () => {
+  await using net = await DhtTestnet.start(2);
+  const recipient = newIdentity();
+  const key = mailboxKey(recipient.aid);
+  const others = Array.from({ length: 16 }, () => noteRecord(recipient, 300).record);
+  for (const record of [...notesOfOnePart(recipient), ...others])
+    await eventually('the other node keeps it', async () => (await net.at(0).dht.put(key, record)).replicas === 1);
+  // A node of another hub cannot make a connection to these.
+  const reader = dhtNode(new NodeRequestHub(), { bootstrap: [net.at(0).dht.address] });
+  await reader.dht.start();
+  net.nodes.push(reader);
+  await reached(reader.dht, ({ peers }) => peers === 2);
+  assert.equal((await reader.dht.list(key, [RECORD.note])).length, 18);
 });

@@ -103,6 +103,7 @@ class World {
       {
         engine,
         clock: this.clock,
+        random: () => 0,
         log: { ...silentLog, warn: (_fields, message) => void this.warnings.push(message) },
         bootstrapNodes: new BootstrapNodes(bootstrap, { clock: this.clock }),
         observed: new ObservedAddresses({ clock: this.clock }),

@@ -143,7 +143,7 @@ test('what is over a limit is no message', () => {
     null,
   );
   assert.equal(
-    decodeFindRequest(encodeFindRequest({ types: [], wantsRecords: true, part: { index: 0, of: 5000 } })),
+    decodeFindRequest(encodeFindRequest({ types: [], wantsRecords: true, part: { index: 0, of: 2 ** 30 + 1 } })),
     null,
   );
   assert.equal(decodeProbeRequest(encodeProbeRequest({ port: 0, otherSocket: false })), null);

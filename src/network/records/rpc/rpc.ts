@@ -5,9 +5,10 @@
 import { isIPv4 } from 'node:net';
 import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
-import type { Timer } from '../../../foundation/clock.ts';
+import type { Clock, Timer } from '../../../foundation/clock.ts';
 import { detach } from '../../../foundation/detached.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
+import { awakeClock } from '../../../foundation/stall.ts';
 import type { UdpSocket } from '../../transport/udp-socket.ts';
 import { MAX_DATAGRAM_BYTES } from '../messages.ts';
 import { nodeId } from '../routing-id.ts';
@@ -15,7 +16,10 @@ import { type AnswerDatagram, decodeDatagram, encodeDatagram, type RequestDatagr
 import { AddressTokens, TOKEN_SECRET_BYTES } from './tokens.ts';
 import type { RpcWorld } from './world.ts';
 
-/** A request without an answer is repeated or given up after so long, milliseconds. */
+/**
+ * A request without an answer is repeated or given up after so long, in milliseconds. Time in which this process was
+ * stopped or busy does not count: answers may wait in its sockets.
+ */
 export const ANSWER_TIMEOUT_MS = 1000;
 /** How often a request that may be repeated is sent at most. */
 export const MAX_ATTEMPTS = 4;
@@ -107,6 +111,8 @@ interface SendOptions {
   readonly retry: boolean;
   /** Default: the socket from which this node asks. */
   readonly socket?: UdpSocket;
+  /** Called before a null that means that no answer came in time, not that the system did not send or this node stopped. */
+  readonly onSilence?: () => void;
 }
 
 interface Pending {
@@ -114,7 +120,8 @@ interface Pending {
   readonly to: Address;
   readonly socket: UdpSocket;
   readonly datagram: Uint8Array;
-  readonly settle: (answer: RpcAnswer | null) => void;
+  readonly onSilence: (() => void) | undefined;
+  readonly settle: (outcome: RpcAnswer | null) => void;
   attemptsLeft: number;
   timer: Timer | null;
 }
@@ -123,6 +130,7 @@ export class Rpc {
   readonly #options: RpcOptions;
   readonly #deps: RpcDependencies;
   readonly #tokens: AddressTokens;
+  readonly #awake: Clock;
   readonly #server: UdpSocket;
   #client: UdpSocket;
   /** Requests in flight, by number. */
@@ -137,6 +145,7 @@ export class Rpc {
     this.#options = options;
     this.#deps = dependencies;
     const { clock, createSocket, randomBytes, random } = dependencies.world;
+    this.#awake = awakeClock(clock);
     this.#tokens = new AddressTokens(randomBytes(TOKEN_SECRET_BYTES), clock);
     this.#nextId = Math.floor(random() * REQUEST_IDS);
     this.#server = createSocket();
@@ -220,7 +229,16 @@ export class Rpc {
     );
     return new Promise((settle) => {
       const attemptsLeft = options.retry ? MAX_ATTEMPTS : 1;
-      this.#waiting.add({ requestId, to, socket, datagram, settle, attemptsLeft, timer: null });
+      this.#waiting.add({
+        requestId,
+        to,
+        socket,
+        datagram,
+        settle,
+        attemptsLeft,
+        timer: null,
+        onSilence: options.onSilence,
+      });
       this.#startWaiting();
     });
   }
@@ -246,9 +264,12 @@ export class Rpc {
     const { requestId, to, socket, datagram } = pending;
     pending.attemptsLeft--;
     this.#asked.set(requestId, to);
-    pending.timer = this.#deps.world.clock.after(ANSWER_TIMEOUT_MS, () => {
+    pending.timer = this.#awake.after(ANSWER_TIMEOUT_MS, () => {
       if (pending.attemptsLeft > 0) this.#attempt(pending);
-      else this.#settle(pending, null);
+      else {
+        pending.onSilence?.();
+        this.#settle(pending, null);
+      }
     });
     // Later, because settling starts the next request: without a network, thousands would nest.
     if (!transmit(socket, datagram, to)) queueMicrotask(() => this.#settle(pending, null));
