@@ -36,7 +36,7 @@ const RULES: readonly Rule[] = [
   },
   {
     name: 'only the composition root, reachability and tests choose an adapter of the transport',
-    from: /^src\/(?!network\/transport\/|network\/reachability\/|daemon\/|capabilities\/tunnels\/)/,
+    from: /^src\/(?!network\/transport\/|network\/reachability\/|daemon\/)/,
     to: '^src/network/transport/(quic|lan-tcp|udp-lane)/',
   },
   {

@@ -1,29 +1,30 @@
 /** Bulk lanes over real local sockets. */
-import { systemClock } from '../../src/foundation/clock.ts';
+import { type Clock, systemClock } from '../../src/foundation/clock.ts';
 import type { Path } from '../../src/network/transport/path.ts';
-import type { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
-import { type OfferedLane, UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
+import type { BulkStreams, OfferedBulkStream, TakenBulkStream } from '../../src/network/transport/types.ts';
+import { UdpLane } from '../../src/network/transport/udp-lane/udp-lane.ts';
+import { UdpLanes } from '../../src/network/transport/udp-lane/udp-lanes.ts';
 import { type UdpSocket, udxSockets } from '../../src/network/transport/udp-socket.ts';
 
 const HOST = '127.0.0.1';
 
 /** A node without free lanes. */
-export const NO_LANES = { offer: () => null, take: () => null };
+export const NO_LANES: BulkStreams = { offerBytes: 38, answerBytes: 6, offer: () => null, take: () => null };
 
 /** The lanes of a node on its own socket. */
-export class TestLanes {
+export class TestLanes implements BulkStreams {
   readonly lanes: UdpLanes;
   readonly socket: UdpSocket;
   /** Lanes opened by an offer. */
   readonly opened: UdpLane[] = [];
 
-  private constructor(knownPort: boolean) {
+  private constructor(knownPort: boolean, clock: Clock) {
     const createSocket = udxSockets();
     const socket = createSocket();
     socket.bind(0, HOST);
     this.socket = socket;
     this.lanes = new UdpLanes({
-      clock: systemClock,
+      clock,
       records: {
         openSocket: socket,
         plainSocket: createSocket,
@@ -33,16 +34,28 @@ export class TestLanes {
   }
 
   /** @param knownPort false if its external port cannot be predicted */
-  static async open(knownPort = true): Promise<TestLanes> {
-    return new TestLanes(knownPort);
+  static async open(knownPort = true, clock: Clock = systemClock): Promise<TestLanes> {
+    return new TestLanes(knownPort, clock);
   }
 
-  offer(path: Path): OfferedLane | null {
+  get answerBytes(): number {
+    return this.lanes.answerBytes;
+  }
+
+  get offerBytes(): number {
+    return this.lanes.offerBytes;
+  }
+
+  take(offer: Uint8Array, path: Path, signal: AbortSignal): TakenBulkStream | null {
+    return this.lanes.take(offer, path, signal);
+  }
+
+  offer(path: Path): OfferedBulkStream | null {
     const offered = this.lanes.offer(path);
     if (offered === null) return null;
-    const answered: OfferedLane['answered'] = async (answer, signal) => {
+    const answered: OfferedBulkStream['answered'] = async (answer, signal) => {
       const lane = await offered.answered(answer, signal);
-      this.opened.push(lane);
+      if (lane instanceof UdpLane) this.opened.push(lane);
       return lane;
     };
     return { ...offered, answered };

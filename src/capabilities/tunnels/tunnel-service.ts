@@ -12,7 +12,7 @@ import { SingleFlight } from '../../foundation/single-flight.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { SavedTunnel, TunnelStore } from '../../foundation/store/tunnels.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links } from '../../network/links/types.ts';
-import type { UdpLanes } from '../../network/transport/udp-lane/udp-lanes.ts';
+import type { BulkStreams } from '../../network/transport/types.ts';
 import { join } from './carrier.ts';
 import { ClosedTunnels } from './closed-tunnels.ts';
 import { readStatus } from './preamble.ts';
@@ -36,7 +36,7 @@ export interface TunnelServiceDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly links: Links & LinkPaths;
-  readonly lanes: Pick<UdpLanes, 'offer'>;
+  readonly lanes: BulkStreams;
   readonly memory: TunnelMemory;
 }
 

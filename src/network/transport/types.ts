@@ -130,3 +130,35 @@ export interface StreamUpgrade extends Component {
   /** The response to a request, or null to refuse. @throws SvcError `protocol_error` for a malformed request */
   answer(request: Uint8Array, caller: UpgradeCaller): Promise<Uint8Array | null>;
 }
+
+/** A stream for bulk data beside a connection: lost packets do not slow it down. A lost stream has the error `connection_lost`. */
+export interface BulkStream extends Duplex {
+  /** Smoothed round-trip time, milliseconds. */
+  rtt(): number;
+  release(chunk: Buffer): void;
+}
+
+/** An offer of a bulk stream that waits for its answer. */
+export interface OfferedBulkStream {
+  readonly offer: Uint8Array;
+  /** @throws SvcError `connect_failed` if no stream is possible, or the signal's reason */
+  answered(answer: Uint8Array, signal: AbortSignal): Promise<BulkStream>;
+  cancel(): void;
+}
+
+/** The answer to an offer, and the stream once both ends have heard each other. It rejects as `OfferedBulkStream.answered`. */
+export interface TakenBulkStream {
+  readonly answer: Uint8Array;
+  readonly stream: Promise<BulkStream>;
+}
+
+/** Opens bulk streams between two nodes. They exchange an offer and an answer over a connection that they have. */
+export interface BulkStreams {
+  readonly offerBytes: number;
+  /** Size of an answer, bytes. Zeros refuse the offer. */
+  readonly answerBytes: number;
+  /** Null if there is no room, or if a third node carries the packets of the path. */
+  offer(path: Path): OfferedBulkStream | null;
+  /** Null as for `offer`. */
+  take(offer: Uint8Array, path: Path, signal: AbortSignal): TakenBulkStream | null;
+}

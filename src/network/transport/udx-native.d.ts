@@ -9,6 +9,8 @@ declare module 'udx-native' {
     readonly connected: boolean;
     /** Bytes that were sent and not yet acknowledged. */
     readonly inflight: number;
+    /** Smoothed round-trip time, milliseconds. */
+    readonly rtt: number;
     readonly bytesTransmitted: number;
     readonly bytesReceived: number;
     readonly packetsReceived: number;

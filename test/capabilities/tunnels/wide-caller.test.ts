@@ -7,9 +7,9 @@ import { test } from 'node:test';
 import { LastingCalled } from '../../../src/capabilities/tunnels/lasting/called.ts';
 import { WideCalled } from '../../../src/capabilities/tunnels/wide/called.ts';
 import { LONG_PATH_MS, WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
-import { askForLane } from '../../../src/capabilities/tunnels/wide/lane-talk.ts';
 import { MAX_WINDOWS_PER_NODE_BYTES, NEW_BYTES } from '../../../src/capabilities/tunnels/wide/window-budget.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
+import { askForBulkLink } from '../../../src/network/links/bulk-links.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
 import { BULK_SECRET_BYTES } from '../../../src/network/transport/udp-lane/records.ts';
 import { NO_LANES } from '../../support/bulk.ts';
@@ -93,7 +93,7 @@ test('a lane of no connection is reset, and a ticket is worth nothing to another
   await Promise.all(accepted);
   // Its own caller gets an answer, though there is no room for a lane.
   const lane = await near.links.open(caller, called, 'tcp-lane');
-  await assert.rejects(askForLane(lane, { offer: () => null }, never), { code: 'connect_failed' });
+  await assert.rejects(askForBulkLink(lane, NO_LANES, never), { code: 'connect_failed' });
   lane.write(ticket);
   lane.write(Buffer.alloc(4 + 2 + BULK_SECRET_BYTES, 1));
   assert.deepEqual([...(await readAll(lane))], [0, 0, 0, 0, 0, 0]);

@@ -2,12 +2,12 @@
 import type { Clock } from '../../../foundation/clock.ts';
 import { SvcError } from '../../../foundation/errors.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
+import { answerForBulkLink } from '../../../network/links/bulk-links.ts';
 import { type HolderRequest, type LinkEnds, pairHolder, requestHolder } from '../../../network/links/holder.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import type { LinkStream } from '../../../network/links/types.ts';
-import type { UdpLanes } from '../../../network/transport/udp-lane/udp-lanes.ts';
+import type { BulkStreams } from '../../../network/transport/types.ts';
 import type { LastingCalled } from '../lasting/called.ts';
-import { answerForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
 import { LossyNodes } from './lossy-nodes.ts';
 import { peerOf, readTicket, TICKET_TIMEOUT_MS } from './ticket.ts';
@@ -16,7 +16,7 @@ import { WindowBudget, WindowShare } from './window-budget.ts';
 
 export interface WideCalledDependencies {
   readonly clock: Clock;
-  readonly lanes: Pick<UdpLanes, 'take'>;
+  readonly lanes: BulkStreams;
   isNamed(link: Pick<LinkEnds, 'caller' | 'called'>): boolean;
 }
 
@@ -88,7 +88,7 @@ export class WideCalled {
     if (stream === undefined) return void link.destroy();
     using limit = awakeTimeout(this.#clock, TICKET_TIMEOUT_MS);
     try {
-      const lane = await answerForLane(link, this.#lanes, limit.signal);
+      const lane = await answerForBulkLink(link, this.#lanes, limit.signal);
       if (lane !== null) stream.add(lane, { isBulk: true });
     } finally {
       link.end();

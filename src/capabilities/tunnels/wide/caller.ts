@@ -3,11 +3,12 @@ import type { Clock } from '../../../foundation/clock.ts';
 import type { Aid } from '../../../foundation/identity/aid.ts';
 import { LruCache } from '../../../foundation/lru-cache.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
+import { askForBulkLink } from '../../../network/links/bulk-links.ts';
 import { pairHolder } from '../../../network/links/holder.ts';
 import { drainAndDestroy } from '../../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../../network/links/status.ts';
 import type { LinkPath, LinkPaths, LinkStream, Links, OpenOptions, Purpose } from '../../../network/links/types.ts';
-import type { UdpLanes } from '../../../network/transport/udp-lane/udp-lanes.ts';
+import type { BulkStreams } from '../../../network/transport/types.ts';
 import type { Carrier } from '../carrier.ts';
 import { AckTurns } from '../lasting/ack-turns.ts';
 import type { EarlyBytes } from '../lasting/early-bytes.ts';
@@ -18,7 +19,6 @@ import { LastingConnection, type LastingHost } from '../lasting/lasting-connecti
 import type { LinkAhead } from '../lasting/link-ahead.ts';
 import { type Anchor, Resumer } from '../lasting/resumer.ts';
 import { dataFrame } from './frames.ts';
-import { askForLane } from './lane-talk.ts';
 import { countsOf, LossWatch } from './loss-watch.ts';
 import { LossyNodes } from './lossy-nodes.ts';
 import { peerOf } from './ticket.ts';
@@ -39,7 +39,7 @@ const LANE_MS = 15_000;
 interface WideCallerDependencies {
   readonly clock: Clock;
   readonly links: Links & LinkPaths;
-  readonly lanes: Pick<UdpLanes, 'offer'>;
+  readonly lanes: BulkStreams;
 }
 
 /** What a connection is opened with. */
@@ -187,7 +187,7 @@ export class WideCaller {
     link.on('error', () => {});
     try {
       link.write(ticket);
-      return await askForLane(link, lanes, limit.signal);
+      return await askForBulkLink(link, lanes, limit.signal);
     } finally {
       link.end();
       drainAndDestroy(link, clock);

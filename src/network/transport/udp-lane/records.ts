@@ -19,7 +19,7 @@ const KIND_BYTES = 1;
 const MIN_SEALED_BYTES: number = KIND_BYTES + TAG_BYTES;
 const MAX_SEALED_BYTES: number = MIN_SEALED_BYTES + MAX_RECORD_PAYLOAD_BYTES;
 
-/** `reset`: what was under way is given up; only where several streams follow each other (`network/near`). */
+/** `reset`: the sender gives up the stream. */
 const KIND = { hello: 0, data: 1, end: 2, reset: 3 } as const;
 export type RecordKind = keyof typeof KIND;
 

@@ -9,6 +9,7 @@ import { ResizableShare } from '../../../foundation/resizable-share.ts';
 import { SilenceWatch } from '../../../foundation/stall.ts';
 import { StreamError } from '../stream-error.ts';
 import { STREAM_OPTIONS } from '../stream-options.ts';
+import type { BulkStream } from '../types.ts';
 import { type LaneRecord, MAX_RECORD_PAYLOAD_BYTES, RecordOpener, RecordSealer } from './records.ts';
 
 /** A lane on which something is under way and nothing comes back for so long is lost: milliseconds. */
@@ -17,6 +18,8 @@ export const LANE_SILENCE_MS = 5_000;
 const LANE_LOOK_MS = 1_000;
 /** An idle lane is heard of so often, so that routers keep its way open: milliseconds. */
 const KEEPALIVE_MS = 15_000;
+/** A lane without any packet from the other side for so long is lost: milliseconds. */
+export const LANE_IDLE_MS: number = 3 * KEEPALIVE_MS;
 type Callback = (error?: Error | null) => void;
 
 interface BulkLaneOptions {
@@ -29,7 +32,7 @@ interface BulkLaneOptions {
   readonly holder: QuotaHolder;
 }
 
-export class UdpLane extends Duplex {
+export class UdpLane extends Duplex implements BulkStream {
   readonly #stream: Stream;
   readonly #sealer: RecordSealer;
   readonly #opener: RecordOpener;
@@ -38,6 +41,7 @@ export class UdpLane extends Duplex {
   readonly #met = Promise.withResolvers<void>();
   #looks: RepeatingTask | null = null;
   #silence: SilenceWatch | null = null;
+  #idle: SilenceWatch | null = null;
   #heard = 0;
   /** The other side has ended its half, and said so. */
   #theyEnded = false;
@@ -72,11 +76,16 @@ export class UdpLane extends Duplex {
     return { sent: this.#stream.bytesTransmitted, received: this.#stream.bytesReceived };
   }
 
+  rtt(): number {
+    return this.#stream.rtt;
+  }
+
   /** Says hello; to be called once the stream is connected, before anything is written. */
   greet(): void {
     this.#stream.setKeepalive(KEEPALIVE_MS);
     this.#stream.write(this.#sealer.seal('hello'));
     this.#looks = every(this.#clock, { periodMs: LANE_LOOK_MS, onError: () => this.#lose() }, () => this.#look());
+    this.#idle = new SilenceWatch(this.#clock, LANE_IDLE_MS, () => this.#lose());
   }
 
   /** Frees a chunk that was read from here and is not needed any more. */
@@ -101,11 +110,18 @@ export class UdpLane extends Duplex {
     callback();
   }
 
-  /** Where both have ended, what is under way still gets there before the lane counts as closed. */
+  /**
+   * After both ends, data in transit still arrives before the lane closes. Without an error, the other side hears of a
+   * reset: nothing else tells it from a lost lane.
+   */
   override _destroy(error: Error | null, callback: Callback): void {
     this.#met.reject(error ?? new StreamError('connection_lost'));
     this.#unread.set(0);
-    if (!this.writableFinished || !this.#theyEnded) this.#stream.destroy();
+    const isWhole = this.writableFinished && this.#theyEnded;
+    if (error === null && this.#idle !== null && !this.writableFinished) {
+      this.#stream.write(this.#sealer.seal('reset'));
+      this.#stream.end();
+    } else if (!isWhole) this.#stream.destroy();
     this.#written();
     if (this.#isClosed) callback(error);
     else this.#onClosed = () => callback(error);
@@ -121,6 +137,7 @@ export class UdpLane extends Duplex {
     this.#isClosed = true;
     this.#looks?.stop();
     this.#silence?.stop();
+    this.#idle?.stop();
     if (this.destroyed) this.#onClosed?.();
     else if (!this.writableFinished || !this.#theyEnded) this.#lose();
   }
@@ -132,7 +149,9 @@ export class UdpLane extends Duplex {
   }
 
   #lose(cause?: unknown): void {
-    this.destroy(new StreamError('connection_lost', cause));
+    // It may wait for the other side to take its last records.
+    if (this.destroyed) this.#stream.destroy();
+    else this.destroy(new StreamError('connection_lost', cause));
   }
 
   #received(chunk: Uint8Array): void {
@@ -145,7 +164,7 @@ export class UdpLane extends Duplex {
 
   #take({ kind, payload }: LaneRecord): void {
     if (this.destroyed || this.#theyEnded) return;
-    if (kind === 'reset') return this.#lose();
+    if (kind === 'reset') return void this.destroy(new StreamError('stream_reset'));
     this.#met.resolve();
     if (kind === 'end') {
       this.#theyEnded = true;
@@ -164,6 +183,7 @@ export class UdpLane extends Duplex {
     this.#countUnread();
     const { packetsReceived, inflight } = this.#stream;
     const isHeard = packetsReceived !== this.#heard || inflight === 0;
+    if (packetsReceived !== this.#heard) this.#idle?.heard();
     this.#heard = packetsReceived;
     if (isHeard) {
       this.#silence?.stop();

@@ -13,6 +13,7 @@ import type { Component } from '../../../foundation/lifecycle.ts';
 import { Quota } from '../../../foundation/quota.ts';
 import { awakeTimeout } from '../../../foundation/stall.ts';
 import type { Path } from '../path.ts';
+import type { BulkStreams, OfferedBulkStream, TakenBulkStream } from '../types.ts';
 import type { UdpSocket } from '../udp-socket.ts';
 import { LaneEntrance } from './lane-entrance.ts';
 import { BULK_SECRET_BYTES, laneKeys } from './records.ts';
@@ -38,25 +39,42 @@ export const LANE_TIMEOUT_MS = 5_000;
 const MIN_PORT = 1024;
 const MAX_ID = 0xffff_ffff;
 
-/** Who asks for a lane: the name and the port of its end, and the secret that both ends' keys come from. */
-export interface LaneOffer {
+const ID_BYTES = 4;
+const ANSWER_BYTES: number = ID_BYTES + 2;
+const OFFER_BYTES: number = ANSWER_BYTES + BULK_SECRET_BYTES;
+
+/** One end of a lane, as the other side learns it. */
+export interface LaneAnswer {
   /** 32 bits, not 0. */
   readonly id: number;
-  /** At the host of the connection that the offer goes over; 0 where nobody could know it. */
+  /** At the host of the connection that carries the offer; 0 if it is unknown. */
   readonly port: number;
+}
+
+/** The end of the side that asks for a lane, and the secret from which both derive their keys. */
+export interface LaneOffer extends LaneAnswer {
   /** `BULK_SECRET_BYTES`. */
   readonly secret: Uint8Array;
 }
 
-/** The other end. */
-export type LaneAnswer = Pick<LaneOffer, 'id' | 'port'>;
+export function encodeLaneAnswer({ id, port }: LaneAnswer): Uint8Array {
+  const bytes = Buffer.alloc(ANSWER_BYTES);
+  bytes.writeUInt32BE(id);
+  bytes.writeUInt16BE(port, ID_BYTES);
+  return bytes;
+}
 
-/** An offer that waits for its answer. */
-export interface OfferedLane {
-  readonly offer: LaneOffer;
-  /** @throws SvcError `connect_failed` where no lane comes about, or the signal's reason */
-  answered(answer: LaneAnswer, signal: AbortSignal): Promise<UdpLane>;
-  cancel(): void;
+export function decodeLaneAnswer(bytes: Uint8Array): LaneAnswer {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, ANSWER_BYTES);
+  return { id: view.getUint32(0), port: view.getUint16(ID_BYTES) };
+}
+
+export function encodeLaneOffer(offer: LaneOffer): Uint8Array {
+  return Buffer.concat([encodeLaneAnswer(offer), offer.secret]);
+}
+
+export function decodeLaneOffer(bytes: Uint8Array): LaneOffer {
+  return { ...decodeLaneAnswer(bytes), secret: bytes.slice(ANSWER_BYTES) };
 }
 
 interface BulkLanesDependencies {
@@ -86,7 +104,9 @@ type Role = 'offered' | 'took';
 /** What opens the way through a NAT or firewall of our own; nobody reads it. */
 const OPENING: Uint8Array = Uint8Array.of(0);
 
-export class UdpLanes implements Component {
+export class UdpLanes implements Component, BulkStreams {
+  readonly offerBytes = OFFER_BYTES;
+  readonly answerBytes = ANSWER_BYTES;
   readonly #deps: BulkLanesDependencies;
   readonly #entrance: LaneEntrance;
   readonly #lanes = new Set<UdpLane>();
@@ -147,27 +167,25 @@ export class UdpLanes implements Component {
     return { lanes: this.#lanes.size, sent, received };
   }
 
-  /** Offers a lane to the node at the other end of a path; null where there is no room, or a third node carries the packets. */
-  offer(path: Path): OfferedLane | null {
+  offer(path: Path): OfferedBulkStream | null {
+    // protocol-tunnels.md, step 16
     const end = this.#open(path, 'offered');
     if (end === null) return null;
     const secret = new Uint8Array(randomBytes(BULK_SECRET_BYTES));
     return {
-      offer: { id: end.id, port: end.port, secret },
-      answered: async (answer, signal) => await this.#meet(end, end.lane(secret, true), answer, 'offered', signal),
+      offer: encodeLaneOffer({ id: end.id, port: end.port, secret }),
+      answered: async (answer, signal) =>
+        await this.#meet(end, end.lane(secret, true), decodeLaneAnswer(answer), 'offered', signal),
       cancel: end.drop,
     };
   }
 
-  /**
-   * Takes an offer that came over a path; null where no lane can be had.
-   * @returns the answer, and the lane once both ends have heard each other; it rejects as `OfferedLane.answered`
-   */
-  take(offer: LaneOffer, path: Path, signal: AbortSignal): { answer: LaneAnswer; lane: Promise<UdpLane> } | null {
+  take(offer: Uint8Array, path: Path, signal: AbortSignal): TakenBulkStream | null {
     const end = this.#open(path, 'took');
     if (end === null) return null;
-    const { id, port } = end;
-    return { answer: { id, port }, lane: this.#meet(end, end.lane(offer.secret, false), offer, 'took', signal) };
+    const there = decodeLaneOffer(offer);
+    const stream = this.#meet(end, end.lane(there.secret, false), there, 'took', signal);
+    return { answer: encodeLaneAnswer(end), stream };
   }
 
   /**

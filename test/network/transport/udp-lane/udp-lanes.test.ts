@@ -6,8 +6,12 @@ import { SvcError } from '../../../../src/foundation/errors.ts';
 import { type Path, plainPath } from '../../../../src/network/transport/path.ts';
 import { MAX_PACKETS_AHEAD } from '../../../../src/network/transport/udp-lane/packet-window.ts';
 import { BULK_SECRET_BYTES } from '../../../../src/network/transport/udp-lane/records.ts';
-import type { UdpLane } from '../../../../src/network/transport/udp-lane/udp-lane.ts';
+import { LANE_IDLE_MS, UdpLane } from '../../../../src/network/transport/udp-lane/udp-lane.ts';
 import {
+  decodeLaneAnswer,
+  decodeLaneOffer,
+  encodeLaneAnswer,
+  encodeLaneOffer,
   type LaneAnswer,
   type LaneOffer,
   MAX_BULK_LANES,
@@ -18,6 +22,7 @@ import {
 } from '../../../../src/network/transport/udp-lane/udp-lanes.ts';
 import { TestLanes } from '../../../support/bulk.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { TestClock } from '../../../support/test-clock.ts';
 
 const HOST = '127.0.0.1';
 const MIB = 1024 * 1024;
@@ -39,9 +44,13 @@ async function join(
 ): Promise<[UdpLane, UdpLane]> {
   const offered = a.lanes.offer(HERE);
   assert(offered !== null);
-  const taken = b.lanes.take({ ...offered.offer, ...change.offer }, HERE, NEVER);
+  const offer = encodeLaneOffer({ ...decodeLaneOffer(offered.offer), ...change.offer });
+  const taken = b.lanes.take(offer, HERE, NEVER);
   assert(taken !== null);
-  return await Promise.all([offered.answered({ ...taken.answer, ...change.answer }, NEVER), taken.lane]);
+  const answer = encodeLaneAnswer({ ...decodeLaneAnswer(taken.answer), ...change.answer });
+  const [from, to] = await Promise.all([offered.answered(answer, NEVER), taken.stream]);
+  assert(from instanceof UdpLane && to instanceof UdpLane);
+  return [from, to];
 }
 
 async function hashOf(lane: UdpLane): Promise<string> {
@@ -93,8 +102,8 @@ test('over IPv6 a lane goes between ports of its own', async (t) => {
   const [from, to] = [await side(t, false), await side(t, false)];
   const offered = from.lanes.offer(path);
   assert(offered !== null);
-  const { answer, lane } = to.lanes.take(offered.offer, path, NEVER) ?? assert.fail();
-  const [a, b] = await Promise.all([offered.answered(answer, NEVER), lane]);
+  const { answer, stream } = to.lanes.take(offered.offer, path, NEVER) ?? assert.fail();
+  const [a, b] = await Promise.all([offered.answered(answer, NEVER), stream]);
   const heard = once(b, 'data');
   a.write('over');
   assert.equal(String((await heard)[0]), 'over');
@@ -117,15 +126,44 @@ test('ports of services are sent nothing', async (t) => {
   await assert.rejects(join(from, to, { answer: { id: 0 } }), { code: 'connect_failed' });
 });
 
-test('one side that breaks off is told apart from one that has ended', async (t) => {
+test('a reset is different from an end and from a lost lane, and follows what was written', async (t) => {
+  const [from, to] = [await side(t), await side(t)];
+  const [a, b] = await join(from, to);
+  const broken = once(b, 'error');
+  const read: Buffer[] = [];
+  b.on('data', (chunk: Buffer) => read.push(chunk));
+  await new Promise<void>((sent) => a.write('some', () => sent()));
+  a.destroy();
+  const [error] = await broken;
+  assert.equal(error.code, 'stream_reset');
+  assert.equal(Buffer.concat(read).toString(), 'some');
+  assert.equal(b.readableEnded, false);
+  await eventually('no lane is left', () => from.lanes.stats().lanes + to.lanes.stats().lanes === 0);
+});
+
+test('a lane without any packet from the other side is lost, though nothing is in transit', async (t) => {
+  const clock = new TestClock();
+  const to = await TestLanes.open(true, clock);
+  t.after(async () => await to[Symbol.asyncDispose]());
+  const [a, b] = await join(await side(t), to);
+  // These packets also acknowledge what b sent.
+  a.write('over');
+  await once(b, 'data');
+  const lost = once(b, 'error');
+  for (let ms = 0; ms < LANE_IDLE_MS / 2; ms += 1000) clock.advance(1000);
+  assert.equal(b.destroyed, false);
+  for (let ms = 0; ms < LANE_IDLE_MS; ms += 1000) clock.advance(1000);
+  const [error] = await lost;
+  assert.equal(error.code, 'connection_lost');
+});
+
+test('a side that stops lets the other side know that the lane is lost', async (t) => {
   const [a, b] = await join(await side(t), await side(t));
   const lost = once(b, 'error');
   b.resume();
-  await new Promise<void>((sent) => a.write('some', () => sent()));
-  a.destroy();
+  a.abort();
   const [error] = await lost;
   assert.equal(error.code, 'connection_lost');
-  assert.equal(b.readableEnded, false);
 });
 
 for (const [what, type] of [
@@ -137,12 +175,12 @@ for (const [what, type] of [
     const offered = from.lanes.offer(HERE);
     assert(offered !== null);
     // Whoever sees the packets can end the stream below; the last record he cannot make.
-    const { answer, lane } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
+    const { answer, stream } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
     const a = await offered.answered(answer, NEVER);
-    const b = await lane;
+    const b = await stream;
     const lost = once(b, 'error');
     b.resume();
-    const packet = forgedPacket(type, answer.id);
+    const packet = forgedPacket(type, decodeLaneAnswer(answer).id);
     for (let seq = 0; seq < 16; seq++) {
       packet.writeUInt32LE(seq, 12);
       from.socket.trySend(Buffer.from(packet), to.socket.address()?.port ?? 0, HOST);
@@ -164,15 +202,15 @@ test('packets out of order take a bounded part of the memory, however many a str
   const [from, to] = [await side(t), await side(t)];
   const offered = from.lanes.offer(HERE);
   assert(offered !== null);
-  const { answer, lane } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
+  const { answer, stream } = to.lanes.take(offered.offer, HERE, NEVER) ?? assert.fail();
   const a = await offered.answered(answer, NEVER);
-  const b = await lane;
+  const b = await stream;
   b.resume();
   const port = to.socket.address()?.port ?? 0;
   const before = process.memoryUsage.rss();
   // The hello took the first number, and the second one never comes.
   for (let seq = 2; seq < 3 * MAX_PACKETS_AHEAD; seq++) {
-    const packet = forgedPacket(1, answer.id, 1400);
+    const packet = forgedPacket(1, decodeLaneAnswer(answer).id, 1400);
     packet.writeUInt32LE(seq, 12);
     await from.socket.send(packet, port, HOST);
   }
@@ -181,7 +219,7 @@ test('packets out of order take a bounded part of the memory, however many a str
   assert(process.memoryUsage.rss() - before < 48 * MIB);
   // The table of udx would grow with this distance to gigabytes.
   const waiting = to.lanes.waitingBytes;
-  const far = forgedPacket(1, answer.id, 1);
+  const far = forgedPacket(1, decodeLaneAnswer(answer).id, 1);
   far.writeUInt32LE(2 + 2 ** 30, 12);
   for (let i = 0; i < 10; i++) await from.socket.send(far, port, HOST);
   const heard = once(b, 'close');
@@ -211,11 +249,11 @@ test('nobody sends over a third node, and there are so many lanes in all and for
 
 test('lanes that strangers ask for leave room for other networks, and for lanes that this node asks for', async (t) => {
   const { lanes } = await side(t);
-  const offer = { id: 1, port: 4000, secret: new Uint8Array(BULK_SECRET_BYTES) };
+  const offer = encodeLaneOffer({ id: 1, port: 4000, secret: new Uint8Array(BULK_SECRET_BYTES) });
   const stop = new AbortController();
   const take = (source: string): boolean => {
     const taken = lanes.take(offer, { ...HERE, source }, stop.signal);
-    taken?.lane.catch(() => {});
+    taken?.stream.catch(() => {});
     return taken !== null;
   };
   const ofNetwork = Array.from({ length: MAX_BULK_LANES }, (_, i) => take(`192.0.2.${i}`));

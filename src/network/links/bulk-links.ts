@@ -1,0 +1,60 @@
+/**
+ * Links for bulk data. Both sides exchange an offer and an answer over an open link, which then has no other use, and
+ * continue on a new stream between the same agents. docs/protocol-tunnels.md, steps 16 to 18.
+ */
+import { SvcError } from '../../foundation/errors.ts';
+import type { Path } from '../transport/path.ts';
+import type { BulkStream, BulkStreams } from '../transport/types.ts';
+import { asLink } from './stream.ts';
+import type { LinkStream } from './types.ts';
+import { readExactly } from './wire.ts';
+
+/** The path of a link to another node. Null for a link on this daemon. */
+function pathOf(link: LinkStream): Path | null {
+  const { kind, remote, source } = link.path();
+  return kind === 'local' || remote === null || source === null ? null : { kind, remote, source };
+}
+
+function bulkLink(stream: BulkStream, { caller, called, purpose, accessToken, nodeKey }: LinkStream, path: Path) {
+  const names = { caller, called, purpose, accessToken, nodeKey };
+  return asLink(stream, names, () => ({ ...path, isUpgraded: false, rttMs: stream.rtt() }));
+}
+
+/**
+ * Asks the other side of a link for a link for bulk data.
+ * @throws SvcError `connect_failed` if none is possible, `protocol_error`, or the signal's reason
+ */
+export async function askForBulkLink(
+  link: LinkStream,
+  streams: BulkStreams,
+  signal: AbortSignal,
+): Promise<LinkStream> {
+  const path = pathOf(link);
+  const offered = path === null ? null : streams.offer(path);
+  if (path === null || offered === null)
+    throw new SvcError('connect_failed', { message: 'There is no room for another lane.' });
+  try {
+    link.write(offered.offer);
+    const answer = await readExactly(link, streams.answerBytes, signal);
+    return bulkLink(await offered.answered(answer, signal), link, path);
+  } catch (error) {
+    offered.cancel();
+    throw error;
+  }
+}
+
+/**
+ * Answers a side that asks for a link for bulk data. Null if none is possible.
+ * @throws SvcError as `askForBulkLink`
+ */
+export async function answerForBulkLink(
+  link: LinkStream,
+  streams: BulkStreams,
+  signal: AbortSignal,
+): Promise<LinkStream | null> {
+  const offer = await readExactly(link, streams.offerBytes, signal);
+  const path = pathOf(link);
+  const taken = path === null ? null : streams.take(offer, path, signal);
+  link.write(taken?.answer ?? new Uint8Array(streams.answerBytes));
+  return path === null || taken === null ? null : bulkLink(await taken.stream, link, path);
+}
