@@ -115,7 +115,7 @@ export const USER_LIMITS: Readonly<Record<string, readonly UserLimit[]>> = {
     ['MAX_NOTIFICATION_BYTES', 'foundation/domain/push.ts', 'body of a notification to a webhook'],
     [
       'NOTIFICATIONS_PER_S',
-      'capabilities/push/limits.ts',
+      'capabilities/push/queue-limits.ts',
       'notifications from one agent to another, with a burst of {NOTIFICATIONS_BURST}',
     ],
     ['NOTIFICATION_LIFE_MS', 'foundation/domain/push.ts', 'an undelivered notification expires'],

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Npm } from '../capabilities/update/npm.ts';
+import { Npm } from '../capabilities/update/installer.ts';
 import { RELEASE_KEYS } from '../capabilities/update/release-keys.ts';
 import { ReleaseSource } from '../capabilities/update/release-source.ts';
 import type { Clock } from '../foundation/clock.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { MAX_EVENT_STREAMS_PER_NODE } from '../../src/capabilities/calls/event-stream-limits.ts';
+import { MAX_EVENT_STREAMS_PER_NODE } from '../../src/capabilities/calls/caller-limits.ts';
 import { TestDaemon } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { ready } from '../support/network.ts';

@@ -1,7 +1,7 @@
 /** The access lists of agents and of the node: reads, changes and change notifications. */
 import { randomBytes } from 'node:crypto';
 import { equalBytes } from '../../foundation/bytes.ts';
-import type { Clock, Timer } from '../../foundation/clock.ts';
+import { type Clock, isoTime, type Timer } from '../../foundation/clock.ts';
 import {
   type AccessListName,
   type AccessPolicy,
@@ -12,14 +12,13 @@ import {
   SECRET_SALT_BYTES,
 } from '../../foundation/domain/access.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { parseAid } from '../../foundation/identity/aid.ts';
+import { type Aid, parseAid } from '../../foundation/identity/aid.ts';
 import { newId } from '../../foundation/ids.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { AccessRepository, AidEntry, SecretEntry } from '../../foundation/store/access.ts';
 import type { DeriveSecret } from './derivations.ts';
 import { type AccessRules, initialPolicy, nextExpiry, rulesOf, type Subject } from './rules.ts';
-import { type AccessView, type AllowEntryView, allowView, type DenyEntryView, denyView } from './views.ts';
 
 /** Secrets on one list. Each guess is compared with all secrets. */
 export const MAX_SECRETS = 100;
@@ -228,4 +227,41 @@ export class AccessLists {
     });
     this.#expiries.set(subject, timer);
   }
+}
+
+// Access lists as the API returns them, without the secrets.
+
+interface AllowEntryView {
+  id: string;
+  aid?: Aid;
+  secret_set?: true;
+  label?: string;
+  created_at: string;
+  expires_at?: string;
+}
+
+interface DenyEntryView {
+  id: string;
+  aid: Aid;
+  created_at: string;
+}
+
+interface AccessView {
+  default: AccessPolicy;
+  allow: AllowEntryView[];
+  deny: DenyEntryView[];
+}
+
+function allowView(entry: AidEntry | SecretEntry): AllowEntryView {
+  return {
+    id: entry.id,
+    ...('aid' in entry ? { aid: entry.aid } : { secret_set: true }),
+    ...(entry.label === null ? {} : { label: entry.label }),
+    created_at: isoTime(entry.createdAt),
+    ...(entry.expiresAt === null ? {} : { expires_at: isoTime(entry.expiresAt) }),
+  };
+}
+
+function denyView(entry: AidEntry): DenyEntryView {
+  return { id: entry.id, aid: entry.aid, created_at: isoTime(entry.createdAt) };
 }

@@ -20,9 +20,8 @@ import {
 } from '../../foundation/service-address.ts';
 import type { AgentRow, AgentStore, ListedAgent } from '../../foundation/store/agents.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
-import { type Credentials, readCredentials } from './credentials.ts';
 import { Heartbeats } from './heartbeats.ts';
-import { Keyring, keyName } from './keyring.ts';
+import { type Credentials, Keyring, keyName, readCredentials } from './keyring.ts';
 import { ServiceMonitor, type ServiceState } from './service-monitor.ts';
 import type { KeyVault, LocalAgent, TcpCheck } from './types.ts';
 

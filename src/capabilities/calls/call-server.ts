@@ -5,25 +5,23 @@
 
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../foundation/clock.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
+import { awakeClock } from '../../foundation/stall.ts';
 import { accessRequestOf, askAgain, type CallerNotes } from '../../network/links/access-request.ts';
-import { LinkPlaces, linkHttpServer } from '../../network/links/http-server.ts';
+import { LinkPlaces, linkHttpServer, NEXT_REQUEST_MS } from '../../network/links/http-server.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { lingerThenDestroy } from '../../network/links/wire.ts';
-import { CallConnection } from './call-connection.ts';
-import { CallerLimits } from './caller-limits.ts';
+import { CallerLimits, EventStreamLimits } from './caller-limits.ts';
 import { daemonErrorResponse } from './error-response.ts';
-import { EventStreamLimits } from './event-stream-limits.ts';
 import type { EvidenceCheck } from './evidence/evidence-check.ts';
 import { feed } from './exchange.ts';
 import { checkForm, type Forwarding, forward, requestUpgrade } from './forward.ts';
-import { MAX_HTTP_HEADER_BYTES, reasonPhrase, withoutDaemonHeaders } from './headers.ts';
-import { sendErrorAndClose, writeHead } from './raw-response.ts';
+import { MAX_HTTP_HEADER_BYTES, pairs, type RawHeaders, reasonPhrase, withoutDaemonHeaders } from './headers.ts';
 import { maySwitch, protocolsIn } from './upgrades.ts';
 import { type BoundService, Upstreams, type UpstreamsDependencies } from './upstream.ts';
 
@@ -266,4 +264,71 @@ export class CallServer implements Component {
 
 function known(error: unknown): SvcError {
   return error instanceof SvcError ? error : new SvcError('internal', { cause: error });
+}
+
+// One link stream on the called side, during and between its requests.
+
+/** Timeout for the complete head of the first request on a stream, in milliseconds. */
+export const FIRST_HEAD_MS = 15_000;
+
+class CallConnection {
+  readonly link: LinkStream;
+  readonly #clock: Clock;
+  readonly #calls = new Set<AbortController>();
+  /** Set if the caller's node broke the protocol. The rest of its data is ignored. */
+  violated = false;
+  #timer: Timer;
+
+  constructor(link: LinkStream, clock: Clock) {
+    this.link = link;
+    this.#clock = awakeClock(clock);
+    this.#timer = this.#clock.after(FIRST_HEAD_MS, () => link.destroy());
+    link.once('close', () => {
+      this.#timer.cancel();
+      for (const call of this.#calls) call.abort();
+    });
+  }
+
+  /** True while a request is being served. */
+  get busy(): boolean {
+    return this.#calls.size > 0;
+  }
+
+  /** Registers a request. */
+  begin(call: AbortController): void {
+    this.#timer.cancel();
+    this.#calls.add(call);
+  }
+
+  /** Unregisters a request. The stream then waits for the next one. */
+  end(call: AbortController): void {
+    this.#calls.delete(call);
+    if (this.busy || this.link.destroyed) return;
+    this.#timer.cancel();
+    this.#timer = this.#clock.after(NEXT_REQUEST_MS, () => this.link.destroy());
+  }
+
+  /** Aborts all requests of the stream. Callers that have no response yet receive the reason. */
+  abortAll(reason: SvcError): void {
+    if (!this.busy) this.link.destroy();
+    for (const call of this.#calls) call.abort(reason);
+  }
+}
+
+// Writes responses directly to a stream that no HTTP server handles anymore.
+
+/** Writes the head of a response. Names and values come from an HTTP parser, so they contain no line breaks. */
+function writeHead(stream: Duplex, status: number, statusText: string, headers: RawHeaders): void {
+  const lines = [...pairs(headers)].map(([name, value]) => `${name}: ${value}\r\n`);
+  const text = statusText === '' ? (STATUS_CODES[status] ?? '') : statusText;
+  stream.write(`HTTP/1.1 ${status} ${text}\r\n${lines.join('')}\r\n`, 'latin1');
+}
+
+/** Reports an error to the caller's daemon, then closes the stream. */
+function sendErrorAndClose(stream: Duplex, error: SvcError, clock: Clock): void {
+  const { status, headers, body } = daemonErrorResponse(error);
+  writeHead(stream, status, '', ['Connection', 'close', ...headers]);
+  stream.end(body);
+  stream.resume();
+  lingerThenDestroy(stream, clock);
 }

@@ -1,12 +1,21 @@
 /** A call whose complete response is buffered in memory, with limits on size and idle time. */
+
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { fromBase64 } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import { type Deadline, deadline } from '../../foundation/deadline.ts';
-import { DEFAULT_CALL_TIMEOUT_MS, MAX_CALL_TIMEOUT_MS, MAX_FETCHED_BYTES } from '../../foundation/domain/calls.ts';
+import {
+  DEFAULT_CALL_TIMEOUT_MS,
+  MAX_CALL_PATH_CHARS,
+  MAX_CALL_TIMEOUT_MS,
+  MAX_FETCHED_BYTES,
+} from '../../foundation/domain/calls.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { callOf, type FetchRequest } from './fetch-request.ts';
-import { pairs, type RawHeaders } from './headers.ts';
-import type { CallResponse, HttpCaller } from './http-caller.ts';
+import type { Aid } from '../../foundation/identity/aid.ts';
+import { MAX_HEADERS, pairs, type RawHeaders } from './headers.ts';
+import type { Call, CallResponse, HttpCaller } from './http-caller.ts';
+import { CALLABLE } from './methods.ts';
 
 /** The collected bytes of a body, and whether it was cut. */
 interface Collected {
@@ -76,4 +85,74 @@ function collect({ body }: CallResponse, limit: Deadline): Promise<Collected> {
 function headerMap(raw: RawHeaders): Record<string, string[]> {
   const groups = Map.groupBy(pairs(raw), ([name]) => name.toLowerCase());
   return Object.fromEntries(groups.entries().map(([name, all]) => [name, all.map(([, value]) => value)]));
+}
+
+// Validates a fetch request, so that no value can inject anything into the HTTP request.
+
+/** Total size of a request's headers, in characters. The called side accepts this much plus its own headers. */
+const MAX_HEADER_CHARS = 16 * 1024;
+/** Headers added on the way: host, framing, and the caller's identity on the called side. */
+const OWN_HEADERS = 8;
+
+type HeaderMap = Readonly<Record<string, string | readonly string[]>>;
+
+export interface FetchRequest {
+  readonly local: Aid;
+  readonly remote: Aid;
+  /** In any case. Default: GET. */
+  readonly method?: string | undefined;
+  /** Path and query, percent-encoded, starting with "/". */
+  readonly path: string;
+  readonly headers?: HeaderMap | undefined;
+  readonly bodyBase64?: string | undefined;
+  readonly accessToken?: string | undefined;
+  /** Longest silence in milliseconds; 0 means no limit. Default: `DEFAULT_CALL_TIMEOUT_MS`. */
+  readonly timeoutMs?: number | undefined;
+}
+
+function invalid(path: string, message: string): SvcError {
+  return new SvcError('invalid_request', { message, details: { path } });
+}
+
+function headerList(headers: HeaderMap): string[] {
+  const list: string[] = [];
+  for (const [name, values] of Object.entries(headers)) {
+    for (const value of typeof values === 'string' ? [values] : values) {
+      try {
+        validateHeaderName(name);
+        validateHeaderValue(name, value);
+      } catch {
+        throw invalid('/headers', 'A header has a name or a value that HTTP does not allow.');
+      }
+      list.push(name, value);
+    }
+  }
+  if (list.length / 2 > MAX_HEADERS - OWN_HEADERS || list.join('').length > MAX_HEADER_CHARS)
+    throw new SvcError('too_large', {
+      message: `A call can have at most ${MAX_HEADERS - OWN_HEADERS} headers with ${MAX_HEADER_CHARS} characters in total.`,
+    });
+  return list;
+}
+
+/**
+ * The call that a fetch request describes.
+ * @throws SvcError `invalid_request` with the path of the invalid field, `too_large`
+ */
+function callOf(request: FetchRequest): Call {
+  const method = (request.method ?? 'GET').toUpperCase();
+  if (!CALLABLE.has(method)) throw invalid('/method', 'Invalid HTTP method.');
+  if (request.path.length > MAX_CALL_PATH_CHARS || !/^\/[!-~]*$/.test(request.path))
+    throw invalid(
+      '/path',
+      `The path must begin with "/", be percent-encoded, and have at most ${MAX_CALL_PATH_CHARS} characters.`,
+    );
+  const body = request.bodyBase64 === undefined ? null : fromBase64(request.bodyBase64);
+  if (body === null && request.bodyBase64 !== undefined) throw invalid('/body_base64', 'Invalid base64.');
+  return {
+    method,
+    path: request.path,
+    headers: headerList(request.headers ?? {}),
+    body,
+    accessToken: request.accessToken === '' ? undefined : request.accessToken,
+  };
 }

@@ -1,7 +1,8 @@
 /** The calling side: HTTP requests from a local agent to a remote agent over pooled link streams. */
 import { createHash } from 'node:crypto';
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
-import type { Duplex } from 'node:stream';
+import { type Duplex, Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -23,7 +24,6 @@ import {
 import { LinkAgent, SpareStreams } from './link-agent.ts';
 import { BODILESS, IDEMPOTENT } from './methods.ts';
 import { isOffered } from './upgrades.ts';
-import { isShort, wholeBody } from './whole-body.ts';
 
 /** Concurrent calls from one local agent to one remote agent. Further calls are queued. */
 export const MAX_CALLS_PER_TARGET = 64;
@@ -350,4 +350,26 @@ function errorOf(error: unknown, signal: AbortSignal | undefined): SvcError {
     message: 'The connection to the remote node was lost before it responded.',
     cause: error,
   });
+}
+
+// Buffers short bodies of known length, so that a signature can cover them.
+
+/** Longest body that is buffered before a signed call is sent, in bytes. */
+export const MAX_SIGNED_BODY_BYTES: number = 256 * 1024;
+
+/** True for a stream whose known length in bytes is short enough to wait for. */
+function isShort(body: Body, length: number | undefined): body is Readable {
+  return body instanceof Readable && length !== undefined && length <= MAX_SIGNED_BODY_BYTES;
+}
+
+/**
+ * Reads a stream to its end.
+ * @throws SvcError `cancelled` if it breaks off
+ */
+async function wholeBody(body: Readable): Promise<Buffer> {
+  try {
+    return await buffer(body);
+  } catch (cause) {
+    throw new SvcError('cancelled', { message: 'The body of the call ended early.', cause });
+  }
 }

@@ -2,8 +2,9 @@
 import type { Agent, RequestOptions } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { requireProof } from '../../foundation/proven-connection.ts';
-import { type ProofExpected, requiredProof } from './proven-connection.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { type ProofRequirement, requireProof } from '../../foundation/proven-connection.ts';
+import { CHALLENGE_HEADER, SERVICE_PROOF_HEADER, serviceProof } from '../../foundation/service-proof.ts';
 
 /** How long a connection stays idle before it is closed, in milliseconds. Many servers close after 5 s. */
 const IDLE_MS = 4_000;
@@ -24,7 +25,7 @@ export interface PoolOptions extends RequestOptions {
 }
 
 /** Receives each new connection before it is connected. */
-export type Watch = (socket: Socket) => void;
+type Watch = (socket: Socket) => void;
 
 /**
  * Changes an agent of `node:http` or `node:https` that was made with `POOL`. It keeps the connections of owners apart,
@@ -49,4 +50,23 @@ export function upstreamAgent<A extends Agent>(agent: A, watch: Watch): A {
   agent.keepSocketAlive = (socket: Duplex) =>
     Object.keys(agent.freeSockets).length < MAX_IDLE_OWNERS && Boolean(keep(socket));
   return agent;
+}
+
+// A new connection to a service that must prove its identity before it receives a call.
+
+interface ProofExpected {
+  readonly key: Uint8Array;
+  /** The port that was dialed. */
+  readonly port: number;
+  readonly clock: Clock;
+}
+
+/** The proof that a service must give. */
+function requiredProof({ key, port, clock }: ProofExpected): ProofRequirement {
+  return {
+    challengeHeader: CHALLENGE_HEADER,
+    proofHeader: SERVICE_PROOF_HEADER,
+    accepted: (challenge) => [serviceProof(key, challenge, port)],
+    clock,
+  };
 }

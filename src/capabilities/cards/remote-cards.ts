@@ -2,14 +2,20 @@
  * The signed cards of other agents: found through their profiles, verified, and cached for the time that their nodes
  * are unreachable.
  */
-import type { Card, CardKind } from '../../foundation/cards/card.ts';
-import { cardKind, readCard } from '../../foundation/cards/card.ts';
-import type { CardProof } from '../../foundation/cards/signature.ts';
-import type { Clock } from '../../foundation/clock.ts';
+
+import { type CardService, type RewrittenCard, rewriteAddresses } from '../../foundation/cards/addresses.ts';
+import { type Card, type CardKind, cardKind, readCard } from '../../foundation/cards/card.ts';
+import {
+  type CardCheck,
+  type CardProof,
+  checkSignatures,
+  unsigned,
+  verifyCard,
+} from '../../foundation/cards/signature.ts';
+import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { CardStore } from '../../foundation/store/cards.ts';
-import type { CardAdmission } from './admission.ts';
 
 /** A card that its agent signed. */
 export interface FoundCard {
@@ -116,4 +122,62 @@ export class RemoteCards {
 
 function toFoundCard(aid: Aid, card: Card, objectId: string, { signedAt, delegation }: CardProof) {
   return { aid, card, kind: cardKind(card) ?? 'a2a', objectId, signedAt, expiresAt: delegation.expiresAt } as const;
+}
+
+// Admits cards of other agents: rejects signatures of third parties and replaces addresses other than the agent's own.
+
+export interface CardAdmissionDependencies {
+  readonly clock: Clock;
+  readonly store: Pick<CardStore, 'seen'>;
+  readonly verifyDelegation: CardCheck['verifyDelegation'];
+  /** `issuedAt` of the newest known delegation of an agent, Unix seconds; 0 if none is known. */
+  readonly newestDelegation: (aid: Aid) => number;
+  /** The service that an agent states in its profile; null if it states none. Never rejects. */
+  readonly serviceOf: (aid: Aid, signal?: AbortSignal) => Promise<CardService | null>;
+}
+
+/** A card with addresses on this machine. It has no signatures, because they do not match the changed addresses. */
+export interface LocalCard extends RewrittenCard {
+  /** The original card was signed by the agent. */
+  readonly isSigned: boolean;
+}
+
+export class CardAdmission {
+  readonly #deps: CardAdmissionDependencies;
+
+  constructor(dependencies: CardAdmissionDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Verifies that a card is signed by its agent.
+   * @throws SvcError `bad_card`
+   */
+  verify(card: Card, aid: Aid): CardProof {
+    return verifyCard(card, this.#check(aid));
+  }
+
+  /**
+   * Rewrites a card of an agent's service for programs on this machine.
+   * @param to the base of the new addresses, such as `http://127.0.0.1:40123`
+   * @throws SvcError `bad_card`
+   */
+  async toLocalCard(card: Card, aid: Aid, to: string, signal?: AbortSignal): Promise<LocalCard> {
+    const proof = checkSignatures(card, this.#check(aid));
+    const service = await this.#deps.serviceOf(aid, signal);
+    // An empty list of signatures is kept, so clients see the document that the server wrote.
+    const isBare = Array.isArray(card['signatures']) && card['signatures'].length === 0;
+    return { ...rewriteAddresses(isBare ? card : unsigned(card), { aid, service, to }), isSigned: proof !== null };
+  }
+
+  #check(aid: Aid): CardCheck {
+    const { clock, store, verifyDelegation, newestDelegation } = this.#deps;
+    return {
+      aid,
+      now: unixSeconds(clock),
+      newestDelegation: newestDelegation(aid),
+      newestCard: store.seen(aid)?.signedAt ?? 0,
+      verifyDelegation,
+    };
+  }
 }

@@ -1,8 +1,15 @@
 /** Chat: conversations between two agents that both accepted it. See docs/notes-and-chat.md. */
 import { randomBytes } from 'node:crypto';
+import { basename } from 'node:path';
 import type { AgentChange } from '../../foundation/agent-change.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { ENTRY_ID_BYTES, MAX_REQUEST_NOTE_CHARS, type PairState } from '../../foundation/domain/chat.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import {
+  ENTRY_ID_BYTES,
+  MAX_REQUEST_NOTE_CHARS,
+  MAX_TEXT_BYTES,
+  type PairState,
+} from '../../foundation/domain/chat.ts';
+import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import type { EventSink } from '../../foundation/events.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
@@ -10,24 +17,22 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { ChatCounters, ChatStore, PairRow, ReadState } from '../../foundation/store/chat.ts';
-import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
+import type { ChatContent, ChatFile, ChatLog } from '../../foundation/store/chat-log.ts';
 import type { Links } from '../../network/links/types.ts';
 import type { Reachability } from '../../network/records/types.ts';
 import type { QueuedEntry } from './courier.ts';
 import { Couriers } from './couriers.ts';
-import { DeliveryWaits } from './delivery-waits.ts';
-import { draftContent } from './drafts.ts';
 import { applyChange, newStream } from './exchange.ts';
 import { accept, block, type Change, expire, refuse, remove, request } from './relationship.ts';
 import type { ChatObjects, Contact, ConversationPage, LocalIdentity, MessageDraft, SentEntry } from './types.ts';
-import { isNote } from './wire.ts';
+import { isFileName, isNote } from './wire.ts';
 
 /** Limit for each of: friends and requests of one agent, blocked peers of one agent. */
 export const MAX_CONTACTS = 5000;
 /** Limit of queued entries of one conversation. */
 export const MAX_QUEUED = 200_000;
 /** Limit of queued entries of one conversation, bytes. */
-export const MAX_QUEUED_BYTES: number = 256 * 1024 * 1024;
+const MAX_QUEUED_BYTES: number = 256 * 1024 * 1024;
 /**
  * If the peer may be reachable, `send` waits this long for delivery to return `sent` instead of `queued`, milliseconds.
  */
@@ -328,4 +333,100 @@ export class Chat implements Component {
       });
     return overdue.length;
   }
+}
+
+// Waits for the delivery of entries to the peer.
+
+interface Waiting {
+  readonly seq: number;
+  readonly timer: Timer;
+  settle(arrived: boolean): void;
+}
+
+class DeliveryWaits {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Set<Waiting>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Returns true when the entry at `seq` is delivered, or false after `ms`. */
+  wait(aid: Aid, peer: Aid, seq: number, ms: number): Promise<boolean> {
+    const name = `${aid} ${peer}`;
+    return new Promise((resolve) => {
+      const all = this.#waiting.get(name) ?? new Set();
+      this.#waiting.set(name, all);
+      const one: Waiting = {
+        seq,
+        timer: this.#clock.after(ms, () => one.settle(false)),
+        settle: (arrived) => {
+          one.timer.cancel();
+          all.delete(one);
+          if (all.size === 0 && this.#waiting.get(name) === all) this.#waiting.delete(name);
+          resolve(arrived);
+        },
+      };
+      all.add(one);
+    });
+  }
+
+  /** Reports that all entries up to `upTo` are delivered. */
+  arrived(aid: Aid, peer: Aid, upTo: number): void {
+    for (const one of this.#waiting.get(`${aid} ${peer}`) ?? []) if (one.seq <= upTo) one.settle(true);
+  }
+
+  /** Ends all waits with false. */
+  stop(): void {
+    for (const all of this.#waiting.values()) for (const one of all) one.settle(false);
+  }
+}
+
+// Checks the content of a new message and registers its file.
+
+type DraftContent = Pick<ChatContent, 'text' | 'file'>;
+
+function invalid(message: string, path: string): SvcError {
+  return new SvcError('invalid_request', { message, details: { in: 'body', path } });
+}
+
+/**
+ * Converts a draft to the content of an entry.
+ * @throws SvcError `invalid_request`, `too_large`, `not_found` if the agent has no such object, and the errors of
+ *   registering a file
+ */
+async function draftContent(objects: ChatObjects, aid: Aid, draft: MessageDraft): Promise<DraftContent> {
+  const { path, objectId } = draft;
+  if (path !== undefined && objectId !== undefined) throw invalid('Give path or object_id, not both.', '/object_id');
+  checkText(draft.text ?? '');
+  const text = draft.text === '' ? null : (draft.text ?? null);
+  if (path !== undefined) return { text, file: named(await objects.put(aid, path), path) };
+  if (objectId === undefined) {
+    if (text === null) throw invalid('The message is empty. Give text, path or object_id.', '/text');
+    return { text, file: null };
+  }
+  if (!isSha256(objectId)) throw invalid('object_id must be a SHA-256 in lower-case hex.', '/object_id');
+  const known = await objects.has(aid, objectId);
+  if (known === null) throw new SvcError('not_found', { thing: 'object', message: 'This agent has no such object.' });
+  return { text, file: named({ objectId, ...known }, objectId) };
+}
+
+function checkText(text: string): void {
+  const size = Buffer.byteLength(text);
+  if (size > MAX_TEXT_BYTES)
+    throw new SvcError('too_large', {
+      message: `The text has ${size} bytes. The limit is ${MAX_TEXT_BYTES}.`,
+      details: { size, limit: MAX_TEXT_BYTES },
+    });
+  if (!text.isWellFormed()) throw invalid('The text is not well-formed Unicode.', '/text');
+}
+
+/** Returns the file with a name that the peer accepts. Invalid characters are replaced. */
+function named(file: ChatFile, otherwise: string): ChatFile {
+  const name = file.name.toWellFormed();
+  if (name !== '' && isFileName(name)) return { ...file, name };
+  const plain = basename(otherwise)
+    .toWellFormed()
+    .replaceAll(/[/\\\p{Cc}]/gu, '_');
+  return { ...file, name: isFileName(plain) && plain !== '' ? plain : file.objectId };
 }

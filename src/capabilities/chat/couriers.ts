@@ -3,6 +3,7 @@
  * immediately when it opens a link.
  */
 import { backoff } from '../../foundation/backoff.ts';
+import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { CONTROLS } from '../../foundation/domain/chat.ts';
 import { SvcError } from '../../foundation/errors.ts';
@@ -10,13 +11,12 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Log } from '../../foundation/log.ts';
 import { Quota, type QuotaShare } from '../../foundation/quota.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
-import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { pairHolder } from '../../network/links/holder.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { Courier, type QueuedEntry } from './courier.ts';
 import { type ChatExchangeDependencies, processFrames } from './exchange.ts';
-import { Retries } from './retries.ts';
 import { ChatSession } from './session.ts';
 import type { Frame } from './wire.ts';
 
@@ -61,7 +61,7 @@ const MAX_STRANGERS_PER_NETWORK = 64;
 /** Links reserved for agents that the owner knows. */
 const RESERVED_STRANGERS = 128;
 /** Rates of received requests, acceptances and ends. Each one is written to disk and may cause an event. */
-export const CONTROL_RATES: RateQuotaLimits = {
+const CONTROL_RATES: RateQuotaLimits = {
   perKey: { perSecond: 2, burst: 60 },
   perSource: { perSecond: 10, burst: 300 },
   perNetwork: { perSecond: 20, burst: 600 },
@@ -347,5 +347,46 @@ export class Couriers {
     if (session.waitingSince !== null && now - session.waitingSince > ANSWER_TIMEOUT_MS) return session.cut();
     const idle = session.outbound ? IDLE_MS : session.isFriend ? PEER_IDLE_MS : STRANGER_IDLE_MS;
     if (now - session.lastActivity > idle) session.end();
+  }
+}
+
+// Scheduled retries, with one timer for all.
+
+class Retries {
+  readonly #clock: Clock;
+  readonly #at = new Map<string, number>();
+  readonly #checks: RepeatingTask;
+
+  /**
+   * @param due called with each due name
+   * @param onError receives errors of `due`. The remaining names are still called
+   */
+  constructor(clock: Clock, due: (name: string) => void, onError: (error: unknown) => void) {
+    this.#clock = clock;
+    this.#checks = every(clock, { firstMs: UNTIL_REQUESTED, periodMs: 0, onError }, () => {
+      const now = clock.now();
+      for (const [name, at] of [...this.#at]) {
+        if (at > now) continue;
+        this.#at.delete(name);
+        due(name);
+      }
+      return this.#at.values().reduce((first, at) => Math.min(first, at), UNTIL_REQUESTED) - now;
+    });
+  }
+
+  /** Schedules `due` for a name after `ms`, or keeps an earlier time. */
+  within(name: string, ms: number): void {
+    const at = this.#clock.now() + ms;
+    this.#at.set(name, Math.min(this.#at.get(name) ?? at, at));
+    this.#checks.soon(ms);
+  }
+
+  cancel(name: string): void {
+    this.#at.delete(name);
+  }
+
+  stop(): void {
+    this.#checks.stop();
+    this.#at.clear();
   }
 }

@@ -10,13 +10,19 @@ import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import type { EventBounds, EventFilter, StoredEvent } from '../../foundation/store/events.ts';
-import { eventFrame, HEARTBEAT, openingFrame, positionFrame, truncatedFrame } from './frames.ts';
 import type { PendingView } from './pending-counters.ts';
-import { RecentEvents, type SubscriberFilter } from './recent-events.ts';
-import { type Backlog, type EventOutlet, MAX_LOG_PAGE, Subscriber } from './subscriber.ts';
+import {
+  eventFrame,
+  HEARTBEAT,
+  openingFrame,
+  positionFrame,
+  RecentEvents,
+  type SubscriberFilter,
+  truncatedFrame,
+} from './recent-events.ts';
 
 /** Limit of subscribers of all streams. */
-export const MAX_SUBSCRIBERS = 1_000;
+const MAX_SUBSCRIBERS = 1_000;
 /** A subscriber that reads nothing for this time is disconnected, milliseconds. It may resume. */
 export const MAX_BLOCKED_MS = 60_000;
 /** Events that are read from the log in one step. */
@@ -208,5 +214,83 @@ export class EventStreams implements Component {
     const bounds = this.#deps.log.bounds(aid);
     if (bounds.prunedSeq <= Math.max(seq, known)) return null;
     return { frame: truncatedFrame(seq, bounds, this.#deps.clock.now(), aid), prunedSeq: bounds.prunedSeq };
+  }
+}
+
+// One subscriber of a stream: its position and its backpressure.
+
+/** Events that a subscriber reads from the log in one step if it is far behind. */
+const MAX_LOG_PAGE = 256;
+
+/** The destination of the frames of a subscriber. */
+interface EventOutlet {
+  /** Accepts the frames. Returns false if the caller should wait for a drain before the next write. */
+  write(frames: Buffer): boolean;
+  /** Ends the stream after pending writes. */
+  end(): void;
+  /** Closes the stream immediately. */
+  destroy(): void;
+}
+
+/** The events that are no longer in the cache. */
+interface Backlog {
+  /** Frames after `seq`, up to the newest event at `until`. */
+  read(filter: SubscriberFilter, seq: number, until: number): { readonly frames: Buffer; readonly seq: number };
+  /** A frame that reports deleted events after `seq`, or null if there are none beyond those up to `known`. */
+  loss(
+    filter: SubscriberFilter,
+    seq: number,
+    known: number,
+  ): { readonly frame: Buffer; readonly prunedSeq: number } | null;
+}
+
+/**
+ * It has no queue, only a position, so a slow subscriber uses no memory except its socket buffer. When the socket
+ * drains, it continues from the recent events, or from the log if it is too far behind.
+ */
+class Subscriber {
+  readonly filter: SubscriberFilter;
+  readonly outlet: EventOutlet;
+  /** Number of the last event sent. */
+  #seq: number;
+  /** Deleted events up to this number have been reported. */
+  #knownLoss: number;
+  /** Since when writes are blocked, Unix milliseconds, or null. */
+  blockedSince: number | null = null;
+
+  constructor(filter: SubscriberFilter, outlet: EventOutlet, seq: number, knownLoss: number) {
+    this.filter = filter;
+    this.outlet = outlet;
+    this.#seq = seq;
+    this.#knownLoss = knownLoss;
+  }
+
+  /** Sends as many events as the outlet accepts. */
+  pump(recent: RecentEvents, backlog: Backlog, now: number): void {
+    while (this.blockedSince === null && this.#seq < recent.position) {
+      if (recent.reaches(this.#seq)) {
+        const { bytes, seq } = recent.batch(this.filter, this.#seq);
+        this.#seq = seq;
+        this.#write(bytes, now);
+        continue;
+      }
+      const loss = backlog.loss(this.filter, this.#seq, this.#knownLoss);
+      if (loss !== null) {
+        this.#knownLoss = loss.prunedSeq;
+        this.#write(loss.frame, now);
+      }
+      const { frames, seq } = backlog.read(this.filter, this.#seq, recent.position);
+      this.#seq = seq;
+      this.#write(frames, now);
+    }
+  }
+
+  /** Sends other frames, such as a heartbeat, if the outlet accepts any. */
+  send(frames: Buffer, now: number): void {
+    if (this.blockedSince === null) this.#write(frames, now);
+  }
+
+  #write(frames: Buffer, now: number): void {
+    if (frames.length > 0 && !this.outlet.write(frames)) this.blockedSince ??= now;
   }
 }

@@ -3,6 +3,8 @@
  * network while the recipient is offline. The recipient reads the bytes from the sender when it accepts the offer. See
  * docs/files.md.
  */
+
+import { type Backoff, backoff } from '../../foundation/backoff.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import {
   FILE_OFFER_LIFE_MS,
@@ -16,16 +18,16 @@ import {
 import { NOTE_TYPE, type NoteOutcome } from '../../foundation/domain/notes.ts';
 import { noSuchAgent, SvcError } from '../../foundation/errors.ts';
 import { causeOf, type EventSink } from '../../foundation/events.ts';
-import { receivedName } from '../../foundation/file-name.ts';
+import { receivedName, numberedName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Component } from '../../foundation/lifecycle.ts';
 import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { FileOfferRow, FileOfferStore } from '../../foundation/store/file-offers.ts';
-import { OfferEndNotifier } from './end-notifier.ts';
 import type { OfferAccess } from './offer-access.ts';
-import type { FileOffer, OfferNote, OfferNotes, OfferObjects, OfferRequest } from './types.ts';
-import { decodeEndNotice, decodeOffer, encodeOffer, type OfferEnd } from './wire.ts';
+import type { FileOffer, OfferNote, OfferNotes, OfferObjects, OfferRequest, OfferedBytes, OfferSources } from './types.ts';
+import { decodeEndNotice, decodeOffer, encodeEndNotice, encodeOffer, type OfferEnd } from './wire.ts';
+import { join } from 'node:path';
 
 /** Interval of the check for expired offers and pending notifications, milliseconds. */
 const OFFERS_TICK_MS = 15_000;
@@ -292,4 +294,115 @@ export class FileOffers implements Component {
 
 function wrongState(message: string): SvcError {
   return new SvcError('wrong_state', { message: `${message} See "svc files list --all" for the state of all offers.` });
+}
+
+// Notifies the other side of the end of an offer, and retries until the note is stored or the offer has expired.
+
+/** Delay of the next attempt, milliseconds: after the first failure, and at most. */
+const RETRY: Backoff = { firstMs: 30_000, maxMs: 3600_000 };
+/** Notes that are sent concurrently. */
+const MAX_CONCURRENT_NOTES = 8;
+
+export interface OfferEndNotifierDependencies {
+  readonly store: Pick<FileOfferStore, 'dueNotifications' | 'scheduleNotification'>;
+  readonly notes: Pick<OfferNotes, 'send'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+class OfferEndNotifier {
+  readonly #deps: OfferEndNotifierDependencies;
+
+  constructor(dependencies: OfferEndNotifierDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Sends all due notifications. */
+  async sendDue(): Promise<void> {
+    const { store, clock } = this.#deps;
+    for (;;) {
+      const due = store.dueNotifications(clock.now(), MAX_CONCURRENT_NOTES);
+      await Promise.all(due.map((row) => this.#notify(row)));
+      if (due.length < MAX_CONCURRENT_NOTES) return;
+    }
+  }
+
+  async #notify({ aid, id, peer, state, expiresAt, attempts }: FileOfferRow): Promise<void> {
+    const { store, notes, clock, log } = this.#deps;
+    if (state === 'open' || state === 'expired' || expiresAt <= clock.now())
+      return store.scheduleNotification(aid, id, null);
+    // Stored before the note is sent, so that a crash in between cannot cause a flood of notes.
+    store.scheduleNotification(aid, id, clock.now() + backoff(RETRY, attempts + 1));
+    try {
+      await notes.send(aid, peer, NOTE_TYPE.fileNews, encodeEndNotice({ id, end: state }));
+      store.scheduleNotification(aid, id, null);
+    } catch (error) {
+      log.debug({ aid, error }, 'the end of a file offer could not be reported, will retry');
+    }
+  }
+}
+
+// Downloads offered files: to a folder of the daemon, or to a client that stores them itself.
+
+/** Folder of accepted files, below files_root. */
+const RECEIVED = 'received';
+/** Limit of names that are tried for one file. */
+const MAX_NAMES = 100;
+
+export interface OfferTakerDependencies<B extends OfferedBytes> extends OfferSources<B> {
+  readonly offers: Pick<FileOffers, 'acceptable' | 'taken'>;
+}
+
+export class OfferReceiver<B extends OfferedBytes> {
+  readonly #deps: OfferTakerDependencies<B>;
+
+  constructor(dependencies: OfferTakerDependencies<B>) {
+    this.#deps = dependencies;
+  }
+
+  /**
+   * Downloads the file of an offer below files_root and notifies its sender.
+   * @returns the absolute path of the file
+   * @throws SvcError `not_found`, `wrong_state`, `protocol_error` if it is not the offered file, and the errors of
+   *   getting an object
+   */
+  async accept(aid: Aid, id: string, signal: AbortSignal): Promise<string> {
+    const { offers } = this.#deps;
+    const { path } = await this.#get(aid, offers.acceptable(aid, id), signal);
+    offers.taken(aid, id);
+    return path;
+  }
+
+  /** Downloaded bytes of an offer to a local agent, or null if it is not being downloaded below files_root. */
+  received({ direction, state, objectId }: FileOffer): number | null {
+    return direction === 'in' && state === 'open' ? this.#deps.progress(objectId) : null;
+  }
+
+  async #get(aid: Aid, { objectId, size, name, peer: hint }: FileOffer, signal: AbortSignal) {
+    for (let number = 0; ; number++) {
+      const dest = join(RECEIVED, numberedName(name, number));
+      try {
+        return await this.#deps.get({ aid, objectId, size, hint, dest, register: false, force: false, signal });
+      } catch (error) {
+        // Another file has this name.
+        const isTaken = error instanceof SvcError && error.code === 'wrong_state';
+        if (!isTaken || number + 1 === MAX_NAMES) throw error;
+      }
+    }
+  }
+
+  /**
+   * Requests the bytes of an offer from its sender.
+   * @param range the `Range` header of an HTTP request
+   * @throws SvcError `not_found`, `wrong_state`, `protocol_error` if the size differs from the offer, and the errors of
+   *   reading from a holder
+   */
+  async read(aid: Aid, id: string, range: string | undefined, signal: AbortSignal) {
+    const { objectId, peer: holder, size } = this.#deps.offers.acceptable(aid, id);
+    const headers = range === undefined ? {} : { range };
+    const object = await this.#deps.read({ local: aid, holder, objectId, method: 'GET', headers, signal });
+    if (object.size === size && object.status !== 304) return { object, objectId };
+    object.body.destroy();
+    throw new SvcError('protocol_error', { message: 'The size of the file differs from the offer.' });
+  }
 }

@@ -1,14 +1,11 @@
 /** One agent's copy of a group. It admits entries of others according to the rules, and composes the agent's own. */
-import type { Role } from '../../foundation/domain/groups.ts';
+import { MAX_MEMBERS, type Role } from '../../foundation/domain/groups.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import type { EntryFact } from '../../foundation/store/group-entries.ts';
-import type { GroupRow } from '../../foundation/store/groups.ts';
-import { admissionProblem } from './admission.ts';
-import { refreshTitle, updateHidden } from './consequences.ts';
-import { ControlLog, controlFact, MAX_FRONTIER } from './control.ts';
-import { decodeEntry, type Entry, type EntryContent } from './entry.ts';
-import { isContent } from './kinds.ts';
-import { type Position, positionAfter, selectParents } from './position.ts';
+import type { EntryFact, GroupEntryStore } from '../../foundation/store/group-entries.ts';
+import type { GroupRow, GroupStore } from '../../foundation/store/groups.ts';
+import { ControlLog, controlFact, MAX_FRONTIER, type View } from './control.ts';
+import { decodeEntry, type Entry, type EntryContent, MAX_PARENTS, provesSecret } from './entry.ts';
+import { bodyText, isContent, shapeProblem } from './kinds.ts';
 import type { EntryDraft, GroupsDependencies } from './types.ts';
 
 /** A replica admits no entry beyond this number. */
@@ -252,4 +249,187 @@ export class Replica {
     if (controlNo !== null) updateHidden(this, entry, controlNo, seq, entries);
     if (TITLE_KINDS.includes(kind)) refreshTitle(rid, groups, entries);
   }
+}
+
+// Applies the effects of a new entry: hides or restores other entries, and updates the title.
+
+/** The parts of a replica that this module uses. */
+interface Group {
+  readonly rid: number;
+  readonly creator: Aid;
+  readonly control: ControlLog;
+  /** Whether the removal at an index of the control log is effective. */
+  readonly isEffective: (removal: number) => boolean;
+}
+
+/**
+ * Hides entries that are concurrent with a removal. Restores entries that were hidden by removals that are no longer
+ * effective.
+ */
+function updateHidden(group: Group, entry: Entry, controlNo: number, seq: number, entries: GroupEntryStore): void {
+  // protocol-groups.md, step 5
+  const [subject] = entry.to ?? [];
+  if (subject === undefined) return;
+  if (entry.kind === 'remove') {
+    for (const concurrent of concurrentEntries(entries, group.rid, seq, subject))
+      entries.addConflict(group.rid, controlNo, concurrent);
+    applyRemoval(group, controlNo, entries);
+  }
+  if (entry.author !== group.creator) return;
+  for (const removal of group.control.removalsBy(subject)) applyRemoval(group, removal, entries);
+}
+
+function applyRemoval(group: Group, removal: number, entries: GroupEntryStore): void {
+  for (const { seq, removals } of entries.conflictsOf(group.rid, removal))
+    entries.setVoid(group.rid, seq, removals.some(group.isEffective));
+}
+
+/** Stores the current title: the last `title` entry that is not set aside, otherwise the title of the first entry. */
+function refreshTitle(rid: number, groups: GroupStore, entries: GroupEntryStore): void {
+  const bytes = entries.lastTitle(rid) ?? entries.controlAt(rid, 0);
+  if (bytes !== null) groups.setTitle(rid, bodyText(decodeEntry(bytes)) ?? '');
+}
+
+// Finds entries that are concurrent with another one: neither ancestors nor descendants.
+
+/** Entries that are read in one step. */
+const STEP = 256;
+
+/**
+ * Positions of an author's entries that are not ancestors of the entry at `seq`, which must be the newest one. Walks
+ * back in order of arrival, in which children follow their parents, and stops when every remaining entry is an
+ * ancestor.
+ */
+function concurrentEntries(entries: GroupEntryStore, rid: number, seq: number, author: Aid): number[] {
+  const found: number[] = [];
+  /** Known ancestors of the entry that the walk has not reached yet. */
+  const seen = new Set<string>();
+  /** Known concurrent entries that the walk has not reached yet. */
+  const open = new Set(entries.heads(rid, Number.MAX_SAFE_INTEGER));
+  let next = seq + 1;
+  for (;;) {
+    const step = entries.before(rid, next, STEP);
+    for (const entry of step) {
+      next = entry.seq;
+      open.delete(entry.id);
+      const isSeen = entry.seq === seq || seen.delete(entry.id);
+      if (!isSeen && entry.author === author) found.push(entry.seq);
+      for (const parent of entry.parents) {
+        if (isSeen) {
+          seen.add(parent);
+          open.delete(parent);
+        } else if (!seen.has(parent)) open.add(parent);
+      }
+      if (open.size === 0) return found;
+    }
+    if (step.length < STEP) return found;
+  }
+}
+
+// The position of an entry in the graph: its parents and the control entries among its ancestors. Pure.
+
+interface Position {
+  readonly parents: readonly Pick<EntryFact, 'depth' | 'at'>[];
+  /** The newest control entries among the ancestors. */
+  readonly frontier: readonly number[];
+  readonly view: View;
+}
+
+/** The position of an entry with these parents, or null if it would merge more control entries than one entry may. */
+function positionAfter(parents: readonly EntryFact[], control: ControlLog): Position | null {
+  const frontier = control.newest(parents.flatMap(childFrontier));
+  return frontier === null ? null : { parents, frontier, view: control.view(frontier) };
+}
+
+/** The control frontier that an entry passes to its children. */
+function childFrontier({ controlNo, frontier }: EntryFact): readonly number[] {
+  return controlNo === null ? frontier : [controlNo];
+}
+
+/**
+ * Selects the heads that become parents of a new entry, within the limits of one entry. If there are too many, heads
+ * that know the author as a member have priority.
+ */
+function selectParents(
+  heads: ReadonlyMap<string, EntryFact>,
+  author: Aid,
+  control: ControlLog,
+): ReadonlyMap<string, EntryFact> {
+  if (heads.size <= MAX_PARENTS && positionAfter([...heads.values()], control) !== null) return heads;
+  const knows = (fact: EntryFact): boolean => {
+    const position = positionAfter([fact], control);
+    return position !== null && control.role(position.view, author) !== null;
+  };
+  const byKnowing = Map.groupBy(heads, ([, fact]) => knows(fact));
+  const ends = new Map<string, EntryFact>();
+  for (const [id, fact] of [true, false].flatMap((known) => byKnowing.get(known) ?? [])) {
+    if (ends.size >= MAX_PARENTS) break;
+    if (positionAfter([...ends.values(), fact], control) !== null) ends.set(id, fact);
+  }
+  return ends;
+}
+
+// Decides whether an entry is admitted. The decision depends only on the entry and its ancestors.
+
+function positionProblem(entry: Entry, { parents }: Position): string | null {
+  const depth = parents.reduce((deepest, parent) => Math.max(deepest, parent.depth + 1), 0);
+  if (entry.depth !== depth) return 'its depth is wrong';
+  return parents.some((parent) => parent.at > entry.at) ? 'it is older than a parent' : null;
+}
+
+function joinProblem(entry: Entry, control: ControlLog, { view }: Position): string | null {
+  if (control.role(view, entry.author) !== null) return 'the author is already a member';
+  if (control.isFull(view, MAX_MEMBERS)) return 'the group is full';
+  if (entry.proof === undefined) return control.isInvited(view, entry.author) ? null : 'the author is not invited';
+  if (control.isBanned(view, entry.author) && !control.isInvited(view, entry.author)) return 'the author was removed';
+  const { groupId, author, proof } = entry;
+  const proven = control.joinKeys(view).some((key) => provesSecret(key, groupId, author, proof));
+  return proven ? null : 'the join secret is not proven';
+}
+
+function removeProblem(entry: Entry, control: ControlLog, view: View): string | null {
+  const role = control.role(view, entry.author);
+  const [target] = entry.to ?? [];
+  const other = target === undefined ? null : control.role(view, target);
+  if (role === 'member') return 'only admins can remove members';
+  if (other === 'creator') return 'the creator cannot be removed';
+  return other === 'admin' && role !== 'creator' ? 'only the creator can remove admins' : null;
+}
+
+function roleProblem(entry: Entry, control: ControlLog, view: View): string | null {
+  const [target] = entry.to ?? [];
+  if (control.role(view, entry.author) !== 'creator') return 'only the creator can assign roles';
+  const other = target === undefined ? null : control.role(view, target);
+  return other === null || other === 'creator' ? 'the agent is not a member' : null;
+}
+
+function memberProblem(entry: Entry, control: ControlLog, view: View): string | null {
+  const role = control.role(view, entry.author);
+  if (role === null) return 'the author is not a member';
+  switch (entry.kind) {
+    case 'leave':
+      return role === 'creator' ? 'the creator cannot leave' : null;
+    case 'remove':
+      return removeProblem(entry, control, view);
+    case 'role':
+      return roleProblem(entry, control, view);
+    case 'title':
+      return role === 'member' ? 'only admins can change the title' : null;
+    case 'rekey':
+      return role === 'member' ? 'only admins can change the link' : null;
+    default:
+      return null;
+  }
+}
+
+/** Why an entry with a verified signature is rejected, or null if it is admitted. */
+function admissionProblem(entry: Entry, control: ControlLog, position: Position): string | null {
+  // protocol-groups.md, step 4
+  const problem = shapeProblem(entry) ?? positionProblem(entry, position);
+  if (problem !== null) return problem;
+  if (entry.kind === 'create') return control.size === 0 ? null : 'the group already has a first entry';
+  if (entry.delegation.issuedAt < control.newestDelegation(position.view, entry.author))
+    return 'the author has a newer key';
+  if (entry.kind === 'join') return joinProblem(entry, control, position);
+  return memberProblem(entry, control, position.view);
 }

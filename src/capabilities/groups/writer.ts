@@ -7,13 +7,12 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import type { LocalIdentity } from '../../network/links/types.ts';
 import { type Entry, type EntryContent, groupIdOf, joinKey, signEntry } from './entry.ts';
-import { groupLinkText } from './group-link.ts';
 import { type ControlKind, isControl } from './kinds.ts';
 import { emitEvents, updateState } from './notices.ts';
 import { type AdmitResult, MAX_AHEAD_MS, type Replica } from './replica.ts';
 import type { Replicas } from './replicas.ts';
 import type { EntryDraft, GroupsDependencies } from './types.ts';
-import { entryView, rejectedError } from './views.ts';
+import { entryView, groupLinkText, rejectedError } from './views.ts';
 
 /** Members add no entry to a group that has this many. Entries that are already on their way are still accepted. */
 export const MAX_APPENDED = 200_000;

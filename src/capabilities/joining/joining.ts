@@ -1,9 +1,10 @@
 /** Creates invitations to this node's network, and joins the network of an invitation. */
 
+import { type Address, formatAddress, isEveryInterface } from '../../foundation/address.ts';
 import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { formatContact, type NodeContact, parseContact } from '../../foundation/contact.ts';
-import type { InvitationReach, MeetingState } from '../../foundation/domain/joining.ts';
+import { type InvitationReach, MAX_INVITATION_CONTACTS, type MeetingState } from '../../foundation/domain/joining.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import {
@@ -12,10 +13,11 @@ import {
   type PinnedContact,
   parseInvitation,
 } from '../../foundation/invitation.ts';
+import { canonicalIp, IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import type { JoinedContacts } from '../../network/joined-contacts.ts';
+import type { OwnAddress } from '../../network/reachability/own-address.ts';
 import type { ContactView } from '../../network/records/bootstrap-nodes.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
-import { contactsForInvitation, type NodeFacts } from './own-contacts.ts';
 
 /** Attempts per contact. A datagram may be lost. */
 const ATTEMPTS = 3;
@@ -51,14 +53,14 @@ interface JoiningDependencies {
   readonly helpers: () => readonly PinnedContact[];
 }
 
-export interface OwnInvitation {
+interface OwnInvitation {
   readonly invitation: string;
   readonly network: string;
   readonly contacts: readonly NodeContact[];
   readonly reach: InvitationReach;
 }
 
-export interface JoinedNetwork {
+interface JoinedNetwork {
   readonly network: string;
   /** The node that responded first. */
   readonly by: NodeContact;
@@ -241,4 +243,63 @@ export class Joining {
       });
     throw new SvcError('not_found', { message: 'This node is not a contact. "svc contacts" lists the contacts.' });
   }
+}
+
+// The addresses at which other nodes can join through this node. Pure.
+
+/** LAN addresses in an invitation. A machine may have one for each virtual machine. */
+const MAX_LAN = 2;
+
+export interface NodeFacts {
+  readonly nodeKey: Uint8Array;
+  /** Listen address of the record network. The host is `0.0.0.0` for all interfaces. */
+  readonly dht: Address;
+  /** Known addresses for QUIC, on the same hosts. */
+  readonly known: readonly OwnAddress[];
+  /** Router ports mapped to the record network's port. */
+  readonly mapped: readonly Address[];
+  /** Whether strangers have reached the node. */
+  readonly isReached: boolean;
+  /** Other nodes of the network, with their record network addresses. */
+  readonly others: readonly PinnedContact[];
+}
+
+/** The record network uses IPv4 addresses, or names that resolve to them. */
+function isUsable({ host }: Address): boolean {
+  return canonicalIp(host) === null || !host.includes(':');
+}
+
+function isWide({ host }: Address): boolean {
+  return canonicalIp(host) === null || ipScope(host) === IP_SCOPE.public;
+}
+
+/** Its own addresses, best first. */
+function ownAddresses({ dht, known, mapped }: NodeFacts): Address[] {
+  const hosts = known
+    .filter(({ source, verifiedBy }) => source !== 'mapped' && (source !== 'observed' || verifiedBy !== null))
+    .map(({ address }) => address.host);
+  const all = isEveryInterface(dht.host) ? hosts.map((host) => ({ host, port: dht.port })) : [dht];
+  const places = new Map([...mapped, ...all].filter(isUsable).map((place) => [formatAddress(place), place]));
+  const [wide, near] = [[...places.values()].filter(isWide), [...places.values()].filter((place) => !isWide(place))];
+  // Loopback addresses are used only if there are no others.
+  const lan = near.filter(({ host }) => ipScope(host) > IP_SCOPE.loopback);
+  return [...wide, ...(wide.length + lan.length > 0 ? lan.slice(0, MAX_LAN) : near)];
+}
+
+/** The nodes that an invitation names, and the networks that reach them. */
+export function contactsForInvitation(facts: NodeFacts): {
+  readonly contacts: readonly PinnedContact[];
+  readonly reach: InvitationReach;
+} {
+  const own = ownAddresses(facts).map((place): PinnedContact => ({ ...place, nodeKey: facts.nodeKey }));
+  const wide = own.filter(isWide);
+  const others = facts.isReached && wide.length > 0 ? [] : facts.others;
+  const contacts = [...wide, ...others, ...own.filter((place) => !isWide(place))].slice(0, MAX_INVITATION_CONTACTS);
+  const reach = (): InvitationReach => {
+    if (facts.isReached && wide.length > 0) return 'anywhere';
+    if (others.some(isWide)) return 'helped';
+    if (wide.length > 0) return 'unproven';
+    return contacts.some(({ host }) => ipScope(host) > IP_SCOPE.loopback) ? 'lan' : 'machine';
+  };
+  return { contacts, reach: reach() };
 }

@@ -10,9 +10,8 @@ import { syncDirectory } from '../../foundation/atomic-file.ts';
 import { isSha256 } from '../../foundation/domain/hashes.ts';
 import { codeOf } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE, PRIVATE_FILE_MODE } from '../../foundation/file-modes.ts';
-import { onDisk, writeError } from './file-errors.ts';
 import { FileSink } from './file-sink.ts';
-import type { FilesRoot } from './files-root.ts';
+import { type FilesRoot, onDisk, writeError } from './files-root.ts';
 import { fingerprintOf } from './fingerprint.ts';
 
 /** An incomplete download that is not continued for this time is deleted, milliseconds. */

@@ -5,10 +5,10 @@
 import { constants, realpathSync } from 'node:fs';
 import { type FileHandle, mkdir, open, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { SvcError } from '../../foundation/errors.ts';
+import { describeDiskError } from '../../foundation/disk-errors.ts';
+import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { PRIVATE_DIRECTORY_MODE } from '../../foundation/file-modes.ts';
 import { makeDirectory } from '../../foundation/make-directory.ts';
-import { lookupError, writeError } from './file-errors.ts';
 
 /** The folder of the daemon, below files_root. */
 const DAEMON_DIRECTORY = '.svcd';
@@ -137,4 +137,40 @@ export class FilesRoot {
     if (real === own || real.startsWith(own + sep))
       throw badPath(shown, `The folder ${DAEMON_DIRECTORY} in files_root is reserved for the daemon.`);
   }
+}
+
+// Converts file system errors to errors of the catalog.
+
+/** The error for a failed write. */
+export function writeError(error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  return new SvcError('not_writable', {
+    message: `files_root cannot be written${describeDiskError(error)}`,
+    details: { code: codeOf(error) },
+    cause: error,
+  });
+}
+
+/** Converts the error of disk work that fails. */
+export function onDisk<T>(work: Promise<T>): Promise<T> {
+  return work.catch((error: unknown) => {
+    throw writeError(error);
+  });
+}
+
+/** The error for a file that a client named and that cannot be opened. */
+function lookupError(error: unknown, path: string): SvcError {
+  if (error instanceof SvcError) return error;
+  const code = codeOf(error);
+  if (code === 'ENOENT' || code === 'ENOTDIR')
+    return new SvcError('not_found', {
+      thing: 'file',
+      message: 'File not found below files_root.',
+      details: { path },
+    });
+  return new SvcError('invalid_request', {
+    message: `The file cannot be read (${code}).`,
+    details: { path },
+    cause: error,
+  });
 }

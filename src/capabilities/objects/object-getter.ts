@@ -2,16 +2,19 @@
 import { open, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../foundation/clock.ts';
+import { type HolderStatus, MAX_HOLDERS_PER_OBJECT } from '../../foundation/domain/objects.ts';
 import { codeOf, type ErrorCode, SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { KeyedMutex } from '../../foundation/keyed-mutex.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
+import type { ObjectRepository } from '../../foundation/store/objects.ts';
+import { fileExistsError, PartFile } from './file-sink.ts';
 import { SAFE_READ_FLAGS } from './files-root.ts';
 import { type HashedFile, hashFile, READ_BYTES } from './fingerprint.ts';
-import type { Holders } from './holders.ts';
 import type { ObjectService } from './object-service.ts';
-import { fileExistsError, PartFile } from './part-file.ts';
 import type { RemoteObjects } from './remote-objects.ts';
 import { type Downloaded, type Failures, Transfer } from './transfer.ts';
+import type { ObjectInfo } from './types.ts';
 
 /** Default folder of downloads, below files_root. */
 const DOWNLOADS = 'downloads';
@@ -177,4 +180,80 @@ function combinedError(failures: Failures): SvcError {
   const { code, message } = telling ?? first;
   const holders = [...failures].map(([aid, error]) => ({ aid, error: error.code }));
   return new SvcError(code, { message, details: { holders } });
+}
+
+// Finds the holders of an object.
+
+/** Timeout for one holder, milliseconds. */
+const ASK_TIMEOUT_MS = 10_000;
+
+interface HolderView {
+  readonly aid: Aid;
+  readonly status: HolderStatus;
+  /** The size that the holder reports. Absent if it does not have the object. */
+  readonly size?: number;
+  readonly name?: string;
+}
+
+export interface HolderDependencies {
+  readonly repository: ObjectRepository;
+  readonly remote: RemoteObjects;
+  readonly objects: { stat(aid: Aid, objectId: string): ObjectInfo | null };
+  readonly clock: Clock;
+}
+
+const STATUS_OF: Partial<Record<ErrorCode, HolderStatus>> = {
+  access_denied: 'denied',
+  not_found: 'not_found',
+  gone: 'gone',
+};
+
+export class Holders {
+  readonly #deps: HolderDependencies;
+
+  constructor(dependencies: HolderDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Agents that may have an object, most likely first: the hint, earlier holders, other local agents. */
+  candidates(aid: Aid, objectId: string, hint?: Aid): readonly Aid[] {
+    const { repository } = this.#deps;
+    const all = [
+      ...(hint === undefined ? [] : [hint]),
+      ...repository.holders(objectId),
+      ...repository.agentsWith(objectId, MAX_HOLDERS_PER_OBJECT),
+    ];
+    return [...new Set(all)].filter((one) => one !== aid).slice(0, MAX_HOLDERS_PER_OBJECT);
+  }
+
+  /** Stores whether an agent has the object. */
+  learn(objectId: string, holder: Aid, has: boolean): void {
+    const { repository, clock } = this.#deps;
+    if (has) repository.addHolder(objectId, holder, clock.now());
+    else repository.removeHolder(objectId, holder);
+  }
+
+  /**
+   * Queries all candidates concurrently, without reading the object.
+   * @returns the agent's own object, and the answers
+   */
+  async locate(aid: Aid, objectId: string, hint: Aid | undefined, signal: AbortSignal) {
+    const asked = this.candidates(aid, objectId, hint).map((holder) => this.#ask(aid, holder, objectId, signal));
+    return { local: this.#deps.objects.stat(aid, objectId), holders: await Promise.all(asked) };
+  }
+
+  async #ask(local: Aid, holder: Aid, objectId: string, outer: AbortSignal): Promise<HolderView> {
+    using limit = awakeTimeout(this.#deps.clock, ASK_TIMEOUT_MS, outer);
+    try {
+      const request = { local, holder, objectId, method: 'HEAD', headers: {}, signal: limit.signal } as const;
+      const { body, size, name } = await this.#deps.remote.read(request);
+      body.resume();
+      this.learn(objectId, holder, true);
+      return { aid: holder, status: 'available', size, name };
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      if (error.code === 'not_found' || error.code === 'gone') this.learn(objectId, holder, false);
+      return { aid: holder, status: STATUS_OF[error.code] ?? 'unreachable' };
+    }
+  }
 }

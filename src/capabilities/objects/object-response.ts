@@ -2,7 +2,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { READ_BYTES } from './fingerprint.ts';
-import { disposition } from './object-name.ts';
 import { matchesTag, parseRange } from './range.ts';
 import type { OpenedObject } from './registered-files.ts';
 
@@ -110,4 +109,24 @@ export async function sendObject(
   response.writeHead(head.status, { ...headersOf(head, object.objectId), ...policy });
   if (method === 'HEAD' || head.length === 0) response.end();
   else await sendPart(handle, object.isIntact, head, response, options);
+}
+
+// The name of an object in HTTP headers.
+
+/** Makes browsers save the bytes instead of showing them (RFC 6266). */
+export function disposition(name: string): string {
+  // Percent-encodes everything except the characters that RFC 5987 allows.
+  const encoded = encodeURIComponent(name).replace(/['()*!]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`);
+  return `attachment; filename*=UTF-8''${encoded}`;
+}
+
+/** The name in a header of this form, or undefined. */
+export function nameInDisposition(header: string | undefined): string | undefined {
+  const encoded = /^attachment; filename\*=UTF-8''([\w.~%-]{1,1024})$/.exec(header ?? '')?.[1];
+  if (encoded === undefined) return undefined;
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
 }

@@ -4,8 +4,7 @@ import type { Readable } from 'node:stream';
 import { SvcError } from '../../foundation/errors.ts';
 import { safeName } from '../../foundation/file-name.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
-import { nameInDisposition } from './object-name.ts';
-import { type ObjectHead, tagOf } from './object-response.ts';
+import { nameInDisposition, type ObjectHead, tagOf } from './object-response.ts';
 import { parseContentRange } from './range.ts';
 import type { ObjectCaller } from './types.ts';
 

@@ -7,7 +7,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import { awakeClock } from '../../foundation/stall.ts';
-import type { PartFile } from './part-file.ts';
+import type { PartFile } from './file-sink.ts';
 import type { RemoteObject, RemoteObjects } from './remote-objects.ts';
 
 /** In this time, a holder must send `MIN_PROGRESS_BYTES` or the rest of the object, milliseconds. */

@@ -11,14 +11,14 @@ import {
 import type { WaitingSum } from '../../foundation/store/notification-row.ts';
 
 /** Queued notifications: for one webhook, between two agents, and in total. */
-export interface QueuedSums {
+interface QueuedSums {
   readonly webhook: WaitingSum;
   readonly peer: WaitingSum;
   readonly all: WaitingSum;
 }
 
 /** Queued notifications of strangers: from one source, and in total. */
-export interface StrangerSums {
+interface StrangerSums {
   readonly source: WaitingSum;
   readonly strangers: WaitingSum;
 }
@@ -42,3 +42,13 @@ export function mayQueue({ webhook, peer, all }: QueuedSums, bytes: number): boo
 function fits({ count, bytes: held }: WaitingSum, bytes: number, maxCount: number, maxBytes: number): boolean {
   return count < maxCount && held + bytes <= maxBytes;
 }
+
+// Limits of push notifications that both sides share.
+
+/** Notifications per second, and in a burst, from one agent to another. */
+export const NOTIFICATIONS_PER_S = 100;
+export const NOTIFICATIONS_BURST = 2000;
+/** Time limit for the response of a webhook or a daemon to a notification, in milliseconds. */
+export const PUSH_RESPONSE_MS = 30_000;
+/** Interval for removing old entries, in milliseconds. */
+export const PUSH_CLEANUP_MS: number = 3600 * 1000;

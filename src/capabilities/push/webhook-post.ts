@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../../foundation/clock.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import { PUSH_RESPONSE_MS } from './limits.ts';
+import { PUSH_RESPONSE_MS } from './queue-limits.ts';
 import type { PostToWebhook, WebhookPost } from './types.ts';
 import { isLocalIp } from './webhook-address.ts';
 

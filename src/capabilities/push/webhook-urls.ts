@@ -34,8 +34,14 @@ import { drainAndDestroy } from '../../network/links/lingering.ts';
 import { Refusal, STATUS } from '../../network/links/status.ts';
 import type { LinkStream, Links } from '../../network/links/types.ts';
 import { KeyedQueues } from './keyed-queues.ts';
-import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS, PUSH_RESPONSE_MS } from './limits.ts';
-import { mayQueue, mayQueueForStranger } from './queue-limits.ts';
+import {
+  mayQueue,
+  mayQueueForStranger,
+  NOTIFICATIONS_BURST,
+  NOTIFICATIONS_PER_S,
+  PUSH_CLEANUP_MS,
+  PUSH_RESPONSE_MS,
+} from './queue-limits.ts';
 import type { ServeWebhookUrls, StoreNotification, StoreResult, WebhookUrlListener } from './types.ts';
 import {
   isWebhookName,

@@ -25,8 +25,7 @@ import { Tally } from '../../foundation/tally.ts';
 import { drainAndDestroy } from '../../network/links/lingering.ts';
 import type { AccessRequest, LinkStream, Links } from '../../network/links/types.ts';
 import { KeyedQueues } from './keyed-queues.ts';
-import { NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS } from './limits.ts';
-import { mayQueue } from './queue-limits.ts';
+import { mayQueue, NOTIFICATIONS_BURST, NOTIFICATIONS_PER_S, PUSH_CLEANUP_MS } from './queue-limits.ts';
 import type { PostToWebhook, PushOrigin } from './types.ts';
 import { localWebhook } from './webhook-address.ts';
 import {

@@ -6,21 +6,25 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { abortable } from '../../foundation/deadline.ts';
 import type { NatMapping } from '../../foundation/domain/directory.ts';
-import type { NotDirectReason } from '../../foundation/domain/reach.ts';
+import type { LinkUse, NotDirectReason } from '../../foundation/domain/reach.ts';
 import type { LinkPathKind, PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
+import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { ConnectionPool } from '../../network/links/connection-pool.ts';
 import type { DialAddress } from '../../network/links/dial.ts';
+import type { AgentLinks } from '../../network/links/links.ts';
+import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
+import type { ConnectionView } from '../../network/links/views.ts';
+import type { ChosenHelpers } from '../../network/reachability/chosen-helpers.ts';
 import { isTold, type OwnAddress } from '../../network/reachability/own-address.ts';
 import type { OwnAddresses } from '../../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../../network/reachability/port-mapping/port-mapper.ts';
 import { ipv6Between } from '../../network/reachability/public-ipv6.ts';
 import type { RecordDht } from '../../network/records/record-dht.ts';
-import { type CurrentLinksDependencies, currentLink, listLinks, listPeers } from './current-links.ts';
+import type { Neighbour } from '../../network/records/types.ts';
 import { type Sides, whyNotDirect } from './not-direct.ts';
 import { type PathAttempt, pathAttempts } from './path-attempts.ts';
 
@@ -55,7 +59,7 @@ export interface ReachDependencies extends CurrentLinksDependencies {
 }
 
 /** The connectivity of this machine in one address family. */
-export interface FamilyFacts {
+interface FamilyFacts {
   /** Interface addresses that are not loopback. */
   readonly addresses: number;
   readonly isPublic: boolean;
@@ -78,7 +82,7 @@ export interface ProbeResult {
   readonly path: LinkPathKind | null;
 }
 
-export interface PingResult {
+interface PingResult {
   readonly node: Aid;
   readonly probes: readonly ProbeResult[];
   /** Destination of the packets; null on this daemon. */
@@ -262,4 +266,72 @@ export class ReachReport {
       timer.cancel();
     }
   }
+}
+
+// This node's connections to others, and the nodes of its routing table.
+
+/** A remote agent and the local agents that communicate with it. */
+interface RemoteAgent {
+  readonly aid: Aid;
+  /** Its label in the address book; null if it has none. */
+  readonly label: string | null;
+  readonly localAids: readonly Aid[];
+}
+
+export interface LinkSummary extends ConnectionView {
+  readonly agents: readonly RemoteAgent[];
+  readonly use: LinkUse;
+}
+
+interface KnownPeer extends Neighbour {
+  /** The AID of the key that it claims. */
+  readonly node: Aid | null;
+  readonly isHelper: boolean;
+}
+
+export interface CurrentLinksDependencies {
+  readonly pool: Pick<ConnectionPool, 'connections'>;
+  readonly links: Pick<AgentLinks, 'pairsWith'>;
+  readonly records: Pick<RecordDht, 'neighbours'>;
+  readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;
+  /** Labels of the address book, by AID. */
+  readonly labels: () => Readonly<Record<string, string>>;
+}
+
+function agentsIn(pairs: readonly AgentPair[], labels: Readonly<Record<string, string>>): RemoteAgent[] {
+  const locals = Map.groupBy(pairs, ({ remote }) => remote);
+  return [...locals].map(([aid, met]) => ({
+    aid,
+    label: labels[aid] ?? null,
+    localAids: met.map(({ local }) => local),
+  }));
+}
+
+/** The open connections, grouped by node. */
+function listLinks({ pool, links, helpers, labels }: CurrentLinksDependencies): readonly LinkSummary[] {
+  const names = labels();
+  const standing = pool.connections().map((view): LinkSummary => {
+    const key = nativePublicKey(view.node);
+    const isHelper = key !== null && view.current && helpers.has(key);
+    const use = isHelper ? 'helper' : 'all';
+    return { ...view, use, agents: key === null ? [] : agentsIn(links.pairsWith(key), names) };
+  });
+  return [...Map.groupBy(standing, ({ node }) => node).values()].flat();
+}
+
+/** The nodes of the routing table, most recently heard first. */
+function listPeers({ records, helpers }: CurrentLinksDependencies): readonly KnownPeer[] {
+  const isHelper = ({ host, port, nodeKey }: Neighbour): boolean =>
+    (nodeKey !== null && helpers.has(nodeKey)) ||
+    helpers.addresses.some((helper) => helper.host === host && helper.port === port);
+  return records
+    .neighbours()
+    .map((one) => ({ ...one, node: one.nodeKey === null ? null : nativeAid(one.nodeKey), isHelper: isHelper(one) }))
+    .sort((a, b) => b.lastSeen - a.lastSeen);
+}
+
+/** The connection that new streams to a node use; null if there is none. */
+function currentLink(pool: CurrentLinksDependencies['pool'], nodeKey: Uint8Array): ConnectionView | null {
+  const aid = nativeAid(nodeKey);
+  return pool.connections().find(({ current, node }) => current && node === aid) ?? null;
 }

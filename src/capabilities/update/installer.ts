@@ -1,11 +1,12 @@
 /** Installs a release next to the running one, without switching to it. */
-import { readdirSync, renameSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import semver from 'semver';
 import { syncDirectory, syncFile } from '../../foundation/atomic-file.ts';
 import { describeDiskError } from '../../foundation/disk-errors.ts';
 import { codeOf, SvcError } from '../../foundation/errors.ts';
-import { type Npm, runProgram } from './npm.ts';
 import type { ReleaseSource } from './release-source.ts';
 import type { Releases } from './releases.ts';
 import type { Release } from './types.ts';
@@ -104,4 +105,111 @@ function renameQuietly(from: string, to: string): void {
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
   }
+}
+
+// Runs the npm of this machine. Its configuration names the registry, and it installs the dependencies of a release.
+
+/** Time limit of an npm command, in milliseconds. */
+const NPM_TIMEOUT_MS = 10 * 60_000;
+/** Limit on stored npm output. */
+const MAX_OUTPUT_CHARS = 64 * 1024;
+/** Limit on the part of the output that an error message quotes. */
+const MAX_REASON_CHARS = 300;
+
+export interface NpmOptions {
+  /** The running Node executable. */
+  readonly node: string;
+  /** Working directory of npm. An `.npmrc` in this directory or above applies. */
+  readonly directory: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Path of npm: next to the running Node, or in PATH. */
+function npmProgram({ node, environment }: NpmOptions): string | null {
+  const bin = dirname(node);
+  const roots = [join(bin, '..', 'lib', 'node_modules'), join(bin, 'node_modules')];
+  for (const directory of (environment['PATH'] ?? '').split(delimiter)) {
+    if (directory === '') continue;
+    roots.push(join(directory, '..', 'lib', 'node_modules'), join(directory, 'node_modules'));
+    // Location in Debian's package.
+    roots.push(join(directory, '..', 'share', 'nodejs'));
+  }
+  return roots.map((root) => join(root, 'npm', 'bin', 'npm-cli.js')).find((file) => existsSync(file)) ?? null;
+}
+
+export class Npm {
+  readonly #options: NpmOptions;
+
+  constructor(options: NpmOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The registry in npm's configuration.
+   * @throws SvcError `not_found` if npm is missing, `protocol_error`, `cancelled`
+   */
+  async registry(signal: AbortSignal): Promise<URL> {
+    const text = (await this.#run(['config', 'get', 'registry', '--loglevel=silent'], signal)).trim();
+    if (!URL.canParse(text))
+      throw new SvcError('config_invalid', { message: 'The configuration of npm names no registry.' });
+    return new URL(text);
+  }
+
+  /**
+   * Installs the packages of a lock file and verifies their integrity. No install scripts run.
+   * @throws SvcError `not_found` if npm is missing, `protocol_error`, `cancelled`
+   */
+  async install(directory: string, cache: string, signal: AbortSignal): Promise<void> {
+    const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
+    const args = ['ci', '--omit=dev', '--ignore-scripts', '--prefix', directory, '--cache', cache, ...quiet];
+    await this.#run(args, signal, directory);
+  }
+
+  #run(args: readonly string[], signal: AbortSignal, directory = this.#options.directory): Promise<string> {
+    const { node, environment } = this.#options;
+    const program = npmProgram(this.#options);
+    if (program === null)
+      throw new SvcError('not_found', {
+        message: 'npm was not found. It is part of Node, and svcd looks for it next to Node.',
+      });
+    return runProgram(node, [program, ...args], { signal, directory, environment });
+  }
+}
+
+/**
+ * Runs a program in a directory until it exits.
+ * @returns its standard output
+ * @throws SvcError `protocol_error` if it fails, `timeout`, `cancelled`
+ */
+function runProgram(
+  program: string,
+  args: readonly string[],
+  { signal, directory, environment }: Pick<NpmOptions, 'directory' | 'environment'> & { readonly signal: AbortSignal },
+): Promise<string> {
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(NPM_TIMEOUT_MS)]);
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      cwd: directory,
+      env: { ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      signal: ended,
+      windowsHide: true,
+    });
+    const output = { stdout: '', stderr: '' };
+    const keep = (name: 'stdout' | 'stderr') => (text: string) => {
+      output[name] = (output[name] + text).slice(-MAX_OUTPUT_CHARS);
+    };
+    child.stdout.setEncoding('utf8').on('data', keep('stdout'));
+    child.stderr.setEncoding('utf8').on('data', keep('stderr'));
+    child.on('error', (error) => {
+      if (signal.aborted) reject(new SvcError('cancelled', { cause: error }));
+      else if (ended.aborted) reject(new SvcError('timeout', { message: `${args[0]} timed out.`, cause: error }));
+      else reject(new SvcError('protocol_error', { message: `Cannot run ${program}.`, cause: error }));
+    });
+    child.once('close', (code) => {
+      if (code === 0) return resolve(output.stdout);
+      const said = (output.stderr || output.stdout).trim().slice(0, MAX_REASON_CHARS);
+      return reject(new SvcError('protocol_error', { message: `${args.slice(0, 2).join(' ')} failed: ${said}` }));
+    });
+  });
 }

@@ -1,7 +1,7 @@
 /** Cards of local agents, and validation of other agents' cards. */
-import { CardAdmission } from '../../capabilities/cards/admission.ts';
+
 import { OwnCards } from '../../capabilities/cards/own-cards.ts';
-import { RemoteCards } from '../../capabilities/cards/remote-cards.ts';
+import { CardAdmission, RemoteCards } from '../../capabilities/cards/remote-cards.ts';
 import { readProfile } from '../../capabilities/directory/profile-cards.ts';
 import { verifiedBytes } from '../../capabilities/objects/remote-objects.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';

@@ -1,7 +1,6 @@
 /** File offers between agents: sealed notes that name objects. */
-import { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
+import { FileOffers, OfferReceiver } from '../../capabilities/file-offers/file-offers.ts';
 import { OfferAccess } from '../../capabilities/file-offers/offer-access.ts';
-import { OfferReceiver } from '../../capabilities/file-offers/offer-receiver.ts';
 import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import type { ObjectServer } from '../../capabilities/objects/object-server.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';

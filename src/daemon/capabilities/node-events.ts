@@ -1,7 +1,6 @@
 /** Events of the node itself and their sources. */
 import { EventStreams } from '../../capabilities/events/event-streams.ts';
-import { NodeEvents } from '../../capabilities/events/node-events.ts';
-import { NodeWatch } from '../../capabilities/events/node-watch.ts';
+import { NodeEvents, NodeWatch } from '../../capabilities/events/node-events.ts';
 import type { TunnelService } from '../../capabilities/tunnels/tunnel-service.ts';
 import type { Updater } from '../../capabilities/update/updater.ts';
 import { formatAddress } from '../../foundation/address.ts';

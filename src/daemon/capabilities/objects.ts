@@ -1,7 +1,6 @@
 /** Objects: files that local agents offer, and files that they fetch. */
 import { HttpCaller } from '../../capabilities/calls/http-caller.ts';
-import { Holders } from '../../capabilities/objects/holders.ts';
-import { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
+import { Holders, ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import { ObjectServer } from '../../capabilities/objects/object-server.ts';
 import { ObjectService } from '../../capabilities/objects/object-service.ts';
 import { RemoteObjects } from '../../capabilities/objects/remote-objects.ts';

@@ -1,6 +1,5 @@
 /** The handler of calls. */
-import type { FetchRequest } from '../../capabilities/calls/fetch-request.ts';
-import type { FetchResult } from '../../capabilities/calls/fetch-service.ts';
+import type { FetchRequest, FetchResult } from '../../capabilities/calls/fetch-service.ts';
 import { toBase64 } from '../../foundation/base64.ts';
 import type { CollectedBytes } from '../../foundation/collected-bytes.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';

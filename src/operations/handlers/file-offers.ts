@@ -1,6 +1,5 @@
 /** Handlers of the file offer operations. */
-import type { FileOffers } from '../../capabilities/file-offers/file-offers.ts';
-import type { OfferReceiver } from '../../capabilities/file-offers/offer-receiver.ts';
+import type { FileOffers, OfferReceiver } from '../../capabilities/file-offers/file-offers.ts';
 import type { FileOffer } from '../../capabilities/file-offers/types.ts';
 import { headersOf } from '../../capabilities/objects/object-response.ts';
 import type { RemoteObject } from '../../capabilities/objects/remote-objects.ts';

@@ -1,6 +1,5 @@
 /** Handlers of the object operations. */
-import type { Holders } from '../../capabilities/objects/holders.ts';
-import type { ObjectGetter } from '../../capabilities/objects/object-getter.ts';
+import type { Holders, ObjectGetter } from '../../capabilities/objects/object-getter.ts';
 import type { ObjectService } from '../../capabilities/objects/object-service.ts';
 import type { ObjectInfo } from '../../capabilities/objects/types.ts';
 import { isoTime } from '../../foundation/clock.ts';

@@ -1,6 +1,5 @@
 /** Handlers of the local address operations. */
-import type { Origins } from '../../capabilities/origins/origins.ts';
-import type { OriginInfo } from '../../capabilities/origins/types.ts';
+import type { OriginInfo, Origins } from '../../capabilities/origins/origins.ts';
 import { isoTime } from '../../foundation/clock.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Handlers } from '../operation.ts';

@@ -1,8 +1,7 @@
 /** Handlers of the reachability operations. */
 
-import type { LinkSummary } from '../../capabilities/reach/current-links.ts';
 import { NOT_DIRECT_TEXT } from '../../capabilities/reach/not-direct.ts';
-import type { ProbeResult, ReachReport } from '../../capabilities/reach/reach-report.ts';
+import type { LinkSummary, ProbeResult, ReachReport } from '../../capabilities/reach/reach-report.ts';
 import type { TrafficHistory } from '../../capabilities/reach/traffic.ts';
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import { isoTime } from '../../foundation/clock.ts';

@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { filterHeaders, headerOf, pairs, type RawHeaders } from '../../capabilities/calls/headers.ts';
 import type { CallResponse } from '../../capabilities/calls/http-caller.ts';
-import type { LocalCard } from '../../capabilities/cards/admission.ts';
+import type { LocalCard } from '../../capabilities/cards/remote-cards.ts';
 import { badCard } from '../../foundation/cards/bad-card.ts';
 import { type Card, MAX_CARD_BYTES, readCard } from '../../foundation/cards/card.ts';
 import { CollectedBytes } from '../../foundation/collected-bytes.ts';

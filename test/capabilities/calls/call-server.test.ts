@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import { FIRST_HEAD_MS } from '../../../src/capabilities/calls/call-connection.ts';
+import { FIRST_HEAD_MS } from '../../../src/capabilities/calls/call-server.ts';
 import { MAX_CALLS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
 import { CALL_STALL_MS, EVENT_STREAM_STALL_MS } from '../../../src/capabilities/calls/forward.ts';
 import { HttpCaller } from '../../../src/capabilities/calls/http-caller.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import { MAX_CALLS_PER_CALLER } from '../../../src/capabilities/calls/caller-limits.ts';
-import { MAX_EVENT_STREAMS_PER_NODE } from '../../../src/capabilities/calls/event-stream-limits.ts';
+import { MAX_CALLS_PER_CALLER, MAX_EVENT_STREAMS_PER_NODE } from '../../../src/capabilities/calls/caller-limits.ts';
 import { type CallResponse, HttpCaller, MAX_CALLS_PER_TARGET } from '../../../src/capabilities/calls/http-caller.ts';
 import { type CallWorld, callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { CardAdmission } from '../../../src/capabilities/cards/admission.ts';
-import { type ProfileCard, RemoteCards } from '../../../src/capabilities/cards/remote-cards.ts';
+import { CardAdmission, type ProfileCard, RemoteCards } from '../../../src/capabilities/cards/remote-cards.ts';
 import { canonicalJson } from '../../../src/foundation/cards/canonical-json.ts';
 import { type CardSigner, signCard } from '../../../src/foundation/cards/signature.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';

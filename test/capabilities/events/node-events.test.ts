@@ -5,9 +5,11 @@ import {
   MAX_NODE_EVENTS_PER_KIND,
   NODE_EVENTS_BURST,
   NODE_EVENTS_PER_HOUR,
+  NODE_WATCH_MS,
   NodeEvents,
+  NodeWatch,
+  type WatchedTunnel,
 } from '../../../src/capabilities/events/node-events.ts';
-import { NODE_WATCH_MS, NodeWatch, type WatchedTunnel } from '../../../src/capabilities/events/node-watch.ts';
 import type { CloseReason } from '../../../src/foundation/domain/tunnels.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { NODE_EVENT_TYPES } from '../../../src/foundation/node-events.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventFrame } from '../../../src/capabilities/events/frames.ts';
 import {
+  eventFrame,
   MAX_BATCH_BYTES,
   MAX_RECENT_BYTES,
   MAX_RECENT_EVENTS,

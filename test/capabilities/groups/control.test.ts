@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BitSet, BlockPool } from '../../../src/capabilities/groups/bit-set.ts';
-import { type ControlFact, ControlLog, MAX_FRONTIER } from '../../../src/capabilities/groups/control.ts';
+import {
+  BitSet,
+  BlockPool,
+  type ControlFact,
+  ControlLog,
+  MAX_FRONTIER,
+} from '../../../src/capabilities/groups/control.ts';
 import { MAX_MEMBERS } from '../../../src/foundation/domain/groups.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { Random } from '../../support/random.ts';

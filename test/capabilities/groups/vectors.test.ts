@@ -10,8 +10,8 @@ import {
   provesSecret,
   verifyEntry,
 } from '../../../src/capabilities/groups/entry.ts';
-import { groupLinkText, parseGroupLink } from '../../../src/capabilities/groups/group-link.ts';
 import { Replica } from '../../../src/capabilities/groups/replica.ts';
+import { groupLinkText, parseGroupLink } from '../../../src/capabilities/groups/views.ts';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { parseAid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Joining } from '../../../src/capabilities/joining/joining.ts';
+import { contactsForInvitation, Joining, type NodeFacts } from '../../../src/capabilities/joining/joining.ts';
+import { formatAddress } from '../../../src/foundation/address.ts';
 import { formatContact, type NodeContact } from '../../../src/foundation/contact.ts';
 import type { MeetingState } from '../../../src/foundation/domain/joining.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { formatInvitation, type PinnedContact } from '../../../src/foundation/invitation.ts';
 import { JoinedContacts } from '../../../src/network/joined-contacts.ts';
+import type { OwnAddress } from '../../../src/network/reachability/own-address.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const { publicKey: OWN_KEY } = KeyPair.generate();
@@ -161,4 +163,61 @@ test('nodes of another network and invalid stored entries are hidden', () => {
   assert.equal(here.current.length, 32);
   memory.set('joined_contacts', { something: 'else' });
   assert.deepEqual(here.current, []);
+});
+
+function own(host: string, source: OwnAddress['source'], verifiedBy: OwnAddress['verifiedBy'] = null): OwnAddress {
+  return { address: { host, port: 4122 }, source, verifiedBy };
+}
+
+function given(facts: Partial<NodeFacts>) {
+  const { contacts, reach } = contactsForInvitation({
+    nodeKey: OWN_KEY,
+    dht: { host: '0.0.0.0', port: 4121 },
+    known: [],
+    mapped: [],
+    isReached: false,
+    others: [],
+    ...facts,
+  });
+  return { reach, at: contacts.map(formatAddress) };
+}
+
+const LAN = own('192.168.1.2', 'lan');
+
+test('a reachable node names itself, with the port of its record network', () => {
+  const known = [own('203.0.113.7', 'interface', 'peers'), LAN];
+  assert.deepEqual(given({ known, isReached: true, others: [HELPER] }), {
+    reach: 'anywhere',
+    at: ['203.0.113.7:4121', '192.168.1.2:4121'],
+  });
+});
+
+test('behind a NAT the node names its helpers, and itself for its LAN', () => {
+  const known = [own('203.0.113.7', 'observed'), own('203.0.113.7', 'mapped'), LAN];
+  assert.deepEqual(given({ known, others: [HELPER] }), {
+    reach: 'helped',
+    at: ['198.51.100.9:4121', '192.168.1.2:4121'],
+  });
+});
+
+test('an address that is not confirmed yet is reported as such', () => {
+  assert.equal(given({ known: [own('203.0.113.7', 'interface'), LAN] }).reach, 'unproven');
+  assert.deepEqual(given({ known: [own('node.example', 'configured'), LAN] }), {
+    reach: 'unproven',
+    at: ['node.example:4121', '192.168.1.2:4121'],
+  });
+  assert.deepEqual(given({ known: [LAN], mapped: [{ host: '203.0.113.7', port: 9 }] }), {
+    reach: 'unproven',
+    at: ['203.0.113.7:9', '192.168.1.2:4121'],
+  });
+});
+
+test('without a public address, the invitation only works in the LAN or on the machine', () => {
+  assert.deepEqual(given({ known: [LAN, own('10.0.0.1', 'lan'), own('10.1.0.1', 'lan')] }), {
+    reach: 'lan',
+    at: ['192.168.1.2:4121', '10.0.0.1:4121'],
+  });
+  const dht = { host: '127.0.0.1', port: 7 };
+  assert.deepEqual(given({ dht, known: [own('127.0.0.1', 'configured')] }), { reach: 'machine', at: ['127.0.0.1:7'] });
+  assert.deepEqual(given({ known: [own('2001:db8::1', 'interface')] }).at, []);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Releases } from '../../../src/capabilities/update/releases.ts';
 import type { Release } from '../../../src/capabilities/update/types.ts';
-import { Updater } from '../../../src/capabilities/update/updater.ts';
+import { UpdateJournal, Updater } from '../../../src/capabilities/update/updater.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -206,4 +206,17 @@ test('an update that fills the disk fails without other damage', async (t) => {
   // An unhandled rejection would show by now.
   await idle();
   assert.deepEqual(world.switched, []);
+});
+
+test('stored fields change one by one, and invalid state counts as empty', () => {
+  const rows = new Map<string, unknown>();
+  const memory = new UpdateJournal({ get: (key) => rows.get(key), set: (key, value) => void rows.set(key, value) });
+  const nothing = { checkedAt: null, latest: null, checkError: '', begun: null, failed: null };
+  assert.deepEqual(memory.get(), nothing);
+  memory.set({ checkedAt: 5, latest: '1.2.3' });
+  memory.set({ checkError: 'why' });
+  assert.deepEqual(memory.get(), { ...nothing, checkedAt: 5, latest: '1.2.3', checkError: 'why' });
+  const [key] = rows.keys();
+  rows.set(key ?? '', { checkedAt: 'yesterday' });
+  assert.deepEqual(memory.get(), nothing);
 });

@@ -1,7 +1,7 @@
 /** Group entries, messages between members, and invitations. */
 import { decodeEntry, verifyEntry } from '../../../src/capabilities/groups/entry.ts';
-import { groupLinkText, parseGroupLink } from '../../../src/capabilities/groups/group-link.ts';
 import { shapeProblem } from '../../../src/capabilities/groups/kinds.ts';
+import { groupLinkText, parseGroupLink } from '../../../src/capabilities/groups/views.ts';
 import { type Message, receive, send } from '../../../src/capabilities/groups/wire.ts';
 import { equalBytes } from '../../../src/foundation/bytes.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';

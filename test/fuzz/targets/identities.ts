@@ -1,5 +1,5 @@
 /** AIDs, keys, delegation proofs and wallet texts. */
-import { readCredentials } from '../../../src/capabilities/agents/credentials.ts';
+import { readCredentials } from '../../../src/capabilities/agents/keyring.ts';
 import { equalBytes, toHex } from '../../../src/foundation/bytes.ts';
 import { aidFromBytes, aidToBytes, parseAid } from '../../../src/foundation/identity/aid.ts';
 import { decodeDelegation, encodeDelegation } from '../../../src/foundation/identity/delegation.ts';

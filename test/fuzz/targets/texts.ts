@@ -1,5 +1,5 @@
 /** Addresses, headers and other texts from strangers. */
-import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-name.ts';
+import { disposition, nameInDisposition } from '../../../src/capabilities/objects/object-response.ts';
 import { matchesTag, parseContentRange, parseRange } from '../../../src/capabilities/objects/range.ts';
 import { formatAddress, hostOfUrl, isHost, parseAddress } from '../../../src/foundation/address.ts';
 import { formatContact, parseContact } from '../../../src/foundation/contact.ts';

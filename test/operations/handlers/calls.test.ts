@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { FetchRequest } from '../../../src/capabilities/calls/fetch-request.ts';
+import type { FetchRequest } from '../../../src/capabilities/calls/fetch-service.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import type { Aid } from '../../../src/foundation/identity/aid.ts';
 import { callOperations } from '../../../src/operations/calls.ts';

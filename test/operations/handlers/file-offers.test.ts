@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OfferReceiver } from '../../../src/capabilities/file-offers/offer-receiver.ts';
+import { OfferReceiver } from '../../../src/capabilities/file-offers/file-offers.ts';
 import type { RemoteObject } from '../../../src/capabilities/objects/remote-objects.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { fileOfferOperations } from '../../../src/operations/file-offers.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Command } from 'commander';
-import { openingFrame } from '../../../src/capabilities/events/frames.ts';
+import { openingFrame } from '../../../src/capabilities/events/recent-events.ts';
 import { PATCHABLE_KEYS } from '../../../src/foundation/config/schema.ts';
 import { EVENT_TYPES } from '../../../src/foundation/events.ts';
 import { clientProgram, svcdProgram } from '../../../tools/command-tree.ts';
