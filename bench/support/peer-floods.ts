@@ -12,8 +12,8 @@ import { HELLO_NONCE_BYTES, INSTANCE_BYTES, networkId } from '../../src/network/
 import { makeProof } from '../../src/network/links/proofs.ts';
 import { KIND } from '../../src/network/links/stream-dispatcher.ts';
 import { u32 } from '../../src/network/links/wire.ts';
-import { networkTag } from '../../src/network/records/network-tag.ts';
-import { encodeNodeRequest } from '../../src/network/records/node-messages.ts';
+import { encodeNodeRequest } from '../../src/network/records/messages.ts';
+import { networkTag } from '../../src/network/records/node-address.ts';
 import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
 import { localIdentity, newIdentity } from '../../test/support/identities.ts';
 import { linkBytes, RawSession } from '../../test/support/raw-peer.ts';

@@ -21,7 +21,7 @@ import { findGateway } from '../network/reachability/port-mapping/default-gatewa
 import { grantorsAt } from '../network/reachability/port-mapping/grantors.ts';
 import { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import { isUsable } from '../network/reachability/turn/turn-servers.ts';
-import { networkTag } from '../network/records/network-tag.ts';
+import { networkTag } from '../network/records/node-address.ts';
 import { RecordDht } from '../network/records/record-dht.ts';
 import { Resolver } from '../network/resolver.ts';
 import { LanTcp } from '../network/transport/lan-tcp/lan-tcp.ts';

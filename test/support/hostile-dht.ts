@@ -5,7 +5,7 @@ import type { TestContext } from 'node:test';
 import type { Address } from '../../src/foundation/address.ts';
 import { systemClock } from '../../src/foundation/clock.ts';
 import { DhtEngine } from '../../src/network/records/engine.ts';
-import { networkTag } from '../../src/network/records/network-tag.ts';
+import { networkTag } from '../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../src/network/records/peer-health.ts';
 import type { RpcRequest } from '../../src/network/records/rpc/rpc.ts';
 

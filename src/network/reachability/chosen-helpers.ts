@@ -14,7 +14,7 @@ import { LruCache } from '../../foundation/lru-cache.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
-import { apartFirst } from '../records/network-blocks.ts';
+import { apartFirst } from '../records/node-address.ts';
 import { FormerHelpers } from './former-helpers.ts';
 import type { RememberedHelpers } from './remembered-helpers.ts';
 

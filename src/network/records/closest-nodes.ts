@@ -5,11 +5,13 @@
 import type { Clock } from '../../foundation/clock.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import { SharedLookup } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
 import type { RecordReader } from './record-reader.ts';
 import type { RecordWriter } from './record-writer.ts';
-import { SharedLookup } from './shared-lookup.ts';
 import type { GetOptions, NearbyNodes, PutOptions, PutResult } from './types.ts';
+
+/** One search of the nodes around a key for several who want something of them: what is read there, and what is put. */
 
 /**
  * So long after the search records are given to the nodes that it found, milliseconds: the tokens by which they know our

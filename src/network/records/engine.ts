@@ -9,15 +9,20 @@ import { IP_SCOPE } from '../../foundation/ip.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
-import { DhtClients } from './dht-clients.ts';
-import { apartFirst, blockOf, leavingFor } from './network-blocks.ts';
-import { closestTo, compareDistance, hostKeyOf, nodeScope } from './node-address.ts';
+import {
+  apartFirst,
+  blockOf,
+  closestTo,
+  compareDistance,
+  hostKeyOf,
+  leavingFor,
+  nodeId,
+  nodeScope,
+  ROUTING_ID_BYTES,
+} from './node-address.ts';
 import { OpenPort } from './open-port.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
-import { RequestBacklog } from './request-backlog.ts';
-import { requestLimit } from './request-limit.ts';
-import { RoutingAdmission } from './routing-admission.ts';
-import { nodeId, ROUTING_ID_BYTES } from './routing-id.ts';
+import { DhtClients, RequestBacklog, RoutingAdmission, requestLimit } from './routing-admission.ts';
 import { Rpc, type RpcAnswer, type RpcMessage, type RpcRequest } from './rpc/rpc.ts';
 import { TableKeeper } from './rpc/table-keeper.ts';
 import { machine, type RpcWorld } from './rpc/world.ts';

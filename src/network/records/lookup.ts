@@ -9,15 +9,27 @@
 import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import type { SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_DATAGRAM_RECORD_BYTES } from '../../foundation/records/types.ts';
 import { Tally } from '../../foundation/tally.ts';
 import { mayDialPort } from '../transport/ports.ts';
 import type { FindReply } from './messages.ts';
-import { blockOf } from './network-blocks.ts';
-import { compareDistance, distancePrefix, nodeScope } from './node-address.ts';
+import { blockOf, compareDistance, distancePrefix, nodeId, nodeScope } from './node-address.ts';
 import { FAILURES_TO_DROP, type PeerHealth } from './peer-health.ts';
-import { STORE_WIDTH } from './placement.ts';
 import { MAX_NODES_PER_HOST, mayHoldMany } from './routing-admission.ts';
-import { nodeId } from './routing-id.ts';
+
+/** How many of the nodes closest to its key are given a record, and how many have to keep it. */
+
+/** How many of the closest nodes are given a record: with a third of them dead, enough are left. */
+export const STORE_WIDTH = 16;
+/** As many for a record that goes over QUIC. */
+export const LARGE_STORE_WIDTH = 10;
+
+/** How many of the closest nodes are given this record. */
+export function widthFor({ encoded }: SignedRecord): number {
+  return encoded.length <= MAX_DATAGRAM_RECORD_BYTES ? STORE_WIDTH : LARGE_STORE_WIDTH;
+}
 
 /** Most nodes that one lookup asks, whatever the answers claim. */
 const MAX_ASKED = 160;
@@ -313,5 +325,30 @@ export class Lookup {
         this.#step();
       }),
     );
+  }
+}
+
+/** One search of the nodes around a key for several who want something of them: what is read there, and what is put. */
+export class SharedLookup {
+  readonly lookup: Lookup;
+  readonly #answers: LookupAnswer[] = [];
+  readonly #followers = new Listeners<[LookupAnswer]>();
+
+  /** @param start begins the search, and has its answers told */
+  constructor(start: (onAnswer: (answer: LookupAnswer) => void) => Lookup) {
+    this.lookup = start((answer) => {
+      this.#answers.push(answer);
+      this.#followers.notify(answer);
+    });
+  }
+
+  /** The answers so far, in the order in which they came. */
+  get answers(): readonly LookupAnswer[] {
+    return this.#answers;
+  }
+
+  /** Tells of each further answer. Returns how to stop. */
+  follow(onAnswer: (answer: LookupAnswer) => void): () => void {
+    return this.#followers.add(onAnswer);
   }
 }

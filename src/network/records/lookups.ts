@@ -9,13 +9,12 @@ import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { BootstrapNodes } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
-import { Lookup, type LookupAnswer, type LookupOptions } from './lookup.ts';
+import { Lookup, type LookupAnswer, type LookupOptions, STORE_WIDTH } from './lookup.ts';
 import { encodeFindRequest, type FindRequest } from './messages.ts';
+import { nodeId } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
 import type { PeerHealth } from './peer-health.ts';
-import { STORE_WIDTH } from './placement.ts';
 import { RecentSearches } from './recent-searches.ts';
-import { nodeId } from './routing-id.ts';
 import type { HolderCount } from './types.ts';
 
 /** How many of the closest nodes a thorough search hears. */

@@ -17,10 +17,8 @@ import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/rep
 import type { BootstrapNodes, Meeting } from './bootstrap-nodes.ts';
 import type { DhtEngine } from './engine.ts';
 import { COMMAND, encodeProbeRequest, type ProbeRequest } from './messages.ts';
-import { apartFirst, voterOf } from './network-blocks.ts';
-import { nodeScope } from './node-address.ts';
-import type { ObservedAddresses } from './observed-addresses.ts';
-import { nodeId } from './routing-id.ts';
+import { apartFirst, nodeId, nodeScope, voterOf } from './node-address.ts';
+import type { ObservedAddresses } from './own-hosts.ts';
 import type { RpcAnswer, RpcMessage } from './rpc/rpc.ts';
 import type { Reachability } from './types.ts';
 

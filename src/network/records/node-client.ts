@@ -1,6 +1,8 @@
 /** What this node asks of others: what they hold near a key, and to keep a record. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
+import { equalBytes } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
+import { detach } from '../../foundation/detached.ts';
 import { Listeners } from '../../foundation/listeners.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { belongsUnderKey } from '../../foundation/records/keys.ts';
@@ -11,26 +13,33 @@ import type { NodeRequests } from '../node-requests.ts';
 import { mayDialPort } from '../transport/ports.ts';
 import type { DhtEngine } from './engine.ts';
 import type { LookupAnswer } from './lookup.ts';
+import type { StoreCode } from './messages.ts';
 import {
   COMMAND,
   decodeFindReply,
   decodeRemoveReply,
   decodeStoreReply,
   encodeFindRequest,
+  encodeNodeRequest,
   type FindReply,
   type FindRequest,
   type StoreReply,
 } from './messages.ts';
-import { encodeNodeRequest } from './node-messages.ts';
-import { PeerClocks } from './peer-clocks.ts';
-import type { StoreVerdict } from './put-operation.ts';
-import { decodeSeveralReply, encodeSeveralRequest } from './several-messages.ts';
-import { StoreBatches } from './store-batches.ts';
+import { PeerClocks } from './peer-health.ts';
+import { decodeSeveralReply, encodeSeveralRequest, fitting } from './several-messages.ts';
 
 /** Time to hand over a record that no datagram holds, milliseconds. */
 const LARGE_STORE_TIMEOUT_MS = 5000;
 /** Nodes whose keys are remembered. */
 const MAX_KEYS = 2048;
+
+/** A node's verdict on a record; `newer` is what it holds instead, verified. */
+export interface StoreVerdict {
+  readonly code: StoreCode;
+  readonly newer: SignedRecord | null;
+  /** What the node says that the note was removed with; not verified. */
+  readonly token: Uint8Array | null;
+}
 
 interface NodeClientDependencies {
   readonly clock: Clock;
@@ -140,6 +149,73 @@ export class NodeClient {
       return newer;
     } catch {
       return null;
+    }
+  }
+}
+
+interface StoreBatchesDependencies {
+  /** Hands one record to a node; null where it gives no valid answer. */
+  readonly one: (at: LookupAnswer, key: Uint8Array, record: SignedRecord) => Promise<StoreReply | null>;
+  /** Hands over as many as `fitting` said; what became of each, or null where there is no valid answer. */
+  readonly several: (
+    at: LookupAnswer,
+    key: Uint8Array,
+    records: readonly SignedRecord[],
+  ) => Promise<readonly StoreCode[] | null>;
+}
+
+interface Waiting {
+  readonly record: SignedRecord;
+  readonly resolve: (reply: StoreReply | null) => void;
+}
+
+interface Batch {
+  readonly key: Uint8Array;
+  readonly waiting: Waiting[];
+}
+
+export class StoreBatches {
+  readonly #deps: StoreBatchesDependencies;
+  readonly #batches = new Map<LookupAnswer, Batch>();
+
+  constructor(dependencies: StoreBatchesDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Hands a record that a datagram holds to a node; null where it gives no valid answer. */
+  store(at: LookupAnswer, key: Uint8Array, record: SignedRecord): Promise<StoreReply | null> {
+    const begun = this.#batches.get(at);
+    if (at.reply.takesSeveral !== true || (begun !== undefined && !equalBytes(begun.key, key)))
+      return this.#deps.one(at, key, record);
+    const batch = begun ?? { key, waiting: [] };
+    if (begun === undefined) {
+      this.#batches.set(at, batch);
+      // As soon as all that is handed over now has been.
+      process.nextTick(() => this.#send(at, batch));
+    }
+    const { promise, resolve } = Promise.withResolvers<StoreReply | null>();
+    batch.waiting.push({ record, resolve });
+    return promise;
+  }
+
+  #send(at: LookupAnswer, { key, waiting }: Batch): void {
+    this.#batches.delete(at);
+    while (waiting.length > 0) {
+      const together = waiting.splice(0, fitting(waiting.map(({ record }) => record)));
+      detach(this.#sendTogether(at, key, together));
+    }
+  }
+
+  async #sendTogether(at: LookupAnswer, key: Uint8Array, together: readonly Waiting[]): Promise<void> {
+    const { one, several } = this.#deps;
+    const records = together.map(({ record }) => record);
+    const codes = records.length === 1 ? [undefined] : await several(at, key, records);
+    const isValid = codes?.length === records.length;
+    for (const [i, { record, resolve }] of together.entries()) {
+      if (!isValid) resolve(null);
+      else if (codes[i] === 'kept') resolve({ code: 'kept' });
+      // Why not, and what it holds instead, is told of one record.
+      else resolve(await one(at, key, record));
     }
   }
 }

@@ -6,10 +6,10 @@ import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord, type SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
+import { isOfMany, noteOf } from './key-rows.ts';
 import type { LookupAnswer } from './lookup.ts';
 import type { Summary } from './messages.ts';
-import { voterOf } from './network-blocks.ts';
-import { isOfMany, noteOf } from './stored-record.ts';
+import { voterOf } from './node-address.ts';
 
 /** The vote of our own store. */
 const OWN = '';

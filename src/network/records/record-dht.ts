@@ -9,26 +9,21 @@ import type { Log } from '../../foundation/log.ts';
 import type { SignedRecord } from '../../foundation/records/record.ts';
 import type { RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
 import type { UdpSocket } from '../transport/udp-socket.ts';
 import { BootstrapNodes, type ContactView } from './bootstrap-nodes.ts';
 import { ClosestNodes } from './closest-nodes.ts';
 import { DhtEngine } from './engine.ts';
-import { Housekeeping } from './housekeeping.ts';
 import { Lookups } from './lookups.ts';
 import { Membership } from './membership.ts';
-import { networkTag } from './network-tag.ts';
-import { sourceKeyOf } from './node-address.ts';
+import { networkTag, sourceKeyOf } from './node-address.ts';
 import { NodeClient } from './node-client.ts';
-import { NodeServer } from './node-server.ts';
-import { ObservedAddresses } from './observed-addresses.ts';
 import type { OpenPort } from './open-port.ts';
-import { ownHosts } from './own-hosts.ts';
-import type { ClockComparison } from './peer-clocks.ts';
-import { PeerHealth } from './peer-health.ts';
-import { ReadRepair } from './read-repair.ts';
-import { RecordHost } from './record-host.ts';
-import { RecordReader } from './record-reader.ts';
+import { ObservedAddresses, ownHosts } from './own-hosts.ts';
+import { type ClockComparison, PeerHealth } from './peer-health.ts';
+import { NodeServer, RecordHost } from './record-host.ts';
+import { ReadRepair, RecordReader } from './record-reader.ts';
 import { RecordSetFetcher } from './record-set-fetcher.ts';
 import { RecordStore } from './record-store.ts';
 import { RecordWriter } from './record-writer.ts';
@@ -48,6 +43,55 @@ import type {
   RecordNetwork,
   StoreUsage,
 } from './types.ts';
+
+/** What is done now and then to what this node keeps: expired records go, and known nodes are written down. */
+
+/** How often expired records are removed, and again where many are left, milliseconds. */
+const PURGE_INTERVAL_MS = 60_000;
+const PURGE_AGAIN_MS = 200;
+/** How often the known nodes are written down for the next start, and how many, milliseconds. */
+const SAVE_NODES_INTERVAL_MS = 300_000;
+const MAX_SAVED_NODES = 50;
+
+export interface HousekeepingDependencies {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly store: Pick<RecordStore, 'purge' | 'saveNodes'>;
+  /** The nodes of the routing table. */
+  readonly nodes: () => readonly Address[];
+}
+
+export class Housekeeping {
+  readonly #deps: HousekeepingDependencies;
+  readonly #repeating: RepeatingTask[] = [];
+
+  constructor(dependencies: HousekeepingDependencies) {
+    this.#deps = dependencies;
+  }
+
+  start(): void {
+    const { clock, log, store } = this.#deps;
+    // What the disk refuses is tried later.
+    const onError = (error: unknown): void => log.warn({ error }, 'the store of records could not be written');
+    this.#repeating.push(
+      every(clock, { periodMs: PURGE_INTERVAL_MS, onError }, () =>
+        store.purge() ? PURGE_AGAIN_MS : PURGE_INTERVAL_MS,
+      ),
+      every(clock, { periodMs: SAVE_NODES_INTERVAL_MS, onError }, () => this.#saveNodes()),
+    );
+  }
+
+  /** Writes the known nodes down a last time. @throws SvcError where the disk refuses */
+  stop(): void {
+    for (const repeating of this.#repeating) repeating.stop();
+    this.#saveNodes();
+  }
+
+  #saveNodes(): void {
+    const nodes = this.#deps.nodes();
+    if (nodes.length > 0) this.#deps.store.saveNodes(nodes.slice(-MAX_SAVED_NODES));
+  }
+}
 
 export interface RecordDhtOptions {
   /** Where it listens; IPv4, `0.0.0.0` for every interface, port 0 for any. */

@@ -9,16 +9,24 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateQuota, type RateQuotaLimits } from '../../foundation/rate-quota.ts';
-import { belongsUnderKey } from '../../foundation/records/keys.ts';
+import { belongsUnderKey, KEY_BYTES } from '../../foundation/records/keys.ts';
 import { decodeRecord, isValidAt, MAX_RECORD_BYTES } from '../../foundation/records/record.ts';
-import { RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
+import { MAX_DATAGRAM_RECORD_BYTES, RECORD, RECORD_DIGEST_BYTES } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { Semaphore } from '../../foundation/semaphore.ts';
 import { GroupCommit } from '../../foundation/store/group-commit.ts';
 import type { DhtEngine } from './engine.ts';
+import type { StoredRecord } from './key-rows.ts';
 import {
+  COMMAND,
   DATAGRAM_OVERHEAD_BYTES,
+  decodeFindRequest,
+  decodeNodeRequest,
+  decodeProbeRequest,
+  decodeRemoveRequest,
   encodeFindReply,
+  encodePage,
+  encodeRemoveReply,
   encodeStoreReply,
   type FindRequest,
   MAX_DATAGRAM_BYTES,
@@ -26,7 +34,9 @@ import {
   MAX_REFLECTION_FACTOR,
   MAX_SUMMARIES,
   NODE_BYTES,
+  PAGE_BYTES,
   RECORD_FRAME_BYTES,
+  REQUEST_OVERHEAD_BYTES,
   replyRoom,
   type StoreCode,
   type StoreReply,
@@ -34,11 +44,10 @@ import {
   type Summary,
   VERSION_BYTES,
 } from './messages.ts';
-import { hostHolder } from './node-address.ts';
-import { decodeNodeRequest, encodePage, PAGE_BYTES } from './node-messages.ts';
+import { hostHolder, hostKeyOf } from './node-address.ts';
 import type { Offer, RecordStore } from './record-store.ts';
-import { MAX_SEVERAL } from './several-messages.ts';
-import type { StoredRecord } from './stored-record.ts';
+import type { RpcRequest } from './rpc/rpc.ts';
+import { decodeSeveralRequest, encodeSeveralReply, MAX_SEVERAL } from './several-messages.ts';
 import type { NoteRemoval } from './types.ts';
 
 /** Records that one address may hand us, and the addresses of one network together. */
@@ -252,4 +261,78 @@ function knownDigests(known: Uint8Array = new Uint8Array()): ReadonlySet<string>
   for (let at = 0; at < known.length; at += RECORD_DIGEST_BYTES)
     digests.add(toHex(known.subarray(at, at + RECORD_DIGEST_BYTES)));
   return digests;
+}
+
+/** Hands the datagrams that come in to those who answer them. What is not understood gets no answer. */
+
+interface NodeServerDependencies {
+  readonly log: Log;
+  readonly host: RecordHost;
+  readonly engine: Pick<DhtEngine, 'answerProbe'>;
+}
+
+export class NodeServer {
+  readonly #deps: NodeServerDependencies;
+
+  constructor(dependencies: NodeServerDependencies) {
+    this.#deps = dependencies;
+  }
+
+  /** Answers a request that came in a datagram; never rejects. */
+  async onRequest(request: RpcRequest): Promise<void> {
+    try {
+      await this.#answer(request);
+    } catch (error) {
+      this.#deps.log.warn({ error }, 'a request could not be answered');
+    }
+  }
+
+  async #answer(request: RpcRequest): Promise<void> {
+    const { command, target, value, token } = request;
+    if (value === null) return;
+    if (command === COMMAND.probe) return this.#onProbe(request, value);
+    if (target?.length !== KEY_BYTES) return;
+    if (command === COMMAND.find) return this.#onFind(request, target, value);
+    // Who wants something changed has to show that he is where he says.
+    if (token === null) return;
+    if (command === COMMAND.store) return await this.#onStore(request, target, value);
+    if (command === COMMAND.storeSeveral) return await this.#onStoreSeveral(request, target, value);
+    if (command === COMMAND.remove) return this.#onRemove(request, target, value);
+  }
+
+  #onProbe(request: RpcRequest, value: Uint8Array): void {
+    const probe = decodeProbeRequest(value);
+    if (probe !== null) this.#deps.engine.answerProbe(request, probe.port, probe.otherSocket);
+  }
+
+  #onFind(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
+    const find = decodeFindRequest(value);
+    if (find === null) return;
+    const asking = {
+      from: hostKeyOf(request.from),
+      bytes: value.length + REQUEST_OVERHEAD_BYTES,
+      proven: request.token !== null,
+    };
+    const answer = this.#deps.host.find(key, find, asking);
+    if (answer !== null) request.reply(answer);
+  }
+
+  async #onStore(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
+    if (value.length > MAX_DATAGRAM_RECORD_BYTES) return;
+    const reply = await this.#deps.host.store(key, value, hostKeyOf(request.from), MAX_DATAGRAM_RECORD_BYTES);
+    request.reply(reply, { token: false });
+  }
+
+  async #onStoreSeveral(request: RpcRequest, key: Uint8Array, value: Uint8Array): Promise<void> {
+    const records = decodeSeveralRequest(value);
+    if (records === null) return;
+    const codes = await this.#deps.host.storeSeveral(key, records, hostKeyOf(request.from));
+    request.reply(encodeSeveralReply(codes), { token: false });
+  }
+
+  #onRemove(request: RpcRequest, key: Uint8Array, value: Uint8Array): void {
+    const removals = decodeRemoveRequest(value);
+    const count = removals === null ? null : this.#deps.host.removeNotes(key, removals, hostKeyOf(request.from));
+    if (count !== null) request.reply(encodeRemoveReply(count), { token: false });
+  }
 }

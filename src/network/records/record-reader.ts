@@ -2,23 +2,62 @@
 import { equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
 import { addDigest } from '../../foundation/records/digest.ts';
 import { belongsUnderKey } from '../../foundation/records/keys.ts';
-import type { SignedRecord } from '../../foundation/records/record.ts';
-import { RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
+import { expiresAt, type SignedRecord } from '../../foundation/records/record.ts';
+import { MAX_DATAGRAM_RECORD_BYTES, RECORD_DIGEST_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { Lookup, LookupAnswer } from './lookup.ts';
+import { isOfMany } from './key-rows.ts';
+import type { SharedLookup } from './lookup.ts';
+import { type Lookup, type LookupAnswer, STORE_WIDTH } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
-import type { FindReply } from './messages.ts';
-import { PAGE_BYTES } from './node-messages.ts';
+import { type FindReply, PAGE_BYTES } from './messages.ts';
+import type { NodeClient } from './node-client.ts';
 import { type Claim, Quorum } from './quorum.ts';
-import type { ReadRepair } from './read-repair.ts';
 import type { Collection, RecordSetFetcher } from './record-set-fetcher.ts';
 import type { RecordStore } from './record-store.ts';
-import type { SharedLookup } from './shared-lookup.ts';
-import { isOfMany } from './stored-record.ts';
 import type { GetOptions, ListOptions } from './types.ts';
+
+/** Read repair: gives what was read to nodes near its key that lack it or hold an older one. */
+
+/** Nodes that one read repairs, for how long the same record is not repaired again, and the life it must have left. */
+const MAX_REPAIRS = 3;
+const REPAIR_PAUSE_MS = 60_000;
+const MIN_REPAIR_LIFE_S = 60;
+const MAX_REPAIRS_REMEMBERED = 2000;
+
+interface ReadRepairDependencies {
+  readonly clock: Clock;
+  readonly client: Pick<NodeClient, 'store'>;
+}
+
+export class ReadRepair {
+  readonly #deps: ReadRepairDependencies;
+  readonly #repaired: LruCache<string, true>;
+
+  constructor(dependencies: ReadRepairDependencies) {
+    this.#deps = dependencies;
+    this.#repaired = new LruCache({ maxEntries: MAX_REPAIRS_REMEMBERED, ttlMs: REPAIR_PAUSE_MS }, dependencies);
+  }
+
+  /** To be called with what was read, and who held it. */
+  onRead(key: Uint8Array, record: SignedRecord, lookup: Lookup, holders: readonly LookupAnswer[]): void {
+    // protocol-dht.md, step 13
+    const name = `${toHex(key)}.${record.type}`;
+    const life = expiresAt(record) - unixSeconds(this.#deps.clock);
+    if (record.encoded.length > MAX_DATAGRAM_RECORD_BYTES || life < MIN_REPAIR_LIFE_S || this.#repaired.has(name))
+      return;
+    const lacking = lookup
+      .closest(lookup.beyond(STORE_WIDTH))
+      .filter((answer) => answer.token !== null && !holders.includes(answer));
+    if (lacking.length === 0) return;
+    this.#repaired.set(name, true);
+    for (const answer of lacking.slice(0, MAX_REPAIRS)) detach(this.#deps.client.store(answer, key, record));
+  }
+}
 
 /** Time for a read, where the reader names none, milliseconds. */
 const READ_TIMEOUT_MS = 5000;

@@ -15,12 +15,11 @@ import type { RecordVerifier } from '../../foundation/records/verifier.ts';
 import { awakeClock } from '../../foundation/stall.ts';
 import type { NodeRequests } from '../node-requests.ts';
 import type { LookupAnswer } from './lookup.ts';
-import { MAX_PARTS, type Part } from './messages.ts';
-import { voterOf } from './network-blocks.ts';
+import type { Page } from './messages.ts';
+import { decodePage, encodeNodeRequest, MAX_KNOWN, MAX_PARTS, type Part } from './messages.ts';
+import { voterOf } from './node-address.ts';
 import type { NodeClient } from './node-client.ts';
-import { decodePage, encodeNodeRequest, MAX_KNOWN } from './node-messages.ts';
 import type { Quorum } from './quorum.ts';
-import type { Page } from './record-store.ts';
 
 /** Records that are read on this thread while others verify those before them. */
 const BATCH = 32;

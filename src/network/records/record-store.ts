@@ -2,6 +2,8 @@
  * The records that this node keeps for the network: what it took on survives a restart, within a
  * size cap that publishers share fairly. It trusts its caller to have verified what it is offered.
  */
+
+import { renameSync, rmSync } from 'node:fs';
 import type { Address } from '../../foundation/address.ts';
 import { compareBytes, equalBytes, toHex } from '../../foundation/bytes.ts';
 import { type Clock, unixSeconds } from '../../foundation/clock.ts';
@@ -14,15 +16,110 @@ import { MAX_RECORDS_PER_KEY, RECORD } from '../../foundation/records/types.ts';
 import { SourceTally } from '../../foundation/source-tally.ts';
 import { Journal } from '../../foundation/store/journal.ts';
 import { blobOf, integerOf, orZero, textOf } from '../../foundation/store/row.ts';
-import type { Row, Store } from '../../foundation/store/store.ts';
-import { KeyRows } from './key-rows.ts';
-import { KeyShares } from './key-shares.ts';
-import { openRecords } from './record-store-file.ts';
-import { ReplicationQueue } from './replication-queue.ts';
-import { isKept, type KeyRow, type RecordSummary, type Selection } from './row-table.ts';
-import { isOfMany, partOf, type StoredRecord, sizeOf, slotOf } from './stored-record.ts';
-import { Tombstones } from './tombstones.ts';
+import { type Row, Store } from '../../foundation/store/store.ts';
+import {
+  isKept,
+  isOfMany,
+  type KeyRow,
+  KeyRows,
+  KeyShares,
+  partOf,
+  type RecordSummary,
+  type Selection,
+  type StoredRecord,
+  sizeOf,
+  slotOf,
+} from './key-rows.ts';
+import type { Page } from './messages.ts';
+import { ReplicationQueue, Tombstones } from './replication-queue.ts';
 import type { NoteRemoval, StoreUsage } from './types.ts';
+
+/** The database of records kept for others: no user misses what is in it, so a damaged one does not stop a start. */
+
+/** The database of records that this node keeps for others, and of the nodes it last knew. */
+export const RECORD_STORE_MIGRATIONS: readonly string[] = [
+  `
+    CREATE TABLE records (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      key BLOB NOT NULL,
+      type INTEGER NOT NULL,
+      aid TEXT NOT NULL,
+      note INTEGER NOT NULL,
+      part INTEGER NOT NULL,
+      issued_at INTEGER NOT NULL,
+      seq INTEGER NOT NULL,
+      timestamp INTEGER NOT NULL,
+      expires_at INTEGER NOT NULL,
+      publisher TEXT NOT NULL,
+      size INTEGER NOT NULL,
+      digest BLOB NOT NULL,
+      encoded BLOB NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX records_slot ON records (key, type, aid, note);
+    CREATE INDEX records_key ON records (key, part, type, expires_at, digest, publisher);
+    CREATE INDEX records_expiry ON records (expires_at);
+    CREATE INDEX records_publisher ON records (publisher, expires_at);
+    CREATE TABLE nodes (
+      host TEXT NOT NULL,
+      port INTEGER NOT NULL,
+      PRIMARY KEY (host, port)
+    ) STRICT, WITHOUT ROWID;
+  `,
+  // `heard_at`: since when a record is looked after, Unix seconds. Short-lived ones are not: their publishers renew them.
+  `
+    ALTER TABLE records ADD COLUMN heard_at INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX records_upkeep ON records (publisher, heard_at) WHERE expires_at - timestamp > 3600;
+    CREATE INDEX records_upkeep_heard ON records (heard_at) WHERE expires_at - timestamp > 3600;
+    CREATE INDEX records_upkeep_keys ON records (key) WHERE expires_at - timestamp > 3600;
+    CREATE TABLE removed_notes (
+      digest BLOB PRIMARY KEY,
+      token BLOB NOT NULL,
+      until INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX removed_notes_until ON removed_notes (until);
+  `,
+];
+
+export interface OpenedRecords {
+  readonly store: Store;
+  /** By publisher, what its records take. */
+  readonly shares: readonly Row[];
+}
+
+function open(file: string): OpenedRecords {
+  const store = Store.open(file, RECORD_STORE_MIGRATIONS, 'normal');
+  try {
+    store.one('PRAGMA cache_size = -1024');
+    const shares = store.all('SELECT publisher, SUM(size) AS bytes, COUNT(*) AS n FROM records GROUP BY publisher');
+    return { store, shares };
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+/** True for a file that SQLite cannot read; one of a newer svcd has no cause. */
+function isDamage(error: unknown): boolean {
+  return error instanceof SvcError && error.code === 'store_corrupt' && error.cause !== undefined;
+}
+
+/**
+ * Opens the records. A damaged database is set aside, under its name with `.damaged`, in the place of one before it.
+ * @param onAnew told where it is then
+ * @throws SvcError `store_corrupt` where it is newer than this version, `not_writable`
+ */
+export function openRecords(file: string, onAnew: (aside: string) => void): OpenedRecords {
+  try {
+    return open(file);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    const aside = `${file}.damaged`;
+    renameSync(file, aside);
+    for (const beside of ['-wal', '-shm']) rmSync(`${file}${beside}`, { force: true });
+    onAnew(aside);
+    return open(file);
+  }
+}
 
 /** Most notes that one sending node may have waiting for one recipient. */
 export const MAX_NOTES_PER_SENDER = 100;
@@ -38,12 +135,6 @@ const REMOVABLE = 'id, key, type, publisher, size';
 const READABLE = `${REMOVABLE}, digest, encoded`;
 /** What the record in the place of another is compared by. */
 const COMPARABLE = 'issued_at, seq, timestamp';
-
-export interface Page {
-  readonly records: readonly Uint8Array[];
-  /** Where the next page begins; 0 where this is the last. */
-  readonly next: number;
-}
 
 /**
  * What became of an offered record. `newer` holds what is kept instead, where it is of the same type;

@@ -11,21 +11,66 @@ import { type Clock, unixSeconds } from '../../foundation/clock.ts';
 import { REPLICAS } from '../../foundation/domain/directory.ts';
 import type { Log } from '../../foundation/log.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
+import { recordDigest } from '../../foundation/records/digest.ts';
 import { decodeRecord } from '../../foundation/records/record.ts';
 import { MAX_DATAGRAM_RECORD_BYTES, type RecordType } from '../../foundation/records/types.ts';
 import { every, type RepeatingTask } from '../../foundation/repeat.ts';
 import type { DhtEngine } from './engine.ts';
-import type { LookupAnswer } from './lookup.ts';
+import { LARGE_STORE_WIDTH, type LookupAnswer, STORE_WIDTH } from './lookup.ts';
 import type { Lookups } from './lookups.ts';
-import { encodeFindRequest, type FindRequest, MAX_DATAGRAM_BYTES, type StoreCode } from './messages.ts';
-import { compareDistance, hostKeyOf } from './node-address.ts';
-import type { NodeClient } from './node-client.ts';
-import { LARGE_STORE_WIDTH, STORE_WIDTH } from './placement.ts';
-import type { StoreVerdict } from './put-operation.ts';
+import {
+  encodeFindRequest,
+  type FindReply,
+  type FindRequest,
+  MAX_DATAGRAM_BYTES,
+  MAX_PARTS,
+  type StoreCode,
+} from './messages.ts';
+import { compareDistance, hostKeyOf, nodeId } from './node-address.ts';
+import type { NodeClient, StoreVerdict } from './node-client.ts';
 import type { RecordStore } from './record-store.ts';
 import type { ReplicationRow } from './replication-queue.ts';
-import { nodeId } from './routing-id.ts';
-import { reconcile } from './set-reconciliation.ts';
+
+/** Set reconciliation: finds out which records another node has, without fetching them. */
+
+/** Records that one part should hold: an answer describes at most twice as many. */
+const RECORDS_PER_PART = 8;
+
+interface ReconcileDependencies {
+  readonly store: Pick<RecordStore, 'summarize'>;
+  readonly client: Pick<NodeClient, 'ask'>;
+}
+
+/**
+ * The digests, in hex, of those of our records that a node has, and of others perhaps; null where it
+ * does not say.
+ * @param at its answer to a request for all types of these records
+ */
+export async function reconcile(
+  at: LookupAnswer,
+  key: Uint8Array,
+  rows: readonly ReplicationRow[],
+  { store, client }: ReconcileDependencies,
+): Promise<ReadonlySet<string> | null> {
+  const types = [...new Set<RecordType>(rows.map(({ type }) => type))];
+  const { count, digest } = at.reply;
+  const own = store.summarize(key, { types });
+  if (own.count === count && equalBytes(own.digest, digest)) return new Set(rows.map((row) => toHex(row.digest)));
+  const held = digestsOf(at.reply);
+  if (held.size >= count) return held;
+  const of = Math.min(MAX_PARTS, Math.ceil(count / RECORDS_PER_PART));
+  for (const index of new Set(rows.map(({ part }) => part % of))) {
+    const reply = await client.ask(at, key, { types, wantsRecords: true, part: { index, of } });
+    if (reply === null) return null;
+    for (const one of digestsOf(reply)) held.add(one);
+  }
+  return held;
+}
+
+/** What an answer carries, and what it describes. */
+function digestsOf({ records, summaries }: FindReply): Set<string> {
+  return new Set([...records.map(recordDigest), ...summaries.map(({ digest }) => digest)].map(toHex));
+}
 
 /** Seconds for which a record rests that came, or was found where it belongs; then it is looked after … */
 export const REST_S: number = 6 * 3600;

@@ -6,8 +6,86 @@ import { type Address, formatAddress } from '../../foundation/address.ts';
 import type { Clock } from '../../foundation/clock.ts';
 import { IP_SCOPE } from '../../foundation/ip.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { Tally } from '../../foundation/tally.ts';
-import { nodeScope } from './node-address.ts';
+import { hostHolder, hostKeyOf, nodeScope } from './node-address.ts';
+
+/**
+ * Requests that came faster than they are answered. The sockets hand over all that has come before anybody else has
+ * a turn; so what takes longer than a moment waits, source by source in turns, and what a source sends beyond its
+ * share is dropped, as a network would: who is served asks again.
+ */
+
+/** Time for requests before others have a turn, milliseconds. */
+const SLICE_MS = 5;
+/** Requests of one source that wait. */
+export const MAX_BACKLOG_PER_SOURCE = 64;
+/** Sources whose requests wait. */
+export const MAX_BACKLOG_SOURCES = 256;
+
+type Work = () => void;
+
+export class RequestBacklog {
+  readonly #clock: Clock;
+  /** By source; who is next is first. */
+  readonly #waiting = new Map<string, Work[]>();
+  /** When the first request of this turn came; null before it. */
+  #began: number | null = null;
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Does it now, where there is time in this turn, or later, or never where the source has too much waiting. */
+  add(source: string, work: Work): void {
+    if (this.#began === null) this.#beginTurn();
+    if (this.#waiting.size === 0 && this.#hasTime()) return work();
+    const queue = this.#waiting.get(source);
+    if (queue === undefined) {
+      if (this.#waiting.size < MAX_BACKLOG_SOURCES) this.#waiting.set(source, [work]);
+    } else if (queue.length < MAX_BACKLOG_PER_SOURCE) queue.push(work);
+  }
+
+  #beginTurn(): void {
+    this.#began = this.#clock.now();
+    setImmediate(() => this.#nextTurn());
+  }
+
+  #hasTime(): boolean {
+    return this.#clock.now() - (this.#began ?? 0) < SLICE_MS;
+  }
+
+  #nextTurn(): void {
+    this.#began = null;
+    if (this.#waiting.size === 0) return;
+    this.#beginTurn();
+    for (const [source, queue] of this.#waiting) {
+      const work = queue.shift();
+      this.#waiting.delete(source);
+      if (queue.length > 0) this.#waiting.set(source, queue);
+      work?.();
+      if (!this.#hasTime()) return;
+    }
+  }
+}
+
+/** The share of this node's answers that one address and its network get, whatever they ask. */
+
+/** Requests of any kind that one IPv4 address gets answered. */
+export const REQUEST_RATE_PER_HOST: Rate = { perSecond: 500, burst: 5000 };
+/** The same of one IPv4 /24. There is no rate for all: addresses are easily forged, so it would let one sender silence everyone. */
+export const REQUEST_RATE_PER_BLOCK: Rate = { perSecond: 1500, burst: 15_000 };
+/** Addresses whose rates are remembered. */
+const MAX_RATE_KEYS = 8192;
+
+/** Says of each request whether its sender has a share left. */
+export function requestLimit(dependencies: { readonly clock: Clock }): (from: Address) => boolean {
+  const rate = new RateQuota(
+    { perKey: REQUEST_RATE_PER_HOST, perNetwork: REQUEST_RATE_PER_BLOCK, maxKeys: MAX_RATE_KEYS },
+    dependencies,
+  );
+  return (from) => rate.take(hostHolder(hostKeyOf(from)));
+}
 
 /** Nodes of one public host that count, in the table and in a search. */
 export const MAX_NODES_PER_HOST = 3;
@@ -78,5 +156,48 @@ export class RoutingAdmission {
     const greeted = () => void this.#greetings--;
     // Where it fails nobody is there, or not at this address.
     this.#deps.greet(stranger).then(greeted, greeted);
+  }
+}
+
+/**
+ * Nodes that use this one and stand in no routing table, such as those behind NATs. They count once they have proven
+ * their address with a token, and as long as they are heard.
+ */
+
+/** Clients that are remembered; each of them also costs its node a record here. */
+const MAX_CLIENTS = 1024;
+/** A client that was silent for so long is gone, milliseconds: nodes ping their peers every 40 s. */
+export const CLIENT_SILENT_MS = 180_000;
+
+interface Client {
+  readonly host: string;
+  heardAt: number;
+}
+
+export class DhtClients {
+  readonly #clock: Clock;
+  readonly #clients = new LruCache<string, Client>({ maxEntries: MAX_CLIENTS });
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Takes a request with a valid token. True if its sender was none of the clients. */
+  proven(from: Address): boolean {
+    const isNew = this.#clients.peek(formatAddress(from)) === undefined;
+    this.#clients.set(formatAddress(from), { host: from.host, heardAt: this.#clock.now() });
+    return isNew;
+  }
+
+  /** Takes any datagram. */
+  heard(from: Address): void {
+    const client = this.#clients.size === 0 ? undefined : this.#clients.peek(formatAddress(from));
+    if (client !== undefined) client.heardAt = this.#clock.now();
+  }
+
+  /** How many there are. The nodes of a host that is in the table are not told from its other socket, and do not count. */
+  count(tableHosts: ReadonlySet<string>): number {
+    const since = this.#clock.now() - CLIENT_SILENT_MS;
+    return this.#clients.values().filter(({ host, heardAt }) => heardAt >= since && !tableHosts.has(host)).length;
   }
 }

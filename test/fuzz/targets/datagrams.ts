@@ -12,12 +12,10 @@ import {
   encodeRemoveRequest,
   MAX_REFLECTION_FACTOR,
 } from '../../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/network-tag.ts';
-import { NodeServer } from '../../../src/network/records/node-server.ts';
+import { NETWORK_TAG_BYTES, networkTag, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { RecordHost } from '../../../src/network/records/record-host.ts';
+import { NodeServer, RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
-import { nodeId } from '../../../src/network/records/routing-id.ts';
 import { encodeSeveralRequest } from '../../../src/network/records/several-messages.ts';
 import { rawRequest } from '../../support/hostile-dht.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -2,24 +2,22 @@
 import {
   decodeFindReply,
   decodeFindRequest,
+  decodeNodeRequest,
+  decodePage,
   decodeProbeRequest,
   decodeRemoveReply,
   decodeRemoveRequest,
   decodeStoreReply,
   encodeFindReply,
   encodeFindRequest,
+  encodeNodeRequest,
+  encodePage,
   encodeProbeRequest,
   encodeRemoveReply,
   encodeRemoveRequest,
   encodeStoreReply,
 } from '../../../src/network/records/messages.ts';
 import { packAddresses, unpackAddresses } from '../../../src/network/records/node-address.ts';
-import {
-  decodeNodeRequest,
-  decodePage,
-  encodeNodeRequest,
-  encodePage,
-} from '../../../src/network/records/node-messages.ts';
 import {
   decodeSeveralReply,
   decodeSeveralRequest,

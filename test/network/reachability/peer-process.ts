@@ -21,19 +21,11 @@ import { PunchGuard } from '../../../src/network/reachability/punch-guard.ts';
 import { PunchInitiator } from '../../../src/network/reachability/punch-initiator.ts';
 import { type Introduced, PunchResponder, wayOf } from '../../../src/network/reachability/punch-responder.ts';
 import { Relay } from '../../../src/network/reachability/relay.ts';
-import {
-  ATTEMPT_BYTES,
-  decodeHelperReply,
-  decodeIntroduction,
-  decodeIntroductionAnswer,
-  encodeHelperRequest,
-  encodeIntroduction,
-  encodeIntroductionAnswer,
-} from '../../../src/network/reachability/signals.ts';
+import { ATTEMPT_BYTES, decodeHelperReply, decodeIntroduction, decodeIntroductionAnswer, encodeHelperRequest, encodeIntroduction, encodeIntroductionAnswer } from '../../../src/network/reachability/signals.ts';
 import { publicIpv6To } from '../../../src/network/reachability/source-address.ts';
 import { TurnServers } from '../../../src/network/reachability/turn/turn-servers.ts';
 import { DhtEngine } from '../../../src/network/records/engine.ts';
-import { networkTag } from '../../../src/network/records/network-tag.ts';
+import { networkTag } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-endpoint.ts';
 import type { Connection, Stream } from '../../../src/network/transport/types.ts';

@@ -1,7 +1,7 @@
 /** Who counts as a node that uses this one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CLIENT_SILENT_MS, DhtClients } from '../../../src/network/records/dht-clients.ts';
+import { CLIENT_SILENT_MS, DhtClients } from '../../../src/network/records/routing-admission.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const NONE = new Set<string>();

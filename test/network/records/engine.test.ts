@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Clock, systemClock } from '../../../src/foundation/clock.ts';
 import { DhtEngine, SILENT_MS, SILENT_REQUESTS } from '../../../src/network/records/engine.ts';
-import { networkTag } from '../../../src/network/records/network-tag.ts';
+import { networkTag } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostileNode } from '../../support/hostile-dht.ts';

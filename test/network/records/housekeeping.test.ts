@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { type Log, silentLog } from '../../../src/foundation/log.ts';
-import { Housekeeping } from '../../../src/network/records/housekeeping.ts';
+import { Housekeeping } from '../../../src/network/records/record-dht.ts';
 import { nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

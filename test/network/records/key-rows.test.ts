@@ -4,7 +4,7 @@ import { serviceKey } from '../../../src/foundation/records/keys.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
 import { KeyRows } from '../../../src/network/records/key-rows.ts';
-import { RECORD_STORE_MIGRATIONS } from '../../../src/network/records/record-store-schema.ts';
+import { RECORD_STORE_MIGRATIONS } from '../../../src/network/records/record-store.ts';
 
 const NOW = 1_700_000_000;
 

@@ -5,9 +5,8 @@ import { RECORD } from '../../../src/foundation/records/types.ts';
 import type { LookupAnswer } from '../../../src/network/records/lookup.ts';
 import { Lookups, SEARCH_WIDTH } from '../../../src/network/records/lookups.ts';
 import { decodeFindRequest, type FindRequest } from '../../../src/network/records/messages.ts';
-import { closestTo } from '../../../src/network/records/node-address.ts';
+import { closestTo, nodeId } from '../../../src/network/records/node-address.ts';
 import { PeerHealth } from '../../../src/network/records/peer-health.ts';
-import { nodeId } from '../../../src/network/records/routing-id.ts';
 import { answerOf, nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

@@ -6,10 +6,14 @@ import { IP_SCOPE } from '../../../src/foundation/ip.ts';
 import {
   decodeFindReply,
   decodeFindRequest,
+  decodeNodeRequest,
+  decodePage,
   decodeProbeRequest,
   decodeStoreReply,
   encodeFindReply,
   encodeFindRequest,
+  encodeNodeRequest,
+  encodePage,
   encodeProbeRequest,
   encodeStoreReply,
   type FindReply,
@@ -17,12 +21,6 @@ import {
   STORE_CODES,
 } from '../../../src/network/records/messages.ts';
 import { nodeScope, packAddresses, unpackAddresses } from '../../../src/network/records/node-address.ts';
-import {
-  decodeNodeRequest,
-  decodePage,
-  encodeNodeRequest,
-  encodePage,
-} from '../../../src/network/records/node-messages.ts';
 
 const SEED = { seed: 20_261, numRuns: 300 };
 const DECODERS = [

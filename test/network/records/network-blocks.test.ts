@@ -1,10 +1,8 @@
 /** Who counts as one where addresses are cheap. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apartFirst, blockOf, leavingFor, voterOf } from '../../../src/network/records/network-blocks.ts';
-import { nodeId } from '../../../src/network/records/routing-id.ts';
-import { ROW_NODES } from '../../../src/network/records/rpc/routing-table.ts';
-import { TableKeeper } from '../../../src/network/records/rpc/table-keeper.ts';
+import { apartFirst, blockOf, leavingFor, nodeId, voterOf } from '../../../src/network/records/node-address.ts';
+import { ROW_NODES, TableKeeper } from '../../../src/network/records/rpc/table-keeper.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 const at = (host: string, port = 4121) => ({ host, port });

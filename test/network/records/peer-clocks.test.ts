@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PeerClocks } from '../../../src/network/records/peer-clocks.ts';
+import { PeerClocks } from '../../../src/network/records/peer-health.ts';
 
 const NOW = 1_800_000_000_000;
 

@@ -14,14 +14,14 @@ import { Store } from '../../../src/foundation/store/store.ts';
 import {
   decodeFindReply,
   decodeFindRequest,
+  decodePage,
   decodeStoreReply,
   encodeFindRequest,
+  encodeNodeRequest,
   type FindRequest,
   readMap,
 } from '../../../src/network/records/messages.ts';
-import { networkTag } from '../../../src/network/records/network-tag.ts';
-import { hostKeyOf } from '../../../src/network/records/node-address.ts';
-import { decodePage, encodeNodeRequest } from '../../../src/network/records/node-messages.ts';
+import { hostKeyOf, networkTag } from '../../../src/network/records/node-address.ts';
 import { type Asking, RecordHost } from '../../../src/network/records/record-host.ts';
 import { RecordStore } from '../../../src/network/records/record-store.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -8,8 +8,11 @@ import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { agentKey, mailboxKey, serviceKey } from '../../../src/foundation/records/keys.ts';
 import { MAX_RECORDS_PER_KEY, RECORD } from '../../../src/foundation/records/types.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
-import { MAX_NOTES_PER_SENDER, RecordStore } from '../../../src/network/records/record-store.ts';
-import { RECORD_STORE_MIGRATIONS } from '../../../src/network/records/record-store-schema.ts';
+import {
+  MAX_NOTES_PER_SENDER,
+  RECORD_STORE_MIGRATIONS,
+  RecordStore,
+} from '../../../src/network/records/record-store.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { endpointRecord, noteRecord, serviceRecord, testRecord } from '../../support/records.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';

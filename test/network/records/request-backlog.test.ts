@@ -4,7 +4,7 @@ import {
   MAX_BACKLOG_PER_SOURCE,
   MAX_BACKLOG_SOURCES,
   RequestBacklog,
-} from '../../../src/network/records/request-backlog.ts';
+} from '../../../src/network/records/routing-admission.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
 function world() {

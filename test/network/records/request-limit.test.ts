@@ -4,7 +4,7 @@ import {
   REQUEST_RATE_PER_BLOCK,
   REQUEST_RATE_PER_HOST,
   requestLimit,
-} from '../../../src/network/records/request-limit.ts';
+} from '../../../src/network/records/routing-admission.ts';
 import { nodeAddress } from '../../support/named-nodes.ts';
 import { TestClock } from '../../support/test-clock.ts';
 

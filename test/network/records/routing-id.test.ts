@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
-import { nodeId, PLACES_PER_ADDRESS } from '../../../src/network/records/routing-id.ts';
+import { nodeId, PLACES_PER_ADDRESS } from '../../../src/network/records/node-address.ts';
 
 /** The different beginnings of the ids of a host's ports. */
 function placesOf(host: string, bytes = 20): Set<string> {

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { Address } from '../../../src/foundation/address.ts';
 import { DhtEngine } from '../../../src/network/records/engine.ts';
 import { COMMAND } from '../../../src/network/records/messages.ts';
-import { networkTag } from '../../../src/network/records/network-tag.ts';
+import { networkTag } from '../../../src/network/records/node-address.ts';
 import { FAILURES_TO_DROP, PeerHealth } from '../../../src/network/records/peer-health.ts';
 import { decodeDatagram, encodeDatagram } from '../../../src/network/records/rpc/messages.ts';
 import { machine } from '../../../src/network/records/rpc/world.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openRecords } from '../../../src/network/records/record-store-file.ts';
-import { Tombstones } from '../../../src/network/records/tombstones.ts';
+import { openRecords } from '../../../src/network/records/record-store.ts';
+import { Tombstones } from '../../../src/network/records/replication-queue.ts';
 
 const TOKEN = new Uint8Array(16);
 

@@ -9,7 +9,7 @@ import {
   encodeRemoveReply,
   encodeStoreReply,
 } from '../../../src/network/records/messages.ts';
-import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/network-tag.ts';
+import { NETWORK_TAG_BYTES, networkTag } from '../../../src/network/records/node-address.ts';
 import { Random } from '../random.ts';
 import { closestPositions, distance, type Position, phantomsNear } from './positions.ts';
 

@@ -1,7 +1,7 @@
 /** Positions of the nodes in the attacked network, and ports that bring an attacker close to a key. Deterministic. */
 import type { Address } from '../../../src/foundation/address.ts';
 import { ipv4Text } from '../../../src/foundation/ip.ts';
-import { nodeId } from '../../../src/network/records/routing-id.ts';
+import { nodeId } from '../../../src/network/records/node-address.ts';
 import { Random } from '../random.ts';
 
 /** Public networks whose addresses this machine uses during the test. */

@@ -1,7 +1,7 @@
 /** The datagrams of requests and answers. Format: docs/protocol-dht.md, "Datagrams". */
 import type { Address } from '../../../foundation/address.ts';
 import { equalBytes } from '../../../foundation/bytes.ts';
-import { NETWORK_TAG_BYTES } from '../network-tag.ts';
+import { addressBytes, NETWORK_TAG_BYTES } from '../node-address.ts';
 
 /** Length of a routing id, a token and a target. */
 const WORD_BYTES = 32;
@@ -150,11 +150,6 @@ function numberBytes(value: number): Uint8Array {
   else bytes.writeUInt32LE(value, 1);
   bytes[0] = isShort ? UINT16_MARK : UINT32_MARK;
   return bytes;
-}
-
-/** Six bytes of an IPv4 address and a port, least significant byte of the port first. */
-export function addressBytes({ host, port }: Address): Uint8Array {
-  return Uint8Array.of(...host.split('.').map(Number), port & 0xff, port >> 8);
 }
 
 /** @param tag of the network */

@@ -11,7 +11,7 @@ import { LruCache } from '../../../foundation/lru-cache.ts';
 import { awakeClock } from '../../../foundation/stall.ts';
 import type { UdpSocket } from '../../transport/udp-socket.ts';
 import { MAX_DATAGRAM_BYTES } from '../messages.ts';
-import { nodeId } from '../routing-id.ts';
+import { nodeId } from '../node-address.ts';
 import { type AnswerDatagram, decodeDatagram, encodeDatagram, type RequestDatagram } from './messages.ts';
 import { AddressTokens, TOKEN_SECRET_BYTES } from './tokens.ts';
 import type { RpcWorld } from './world.ts';

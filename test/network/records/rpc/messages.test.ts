@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { toHex } from '../../../../src/foundation/bytes.ts';
-import { networkTag } from '../../../../src/network/records/network-tag.ts';
-import { nodeId } from '../../../../src/network/records/routing-id.ts';
+import { networkTag, nodeId } from '../../../../src/network/records/node-address.ts';
 import { type Datagram, decodeDatagram, encodeDatagram } from '../../../../src/network/records/rpc/messages.ts';
 
 const TAG = networkTag('test');

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Address, formatAddress } from '../../../../src/foundation/address.ts';
-import { nodeId } from '../../../../src/network/records/routing-id.ts';
-import { ROW_NODES } from '../../../../src/network/records/rpc/routing-table.ts';
-import { TableKeeper } from '../../../../src/network/records/rpc/table-keeper.ts';
+import { nodeId } from '../../../../src/network/records/node-address.ts';
+import { ROW_NODES, TableKeeper } from '../../../../src/network/records/rpc/table-keeper.ts';
 import { TestClock } from '../../../support/test-clock.ts';
 
 const ID = new Uint8Array(32);
