@@ -7,7 +7,7 @@ import { recordDigest } from '../../../src/foundation/records/digest.ts';
 import { mailboxKey } from '../../../src/foundation/records/keys.ts';
 import type { SignedRecord } from '../../../src/foundation/records/record.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import { partOf } from '../../../src/network/records/stored-record.ts';
+import { partOf } from '../../../src/network/records/key-rows.ts';
 import { eventually } from '../../support/eventually.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { NodeRequestHub } from '../../support/memory-node-requests.ts';
