@@ -5,10 +5,10 @@ import { descriptorLimit } from '../foundation/descriptors.ts';
 import type { PathKind } from '../foundation/domain/tunnels.ts';
 import { JoinedContacts } from '../network/joined-contacts.ts';
 import { KnownNodes } from '../network/known-nodes.ts';
-import { ConnectionPool } from '../network/links/connection-pool.ts';
-import { NODE_DIAL_TIMEOUT_MS } from '../network/links/dial.ts';
 import { PooledNodeRequests } from '../network/links/node-requests.ts';
 import type { NodeAt } from '../network/node-requests.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../network/peers/dial.ts';
+import { PeerTable } from '../network/peers/peer-table.ts';
 import { DialGuard } from '../network/reachability/dial-guard.ts';
 import { InterfaceAddresses } from '../network/reachability/interface-addresses.ts';
 import { LanDiscovery } from '../network/reachability/lan.ts';
@@ -60,7 +60,7 @@ export async function buildNetwork(foundation: Foundation) {
   );
   const relayDisabled = (): boolean => configuration.current.disable_relay;
   const lanTcp = config.lan_tcp ? new LanTcp({ clock, descriptors: descriptorLimit }) : null;
-  const pool = new ConnectionPool(
+  const pool = new PeerTable(
     { nodeKey: node.key.publicKey, network: config.network },
     { endpoint, clock, log, relayDisabled, known, ...(lanTcp === null ? {} : { upgrade: lanTcp }) },
   );

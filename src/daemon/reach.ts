@@ -5,8 +5,8 @@ import { detach } from '../foundation/detached.ts';
 import type { NatMapping } from '../foundation/domain/directory.ts';
 import { SvcError } from '../foundation/errors.ts';
 import type { Component } from '../foundation/lifecycle.ts';
-import type { ConnectionPool } from '../network/links/connection-pool.ts';
 import type { NodeRequests } from '../network/node-requests.ts';
+import type { PeerTable } from '../network/peers/peer-table.ts';
 import { ChosenHelpers } from '../network/reachability/chosen-helpers.ts';
 import { ClientPool } from '../network/reachability/client-pool.ts';
 import { Helper } from '../network/reachability/helper.ts';
@@ -52,7 +52,7 @@ function isToldIpv6(own: OwnAddress): boolean {
 
 interface ReachParts {
   readonly endpoint: NativeQuicEndpoint;
-  readonly pool: ConnectionPool;
+  readonly pool: PeerTable;
   readonly nodeRequests: NodeRequests;
   readonly records: RecordDht;
   readonly ownAddresses: OwnAddresses;
@@ -186,8 +186,8 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     adopt: (introduced) => adopt(introduced),
   });
   const punches = new Punches({ clock, log, pool, own: ownSide, caller });
-  pool.addDialler(punches);
-  pool.addDialler(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
+  pool.addDialer(punches);
+  pool.addDialer(relayed({ clock, pool, own: ownSide, caller, reached: (place) => punches.improve(place) }));
   const nodeKey = node.key.publicKey;
   const seenHost = (): string | null => records.seenHost;
   const turnRendezvous = new TurnRendezvousClient({
@@ -199,7 +199,7 @@ export function buildReach(foundation: Foundation, parts: ReachParts) {
     dial: (address, key, remote, signal) =>
       endpoint.dial(address, key, { timeoutMs: RELAY_DIAL_MS, signal, way: { kind: 'turn', remote } }),
   });
-  pool.addDialler(turned({ nodeKey, caller, knocker: turnRendezvous, hasTurn: () => turn.some }));
+  pool.addDialer(turned({ nodeKey, caller, knocker: turnRendezvous, hasTurn: () => turn.some }));
   const meetings = new Meetings({
     clock,
     log,

@@ -13,8 +13,7 @@ import { isRelayed, PATH_KINDS } from '../foundation/domain/tunnels.ts';
 import { type MetricSource, single } from '../foundation/metrics.ts';
 import type { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { VERSION } from '../foundation/version.ts';
-import type { ConnectionPool } from '../network/links/connection-pool.ts';
-import type { ConnectionView } from '../network/links/views.ts';
+import type { ConnectionView, PeerTable } from '../network/peers/peer-table.ts';
 import type { OwnAddresses } from '../network/reachability/own-addresses.ts';
 import type { PortMapper } from '../network/reachability/port-mapping/port-mapper.ts';
 import type { RecordDht } from '../network/records/record-dht.ts';
@@ -48,7 +47,7 @@ export interface StatusDependencies {
   readonly registry: Pick<AgentRegistry, 'count'>;
   readonly directory: Pick<Directory, 'summary'>;
   readonly records: Pick<RecordDht, 'reachability' | 'peers' | 'clocks' | 'usage'>;
-  readonly pool: Pick<ConnectionPool, 'stats' | 'connections'>;
+  readonly pool: Pick<PeerTable, 'stats' | 'connections'>;
   readonly lanes: Pick<UdpLanes, 'stats'>;
   readonly tunnels: Pick<TunnelService, 'active'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known'>;

@@ -13,9 +13,9 @@ import { decodeEndpointsPayload, ENDPOINT_SCHEME, type EndpointsPayload } from '
 import { compareFreshness, expiresAt, type SignedRecord } from '../foundation/records/record.ts';
 import { RECORD, type RecordType } from '../foundation/records/types.ts';
 import { SingleFlight } from '../foundation/single-flight.ts';
-import type { DialAddress } from './links/dial.ts';
 import type { AgentLocation } from './links/types.ts';
 import type { NodeAt } from './node-requests.ts';
+import type { DialAddress } from './peers/dial.ts';
 import type { RecordNetwork } from './records/types.ts';
 
 /** Agents whose records are kept in memory. */

@@ -34,7 +34,7 @@ test('components that respond to others start before the network, and active one
   assert.deepEqual(parts, {
     answering: ['AgentRegistry', 'CallServer', 'ObjectService', 'ObjectServer', 'EventLog'],
     network: [
-      ...['NativeQuicEndpoint', 'ConnectionPool', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkChanges'],
+      ...['NativeQuicEndpoint', 'PeerTable', 'RecordDht', 'UdpLanes', 'OwnAddresses', 'NetworkChanges'],
       'LanTcp',
       ...['ReleaseOnly', 'NatLooks', 'OwnProof', 'ChosenHelpers', 'Meetings'],
     ],

@@ -10,10 +10,10 @@ import { type Aid, nativeAid } from '../../src/foundation/identity/aid.ts';
 import { selfDelegation } from '../../src/foundation/identity/delegation.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
-import { UNHELPED } from '../../src/network/links/dial.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import type { AgentLocation, LinkStream } from '../../src/network/links/types.ts';
+import { UNHELPED } from '../../src/network/peers/dial.ts';
+import { PeerTable } from '../../src/network/peers/peer-table.ts';
 import { loadEngine, type QuicEngine } from '../../src/network/transport/quic/engine.ts';
 import { NativeQuicEndpoint } from '../../src/network/transport/quic/native-endpoint.ts';
 
@@ -25,7 +25,7 @@ export class NativeNode {
   readonly key: KeyPair;
   readonly aid: Aid;
   readonly endpoint: NativeQuicEndpoint;
-  readonly pool: ConnectionPool;
+  readonly pool: PeerTable;
   readonly links: AgentLinks;
   /** Locations of other agents. */
   readonly directory = new Map<Aid, AgentLocation>();
@@ -42,7 +42,7 @@ export class NativeNode {
       { key, host: LOOPBACK, port },
       { ...common, ...(engine === undefined ? {} : { engine }) },
     );
-    this.pool = new ConnectionPool({ nodeKey: key.publicKey, network: '' }, { endpoint: this.endpoint, ...common });
+    this.pool = new PeerTable({ nodeKey: key.publicKey, network: '' }, { endpoint: this.endpoint, ...common });
     const identity = { aid: this.aid, delegation: selfDelegation(key), sign: (m: Uint8Array) => key.sign(m) };
     this.links = new AgentLinks({
       pool: this.pool,

@@ -6,8 +6,6 @@ import { type ErrorCode, SvcError } from '../../src/foundation/errors.ts';
 import type { Aid } from '../../src/foundation/identity/aid.ts';
 import { KeyPair } from '../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../src/foundation/log.ts';
-import { ConnectionPool } from '../../src/network/links/connection-pool.ts';
-import { UNHELPED } from '../../src/network/links/dial.ts';
 import { AgentLinks } from '../../src/network/links/links.ts';
 import { PooledNodeRequests } from '../../src/network/links/node-requests.ts';
 import type {
@@ -18,6 +16,8 @@ import type {
   LocateOptions,
   Purpose,
 } from '../../src/network/links/types.ts';
+import { UNHELPED } from '../../src/network/peers/dial.ts';
+import { PeerTable } from '../../src/network/peers/peer-table.ts';
 import type { LanTcp } from '../../src/network/transport/lan-tcp/lan-tcp.ts';
 import type { Endpoint } from '../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from './identities.ts';
@@ -114,7 +114,7 @@ export class LinkNode {
   readonly key: KeyPair;
   readonly upgrade: LanTcp | null;
   readonly endpoint: Endpoint;
-  readonly pool: ConnectionPool;
+  readonly pool: PeerTable;
   readonly links: AgentLinks;
   readonly requests: PooledNodeRequests;
   readonly agents = new Map<Aid, LocalIdentity>();
@@ -134,7 +134,7 @@ export class LinkNode {
     this.endpoint = endpoint;
     this.upgrade = upgrade ?? null;
     const common = { clock, log: silentLog };
-    this.pool = new ConnectionPool(
+    this.pool = new PeerTable(
       { nodeKey: key.publicKey, network },
       {
         endpoint,

@@ -1,6 +1,6 @@
 /** A session after its hello, without a network. */
 import type { Clock } from '../../src/foundation/clock.ts';
-import { NodeSession } from '../../src/network/links/node-session.ts';
+import { NodeSession } from '../../src/network/peers/session.ts';
 import { type Path, plainPath } from '../../src/network/transport/path.ts';
 import type { Connection } from '../../src/network/transport/types.ts';
 

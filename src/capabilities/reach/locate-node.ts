@@ -4,8 +4,8 @@
  */
 import { equalBytes } from '../../foundation/bytes.ts';
 import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
-import type { NodePlace } from '../../network/links/dial.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
+import type { NodePlace } from '../../network/peers/dial.ts';
 
 /** Agents of one node that are looked up before the node counts as not found. */
 const MAX_LOOKED_UP = 4;

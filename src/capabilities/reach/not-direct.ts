@@ -2,7 +2,7 @@
 import { NAT_TYPES, type NatMapping } from '../../foundation/domain/directory.ts';
 import type { NotDirectReason } from '../../foundation/domain/reach.ts';
 import { isRelayed } from '../../foundation/domain/tunnels.ts';
-import type { ConnectionView } from '../../network/links/views.ts';
+import type { ConnectionView } from '../../network/peers/peer-table.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from '../../network/reachability/client-pool.ts';
 
 /** How long a path without a relay is searched for while a relay is in use, in milliseconds. */

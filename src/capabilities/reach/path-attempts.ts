@@ -1,8 +1,8 @@
 /** How a node would be reached, path by path, in the order of attempts. Pure. */
 import type { Address } from '../../foundation/address.ts';
 import { isRelayed, type PathKind } from '../../foundation/domain/tunnels.ts';
-import { type DialAddress, MAX_ADDRESSES, type NodePlace, STAGGER_MS } from '../../network/links/dial.ts';
-import type { WayView } from '../../network/links/views.ts';
+import { type DialAddress, MAX_ADDRESSES, type NodePlace, STAGGER_MS } from '../../network/peers/dial.ts';
+import type { WayView } from '../../network/peers/peer-table.ts';
 import { NOT_DIRECT_TEXT, punchable, type Sides } from './not-direct.ts';
 
 export interface PathAttempt {

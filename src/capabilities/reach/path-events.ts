@@ -8,7 +8,7 @@ import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { RateLimiter } from '../../foundation/rate-limit.ts';
 import type { AgentPair } from '../../network/links/met-agents.ts';
-import type { PathChange } from '../../network/links/path-changes.ts';
+import type { PathChange } from '../../network/peers/peer.ts';
 import type { Path } from '../../network/transport/path.ts';
 
 /** Minimum time between two events about one path, in milliseconds. Later changes are combined. */

@@ -12,12 +12,11 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Aid, nativeAid, nativePublicKey } from '../../foundation/identity/aid.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { ConnectionPool } from '../../network/links/connection-pool.ts';
-import type { DialAddress } from '../../network/links/dial.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
 import type { AgentPair } from '../../network/links/met-agents.ts';
 import type { AgentLocation } from '../../network/links/types.ts';
-import type { ConnectionView } from '../../network/links/views.ts';
+import type { DialAddress } from '../../network/peers/dial.ts';
+import type { ConnectionView, PeerTable } from '../../network/peers/peer-table.ts';
 import type { ChosenHelpers } from '../../network/reachability/chosen-helpers.ts';
 import { isTold, type OwnAddress } from '../../network/reachability/own-address.ts';
 import type { OwnAddresses } from '../../network/reachability/own-addresses.ts';
@@ -32,7 +31,7 @@ export interface ReachDependencies extends CurrentLinksDependencies {
   readonly clock: Clock;
   /** This node's public key. */
   readonly nodeKey: Uint8Array;
-  readonly pool: Pick<ConnectionPool, 'connections' | 'connect' | 'current' | 'probe' | 'ways'>;
+  readonly pool: Pick<PeerTable, 'connections' | 'connect' | 'current' | 'probe' | 'ways'>;
   readonly records: Pick<RecordDht, 'neighbours' | 'reachability' | 'clocks'>;
   readonly ownAddresses: Pick<OwnAddresses, 'current' | 'known' | 'isRefuted'>;
   /** When another node last reached this node at an address over QUIC, in Unix milliseconds; null if not recently. */
@@ -290,7 +289,7 @@ interface KnownPeer extends Neighbour {
 }
 
 export interface CurrentLinksDependencies {
-  readonly pool: Pick<ConnectionPool, 'connections'>;
+  readonly pool: Pick<PeerTable, 'connections'>;
   readonly links: Pick<AgentLinks, 'pairsWith'>;
   readonly records: Pick<RecordDht, 'neighbours'>;
   readonly helpers: Pick<ChosenHelpers, 'has' | 'addresses' | 'current'>;

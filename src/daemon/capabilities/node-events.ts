@@ -10,7 +10,7 @@ import { nativeAid } from '../../foundation/identity/aid.ts';
 import { immediateClock } from '../../foundation/immediate-clock.ts';
 import { RECORD } from '../../foundation/records/types.ts';
 import type { AgentLinks } from '../../network/links/links.ts';
-import type { PathChange } from '../../network/links/path-changes.ts';
+import type { PathChange } from '../../network/peers/peer.ts';
 import type { Foundation } from '../foundation.ts';
 import type { Network } from '../network.ts';
 import type { Access } from './access.ts';

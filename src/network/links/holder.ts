@@ -2,7 +2,7 @@
 import { toHex } from '../../foundation/bytes.ts';
 import type { QuotaHolder } from '../../foundation/quota.ts';
 import type { KnownNodes } from '../known-nodes.ts';
-import type { NodeSession } from './node-session.ts';
+import type { NodeSession } from '../peers/session.ts';
 import type { AccessRequest, LinkStream } from './types.ts';
 
 /** Node name of the agents on this daemon. */

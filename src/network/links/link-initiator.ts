@@ -5,11 +5,11 @@ import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import { awakeTimeout, SilenceWatch } from '../../foundation/stall.ts';
+import type { NodePlace } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
+import { type NodeSession, openStreamWithin } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
-import type { ConnectionPool } from './connection-pool.ts';
-import type { NodePlace } from './dial.ts';
 import { encodeHeader } from './header.ts';
-import { type NodeSession, openStreamWithin } from './node-session.ts';
 import type { OpenLinks } from './open-links.ts';
 import { decodeProof, isCurrent, MAX_PROOF_BYTES, NOT_YET_VALID, type ProvenWindow } from './proofs.ts';
 import type { ProvenAgents } from './proven.ts';
@@ -58,7 +58,7 @@ function nextStep(error: unknown, tried: Tried): 'prove again' | 'use another co
 }
 
 interface OpeningDependencies {
-  readonly pool: ConnectionPool;
+  readonly pool: PeerTable;
   readonly proven: ProvenAgents;
   readonly standing: OpenLinks;
   readonly clock: Clock;

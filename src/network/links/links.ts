@@ -11,8 +11,8 @@ import type { Log } from '../../foundation/log.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { ConnectionPool } from './connection-pool.ts';
-import { knownOf } from './dials.ts';
+import { knownOf } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
 import { DelegationFloor } from './floor.ts';
 import { LinkInitiator, type Opening } from './link-initiator.ts';
 import { type LinkCheck, type LinkHandler, LinkResponder } from './link-responder.ts';
@@ -45,7 +45,7 @@ export const OPEN_TIMEOUT_MS = 15_000;
 const MAX_MET = 16_384;
 
 interface AgentLinksDependencies extends LinksDependencies {
-  readonly pool: ConnectionPool;
+  readonly pool: PeerTable;
   /** Why a call that began then reached no node. See `NetworkTrouble.why`. */
   readonly why?: (since: number) => Promise<SvcError | null>;
   /** Shared with who verifies records, so that a delegation seen there costs nothing here. */

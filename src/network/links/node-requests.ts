@@ -12,11 +12,11 @@ import {
   type NodeRequests,
   type RequestOptions,
 } from '../node-requests.ts';
+import { UNHELPED } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
+import { type NodeSession, openStreamWithin } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
-import type { ConnectionPool } from './connection-pool.ts';
-import { UNHELPED } from './dial.ts';
 import { sessionHolder } from './holder.ts';
-import { type NodeSession, openStreamWithin } from './node-session.ts';
 import { ProtocolBreach, Refusal, STATUS } from './status.ts';
 import { KIND, type Kind } from './stream-dispatcher.ts';
 import { BinaryReader, LENGTH_BYTES, readExactly, u32 } from './wire.ts';
@@ -72,12 +72,12 @@ class Desk {
 }
 
 interface NodeRequestsDependencies {
-  readonly pool: ConnectionPool;
+  readonly pool: PeerTable;
   readonly clock: Clock;
 }
 
 export class PooledNodeRequests implements NodeRequests {
-  readonly #pool: ConnectionPool;
+  readonly #pool: PeerTable;
   readonly #clock: Clock;
   readonly #desks: Readonly<Record<NodeRequestKind, Desk>> = { record: new Desk('record'), signal: new Desk('signal') };
 

@@ -3,8 +3,8 @@ import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
 import type { DelegationVerifier } from '../../foundation/identity/delegation-verifier.ts';
 import { LruCache } from '../../foundation/lru-cache.ts';
+import type { NodeSession } from '../peers/session.ts';
 import type { DelegationFloor } from './floor.ts';
-import type { NodeSession } from './node-session.ts';
 import {
   isCurrent,
   makeProof,

@@ -12,10 +12,10 @@ import { RateLimiter } from '../../foundation/rate-limit.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
+import type { NodeSession } from '../peers/session.ts';
 import type { Stream } from '../transport/types.ts';
 import { sessionHolder } from './holder.ts';
 import { RefusedStreams } from './lingering.ts';
-import type { NodeSession } from './node-session.ts';
 import { ProtocolBreach, STATUS, statusOf } from './status.ts';
 import { endWith, readExactly } from './wire.ts';
 

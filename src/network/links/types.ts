@@ -4,7 +4,7 @@ import type { Address } from '../../foundation/address.ts';
 import type { LinkPathKind } from '../../foundation/domain/tunnels.ts';
 import type { Aid } from '../../foundation/identity/aid.ts';
 import type { Delegation } from '../../foundation/identity/delegation.ts';
-import type { NodePlace } from './dial.ts';
+import type { NodePlace } from '../peers/dial.ts';
 
 /** What a link is for: the called side dispatches on it. At most 16 characters. */
 export const PURPOSES = [

@@ -1,10 +1,9 @@
 /** Reaching a node by one of its helpers: one after the other, where one fails or says nothing. */
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { ConnectionPool } from '../links/connection-pool.ts';
-import { type NodePlace, whyNot } from '../links/dial.ts';
-import { race } from '../links/race.ts';
 import type { NodeAt } from '../node-requests.ts';
+import { type NodePlace, race, whyNot } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
 import type { Connection } from '../transport/types.ts';
 import { othersHelping, reachableHelpers } from './reachable-helpers.ts';
 
@@ -19,7 +18,7 @@ interface Asking {
 
 interface AskHelpersDependencies {
   readonly clock: Clock;
-  readonly pool: Pick<ConnectionPool, 'connect' | 'nodeKey'>;
+  readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
   readonly signal: AbortSignal;
 }
 

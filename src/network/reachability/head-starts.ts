@@ -2,7 +2,7 @@
 
 import type { NatMapping } from '../../foundation/domain/directory.ts';
 import { IP_SCOPE, ipScope } from '../../foundation/ip.ts';
-import { isUnreached, type NodePlace } from '../links/dial.ts';
+import { isUnreached, type NodePlace } from '../peers/dial.ts';
 import { type InterfaceAddress, isOnNetworkOf } from './path-kind.ts';
 import { ipv6Between } from './public-ipv6.ts';
 

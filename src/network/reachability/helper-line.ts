@@ -3,9 +3,9 @@
 import type { Clock } from '../../foundation/clock.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
-import type { ConnectionPool } from '../links/connection-pool.ts';
-import { NODE_DIAL_TIMEOUT_MS } from '../links/dial.ts';
 import type { NodeAt, NodeRequests } from '../node-requests.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
 import { isStraight } from '../transport/path.ts';
 import type { Endpoint } from '../transport/types.ts';
 import { decodeHelperReply, encodeHelperRequest, type HelperReply, type HelperRequest } from './signals.ts';
@@ -16,7 +16,7 @@ export const HELPER_REQUEST_MS = 5_000;
 interface HelperLineDependencies {
   readonly clock: Clock;
   readonly endpoint: Pick<Endpoint, 'dial'>;
-  readonly pool: Pick<ConnectionPool, 'current' | 'upgrade'>;
+  readonly pool: Pick<PeerTable, 'current' | 'upgrade'>;
   readonly nodeRequests: Pick<NodeRequests, 'request'>;
 }
 
@@ -25,7 +25,7 @@ interface HelperLineDependencies {
  * stands by then.
  */
 export async function overLiving<T>(
-  pool: Pick<ConnectionPool, 'current'>,
+  pool: Pick<PeerTable, 'current'>,
   nodeKey: Uint8Array,
   ask: () => Promise<T>,
   signal?: AbortSignal,

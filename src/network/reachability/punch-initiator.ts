@@ -6,7 +6,7 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import { NodeAbsent } from '../links/dial.ts';
+import { NodeAbsent } from '../peers/dial.ts';
 import { FIRST_MAPPED_PORT } from '../transport/ports.ts';
 import type { EngineConnection } from '../transport/quic/engine.ts';
 import type { Connection } from '../transport/types.ts';

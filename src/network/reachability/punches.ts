@@ -11,11 +11,10 @@ import type { Log } from '../../foundation/log.ts';
 import { every, type RepeatingTask, UNTIL_REQUESTED } from '../../foundation/repeat.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { Tally } from '../../foundation/tally.ts';
-import type { ConnectionPool } from '../links/connection-pool.ts';
-import { type Dialler, NodeAbsent, type NodePlace } from '../links/dial.ts';
-import { HELLO_TIMEOUT_MS } from '../links/greeter.ts';
-import { race } from '../links/race.ts';
 import type { NodeAt } from '../node-requests.ts';
+import { type Dialer, NodeAbsent, type NodePlace, race } from '../peers/dial.ts';
+import { HELLO_TIMEOUT_MS } from '../peers/greeter.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
 import type { Connection } from '../transport/types.ts';
 import { askHelpers } from './ask-helpers.ts';
 import { BIRTHDAY_ROUNDS, BIRTHDAY_SPACING_MS } from './client-pool.ts';
@@ -51,12 +50,12 @@ interface Improved {
 interface PunchesDependencies {
   readonly clock: Clock;
   readonly log: Log;
-  readonly pool: Pick<ConnectionPool, 'connect' | 'current' | 'upgrade' | 'nodeKey'>;
+  readonly pool: Pick<PeerTable, 'connect' | 'current' | 'upgrade' | 'nodeKey'>;
   readonly own: OwnSide;
   readonly caller: Pick<PunchInitiator, 'punch' | 'punchOverIpv6'>;
 }
 
-export class Punches implements Dialler {
+export class Punches implements Dialer {
   readonly kind = 'punched';
   readonly timeoutMs: number = PUNCH_TIMEOUT_MS;
   readonly #deps: PunchesDependencies;

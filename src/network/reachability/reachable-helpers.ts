@@ -3,9 +3,9 @@ import { equalBytes } from '../../foundation/bytes.ts';
 import type { Clock, Timer } from '../../foundation/clock.ts';
 import { abortable, abortError } from '../../foundation/deadline.ts';
 import { SvcError } from '../../foundation/errors.ts';
-import type { ConnectionPool } from '../links/connection-pool.ts';
-import { type NodePlace, UNHELPED } from '../links/dial.ts';
 import type { NodeAt } from '../node-requests.ts';
+import { type NodePlace, UNHELPED } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
 
 /** Where one helper is reached, the others are waited for so long: milliseconds. */
 export const OTHER_HELPERS_MS = 500;
@@ -14,7 +14,7 @@ export const MAX_ASKED_HELPERS = 3;
 
 interface ReachableHelpersDependencies {
   readonly clock: Clock;
-  readonly pool: Pick<ConnectionPool, 'connect' | 'nodeKey'>;
+  readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
 }
 
 /** The helpers of a node that are not that node or this one: a connection to us would stand already. */

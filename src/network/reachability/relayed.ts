@@ -1,8 +1,8 @@
 /** The way to a node by a relay: what is left where nothing else leads there, and sooner there than a punched one. */
 import type { Clock } from '../../foundation/clock.ts';
-import type { ConnectionPool } from '../links/connection-pool.ts';
-import type { Dialler, NodePlace } from '../links/dial.ts';
 import type { NodeAt } from '../node-requests.ts';
+import type { Dialer, NodePlace } from '../peers/dial.ts';
+import type { PeerTable } from '../peers/peer-table.ts';
 import { askHelpers } from './ask-helpers.ts';
 import { type OwnSide, relayDelayMs } from './head-starts.ts';
 import type { PunchInitiator } from './punch-initiator.ts';
@@ -13,7 +13,7 @@ export const RELAY_TIMEOUT_MS = 10_000;
 
 interface RelayedDependencies {
   readonly clock: Clock;
-  readonly pool: Pick<ConnectionPool, 'connect' | 'nodeKey'>;
+  readonly pool: Pick<PeerTable, 'connect' | 'nodeKey'>;
   readonly own: OwnSide;
   readonly caller: Pick<PunchInitiator, 'relay'>;
   /** Told where a relay leads to a node, so that a better way is looked for. */
@@ -21,7 +21,7 @@ interface RelayedDependencies {
 }
 
 /** Dials by a relay: the first of the node's helpers that is reached, answers and has room. */
-export function relayed({ clock, pool, own, caller, reached }: RelayedDependencies): Dialler {
+export function relayed({ clock, pool, own, caller, reached }: RelayedDependencies): Dialer {
   return {
     kind: 'relay',
     delayMs: (place) => relayDelayMs(place, own),

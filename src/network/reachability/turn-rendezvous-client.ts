@@ -9,7 +9,7 @@ import { SvcError } from '../../foundation/errors.ts';
 import { BoxOpener, sealingKeyOf } from '../../foundation/keys/sealed-box.ts';
 import { turnRendezvousKey } from '../../foundation/records/keys.ts';
 import { RECORD } from '../../foundation/records/types.ts';
-import type { NodePlace } from '../links/dial.ts';
+import type { NodePlace } from '../peers/dial.ts';
 import type { RecordNetwork } from '../records/types.ts';
 import type { Connection } from '../transport/types.ts';
 import { decodeKnockAnswer, encodeKnock, openKnock, sealKnock } from './knocks.ts';

@@ -1,6 +1,6 @@
 /** The way to a node by a TURN server, of ours or of its own: the last one. */
 import { SvcError } from '../../foundation/errors.ts';
-import type { Dialler, NodePlace } from '../links/dial.ts';
+import type { Dialer, NodePlace } from '../peers/dial.ts';
 import type { PunchInitiator } from './punch-initiator.ts';
 import { othersHelping } from './reachable-helpers.ts';
 import type { TurnRendezvousClient } from './turn-rendezvous-client.ts';
@@ -24,7 +24,7 @@ interface TurnedDependencies {
  * Dials by a TURN server, introduced by the first of the node's helpers that does so, or over the record network where it
  * has none.
  */
-export function turned({ nodeKey, caller, knocker, hasTurn }: TurnedDependencies): Dialler {
+export function turned({ nodeKey, caller, knocker, hasTurn }: TurnedDependencies): Dialer {
   const helping = (place: NodePlace) => othersHelping(place, nodeKey);
   return {
     kind: 'turn',

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { REUSED_SILENCE_MS } from '../../../src/capabilities/calls/http-caller.ts';
-import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dial.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/peers/dial.ts';
 import { callWorld, textOf, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { settle } from '../../support/link-world.ts';

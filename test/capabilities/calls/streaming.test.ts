@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { type Duplex, Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { LOOK_MS } from '../../../src/network/links/path-watch.ts';
+import { LOOK_MS } from '../../../src/network/peers/path-health.ts';
 import { callWorld, webService } from '../../support/call-world.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestClock } from '../../support/test-clock.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { locateNode } from '../../../src/capabilities/reach/locate-node.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { type Aid, nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { testAid, testKeys } from '../../support/agents.ts';
 
 const NODE = testKeys(1).publicKey;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type PathFacts, pathAttempts } from '../../../src/capabilities/reach/path-attempts.ts';
-import { STAGGER_MS } from '../../../src/network/links/dial.ts';
+import { STAGGER_MS } from '../../../src/network/peers/dial.ts';
 import { kindByScope } from '../../../src/network/transport/path.ts';
 import { testKeys } from '../../support/agents.ts';
 

@@ -12,7 +12,7 @@ import { WideCaller } from '../../../src/capabilities/tunnels/wide/caller.ts';
 import { systemClock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog } from '../../../src/foundation/log.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { type AgentLocation, TUNNEL_PURPOSES } from '../../../src/network/links/types.ts';
 import { TestLanes } from '../../support/bulk.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -10,7 +10,7 @@ import { TunnelWorld } from '../../support/tunnel-world.ts';
 async function relayedWorld(): Promise<TunnelWorld> {
   const world = await TunnelWorld.start((socket) => socket.pipe(socket));
   const { near, far } = world;
-  near.pool.addDialler({
+  near.pool.addDialer({
     kind: 'relay',
     delayMs: () => 0,
     timeoutMs: 2000,

@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as fc from 'fast-check';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
-import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
 import { decodeHeader, type LinkHeader, MAX_LINK_HEADER_BYTES } from '../../../src/network/links/header.ts';
 import { LINK_VERSION, networkId } from '../../../src/network/links/hello.ts';
 import { MAX_LINGERING_PER_NODE } from '../../../src/network/links/lingering.ts';
@@ -20,6 +18,8 @@ import {
   STREAM_RATE_BURST,
 } from '../../../src/network/links/stream-dispatcher.ts';
 import { LINGER_MS, readExactly, readFrame, u16, u32 } from '../../../src/network/links/wire.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
+import { HELLO_TIMEOUT_MS } from '../../../src/network/peers/greeter.ts';
 import type { Stream } from '../../../src/network/transport/types.ts';
 import { newIdentity, type TestIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';

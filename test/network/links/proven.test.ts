@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
 import { DelegationVerifier } from '../../../src/foundation/identity/delegation-verifier.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
 import { DelegationFloor } from '../../../src/network/links/floor.ts';
 import { ProvenAgents } from '../../../src/network/links/proven.ts';
 import type { LocalIdentity } from '../../../src/network/links/types.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { localIdentity, newIdentity } from '../../support/identities.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/links/dial.ts';
 import { BESIDE_MS, SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
 import { OPEN_TIMEOUT_MS } from '../../../src/network/links/links.ts';
+import { NODE_DIAL_TIMEOUT_MS } from '../../../src/network/peers/dial.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';

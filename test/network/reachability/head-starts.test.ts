@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NatMapping } from '../../../src/foundation/domain/directory.ts';
-import type { NodePlace } from '../../../src/network/links/dial.ts';
+import type { NodePlace } from '../../../src/network/peers/dial.ts';
 import {
   needsWitnesses,
   PUNCH_HEAD_START_MS,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Address } from '../../../src/foundation/address.ts';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import type { NodeSession } from '../../../src/network/links/node-session.ts';
+import type { NodeSession } from '../../../src/network/peers/session.ts';
 import { HelperLine } from '../../../src/network/reachability/helper-line.ts';
 import { encodeHelperReply } from '../../../src/network/reachability/signals.ts';
 import { plainPath } from '../../../src/network/transport/path.ts';

@@ -8,7 +8,7 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { turnRendezvousKey } from '../../../src/foundation/records/keys.ts';
 import type { TurnRendezvous } from '../../../src/foundation/records/payloads.ts';
 import { RECORD } from '../../../src/foundation/records/types.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { encodeKnock, type Knock, sealKnock } from '../../../src/network/reachability/knocks.ts';
 import { MEETING_LOOK_MS, Meetings, UNHELPED_LOOKS } from '../../../src/network/reachability/meetings.ts';
 import { ATTEMPT_BYTES } from '../../../src/network/reachability/signals.ts';

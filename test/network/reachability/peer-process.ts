@@ -11,8 +11,8 @@ import { toHex } from '../../../src/foundation/bytes.ts';
 import { systemClock as clock } from '../../../src/foundation/clock.ts';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
 import { silentLog as log } from '../../../src/foundation/log.ts';
-import { ConnectionPool } from '../../../src/network/links/connection-pool.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
+import { PeerTable } from '../../../src/network/peers/peer-table.ts';
 import { BIRTHDAY_SPACING_MS, ClientPool } from '../../../src/network/reachability/client-pool.ts';
 import { Helper, type SeenNode } from '../../../src/network/reachability/helper.ts';
 import { PortLender } from '../../../src/network/reachability/port-lender.ts';
@@ -98,7 +98,7 @@ const engine = new DhtEngine(
 );
 
 let takePooled: (connection: Connection) => void = () => {};
-const pool = new ConnectionPool(
+const pool = new PeerTable(
   { nodeKey: key.publicKey, network: 'lab' },
   {
     endpoint: { dial: (...args) => endpoint.dial(...args), onConnection: (handler) => (takePooled = handler) },

@@ -9,8 +9,8 @@ import { silentLog } from '../../../src/foundation/log.ts';
 import { agentKey, mailboxKey } from '../../../src/foundation/records/keys.ts';
 import { MAX_NOTE_PAYLOAD_BYTES, RECORD } from '../../../src/foundation/records/types.ts';
 import { RecordVerifier } from '../../../src/foundation/records/verifier.ts';
-import { ConnectionPool } from '../../../src/network/links/connection-pool.ts';
 import { PooledNodeRequests } from '../../../src/network/links/node-requests.ts';
+import { PeerTable } from '../../../src/network/peers/peer-table.ts';
 import { RecordDht } from '../../../src/network/records/record-dht.ts';
 import { NativeQuicEndpoint } from '../../../src/network/transport/quic/native-endpoint.ts';
 import { newIdentity } from '../../support/identities.ts';
@@ -23,7 +23,7 @@ async function start(t: TestContext, bootstrap: readonly Address[]): Promise<Rec
   const key = KeyPair.generate();
   const shared = { clock: systemClock, log: silentLog };
   const endpoint = new NativeQuicEndpoint({ key, ...LOOPBACK }, shared);
-  const pool = new ConnectionPool({ nodeKey: key.publicKey, network: 'test' }, { ...shared, endpoint });
+  const pool = new PeerTable({ nodeKey: key.publicKey, network: 'test' }, { ...shared, endpoint });
   const dht = new RecordDht(
     {
       listen: LOOPBACK,

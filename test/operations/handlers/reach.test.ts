@@ -178,7 +178,7 @@ test('a ping without relays is refused if only a relay is available', async () =
   const { world, ping } = all;
   const known = world.world.locate(world.remote, false);
   world.world.directory.set(world.remote, { ...known, addresses: [] });
-  world.near.pool.addDialler({
+  world.near.pool.addDialer({
     kind: 'relay',
     delayMs: () => 0,
     timeoutMs: 1000,

@@ -6,9 +6,9 @@ import { abortable } from '../../foundation/deadline.ts';
 import { detach } from '../../foundation/detached.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
+import type { Hello } from '../links/hello.ts';
+import type { ConnectionEnd } from '../links/proofs.ts';
 import type { Connection, ConnectionStats, Stream, UpgradeState } from '../transport/types.ts';
-import type { Hello } from './hello.ts';
-import type { ConnectionEnd } from './proofs.ts';
 
 interface SessionOptions {
   readonly connection: Connection;

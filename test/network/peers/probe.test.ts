@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { STATUS } from '../../../src/network/links/status.ts';
+import { KIND } from '../../../src/network/links/stream-dispatcher.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import {
   ANSWERED_MS,
   PROBE_RATE,
   PROBE_RATE_PER_NETWORK,
   PROBE_RATE_PER_SOURCE,
-} from '../../../src/network/links/probe.ts';
-import { STATUS } from '../../../src/network/links/status.ts';
-import { KIND } from '../../../src/network/links/stream-dispatcher.ts';
+} from '../../../src/network/peers/probe.ts';
 import { NativeNode } from '../../support/link-process.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { RawPeer, type RawSession, statusOn } from '../../support/raw-peer.ts';

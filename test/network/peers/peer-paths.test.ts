@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
-import { type Dialler, type NodePlace, UNHELPED } from '../../../src/network/links/dial.ts';
-import { HELLO_TIMEOUT_MS } from '../../../src/network/links/greeter.ts';
-import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
-import type { PathChange } from '../../../src/network/links/path-changes.ts';
+import { type Dialer, type NodePlace, UNHELPED } from '../../../src/network/peers/dial.ts';
+import { HELLO_TIMEOUT_MS } from '../../../src/network/peers/greeter.ts';
+import type { PathChange } from '../../../src/network/peers/peer.ts';
+import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/peers/peer.ts';
 import type { Connection } from '../../../src/network/transport/types.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -21,7 +21,7 @@ function placeOf(node: LinkNode): NodePlace {
 }
 
 /** A way of a kind from one node to another, whatever the place says. */
-function wayTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialler {
+function wayTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialer {
   return {
     kind,
     delayMs: () => 100,
@@ -34,7 +34,7 @@ function wayTo(from: LinkNode, to: LinkNode, kind: PathKind): Dialler {
 /** Two nodes, the first of which has a relay to the second. */
 async function relayed(world: LinkWorld, disabled: () => boolean = () => false) {
   const [a, b] = [await world.node({ relayDisabled: disabled }), await world.node()];
-  a.pool.addDialler(wayTo(a, b, 'relay'));
+  a.pool.addDialer(wayTo(a, b, 'relay'));
   return [a, b] as const;
 }
 
@@ -138,7 +138,7 @@ test('instead of a dead connection one is used that came by a relay since', asyn
   const clock = new TestClock();
   await using world = new LinkWorld(clock);
   const [a, b] = [await world.node(), await world.node()];
-  b.pool.addDialler(wayTo(b, a, 'relay'));
+  b.pool.addDialer(wayTo(b, a, 'relay'));
   const dead = await a.pool.connect(placeOf(b), never);
   await settle();
   clock.advance(10);
@@ -160,7 +160,7 @@ test('a way may have the other node dial us: then it says hello, and who waited 
   const take = a.endpoint.onConnection.bind(a.endpoint);
   take((connection) => void arrivals.push(connection));
   let greets = true;
-  a.pool.addDialler({
+  a.pool.addDialer({
     ...wayTo(a, b, 'punched'),
     dial: async () => {
       const dialled = await dialOf(b, a, 'punched');

@@ -3,17 +3,16 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
-import { silentLog } from '../../../src/foundation/log.ts';
+import { every } from '../../../src/foundation/repeat.ts';
 import { SLEEP_MS } from '../../../src/foundation/stall.ts';
-import type { NodeSession } from '../../../src/network/links/node-session.ts';
 import {
   ASK_AFTER_MS,
-  DOUBT_MS,
   LOOK_MS,
-  PathWatch,
+  PathHealth,
   SUSPECT_MS,
   UNANSWERED_MS,
-} from '../../../src/network/links/path-watch.ts';
+} from '../../../src/network/peers/path-health.ts';
+import type { NodeSession } from '../../../src/network/peers/session.ts';
 import { stubSession } from '../../support/stub-session.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -33,21 +32,17 @@ function world(t: { after(end: () => void): void }, { isKept = false } = {}) {
     },
   });
   const dead: NodeSession[] = [];
-  const watch = new PathWatch({
-    clock,
-    log: silentLog,
-    sessions: () => [session],
-    isKept: () => isKept,
-    onDead: (one) => void dead.push(one),
+  const health = new PathHealth(session, clock);
+  const looks = every(clock, { periodMs: LOOK_MS, onError: () => assert.fail() }, () => {
+    if (health.look(health.isUsed || isKept)) dead.push(session);
   });
-  watch.start();
-  t.after(() => watch.stop());
+  t.after(() => looks.stop());
   return {
     clock,
     figures,
     session,
     dead,
-    watch,
+    health,
     use: () => {
       const stream = Object.assign(new PassThrough(), {
         connection: session.connection,
@@ -144,8 +139,8 @@ test('what nobody uses is not watched; what is kept is', (t) => {
   }
 });
 
-test('while we stalled nobody was silent, and after a sleep everybody is asked, in use or not', async (t) => {
-  const { clock, figures, dead, session, use, asked } = world(t);
+test('while we stalled nobody was silent, and a suspect is asked whether in use or not', async (t) => {
+  const { clock, figures, dead, session, health, use, asked } = world(t);
   const stream = use();
   clock.advance(LOOK_MS);
   for (let i = 1; i < UNANSWERED_MS / LOOK_MS; i++) {
@@ -158,32 +153,25 @@ test('while we stalled nobody was silent, and after a sleep everybody is asked, 
   stream.destroy();
   await closed;
   clock.advance(LONG_MS);
-  clock.jump(2 * SLEEP_MS);
-  clock.advance(0);
+  health.suspect();
   assert.deepEqual([asked(), dead.length], [1, 0]);
-  clock.advance(UNANSWERED_MS + LOOK_MS);
-  assert.deepEqual(dead, [session]);
+  clock.advance(SUSPECT_MS);
+  assert.deepEqual(dead, [session], 'a suspect is watched though nobody uses it');
   figures.bytesReceived += 100;
   clock.advance(LOOK_MS);
   clock.advance(LONG_MS);
   assert.deepEqual([asked(), dead.length], [1, 1], 'it was heard, and is idle again');
 });
 
-test('where one path is dead the others in use are asked at once, but not again and again', (t) => {
-  const { clock, figures, dead, session, watch, use, asked } = world(t);
-  watch.doubtAll();
-  assert.equal(asked(), 0, 'nobody uses it');
+test('a suspect that was asked and has not answered is not asked again', (t) => {
+  const { clock, figures, health, use, asked } = world(t);
   use();
-  clock.advance(DOUBT_MS);
-  for (const times of [1, 1]) {
-    watch.doubtAll();
-    assert.equal(asked(), times);
-    figures.bytesReceived += 1;
-    clock.advance(LOOK_MS);
-  }
-  clock.advance(DOUBT_MS);
-  watch.doubtAll();
+  clock.advance(LOOK_MS);
+  health.suspect();
+  health.suspect();
+  assert.equal(asked(), 1);
+  figures.bytesReceived += 1;
+  clock.advance(LOOK_MS);
+  health.suspect();
   assert.equal(asked(), 2);
-  clock.advance(SUSPECT_MS);
-  assert.deepEqual(dead, [session]);
 });

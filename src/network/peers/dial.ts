@@ -1,15 +1,14 @@
 /** Reaching a node in one of several ways. */
 import { type Address, formatAddress } from '../../foundation/address.ts';
-import { equalBytes } from '../../foundation/bytes.ts';
-import type { Clock } from '../../foundation/clock.ts';
-import { abortable } from '../../foundation/deadline.ts';
+import { equalBytes, toHex } from '../../foundation/bytes.ts';
+import type { Clock, Timer } from '../../foundation/clock.ts';
+import { abortable, abortError } from '../../foundation/deadline.ts';
 import type { PathKind } from '../../foundation/domain/tunnels.ts';
 import { SvcError } from '../../foundation/errors.ts';
 import type { TurnRendezvous } from '../../foundation/records/payloads.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { NodeAt } from '../node-requests.ts';
 import type { Connection, Endpoint } from '../transport/types.ts';
-import { race } from './race.ts';
 
 /** Head start of each address over the next one, milliseconds. */
 export const STAGGER_MS = 150;
@@ -52,6 +51,12 @@ export function isUnreached({ addresses, helpers, natType, meeting }: NodePlace)
   return saysSo && natType !== REACHED && !addresses.some(({ isMapped }) => isMapped === true);
 }
 
+/** Names for all that a dial of a place can start with: two places with the same names are the same to a dial. */
+export function knownOf({ addresses, helpers, meeting }: NodePlace): string[] {
+  const met = meeting === undefined ? [] : [`at ${toHex(meeting.publicKey)}`];
+  return [...addresses.map(formatAddress), ...helpers.map((helper) => `by ${toHex(helper.nodeKey)}`), ...met];
+}
+
 /** What a way fails with where all who would know say that the node is not there: then no other way leads to it either. */
 export class NodeAbsent extends SvcError {
   constructor() {
@@ -68,12 +73,12 @@ export function whyNot(failures: readonly unknown[]): unknown {
 }
 
 /** Whether a relay is among the ways that are tried. */
-export function tryRelays(diallers: readonly Dialler[]): boolean {
+export function tryRelays(diallers: readonly Dialer[]): boolean {
   return diallers.some(({ kind }) => kind === 'relay');
 }
 
 /** One way to reach nodes. */
-export interface Dialler {
+export interface Dialer {
   /** What its paths are; the way that needs nobody else is called direct, whatever its addresses are. */
   readonly kind: PathKind;
   /**
@@ -106,8 +111,8 @@ function checked(connection: Connection, { nodeKey }: NodePlace): Connection {
  * with the node counts; the others are given up.
  * @throws SvcError as the last that failed; `NodeAbsent` where one of them has failed with that
  */
-export async function dialBy(
-  diallers: readonly Dialler[],
+export async function raceDialers(
+  diallers: readonly Dialer[],
   place: NodePlace,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<Connection> {
@@ -153,7 +158,7 @@ interface DirectDependencies {
  * The way that needs nobody else: dials the node's own addresses in their order, each a little after
  * the one before or as soon as one has failed (RFC 8305, section 5).
  */
-export function directly({ endpoint, clock }: DirectDependencies): Dialler {
+export function directly({ endpoint, clock }: DirectDependencies): Dialer {
   return {
     kind: 'direct',
     delayMs: () => 0,
@@ -179,4 +184,68 @@ export function directly({ endpoint, clock }: DirectDependencies): Dialler {
       }
     },
   };
+}
+
+interface Runner<T> {
+  /** When it begins, in milliseconds after the race did, if nothing hurries it. */
+  readonly afterMs: number;
+  run(signal: AbortSignal): Promise<T>;
+}
+
+interface RaceOptions<T> {
+  /** What makes the next one begin before its time. */
+  readonly hurry: 'when one has failed' | 'when the latest has failed';
+  /** Takes what comes after another has won, or after the race was given up. */
+  readonly drop: (late: T) => void;
+}
+
+/**
+ * Runs until one succeeds; the signals of the others abort then.
+ * @param runners in the order in which they begin; at least one
+ * @throws what the last one that failed threw, or the signal's reason
+ */
+export async function race<T>(
+  runners: readonly Runner<T>[],
+  { hurry, drop }: RaceOptions<T>,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<T> {
+  if (signal.aborted) throw abortError(signal);
+  const queue = [...runners];
+  const outcome = Promise.withResolvers<T>();
+  const others = new AbortController();
+  const startedAt = clock.now();
+  let running = 0;
+  let latest: Runner<T> | undefined;
+  let timer: Timer | undefined;
+  const won = (result: T): void => {
+    if (others.signal.aborted) return drop(result);
+    others.abort(new SvcError('cancelled'));
+    outcome.resolve(result);
+  };
+  const begin = (): void => {
+    timer?.cancel();
+    const runner = queue.shift();
+    if (runner === undefined || others.signal.aborted) return;
+    running++;
+    latest = runner;
+    const [next] = queue;
+    // Where each failure hurries, those behind the hurried one keep their distance to it.
+    const waitMs = (afterMs: number): number =>
+      hurry === 'when one has failed' ? afterMs - runner.afterMs : startedAt + afterMs - clock.now();
+    if (next !== undefined) timer = clock.after(Math.max(0, waitMs(next.afterMs)), begin);
+    runner.run(others.signal).then(won, (failure: unknown) => lost(runner, failure));
+  };
+  const lost = (runner: Runner<T>, failure: unknown): void => {
+    running--;
+    if (others.signal.aborted) return;
+    if (queue.length > 0 && (hurry === 'when one has failed' || runner === latest)) begin();
+    else if (queue.length === 0 && running === 0) outcome.reject(failure);
+  };
+  begin();
+  try {
+    return await abortable(outcome.promise, signal);
+  } finally {
+    timer?.cancel();
+    others.abort(new SvcError('cancelled'));
+  }
 }

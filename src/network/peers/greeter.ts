@@ -5,7 +5,6 @@ import type { Clock } from '../../foundation/clock.ts';
 import { detach } from '../../foundation/detached.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import { guard } from '../../foundation/stream-listeners.ts';
-import type { Connection, Stream } from '../transport/types.ts';
 import {
   acceptHello,
   HELLO_NONCE_BYTES,
@@ -14,10 +13,11 @@ import {
   networkId,
   receiveHello,
   sayHello,
-} from './hello.ts';
-import type { NodeSession } from './node-session.ts';
-import type { StreamDispatcher } from './stream-dispatcher.ts';
-import { endWith } from './wire.ts';
+} from '../links/hello.ts';
+import type { StreamDispatcher } from '../links/stream-dispatcher.ts';
+import { endWith } from '../links/wire.ts';
+import type { Connection, Stream } from '../transport/types.ts';
+import type { NodeSession } from './session.ts';
 
 /** Time for both hellos after the handshake, milliseconds. */
 export const HELLO_TIMEOUT_MS = 5_000;

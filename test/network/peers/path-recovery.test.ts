@@ -1,9 +1,11 @@
 /** What nodes do about connections whose path is dead, over the in-memory network. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
-import { LOOK_MS, UNANSWERED_MS } from '../../../src/network/links/path-watch.ts';
+import { SLEEP_MS } from '../../../src/foundation/stall.ts';
 import type { LinkStream } from '../../../src/network/links/types.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
+import { LOOK_MS, UNANSWERED_MS } from '../../../src/network/peers/path-health.ts';
+import { DOUBT_MS } from '../../../src/network/peers/peer-table.ts';
 import { type LinkNode, LinkWorld, settle } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
 
@@ -104,4 +106,59 @@ test('on another network idle connections that do not answer end, and those that
   a.pool.onNetwork();
   await clock.run(NOTICED_MS);
   assert.deepEqual([toB.closed, toC.closed], [true, false]);
+});
+
+/** Counts the streams that a session opens: the questions whether the other node is there. */
+function countQuestions(node: LinkNode, to: LinkNode): () => number {
+  const session = node.pool.current(to.key.publicKey);
+  assert.ok(session !== null);
+  let questions = 0;
+  const { connection } = session;
+  const openStream = connection.openStream.bind(connection);
+  Object.assign(connection, {
+    openStream: () => {
+      questions++;
+      return openStream();
+    },
+  });
+  return () => questions;
+}
+
+test('after a sleep every node is asked whether it is there, in use or not', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b] = await linked(world);
+  const c = await world.node();
+  await a.pool.connect({ nodeKey: c.key.publicKey, addresses: [c.endpoint.address], ...UNHELPED }, never);
+  const asked = [countQuestions(a, b), countQuestions(a, c)];
+  await clock.run(10 * LOOK_MS);
+  assert.deepEqual(
+    asked.map((count) => count()),
+    [0, 0],
+  );
+  clock.jump(2 * SLEEP_MS);
+  await clock.run(0);
+  assert.deepEqual(
+    asked.map((count) => count()),
+    [1, 1],
+  );
+});
+
+test('where one path is dead the other nodes in use are asked at once, but not again and again', async () => {
+  const clock = new TestClock();
+  await using world = new LinkWorld(clock);
+  const [a, b, link] = await linked(world);
+  const [c, d] = [await world.node(), await world.node()];
+  for (const { key, endpoint } of [c, d])
+    await a.pool.connect({ nodeKey: key.publicKey, addresses: [endpoint.address], ...UNHELPED }, never);
+  a.pool.keep(c.key.publicKey);
+  const [kept, idle] = [countQuestions(a, c), countQuestions(a, d)];
+  const dead = a.pool.current(b.key.publicKey);
+  assert.ok(dead !== null);
+  Object.assign(dead.connection, { stats: () => ({ bytesSent: clock.now(), bytesReceived: 1 }) });
+  world.network.silence(b.endpoint.address);
+  await writeFor(clock, link, DOUBT_MS);
+  assert.deepEqual([kept(), idle()], [1, 0]);
+  await writeFor(clock, link, DOUBT_MS);
+  assert.equal(kept(), 2);
 });

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { toHex } from '../../../src/foundation/bytes.ts';
 import { nativeAid } from '../../../src/foundation/identity/aid.ts';
-import { NODE_DIAL_TIMEOUT_MS, type NodePlace, STAGGER_MS, UNHELPED } from '../../../src/network/links/dial.ts';
-import { HELLO_TIMEOUT_MS, MAX_UNGREETED } from '../../../src/network/links/greeter.ts';
-import { IDLE_MS, SPARE_IDLE_MS } from '../../../src/network/links/idle-sweep.ts';
-import { MAX_PER_NODE, SIMULTANEOUS_MS } from '../../../src/network/links/session-table.ts';
 import { STATUS } from '../../../src/network/links/status.ts';
 import { KIND } from '../../../src/network/links/stream-dispatcher.ts';
+import { NODE_DIAL_TIMEOUT_MS, type NodePlace, STAGGER_MS, UNHELPED } from '../../../src/network/peers/dial.ts';
+import { HELLO_TIMEOUT_MS, MAX_UNGREETED } from '../../../src/network/peers/greeter.ts';
+import { IDLE_MS, MAX_PER_NODE, SIMULTANEOUS_MS, SPARE_IDLE_MS } from '../../../src/network/peers/peer.ts';
 import { type LinkNode, LinkWorld, readAll, settle, withCode } from '../../support/link-world.ts';
 import { RawPeer } from '../../support/raw-peer.ts';
 import { TestClock } from '../../support/test-clock.ts';
@@ -109,7 +108,7 @@ test('a node without an address, or with a silent one, cannot be reached', async
   clock.advance(NODE_DIAL_TIMEOUT_MS);
   await connecting;
   await settle();
-  assert.equal(clock.timers, 4, 'only what the pools repeat is left');
+  assert.equal(clock.timers, 2, 'only what the pools repeat is left');
 });
 
 test('who knows another address does not wait for a dial of the wrong one, and what comes serves both', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
 import { KeyPair } from '../../../src/foundation/identity/keys.ts';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { loadEngine, type QuicEngine } from '../../../src/network/transport/quic/engine.ts';
 import { privateKeyProto } from '../../../src/network/transport/quic/peer.ts';
 import { eventually } from '../../support/eventually.ts';

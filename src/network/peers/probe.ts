@@ -4,13 +4,13 @@ import { SvcError } from '../../foundation/errors.ts';
 import { type Rate, RateQuota } from '../../foundation/rate-quota.ts';
 import { awakeTimeout } from '../../foundation/stall.ts';
 import type { KnownNodes } from '../known-nodes.ts';
+import { sessionHolder } from '../links/holder.ts';
+import { STATUS } from '../links/status.ts';
+import { KIND, type StreamHandler } from '../links/stream-dispatcher.ts';
+import { endWith, readExactly } from '../links/wire.ts';
 import type { Path } from '../transport/path.ts';
 import type { Stream } from '../transport/types.ts';
-import { sessionHolder } from './holder.ts';
-import { type NodeSession, openStreamWithin } from './node-session.ts';
-import { STATUS } from './status.ts';
-import { KIND, type StreamHandler } from './stream-dispatcher.ts';
-import { endWith, readExactly } from './wire.ts';
+import { type NodeSession, openStreamWithin } from './session.ts';
 
 /** Time for the answer to a probe, milliseconds. */
 export const ANSWERED_MS = 5_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UNHELPED } from '../../../src/network/links/dial.ts';
+import { UNHELPED } from '../../../src/network/peers/dial.ts';
 import { LinkWorld } from '../../support/link-world.ts';
 
 test('a stream that breaks while nobody listens harms nothing', async () => {

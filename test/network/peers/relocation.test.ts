@@ -1,81 +1,11 @@
 /** What nodes do that dial one which has started again at another port. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { silentLog } from '../../../src/foundation/log.ts';
-import { NODE_DIAL_TIMEOUT_MS, type NodePlace, UNHELPED } from '../../../src/network/links/dial.ts';
 import { SILENCE_MS } from '../../../src/network/links/link-initiator.ts';
-import { LOOK_ELSEWHERE_MS, MAX_LOOKED_FOR, Relocation } from '../../../src/network/links/relocation.ts';
+import { NODE_DIAL_TIMEOUT_MS, UNHELPED } from '../../../src/network/peers/dial.ts';
+import { LOOK_ELSEWHERE_MS } from '../../../src/network/peers/peer.ts';
 import { type LinkNode, LinkWorld, settle, withCode } from '../../support/link-world.ts';
 import { TestClock } from '../../support/test-clock.ts';
-
-function place(port: number, node = 1): NodePlace {
-  return { nodeKey: new Uint8Array(32).fill(node), addresses: [{ host: '192.0.2.1', port }], ...UNHELPED };
-}
-
-/** Nodes that are looked for, and dialled where they are found. */
-function searches(clock: TestClock) {
-  const said = new Map<number, NodePlace>();
-  const [asked, dialled]: [number[], number[]] = [[], []];
-  let answers = Promise.resolve();
-  const elsewhere = new Relocation({
-    clock,
-    log: silentLog,
-    locate: async ([node = 0]) => {
-      asked.push(node);
-      await answers;
-      return said.get(node) ?? null;
-    },
-    dial: async ({ addresses }) => void dialled.push(...addresses.map(({ port }) => port)),
-  });
-  const hold = () => {
-    const held = Promise.withResolvers<void>();
-    answers = held.promise;
-    return held.resolve;
-  };
-  return { said, asked, dialled, elsewhere, hold };
-}
-
-test('a node that is dialled for long is looked for until it is reached, and dialled where it is found', async () => {
-  const clock = new TestClock();
-  const { said, asked, dialled, elsewhere } = searches(clock);
-  said.set(1, place(1));
-  const ends = [1, 2].map(() => elsewhere.seek(place(1), { relays: true, isLost: false }));
-  await clock.run(LOOK_ELSEWHERE_MS - 1);
-  assert.deepEqual(asked, []);
-  await clock.run(LOOK_ELSEWHERE_MS);
-  assert.deepEqual([asked.length, dialled], [1, []], 'once for all who wait, and it has said nothing new');
-  said.set(1, place(2));
-  ends[0]?.();
-  await clock.run(3 * LOOK_ELSEWHERE_MS);
-  assert.deepEqual([asked.length, dialled], [4, [2]], 'one place is dialled once');
-  ends[1]?.();
-  await clock.run(3 * LOOK_ELSEWHERE_MS);
-  assert.equal(asked.length, 4);
-});
-
-test('one to which a connection has died is looked for at once, and once for all who notice', async () => {
-  const clock = new TestClock();
-  const { said, asked, dialled, elsewhere } = searches(clock);
-  said.set(1, place(2));
-  const ends = [1, 2, 3].map(() => elsewhere.seek(place(1), { relays: true, isLost: true }));
-  await clock.run(0);
-  assert.deepEqual([asked, dialled], [[1], [2]]);
-  for (const end of ends) end();
-});
-
-test('where all nodes seem to be gone, few of them are looked for at once', async () => {
-  const clock = new TestClock();
-  const { asked, elsewhere, hold } = searches(clock);
-  const answer = hold();
-  const nodes = Array.from({ length: 2 * MAX_LOOKED_FOR }, (_, i) => i);
-  const ends = nodes.map((node) => elsewhere.seek(place(1, node), { relays: true, isLost: true }));
-  await clock.run(3 * LOOK_ELSEWHERE_MS);
-  assert.equal(asked.length, MAX_LOOKED_FOR);
-  answer();
-  await clock.run(LOOK_ELSEWHERE_MS);
-  assert.equal(new Set(asked).size, nodes.length, 'the others have their turn');
-  for (const end of ends) end();
-});
 
 /** Has a node say to the network where another one is, as it does once it runs at another port. */
 function says(from: LinkNode, node: LinkNode): Uint8Array[] {

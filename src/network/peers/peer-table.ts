@@ -1,0 +1,316 @@
+/** Finds the peer of a node: one QUIC connection per pair of nodes, whoever dialled it, shared by all who need it. */
+
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import { type Aid, nativeAid } from '../../foundation/identity/aid.ts';
+import type { Component } from '../../foundation/lifecycle.ts';
+import { Listeners } from '../../foundation/listeners.ts';
+import type { Log } from '../../foundation/log.ts';
+import { LruCache } from '../../foundation/lru-cache.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { SLEEP_MS } from '../../foundation/stall.ts';
+import { KnownNodes } from '../known-nodes.ts';
+import { KIND, type Kind, StreamDispatcher, type StreamHandler } from '../links/stream-dispatcher.ts';
+import { StreamUpgrades } from '../links/stream-upgrades.ts';
+import type { Path } from '../transport/path.ts';
+import type { Connection, ConnectionStats, Endpoint, Stream, StreamUpgrade } from '../transport/types.ts';
+import { type Dialer, directly, type NodePlace } from './dial.ts';
+import { type Greeted, Greeter } from './greeter.ts';
+import { LOOK_MS } from './path-health.ts';
+import { type ConnectOptions, type PathChange, Peer, type PeerContext } from './peer.ts';
+import { type Probed, probe, probeAnswers } from './probe.ts';
+import { NodeSession } from './session.ts';
+
+/** Peers at rest whose place is remembered. The least recently used one is forgotten first. */
+const MAX_AT_REST = 1024;
+/** After a dead path, all other paths are doubted. They are not doubted again within this time, milliseconds. */
+export const DOUBT_MS = 5_000;
+
+interface PeerTableOptions {
+  /** Public key of this node. */
+  readonly nodeKey: Uint8Array;
+  /** Name of the network; nodes of another one are refused. */
+  readonly network: string;
+}
+
+interface PeerTableDependencies {
+  readonly endpoint: Pick<Endpoint, 'dial' | 'onConnection'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The configuration's `disable_relay`. Default: false. */
+  relayDisabled?(): boolean;
+  /** A faster transport beside the QUIC connections with neighbours. */
+  readonly upgrade?: StreamUpgrade;
+  /** Shared with the endpoint, for which strangers make room. */
+  readonly known?: KnownNodes;
+}
+
+/** Totals since the start. */
+export interface LinkStats {
+  readonly connections: number;
+  readonly streams: number;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+}
+
+/** One connection, for people who look for a fault. */
+export interface ConnectionView extends ConnectionStats {
+  readonly node: Aid;
+  readonly path: Path;
+  readonly outbound: boolean;
+  /** New streams of ours go here. */
+  readonly current: boolean;
+  readonly streams: number;
+  readonly rttMs: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly openedAt: number;
+}
+
+/** One way to reach a node, before anything is dialled. */
+export interface WayView extends Pick<Dialer, 'kind'> {
+  /** From the start of the attempt, milliseconds. */
+  readonly delayMs: number;
+  /** False if nothing is known to start with. */
+  readonly mayLead: boolean;
+}
+
+/** Where a node is by its newest record. Null if nobody knows. */
+export type Locate = PeerContext['locate'];
+
+export class PeerTable implements Component {
+  /** Public key of this node. */
+  readonly nodeKey: Uint8Array;
+  /** Receives the streams that other nodes open. */
+  readonly gate: StreamDispatcher;
+  /** Nodes for which strangers make room. */
+  readonly known: KnownNodes;
+  /** Hears of a node whose new links use the faster transport from now on. */
+  readonly upgraded: Listeners<[nodeKey: Uint8Array]> = new Listeners();
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** Peers with a connection or an attempt, by the hex of their keys. */
+  readonly #active = new Map<string, Peer>();
+  readonly #atRest = new LruCache<string, Peer>({ maxEntries: MAX_AT_REST });
+  readonly #context: PeerContext;
+  readonly #dialers: Dialer[];
+  readonly #greeter: Greeter;
+  readonly #upgrades: StreamUpgrades | null;
+  readonly #pathChanges = new Listeners<[PathChange]>();
+  readonly #past = { bytesSent: 0, bytesReceived: 0 };
+  #locate: Locate = async () => null;
+  #looks: RepeatingTask | null = null;
+  #lookedAt = 0;
+  #doubtedAt = Number.NEGATIVE_INFINITY;
+  #isStopped = false;
+
+  /** Takes the endpoint's connections, so it is made before the endpoint starts. */
+  constructor({ nodeKey, network }: PeerTableOptions, dependencies: PeerTableDependencies) {
+    const { endpoint, clock, upgrade } = dependencies;
+    const log = dependencies.log.child('links');
+    this.nodeKey = nodeKey;
+    this.#clock = clock;
+    this.#log = log;
+    this.known = dependencies.known ?? new KnownNodes();
+    this.gate = new StreamDispatcher({ clock, log, known: this.known });
+    this.handle(KIND.probe, probeAnswers({ clock, known: this.known }));
+    this.#greeter = new Greeter(network, { clock, gate: this.gate, take: (greeted) => this.#take(greeted) });
+    const onReady = ({ nodeId: node, there }: NodeSession): void => {
+      log.debug({ node }, 'new links to a neighbor use TCP');
+      this.upgraded.notify(there.nodeKey);
+    };
+    this.#upgrades =
+      upgrade === undefined ? null : new StreamUpgrades({ upgrade, gate: this.gate, clock, log, onReady });
+    if (this.#upgrades !== null) this.handle(KIND.near, this.#upgrades.answer);
+    this.#dialers = [directly({ endpoint, clock })];
+    this.#context = {
+      localKey: nodeKey,
+      clock,
+      log,
+      dialers: this.#dialers,
+      mayRelay: () => dependencies.relayDisabled?.() !== true,
+      greet: (connection, signal) => this.#greeter.greet(connection, signal),
+      locate: (there, signal) => this.#locate(there, signal),
+      lookups: 0,
+      onActivity: (peer) => this.#file(peer),
+      onPathChange: (change) => this.#pathChanges.notify(change),
+      onDeadPath: () => this.#doubtAll(),
+      onEnded: (session) => {
+        const { bytesSent, bytesReceived } = session.stats();
+        this.#past.bytesSent += bytesSent;
+        this.#past.bytesReceived += bytesReceived;
+      },
+    };
+    endpoint.onConnection((connection) => this.receive(connection));
+  }
+
+  async start(): Promise<void> {
+    this.#lookedAt = this.#clock.now();
+    const onError = (error: unknown): void => this.#log.warn({ error }, 'connections could not be checked');
+    this.#looks = every(this.#clock, { periodMs: LOOK_MS, onError }, () => this.#look());
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#looks?.stop();
+    this.#greeter.stop();
+    for (const peer of this.#active.values()) peer.stop();
+  }
+
+  /** Adds a way to reach nodes. It is tried from the next attempt on. */
+  addDialer(dialer: Dialer): void {
+    this.#dialers.push(dialer);
+  }
+
+  /** Names who finds nodes that have only ever dialled us, or that do not answer at their known place. */
+  locateBy(locate: Locate): void {
+    this.#locate = locate;
+  }
+
+  /** Names who takes the streams of a kind that other nodes open; once each. */
+  handle(kind: Kind, handler: StreamHandler): void {
+    this.gate.handle(kind, handler);
+  }
+
+  /** Waits for the hello of a connection that another node dialled. */
+  receive(connection: Connection): void {
+    if (!this.#context.mayRelay() && isRelayed(connection.path.kind)) connection.close();
+    else this.#greeter.receive(connection);
+  }
+
+  /** As `Peer.connect`. */
+  async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
+    if (this.#isStopped) throw new SvcError('cancelled');
+    return await this.#peer(place.nodeKey).connect(place, signal, options);
+  }
+
+  /** As `Peer.current`. */
+  current(nodeKey: Uint8Array, relays?: boolean): NodeSession | null {
+    return this.#find(nodeKey)?.current(relays) ?? null;
+  }
+
+  /** As `Peer.upgrade`. */
+  async upgrade(connection: Connection, signal?: AbortSignal): Promise<NodeSession> {
+    return await this.#peer(connection.remoteKey).upgrade(connection, signal);
+  }
+
+  /** As `Peer.keep`. */
+  keep(nodeKey: Uint8Array): () => void {
+    return this.#peer(nodeKey).keep();
+  }
+
+  /** As `Peer.reset`. */
+  reset(nodeKey: Uint8Array): void {
+    this.#find(nodeKey)?.reset();
+  }
+
+  /** A new stream to a neighbor over the faster transport. Null if the QUIC connection has to carry it. */
+  openUpgraded(session: NodeSession): Stream | null {
+    return this.#upgrades?.open(session) ?? null;
+  }
+
+  /**
+   * Asks a node over the connection that stands whether it is there.
+   * @throws SvcError as `probe`; `connect_failed` if none stands
+   */
+  async probe(nodeKey: Uint8Array, signal?: AbortSignal): Promise<Probed> {
+    const session = this.current(nodeKey);
+    if (session === null) throw new SvcError('connect_failed', { message: 'No connection to the node stands.' });
+    return await probe(session, this.#clock, signal);
+  }
+
+  /** To be called when this machine may be on another network: connections that do not answer are replaced or closed. */
+  onNetwork(): void {
+    for (const peer of this.#active.values()) peer.onNetwork();
+  }
+
+  /** Calls back on path changes. Returns a function that ends that. */
+  onPathChange(handler: (change: PathChange) => void): () => void {
+    return this.#pathChanges.add(handler);
+  }
+
+  /** Closes every connection that a relay carries: relays are disabled from now on. */
+  closeRelayed(): void {
+    for (const peer of this.#active.values()) peer.closeRelayed();
+  }
+
+  stats(): LinkStats {
+    const total = { connections: 0, streams: 0, ...this.#past };
+    for (const { session } of this.#sessions()) {
+      const { bytesSent, bytesReceived } = session.stats();
+      total.connections++;
+      total.streams += session.streams;
+      total.bytesSent += bytesSent;
+      total.bytesReceived += bytesReceived;
+    }
+    return total;
+  }
+
+  /** Every connection, for people. */
+  connections(): readonly ConnectionView[] {
+    return Array.from(this.#sessions(), ({ peer, session }) => {
+      const { connection, streams, openedAt } = session;
+      const { path, outbound } = connection;
+      const view = { node: nativeAid(peer.nodeKey), path, outbound, current: peer.isCurrent(session), streams };
+      return { ...view, rttMs: connection.rtt(), openedAt, ...session.stats() };
+    });
+  }
+
+  /** The ways to a node at a place, in the order in which they start. */
+  ways(place: NodePlace): readonly WayView[] {
+    const relays = this.#context.mayRelay();
+    return this.#dialers
+      .map((dialer) => ({
+        kind: dialer.kind,
+        delayMs: dialer.delayMs(place, relays),
+        mayLead: dialer.mayLead(place),
+      }))
+      .sort((a, b) => a.delayMs - b.delayMs);
+  }
+
+  *#sessions(): Generator<{ readonly peer: Peer; readonly session: NodeSession }> {
+    for (const peer of this.#active.values()) for (const session of peer.sessions) yield { peer, session };
+  }
+
+  #find(nodeKey: Uint8Array): Peer | undefined {
+    const node = toHex(nodeKey);
+    return this.#active.get(node) ?? this.#atRest.get(node);
+  }
+
+  /** A new peer is filed as soon as something happens to it. */
+  #peer(nodeKey: Uint8Array): Peer {
+    return this.#find(nodeKey) ?? new Peer(nodeKey, this.#context);
+  }
+
+  #file(peer: Peer): void {
+    const { nodeId } = peer;
+    if (!peer.isAtRest) this.#active.set(nodeId, peer);
+    else if (this.#active.delete(nodeId) && peer.isPlaced) this.#atRest.set(nodeId, peer);
+  }
+
+  #take({ connection, ours, theirs }: Greeted): NodeSession {
+    const session = new NodeSession({ connection, localKey: this.nodeKey, ours, theirs }, { clock: this.#clock });
+    if (this.#isStopped) session.close();
+    this.#peer(connection.remoteKey).take(session);
+    return session;
+  }
+
+  #look(): void {
+    const now = this.#clock.now();
+    const passedMs = now - this.#lookedAt;
+    this.#lookedAt = now;
+    const peers = this.#active.values();
+    // The clock leaps ahead while the machine sleeps.
+    if (passedMs > SLEEP_MS) for (const peer of peers) peer.suspect();
+    else for (const peer of peers) peer.look();
+  }
+
+  #doubtAll(): void {
+    const now = this.#clock.now();
+    // A clock that was set back says nothing.
+    if (now >= this.#doubtedAt && now - this.#doubtedAt < DOUBT_MS) return;
+    this.#doubtedAt = now;
+    for (const peer of this.#active.values()) peer.doubt();
+  }
+}

@@ -1,0 +1,563 @@
+/**
+ * One other node, and everything that can happen to it. In the order of this file:
+ * somebody needs a connection (`connect`); ways to the node are raced (`#attempt`, `#dial`) and its newest place is looked
+ * for meanwhile (`#seek`); a connection stands (`take`) and one of several counts (`#choose`); a better one comes beside it
+ * (`upgrade`); the connection is idle or its path dies (`look`) and another path is found (`#recover`); it ends (`#ended`).
+ * `PeerTable` finds the peer of a node and calls `look`.
+ */
+import { formatAddress } from '../../foundation/address.ts';
+import { toHex } from '../../foundation/bytes.ts';
+import type { Clock } from '../../foundation/clock.ts';
+import { abortable } from '../../foundation/deadline.ts';
+import { detach } from '../../foundation/detached.ts';
+import { isRelayed } from '../../foundation/domain/tunnels.ts';
+import { SvcError } from '../../foundation/errors.ts';
+import type { Log } from '../../foundation/log.ts';
+import { every, type RepeatingTask } from '../../foundation/repeat.ts';
+import { awakeTimeout } from '../../foundation/stall.ts';
+import type { Path } from '../transport/path.ts';
+import type { Connection } from '../transport/types.ts';
+import { DialAttempt } from './attempt.ts';
+import { type Dialer, knownOf, NodeAbsent, type NodePlace, raceDialers, tryRelays } from './dial.ts';
+import { HELLO_TIMEOUT_MS } from './greeter.ts';
+import { PathHealth } from './path-health.ts';
+import { probe } from './probe.ts';
+import type { NodeSession } from './session.ts';
+
+/**
+ * An attempt older than this is not joined, milliseconds: the node may have come back meanwhile, and a handshake that nobody
+ * heard is repeated more and more rarely.
+ */
+export const JOINED_MS = 1_000;
+/** Time before a node that is dialled is looked for elsewhere, and from the end of one lookup to the next, milliseconds. */
+export const LOOK_ELSEWHERE_MS = 1_000;
+/** Lookups at the same time for all peers: without a network, all nodes seem to be gone. */
+export const MAX_LOOKED_FOR = 8;
+/** Connections that both nodes dialled within this time count as dialled at once, milliseconds. */
+export const SIMULTANEOUS_MS = 5_000;
+/** Connections to one node: the current one, and earlier ones that still carry streams. */
+export const MAX_PER_NODE = 4;
+/** A connection without streams closes after this time, milliseconds, unless somebody keeps it. */
+export const IDLE_MS: number = 5 * 60_000;
+/** The same if another connection has replaced it. */
+export const SPARE_IDLE_MS = 5_000;
+/** Time to find another path to a node, milliseconds. */
+const RECOVERY_MS = 10_000;
+
+/** New streams to a node take another path from now on. */
+export interface PathChange {
+  readonly nodeKey: Uint8Array;
+  /** Null if no connection to the node stands any more. */
+  readonly path: Path | null;
+  /** Null if none stood. */
+  readonly before: Path | null;
+}
+
+export interface ConnectOptions {
+  /** False if no third node may carry the packets. */
+  readonly relays?: boolean;
+  /** A connection that seems dead: it is not returned, and takes no new streams once another one stands. */
+  readonly insteadOf?: NodeSession;
+  /** True if the network has just been asked for the place. */
+  readonly isFresh?: boolean;
+}
+
+/** What all peers of a node share. */
+export interface PeerContext {
+  /** Public key of this node. */
+  readonly localKey: Uint8Array;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The ways to reach nodes. */
+  readonly dialers: readonly Dialer[];
+  /** False while the configuration disables relays. */
+  mayRelay(): boolean;
+  /** Says hello on a connection that we dialled, and has the peer `take` it. */
+  greet(connection: Connection, signal: AbortSignal): Promise<NodeSession>;
+  /** Where a node is by its newest record. Null if nobody knows. */
+  locate(nodeKey: Uint8Array, signal: AbortSignal): Promise<NodePlace | null>;
+  /** Lookups in progress. */
+  lookups: number;
+  /** Hears that `isAtRest` may have changed. */
+  onActivity(peer: Peer): void;
+  onPathChange(change: PathChange): void;
+  /** Hears of a dead path. */
+  onDeadPath(): void;
+  /** Hears of a connection that has ended. */
+  onEnded(session: NodeSession): void;
+}
+
+/** A search for a node at another place than those at which it is dialled. */
+interface PlaceSearch {
+  /** As `knownOf` names them. */
+  readonly known: Set<string>;
+  readonly end: AbortController;
+  readonly lookups: RepeatingTask;
+  waiters: number;
+  hasLooked: boolean;
+}
+
+export class Peer {
+  readonly nodeKey: Uint8Array;
+  /** Its key as hex. */
+  readonly nodeId: string;
+  readonly #context: PeerContext;
+  /** Where it was last dialled. */
+  #place: NodePlace | null = null;
+  #attempts: readonly DialAttempt[] = [];
+  /** By whether a relay may lead to the node. */
+  readonly #searches = new Map<boolean, PlaceSearch>();
+  /** Waits for hellos on connections that the node dialled because we asked it to. */
+  readonly #awaitedHellos = new Map<Connection, (session: NodeSession) => void>();
+  /** The connections, the oldest first. */
+  readonly #sessions = new Map<NodeSession, PathHealth>();
+  /** The connection for new streams. */
+  #current: NodeSession | null = null;
+  /** The path of new streams, as last reported. */
+  #path: Path | null = null;
+  /** How many keep its connection open without streams. */
+  #keepers = 0;
+  /** Better connections that have not said hello. */
+  #upgrades = 0;
+  /** Connections with a dead path that a replacement is searched for. */
+  readonly #recovering = new Set<NodeSession>();
+  #recovery = new AbortController();
+  #isStopped = false;
+
+  constructor(nodeKey: Uint8Array, context: PeerContext) {
+    this.nodeKey = nodeKey;
+    this.nodeId = toHex(nodeKey);
+    this.#context = context;
+  }
+
+  /** True if nothing stands and nothing is under way. */
+  get isAtRest(): boolean {
+    const { size } = this.#sessions;
+    return size + this.#attempts.length + this.#searches.size + this.#upgrades + this.#keepers === 0;
+  }
+
+  /** Whether its place is remembered, which makes it worth remembering at rest. */
+  get isPlaced(): boolean {
+    return this.#place !== null;
+  }
+
+  get sessions(): Iterable<NodeSession> {
+    return this.#sessions.keys();
+  }
+
+  /** Closes everything and starts nothing more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#recovery.abort();
+    for (const attempt of this.#attempts) attempt.cancel();
+    for (const session of this.#sessions.keys()) session.close();
+  }
+
+  // Connecting.
+
+  /**
+   * A connection to the node: the one that stands, or a new one.
+   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; `relay_required` if only a way that is
+   *   not allowed is left
+   */
+  async connect(place: NodePlace, signal: AbortSignal, options: ConnectOptions = {}): Promise<NodeSession> {
+    if (this.#isStopped) throw new SvcError('cancelled');
+    const { insteadOf, isFresh = false } = options;
+    const relays = this.#mayRelay(options.relays);
+    this.#notePlace(place);
+    const standing = this.#usable(relays);
+    if (standing !== null && standing !== insteadOf) return standing;
+    const detour = insteadOf !== undefined && relays ? this.#detourOf(insteadOf) : null;
+    if (detour !== null) return this.#use(detour, insteadOf);
+    const attempt = this.#attempt(place, relays);
+    const endSearch = this.#seek(place, relays, insteadOf !== undefined && !isFresh);
+    try {
+      return this.#use(await attempt.join(signal), insteadOf);
+    } finally {
+      endSearch();
+    }
+  }
+
+  /** Remembers a place, unless it says less than what is known: nobody who could bring us together. */
+  #notePlace(place: NodePlace): void {
+    const isMet = ({ helpers, meeting }: NodePlace): boolean => helpers.length > 0 || meeting !== undefined;
+    if (this.#place === null || isMet(place) || !isMet(this.#place)) this.#place = place;
+  }
+
+  #mayRelay(wanted = true): boolean {
+    return wanted && this.#context.mayRelay();
+  }
+
+  /** Uses a session if the current one is of no use any more. */
+  #use(session: NodeSession, insteadOf: NodeSession | undefined): NodeSession {
+    insteadOf?.drain();
+    if (this.#sessions.has(session) && !isUsable(this.#current)) this.#current = session;
+    this.#reportPath();
+    return session;
+  }
+
+  /** A recent attempt that starts with all that is known here, or a new one. */
+  #attempt(place: NodePlace, relays: boolean): DialAttempt {
+    const now = this.#context.clock.now();
+    const names = knownOf(place);
+    const fits = (other: DialAttempt): boolean =>
+      other.relays === relays &&
+      other.isJoinable &&
+      now - other.begunAt < JOINED_MS &&
+      // An attempt that knows less may wait for an answer from where the node no longer is.
+      names.every((name) => other.known.has(name));
+    const joined = this.#attempts.findLast(fits);
+    if (joined !== undefined) return joined;
+    const attempt: DialAttempt = new DialAttempt(
+      { relays, known: new Set(names), begunAt: now },
+      async (cancelled: AbortSignal) => {
+        try {
+          return await this.#dial(place, relays, cancelled);
+        } catch (error) {
+          // A node that does not answer in time cannot be reached. How long the caller waits is another matter.
+          if (!(error instanceof SvcError) || error.code !== 'timeout') throw error;
+          throw new SvcError('connect_failed', { cause: error });
+        } finally {
+          this.#attempts = this.#attempts.filter((other) => other !== attempt);
+          this.#context.onActivity(this);
+        }
+      },
+    );
+    this.#attempts = [...this.#attempts, attempt];
+    this.#context.onActivity(this);
+    return attempt;
+  }
+
+  /** Races the ways that lead to a place, then says hello. */
+  async #dial(place: NodePlace, relays: boolean, cancelled: AbortSignal): Promise<NodeSession> {
+    const { clock, dialers } = this.#context;
+    const leading = dialers.filter((dialer) => dialer.mayLead(place));
+    const allowed = relays ? leading : leading.filter(({ kind }) => !isRelayed(kind));
+    const withRelays = tryRelays(allowed);
+    const limitMs = Math.max(0, ...allowed.map((one) => one.delayMs(place, withRelays) + one.timeoutMs));
+    using limit = awakeTimeout(clock, limitMs, cancelled);
+    let connection: Connection;
+    try {
+      connection = await raceDialers(allowed, place, { clock, signal: limit.signal });
+    } catch (cause) {
+      // A relay does not lead to a node that is not there either.
+      if (cancelled.aborted || allowed.length === leading.length || cause instanceof NodeAbsent) throw cause;
+      throw new SvcError('relay_required', { cause });
+    }
+    if (!relays && isRelayed(connection.path.kind)) {
+      // A way of another kind fell back to a relay.
+      connection.close();
+      throw new SvcError('relay_required');
+    }
+    if (!connection.outbound) return await this.#greeted(connection, limit.signal);
+    return await this.#context.greet(connection, limit.signal);
+  }
+
+  /** The session of a connection that the node dialled because we asked it to: the node says hello. */
+  async #greeted(connection: Connection, signal: AbortSignal): Promise<NodeSession> {
+    for (const session of this.#sessions.keys()) if (session.connection === connection) return session;
+    const hello = Promise.withResolvers<NodeSession>();
+    this.#awaitedHellos.set(connection, hello.resolve);
+    detach(connection.closed.then(() => hello.reject(new SvcError('connect_failed'))));
+    try {
+      return await abortable(hello.promise, signal);
+    } catch (error) {
+      connection.close();
+      throw error;
+    } finally {
+      this.#awaitedHellos.delete(connection);
+    }
+  }
+
+  // Relocation: a node that restarted may be at another port, and whoever dials the old port hears nothing for seconds.
+
+  /**
+   * While the node is dialled, asks the network for its newest place again and again, and dials that too.
+   * @param isLost what stood is dead, so the node is looked for at once
+   * @returns a function that ends the search for one who waited
+   */
+  #seek(place: NodePlace, relays: boolean, isLost: boolean): () => void {
+    const search = this.#searches.get(relays) ?? this.#beginSearch(relays);
+    search.waiters++;
+    for (const name of knownOf(place)) search.known.add(name);
+    if (isLost && !search.hasLooked) search.lookups.soon();
+    return () => {
+      search.waiters--;
+      if (search.waiters > 0) return;
+      this.#searches.delete(relays);
+      search.lookups.stop();
+      search.end.abort(new SvcError('cancelled'));
+      this.#context.onActivity(this);
+    };
+  }
+
+  #beginSearch(relays: boolean): PlaceSearch {
+    const { clock, log } = this.#context;
+    const onError = (error: unknown): void => log.debug({ error }, 'the place of a node was not found');
+    const lookups = every(clock, { periodMs: LOOK_ELSEWHERE_MS, onError }, () => this.#lookElsewhere(search, relays));
+    const search: PlaceSearch = {
+      ...{ known: new Set(), end: new AbortController(), lookups, waiters: 0, hasLooked: false },
+    };
+    this.#searches.set(relays, search);
+    return search;
+  }
+
+  async #lookElsewhere(search: PlaceSearch, relays: boolean): Promise<void> {
+    const context = this.#context;
+    const { signal } = search.end;
+    if (context.lookups >= MAX_LOOKED_FOR) return;
+    search.hasLooked = true;
+    context.lookups++;
+    let place: NodePlace | null;
+    try {
+      place = await context.locate(this.nodeKey, signal);
+    } finally {
+      context.lookups--;
+    }
+    const names = place === null ? [] : knownOf(place);
+    if (place === null || signal.aborted || names.every((name) => search.known.has(name))) return;
+    for (const name of names) search.known.add(name);
+    context.log.debug({ node: this.nodeId }, 'a node that does not answer is now elsewhere');
+    this.#notePlace(place);
+    // Those who wait get the connection by `take`, or hear of the failure at the first place.
+    detach(
+      this.#attempt(place, relays)
+        .join(signal)
+        .catch(() => {}),
+    );
+  }
+
+  // Connections.
+
+  /**
+   * The connection for new streams. Null if none stands.
+   * @param relays false if a relayed one is of no use
+   */
+  current(relays?: boolean): NodeSession | null {
+    return this.#usable(this.#mayRelay(relays));
+  }
+
+  isCurrent(session: NodeSession): boolean {
+    return this.#current === session;
+  }
+
+  /** Keeps the connection open without streams. Returns a function that ends that. */
+  keep(): () => void {
+    let isKept = true;
+    this.#keepers++;
+    this.#context.onActivity(this);
+    return () => {
+      if (!isKept) return;
+      isKept = false;
+      this.#keepers--;
+      this.#context.onActivity(this);
+    };
+  }
+
+  /** Takes in a connection after its hellos, whoever dialled it. It serves everybody who waits for the node. */
+  take(session: NodeSession): void {
+    const { connection } = session;
+    if (this.#isStopped) session.close();
+    for (const [older, health] of this.#sessions) {
+      // protocol-links.md, step 4: the node has restarted. Its former connections are dead.
+      if (older.instance !== session.instance) older.close();
+      // A node dials again only if an older connection failed it. Then that one may have failed us too.
+      if (older.streams > 0) health.suspect();
+    }
+    this.#sessions.set(session, new PathHealth(session, this.#context.clock));
+    this.#choose(session);
+    for (const attempt of this.#attempts) if (attempt.relays || !isRelay(session)) attempt.settle(session);
+    this.#awaitedHellos.get(connection)?.(session);
+    this.#reportPath();
+    this.#context.onActivity(this);
+    const { path, outbound } = connection;
+    this.#context.log.debug({ node: this.nodeId, outbound, path }, 'connected');
+    detach(connection.closed.then(() => this.#ended(session)));
+  }
+
+  /** Decides whether a new connection is the current one, and closes the oldest spare ones of too many. */
+  #choose(session: NodeSession): void {
+    const current = this.#current;
+    if (!isUsable(current) || !this.#staysCurrent(current, session)) this.#current = session;
+    for (const spare of this.#sessions.keys()) {
+      if (this.#sessions.size <= MAX_PER_NODE) return;
+      if (spare === this.#current) continue;
+      this.#sessions.delete(spare);
+      spare.close();
+    }
+  }
+
+  /**
+   * A connection without a relay counts more than one with. Of two others the newer one counts, because a node dials again
+   * only if the older one failed it. If both nodes dialled at once, both must choose the same one: the one that the node
+   * with the smaller key dialled.
+   */
+  #staysCurrent(current: NodeSession, newer: NodeSession): boolean {
+    // protocol-links.md, step 5
+    if (isRelay(current) !== isRelay(newer)) return isRelay(newer);
+    if (current.connection.outbound === newer.connection.outbound) return false;
+    if (newer.openedAt - current.openedAt > SIMULTANEOUS_MS) return false;
+    const weAreSmaller = Buffer.compare(this.#context.localKey, this.nodeKey) < 0;
+    return current.connection.outbound === weAreSmaller;
+  }
+
+  #usable(relays: boolean): NodeSession | null {
+    if (isUsable(this.#current) && (relays || !isRelay(this.#current))) return this.#current;
+    if (relays) return null;
+    return [...this.#sessions.keys()].findLast((other) => isUsable(other) && !isRelay(other)) ?? null;
+  }
+
+  /** A relayed connection that came after one that seems dead. */
+  #detourOf(session: NodeSession): NodeSession | null {
+    const isDetour = (other: NodeSession): boolean => isRelay(other) && other !== session;
+    return this.#newerThan(session, isDetour);
+  }
+
+  /** The last usable connection that came after another. */
+  #newerThan(session: NodeSession, fits: (other: NodeSession) => boolean = () => true): NodeSession | null {
+    const isNewer = (other: NodeSession): boolean =>
+      isUsable(other) && other.openedAt > session.openedAt && fits(other);
+    return [...this.#sessions.keys()].findLast(isNewer) ?? null;
+  }
+
+  /** Uses what stands for no new streams. */
+  reset(): void {
+    for (const session of this.#sessions.keys()) session.drain();
+    this.#current = null;
+    this.#reportPath();
+  }
+
+  /** Closes the connections that a relay carries. */
+  closeRelayed(): void {
+    for (const session of this.#sessions.keys()) if (isRelay(session)) session.close();
+  }
+
+  #ended(session: NodeSession): void {
+    this.#sessions.delete(session);
+    if (this.#current === session) {
+      const left = [...this.#sessions.keys()].filter(isUsable);
+      this.#current = left.findLast((other) => !isRelay(other)) ?? left.at(-1) ?? null;
+    }
+    this.#context.onEnded(session);
+    this.#reportPath();
+    this.#context.onActivity(this);
+    this.#context.log.debug({ node: this.nodeId }, 'disconnected');
+  }
+
+  #reportPath(): void {
+    const before = this.#path;
+    const path = this.#usable(true)?.connection.path ?? null;
+    this.#path = path;
+    if (nameOf(path) !== nameOf(before)) this.#context.onPathChange({ nodeKey: this.nodeKey, path, before });
+  }
+
+  /**
+   * Takes a connection that we dialled beside the current one, because its path is better. New streams use it, and the
+   * others go on. If the current one is better, the new one is closed.
+   * @returns the connection for new streams
+   * @throws SvcError `connect_failed`, `protocol_error`, or the signal's reason; the connection is closed then
+   */
+  async upgrade(connection: Connection, signal?: AbortSignal): Promise<NodeSession> {
+    const standing = this.current();
+    const isWorse = standing !== null && isRelayed(connection.path.kind) && !isRelay(standing);
+    if (this.#isStopped || isWorse) connection.close();
+    if (this.#isStopped) throw new SvcError('cancelled');
+    if (isWorse) return standing;
+    using limit = awakeTimeout(this.#context.clock, HELLO_TIMEOUT_MS, signal);
+    this.#upgrades++;
+    this.#context.onActivity(this);
+    try {
+      const session = await this.#context.greet(connection, limit.signal);
+      return this.current() ?? session;
+    } finally {
+      this.#upgrades--;
+      this.#context.onActivity(this);
+    }
+  }
+
+  // Idle connections and dead paths.
+
+  /** Closes idle connections and notices dead paths. Called every `LOOK_MS`. */
+  look(): void {
+    for (const [session, health] of this.#sessions) {
+      const isKept = this.#isKept(session);
+      const limitMs = this.isCurrent(session) ? IDLE_MS : SPARE_IDLE_MS;
+      if (!isKept && session.idleMs >= limitMs) session.close();
+      const isUsed = health.isUsed || isKept;
+      if (!health.look(isUsed)) continue;
+      this.#context.onDeadPath();
+      if (isUsed) detach(this.#recover(session));
+      // Nobody waits on it. Whoever needs a connection makes one.
+      else session.close();
+    }
+  }
+
+  #isKept(session: NodeSession): boolean {
+    return this.#keepers > 0 && this.isCurrent(session);
+  }
+
+  /** The machine slept or may be on another network: asks the node whether it is there, over each connection. */
+  suspect(): void {
+    for (const health of this.#sessions.values()) health.suspect();
+  }
+
+  /** The path to another node died: does the same over the connections in use. */
+  doubt(): void {
+    for (const [session, health] of this.#sessions) if (health.isUsed || this.#isKept(session)) health.suspect();
+  }
+
+  /** The machine may be on another network. Recoveries start again: what they try would take longer there. */
+  onNetwork(): void {
+    this.#recovery.abort();
+    this.#recovery = new AbortController();
+    this.suspect();
+  }
+
+  /**
+   * Finds a replacement for a connection with a dead path. Once the replacement is proven to lead to the node while the
+   * connection is still silent, the connection closes, so that those who wait on it learn it. Without a replacement it may
+   * outlive a break of the network. Never rejects.
+   */
+  async #recover(session: NodeSession): Promise<void> {
+    if (this.#recovering.has(session) || this.#isStopped || session.closed) return;
+    this.#recovering.add(session);
+    const { clock, log } = this.#context;
+    const { signal } = this.#recovery;
+    const received = session.stats().bytesReceived;
+    const isSilent = (): boolean => !session.closed && session.stats().bytesReceived === received;
+    using limit = awakeTimeout(clock, RECOVERY_MS, signal);
+    try {
+      const other = this.#newerThan(session) ?? (await this.#replace(session, limit.signal));
+      if (other === null) return;
+      await probe(other, clock, limit.signal);
+      if (!isSilent()) return;
+      log.info({ node: this.nodeId, path: session.connection.path.kind }, 'a path is dead, another one is in use');
+      session.close();
+    } catch (error) {
+      log.debug({ node: this.nodeId, error }, 'no way around a dead path');
+      // Nothing is lost with it if nothing is under way on it. Whoever keeps it looks for another node.
+      if (session.streams === 0 && isSilent() && !signal.aborted) session.close();
+    } finally {
+      this.#recovering.delete(session);
+    }
+  }
+
+  /** Connects again. Null if nobody knows where the node is. */
+  async #replace(session: NodeSession, signal: AbortSignal): Promise<NodeSession | null> {
+    const isFresh = this.#place === null;
+    const place = this.#place ?? (await this.#context.locate(this.nodeKey, signal));
+    return place === null ? null : await this.connect(place, signal, { insteadOf: session, isFresh });
+  }
+}
+
+function isUsable(session: NodeSession | null): session is NodeSession {
+  return session !== null && !session.closed && !session.draining;
+}
+
+function isRelay({ connection }: NodeSession): boolean {
+  return isRelayed(connection.path.kind);
+}
+
+function nameOf(path: Path | null): string {
+  return path === null ? '' : `${path.kind} ${formatAddress(path.remote)}`;
+}

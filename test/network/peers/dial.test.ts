@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PathKind } from '../../../src/foundation/domain/tunnels.ts';
+import { SvcError } from '../../../src/foundation/errors.ts';
+import {
+  directly,
+  NODE_DIAL_TIMEOUT_MS,
+  NodeAbsent,
+  raceDialers,
+  UNLIKELY_DIAL_TIMEOUT_MS,
+  whyNot,
+} from '../../../src/network/peers/dial.ts';
+import type { Connection, Endpoint } from '../../../src/network/transport/types.ts';
+import { settle, withCode } from '../../support/link-world.ts';
+import { dialer, KEY, PLACE } from '../../support/peer-world.ts';
+import { stubSession } from '../../support/stub-session.ts';
+import { TestClock } from '../../support/test-clock.ts';
+
+const never = new AbortController().signal;
+
+function stub(key = KEY) {
+  return stubSession(key, true, new TestClock());
+}
+
+/** Ways that begin when they are due, and end when the test says so. */
+function racers(...starts: readonly (readonly [PathKind, number])[]) {
+  const clock = new TestClock();
+  const begun: string[] = [];
+  const given: AbortSignal[] = [];
+  const results = starts.map(() => Promise.withResolvers<Connection>());
+  const dialers = starts.map(([kind, delayMs], i) =>
+    dialer(kind, delayMs, (place, signal) => {
+      assert.equal(place, PLACE);
+      begun.push(kind);
+      given.push(signal);
+      return results[i]?.promise ?? Promise.reject(new Error('no result'));
+    }),
+  );
+  const caller = new AbortController();
+  const outcome = raceDialers(dialers, PLACE, { clock, signal: caller.signal });
+  outcome.catch(() => {});
+  const fail = async (i: number, message = 'no'): Promise<void> => {
+    results[i]?.reject(new SvcError('connect_failed', { message }));
+    await settle();
+  };
+  return { clock, begun, given, results, outcome, fail, caller };
+}
+
+test('ways begin after their delays, in that order, and the first connection counts', async () => {
+  const { clock, begun, given, results, outcome } = racers(['relay', 700], ['direct', 0], ['punched', 300]);
+  assert.deepEqual(begun, ['direct']);
+  clock.advance(299);
+  assert.equal(begun.length, 1);
+  clock.advance(1);
+  clock.advance(399);
+  assert.deepEqual(begun, ['direct', 'punched']);
+  clock.advance(1);
+  assert.deepEqual(begun, ['direct', 'punched', 'relay']);
+  const [relayed, direct, punched] = [stub(), stub(), stub()];
+  results[2]?.resolve(punched.session.connection);
+  assert.equal(await outcome, punched.session.connection);
+  assert.ok(given[0]?.aborted === true && given[2]?.aborted === true, 'the others are given up');
+  results[0]?.resolve(relayed.session.connection);
+  results[1]?.resolve(direct.session.connection);
+  await settle();
+  assert.deepEqual(
+    [relayed, direct, punched].map(({ isClosed }) => isClosed()),
+    [true, true, false],
+  );
+  assert.equal(clock.timers, 0);
+});
+
+test('a way begins before its time where the one before it has failed, and not sooner', async () => {
+  const { clock, begun, outcome, fail } = racers(['direct', 0], ['punched', 300], ['relay', 5000], ['turn', 9000]);
+  clock.advance(300);
+  await fail(0);
+  assert.deepEqual(begun, ['direct', 'punched'], 'the one before it still runs');
+  await fail(1);
+  assert.deepEqual(begun, ['direct', 'punched', 'relay']);
+  await fail(2);
+  assert.equal(begun.length, 4);
+  await fail(3, 'the last');
+  await assert.rejects(outcome, { code: 'connect_failed', message: 'the last' });
+  assert.equal(clock.timers, 0);
+  await assert.rejects(raceDialers([], PLACE, { clock, signal: never }), withCode('connect_failed'));
+});
+
+test('a way that takes longer than it may has failed, and what comes of it later is closed', async () => {
+  const { clock, begun, results, outcome, given } = racers(['direct', 0], ['relay', 5000]);
+  clock.advance(1000);
+  await settle();
+  assert.deepEqual(begun, ['direct', 'relay']);
+  const [late, relayed] = [stub(), stub()];
+  assert.equal(given[0]?.aborted, true);
+  results[0]?.resolve(late.session.connection);
+  await settle();
+  assert.equal(late.isClosed(), true);
+  results[1]?.resolve(relayed.session.connection);
+  assert.equal(await outcome, relayed.session.connection);
+});
+
+test('a way that leads to another node than the wanted one has failed', async () => {
+  const { results, outcome, begun } = racers(['direct', 0], ['relay', 5000]);
+  const [other, right] = [stub(new Uint8Array(32).fill(6)), stub()];
+  results[0]?.resolve(other.session.connection);
+  await settle();
+  assert.equal(other.isClosed(), true);
+  assert.deepEqual(begun, ['direct', 'relay']);
+  results[1]?.resolve(right.session.connection);
+  assert.equal(await outcome, right.session.connection);
+});
+
+test('who gives up is led no other way, and nothing is left of those that were tried', async () => {
+  const { clock, begun, given, results, outcome, caller } = racers(['direct', 0], ['relay', 5000]);
+  caller.abort();
+  await assert.rejects(outcome, withCode('cancelled'));
+  assert.deepEqual([begun.length, given[0]?.aborted, clock.timers], [1, true, 0]);
+  const late = stub();
+  results[0]?.resolve(late.session.connection);
+  await settle();
+  assert.equal(late.isClosed(), true);
+  await assert.rejects(
+    raceDialers([dialer('direct', 0, () => assert.fail())], PLACE, { clock, signal: caller.signal }),
+  );
+});
+
+test('of several tries one that found the node counts more than those that did not', () => {
+  const [absent, refused] = [new NodeAbsent(), new SvcError('rate_limited')];
+  assert.equal(whyNot([refused, absent]), refused);
+  assert.equal(whyNot([absent, absent]), absent);
+});
+
+test('addresses at which strangers do not reach a node by its own word are given less time', async () => {
+  const helpers = [{ nodeKey: new Uint8Array(32).fill(9), address: { host: '203.0.113.1', port: 4122 } }];
+  const mapped = { host: '198.51.100.1', port: 4122, isMapped: true };
+  for (const [place, afterMs] of [
+    [{ ...PLACE, helpers, natType: 3 }, UNLIKELY_DIAL_TIMEOUT_MS],
+    [{ ...PLACE, helpers, natType: 1 }, NODE_DIAL_TIMEOUT_MS],
+    [{ ...PLACE, helpers, natType: 3, addresses: [mapped] }, NODE_DIAL_TIMEOUT_MS],
+    [PLACE, NODE_DIAL_TIMEOUT_MS],
+  ] as const) {
+    const clock = new TestClock();
+    const given: AbortSignal[] = [];
+    const dial: Endpoint['dial'] = (_address, _key, { signal } = {}) => {
+      if (signal !== undefined) given.push(signal);
+      return new Promise(() => {});
+    };
+    const outcome = assert.rejects(directly({ endpoint: { dial }, clock }).dial(place, never));
+    await clock.run(afterMs - 1);
+    assert.equal(given[0]?.aborted, false);
+    await clock.run(1);
+    assert.equal(given[0]?.aborted, true);
+    await outcome;
+  }
+});

@@ -1,0 +1,414 @@
+/** Attempts to connect to a node, its connections, and what it does about a dead path or another place. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { NODE_DIAL_TIMEOUT_MS, NodeAbsent, type NodePlace } from '../../../src/network/peers/dial.ts';
+import { LOOK_MS, UNANSWERED_MS } from '../../../src/network/peers/path-health.ts';
+import {
+  IDLE_MS,
+  JOINED_MS,
+  LOOK_ELSEWHERE_MS,
+  MAX_LOOKED_FOR,
+  MAX_PER_NODE,
+  Peer,
+  SIMULTANEOUS_MS,
+  SPARE_IDLE_MS,
+} from '../../../src/network/peers/peer.ts';
+import type { NodeSession } from '../../../src/network/peers/session.ts';
+import { settle, withCode } from '../../support/link-world.ts';
+import { arrival, dialer, PeerWorld, PLACE, placeAt } from '../../support/peer-world.ts';
+
+const never = new AbortController().signal;
+
+/** Lets a direct dial lead to the node. */
+function arrive(world: PeerWorld, dial: number): void {
+  world.dials[dial]?.arrive(arrival(world.clock).session.connection);
+}
+
+describe('attempts', () => {
+  test('many who need the node share one attempt, and its session', async () => {
+    const world = new PeerWorld();
+    const waiting = Array.from({ length: 5 }, () => world.peer.connect(PLACE, never));
+    waiting.push(world.peer.connect({ ...PLACE, addresses: [] }, never));
+    arrive(world, 0);
+    const sessions = await Promise.all(waiting);
+    assert.deepEqual([world.dials.length, new Set(sessions).size], [1, 1]);
+    assert.equal(await world.peer.connect(PLACE, never), sessions[0], 'it stands');
+    assert.equal(world.dials.length, 1);
+  });
+
+  test('the first way that leads there wins, and the others are given up', async () => {
+    const world = new PeerWorld();
+    const signals: AbortSignal[] = [];
+    world.dialers.push(
+      dialer('punched', 300, async () => arrival(world.clock, 'punched').session.connection),
+      dialer('relay', 200, (_place, signal) => {
+        signals.push(signal);
+        return new Promise(() => {});
+      }),
+    );
+    const connecting = world.peer.connect(PLACE, never);
+    world.clock.advance(300);
+    const session = await connecting;
+    assert.equal(session.connection.path.kind, 'punched');
+    assert.deepEqual([world.dials[0]?.signal.aborted, signals[0]?.aborted], [true, true]);
+    session.close();
+    await settle();
+    assert.deepEqual([world.clock.timers, world.peer.isAtRest], [0, true]);
+  });
+
+  test('an attempt that knows less than the caller is not shared, and either one serves both', async () => {
+    const world = new PeerWorld();
+    const before = world.peer.connect(PLACE, never);
+    const after = [world.peer.connect(placeAt(1), never), world.peer.connect(placeAt(1), never)];
+    assert.deepEqual(
+      world.dials.map(({ port }) => port),
+      [4122, 1],
+    );
+    arrive(world, 1);
+    assert.equal(new Set(await Promise.all([before, ...after])).size, 1);
+  });
+
+  test('an old attempt is not joined, and either one serves both', async () => {
+    const world = new PeerWorld();
+    const early = world.peer.connect(PLACE, never);
+    world.clock.advance(JOINED_MS - 1);
+    const joined = world.peer.connect(PLACE, never);
+    world.clock.advance(1);
+    const late = world.peer.connect(PLACE, never);
+    assert.equal(world.dials.length, 2);
+    arrive(world, 1);
+    assert.equal(new Set(await Promise.all([early, joined, late])).size, 1);
+  });
+
+  test('an attempt is given up with the last who waits, and serves nobody who comes after', async () => {
+    const world = new PeerWorld();
+    const callers = [new AbortController(), new AbortController()];
+    const left = callers.map(({ signal }) => assert.rejects(world.peer.connect(PLACE, signal), withCode('cancelled')));
+    callers[0]?.abort();
+    await left[0];
+    assert.equal(world.dials[0]?.signal.aborted, false);
+    callers[1]?.abort();
+    await left[1];
+    assert.equal(world.dials[0]?.signal.aborted, true);
+    const next = world.peer.connect(PLACE, never);
+    assert.equal(world.dials.length, 2);
+    arrive(world, 1);
+    await next;
+  });
+
+  test('a connection that came another way serves those who wait, and whoever comes after its end dials again', async () => {
+    const world = new PeerWorld();
+    const waiting = world.peer.connect(PLACE, never);
+    const { session } = world.add(false);
+    assert.equal(await waiting, session);
+    session.close();
+    await settle();
+    const again = world.peer.connect(PLACE, never);
+    assert.equal(world.dials.length, 2, 'the first attempt still runs');
+    world.clock.advance(NODE_DIAL_TIMEOUT_MS / 2);
+    arrive(world, 1);
+    assert.notEqual(await again, session);
+  });
+
+  test('a node that does not answer in time cannot be reached, and the next caller dials again', async () => {
+    const world = new PeerWorld();
+    const outcome = assert.rejects(world.peer.connect(PLACE, never), withCode('connect_failed'));
+    world.clock.advance(NODE_DIAL_TIMEOUT_MS);
+    await outcome;
+    assert.deepEqual([world.clock.timers, world.peer.isAtRest], [0, true]);
+    void world.peer.connect(PLACE, never).catch(() => {});
+    assert.equal(world.dials.length, 2);
+    world.peer.stop();
+  });
+
+  test('after stop nothing runs and nothing begins', async () => {
+    const world = new PeerWorld();
+    const { session } = world.add(true);
+    session.drain();
+    const outcome = assert.rejects(world.peer.connect(PLACE, never), withCode('cancelled'));
+    world.peer.stop();
+    await outcome;
+    await assert.rejects(world.peer.connect(PLACE, never), withCode('cancelled'));
+    await settle();
+    assert.deepEqual([world.dials.length, world.clock.timers, session.closed], [1, 0, true]);
+    assert.equal(world.add(false).isClosed(), true);
+  });
+
+  test('a caller without relays has an attempt of its own, and a relayed connection does not serve it', async () => {
+    const world = new PeerWorld();
+    world.dialers.push(dialer('relay', 100, () => new Promise(() => {})));
+    const [any, direct] = [world.peer.connect(PLACE, never), world.peer.connect(PLACE, never, { relays: false })];
+    assert.equal(world.dials.length, 2);
+    const relayed = world.add(false, 'relay').session;
+    assert.equal(await any, relayed);
+    assert.deepEqual([world.peer.current(), world.peer.current(false)], [relayed, null]);
+    arrive(world, 1);
+    const session = await direct;
+    assert.equal(session.connection.path.kind, 'direct');
+    assert.equal(world.peer.current(), session, 'the one without a relay counts');
+  });
+
+  test('if only a relay is left and none may be used, a relay is required', async () => {
+    const relay = (leads: boolean) => dialer('relay', 0, () => assert.fail('not to be used'), leads);
+    for (const [ways, code] of [
+      [[relay(true)], 'relay_required'],
+      [[relay(false)], 'connect_failed'],
+      [[], 'connect_failed'],
+    ] as const) {
+      const world = new PeerWorld();
+      world.dialers.push(...ways);
+      const outcome = assert.rejects(world.peer.connect(PLACE, never, { relays: false }), withCode(code));
+      world.clock.advance(NODE_DIAL_TIMEOUT_MS);
+      await outcome;
+    }
+    const world = new PeerWorld();
+    const fallen = arrival(world.clock, 'turn');
+    world.dialers.push(dialer('punched', 100, async () => fallen.session.connection));
+    const outcome = assert.rejects(world.peer.connect(PLACE, never, { relays: false }), withCode('relay_required'));
+    world.clock.advance(100);
+    await outcome;
+    assert.equal(fallen.isClosed(), true, 'a way of another kind that fell back to a relay');
+  });
+
+  test('a node that is not there by the word of its helpers is not there, whatever else fails or is forbidden', async () => {
+    const world = new PeerWorld();
+    world.dialers.push(
+      dialer('punched', 0, () => Promise.reject(new NodeAbsent())),
+      dialer('relay', 0, () => assert.fail('not to be used')),
+    );
+    const outcome = assert.rejects(world.peer.connect(PLACE, never, { relays: false }), NodeAbsent);
+    world.clock.advance(NODE_DIAL_TIMEOUT_MS);
+    await outcome;
+  });
+});
+
+describe('connections', () => {
+  test('the newer of two counts, unless both nodes dialled at once', () => {
+    for (const [key, ours] of [
+      ['smaller', true],
+      ['larger', false],
+    ] as const) {
+      const world = new PeerWorld(key);
+      const chosen = world.add(ours).session;
+      world.clock.advance(SIMULTANEOUS_MS);
+      world.add(!ours);
+      assert.equal(world.peer.current(), chosen, 'the one that the smaller key dialled');
+      world.clock.advance(1);
+      const later = world.add(!ours).session;
+      assert.equal(world.peer.current(), later, 'too late to be dialled at once');
+      const again = world.add(!ours).session;
+      assert.equal(world.peer.current(), again, 'dialled by the same node again');
+      assert.deepEqual([world.peer.isCurrent(again), world.peer.isCurrent(chosen)], [true, false]);
+    }
+  });
+
+  test('of too many the oldest spare ones close, the current one never', () => {
+    const world = new PeerWorld();
+    const first = world.add(true);
+    // At the same moment the one that we dialled stays the current one.
+    const rest = Array.from({ length: MAX_PER_NODE }, () => world.add(false));
+    assert.equal(world.peer.current(), first.session);
+    assert.deepEqual(
+      rest.map(({ isClosed }) => isClosed()),
+      [true, false, false, false],
+    );
+    assert.equal(first.isClosed(), false);
+    assert.equal([...world.peer.sessions].length, MAX_PER_NODE);
+  });
+
+  test('when the current one ends, the newest usable one takes its place', async () => {
+    const world = new PeerWorld();
+    const [one, two, three, four] = [world.add(true), world.add(true), world.add(true), world.add(true)];
+    three.session.drain();
+    for (const [closed, current] of [
+      [four, two],
+      [one, two],
+      [two, null],
+      [three, null],
+    ] as const) {
+      closed.session.close();
+      await settle();
+      assert.equal(world.peer.current(), current?.session ?? null);
+    }
+    assert.deepEqual([...world.peer.sessions], []);
+    assert.equal(world.ended.length, 4);
+    assert.equal(world.peer.isAtRest, true);
+  });
+
+  test('a closed connection does not count even before its end was heard of', () => {
+    const world = new PeerWorld();
+    world.add(true).session.close();
+    assert.equal(world.peer.current(), null);
+  });
+
+  test('after a reset nothing counts until a connection comes, and what stands goes on', () => {
+    const world = new PeerWorld();
+    const [old, spare] = [world.add(true), world.add(true)];
+    world.peer.reset();
+    assert.equal(world.peer.current(), null);
+    assert.deepEqual([old.session.draining, spare.session.draining, old.isClosed()], [true, true, false]);
+    const fresh = world.add(false);
+    assert.equal(world.peer.current(), fresh.session);
+    assert.deepEqual(
+      world.pathChanges.map(({ before, path }) => [before?.kind, path?.kind]),
+      [
+        [undefined, 'direct'],
+        ['direct', undefined],
+        [undefined, 'direct'],
+      ],
+    );
+  });
+
+  test('an idle connection closes late, a replaced one soon, a kept one and one with streams not at all', async () => {
+    const world = new PeerWorld();
+    const [spare, current] = [world.add(true).session, world.add(true).session];
+    const release = world.peer.keep();
+    const looksFor = async (ms: number): Promise<void> => {
+      world.clock.advance(ms);
+      world.peer.look();
+      await settle();
+    };
+    await looksFor(SPARE_IDLE_MS - 1);
+    assert.equal(spare.closed, false);
+    await looksFor(1);
+    assert.deepEqual([spare.closed, current.closed], [true, false]);
+    await looksFor(2 * IDLE_MS);
+    assert.equal(current.closed, false, 'it is kept');
+    release();
+    release();
+    await looksFor(0);
+    assert.equal(current.closed, true);
+    assert.equal(world.peer.isAtRest, true);
+  });
+
+  test('a better path takes the new streams, a worse one is closed', async () => {
+    const world = new PeerWorld();
+    const relayed = world.add(true, 'relay').session;
+    const punched = arrival(world.clock, 'punched');
+    const better = await world.peer.upgrade(punched.session.connection);
+    assert.equal(better.connection, punched.session.connection);
+    assert.deepEqual([world.peer.current(), relayed.closed], [better, false]);
+    const worse = arrival(world.clock, 'turn');
+    assert.equal(await world.peer.upgrade(worse.session.connection), better);
+    assert.equal(worse.isClosed(), true);
+  });
+});
+
+/** A connection that is kept and on which nothing comes back, and looks at it. */
+function broken(world: PeerWorld) {
+  const { session } = world.add(true);
+  world.peer.keep();
+  let sent = 0;
+  Object.assign(session.connection, { stats: () => ({ bytesSent: sent, bytesReceived: 1 }) });
+  const look = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += LOOK_MS) {
+      sent += 100;
+      world.clock.advance(LOOK_MS);
+      world.peer.look();
+      await settle();
+    }
+  };
+  return { session, look };
+}
+
+describe('dead paths and other places', () => {
+  test('a dead path is reported, and the node is dialled again where it was last', async () => {
+    const world = new PeerWorld();
+    const first = world.peer.connect(PLACE, never);
+    arrive(world, 0);
+    (await first).close();
+    await settle();
+    const { look } = broken(world);
+    await look(UNANSWERED_MS + 3 * LOOK_MS);
+    assert.deepEqual([world.deadPaths, world.dials.length], [1, 2]);
+    await look(UNANSWERED_MS + 3 * LOOK_MS);
+    assert.equal(world.dials.length, 2, 'one replacement is searched for at a time');
+    world.peer.stop();
+  });
+
+  test('on another network the replacement is searched for again', async () => {
+    const world = new PeerWorld();
+    let lookups = 0;
+    world.locate = (_key, signal) => {
+      lookups++;
+      return new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    };
+    const { session, look } = broken(world);
+    await look(UNANSWERED_MS + 3 * LOOK_MS);
+    assert.equal(lookups, 1);
+    world.peer.onNetwork();
+    await look(UNANSWERED_MS + 8 * LOOK_MS);
+    assert.deepEqual([lookups, session.closed], [2, false]);
+    world.peer.stop();
+  });
+
+  test('a node that is dialled for long is looked for until it is reached, and dialled where it is found', async () => {
+    const world = new PeerWorld();
+    let [place, lookups]: [NodePlace, number] = [PLACE, 0];
+    world.locate = async () => {
+      lookups++;
+      return place;
+    };
+    const callers = [new AbortController(), new AbortController()];
+    const waiting = callers.map(({ signal }) => world.peer.connect(PLACE, signal));
+    const outcomes = Promise.allSettled(waiting);
+    await world.clock.run(LOOK_ELSEWHERE_MS - 1);
+    assert.equal(lookups, 0);
+    await world.clock.run(LOOK_ELSEWHERE_MS);
+    assert.deepEqual([lookups, world.dials.length], [1, 1], 'once for all who wait, and nothing is new');
+    place = placeAt(1);
+    callers[0]?.abort();
+    await world.clock.run(LOOK_ELSEWHERE_MS);
+    assert.deepEqual(
+      world.dials.map(({ port }) => port),
+      [4122, 1],
+    );
+    await world.clock.run(LOOK_ELSEWHERE_MS);
+    assert.equal(world.dials.length, 2, 'one place is dialled once');
+    arrive(world, 1);
+    assert.deepEqual(
+      (await outcomes).map(({ status }) => status),
+      ['rejected', 'fulfilled'],
+    );
+    const before = lookups;
+    await world.clock.run(3 * LOOK_ELSEWHERE_MS);
+    assert.equal(lookups, before);
+  });
+
+  test('a node whose connection died is looked for at once, and once for all who notice', async () => {
+    const world = new PeerWorld();
+    let lookups = 0;
+    world.locate = async () => {
+      lookups++;
+      return placeAt(2);
+    };
+    const insteadOf: NodeSession = world.add(true).session;
+    const waiting = [1, 2, 3].map(() => world.peer.connect(PLACE, never, { insteadOf }));
+    await world.clock.run(0);
+    assert.deepEqual([lookups, world.dials.map(({ port }) => port)], [1, [4122, 2]]);
+    arrive(world, 1);
+    const [session] = await Promise.all(waiting);
+    assert.equal(world.peer.current(), session);
+    assert.equal(insteadOf.draining, true);
+  });
+
+  test('of many nodes that seem to be gone, few are looked for at the same time', async () => {
+    const world = new PeerWorld();
+    const asked: number[] = [];
+    const held = Promise.withResolvers<null>();
+    world.locate = ([node = 0]) => {
+      asked.push(node);
+      return held.promise;
+    };
+    const nodes = Array.from({ length: 2 * MAX_LOOKED_FOR }, (_, i) => new Uint8Array(32).fill(i + 1));
+    const peers = nodes.map((nodeKey) => new Peer(nodeKey, world.context));
+    const outcomes = Promise.allSettled(peers.map((peer) => peer.connect({ ...PLACE, nodeKey: peer.nodeKey }, never)));
+    await world.clock.run(2 * LOOK_ELSEWHERE_MS);
+    assert.equal(asked.length, MAX_LOOKED_FOR);
+    held.resolve(null);
+    await world.clock.run(LOOK_ELSEWHERE_MS);
+    assert.equal(new Set(asked).size, nodes.length, 'the others have their turn');
+    for (const peer of peers) peer.stop();
+    await outcomes;
+  });
+});
