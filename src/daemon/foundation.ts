@@ -9,7 +9,6 @@ import { PASSPHRASE_COST } from '../foundation/keys/passphrase.ts';
 import { Logger } from '../foundation/logger.ts';
 import { RecentLog } from '../foundation/recent-log.ts';
 import { RecordVerifier } from '../foundation/records/verifier.ts';
-import { GroupCommit } from '../foundation/store/group-commit.ts';
 import { MetaStore } from '../foundation/store/meta.ts';
 import { RollbackGuard } from '../foundation/store/rollback-guard.ts';
 import { MIGRATIONS } from '../foundation/store/schema.ts';
@@ -69,7 +68,6 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
       'a stored entry is damaged and was skipped: the disk may be failing. Restore a backup to recover it',
     ),
   );
-  const commits = new GroupCommit((work) => store.transaction(work));
   const seen = new SeenDelegations({ store, clock, log });
   await life.start(seen);
   const delegations = new DelegationVerifier();
@@ -77,7 +75,7 @@ export async function openFoundation(args: DaemonArguments, environment: NodeJS.
   const meta = new MetaStore(store);
   const rollback = new RollbackGuard(dataDir.file(STATE_NUMBER_FILE), { store, meta, clock, log });
   await life.start(rollback);
-  const stored = { store, commits, meta, seen, rollback };
+  const stored = { store, meta, seen, rollback };
   return {
     life,
     clock,

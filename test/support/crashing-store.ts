@@ -54,7 +54,7 @@ export function crashingStore(file: string, point: CrashPoint): CrashingStore {
       return (...args: unknown[]): unknown => {
         const call = (): unknown => Reflect.apply(value, target, args);
         if (name === 'close') return call();
-        if (name === 'transaction' || name === 'deferredTransaction' || name === 'run') return outermost(call);
+        if (name === 'transaction' || name === 'commit' || name === 'run') return outermost(call);
         if (dead) throw new Crash();
         return call();
       };

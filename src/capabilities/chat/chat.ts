@@ -153,8 +153,7 @@ export class Chat implements Component {
   }
 
   /**
-   * Sends a text or a file. The entry is on disk when this returns. If the peer is connected, the entry is sent while
-   * it is written to disk. After a power loss in between, the peer may have an entry that this node has lost, but no caller received a success.
+   * Sends a text or a file. The entry is on disk when this resolves.
    * @throws SvcError `not_found`, `self`, `not_friends`, `invalid_request`, `too_large`, `quota_exceeded`, and the
    *   errors of registering a file
    */
@@ -166,14 +165,16 @@ export class Chat implements Component {
     const { text, file } = await draftContent(this.#deps.objects, aid, draft);
     const id = new Uint8Array(randomBytes(ENTRY_ID_BYTES));
     const content = { id, at: this.#deps.clock.now(), text, file };
-    const { result: queued, flushed } = this.#deps.store.deferredTransaction(() => this.#queue(aid, peer, content));
-    const hope = this.#couriers.mayArriveNow(aid, peer);
+    let arrival = Promise.resolve(false);
+    const queued = await this.#deps.store.commit(() => {
+      const row = this.#queue(aid, peer, content);
+      // Before the flush: a delivery that is already running may include this entry.
+      if (this.#couriers.mayArriveNow(aid, peer))
+        arrival = this.#arrivals.wait(aid, peer, row.entry.seq, ARRIVAL_WAIT_MS);
+      return row;
+    }, 'now');
     this.#couriers.deliver(queued);
-    const { seq } = queued.entry;
-    const arrival = hope ? this.#arrivals.wait(aid, peer, seq, ARRIVAL_WAIT_MS) : false;
-    // Flush after delivery has started: waking the other thread is as slow as writing to the peer.
-    const [arrived] = await Promise.all([arrival, flushed()]);
-    return { seq, status: arrived ? 'sent' : 'queued' };
+    return { seq: queued.entry.seq, status: (await arrival) ? 'sent' : 'queued' };
   }
 
   /**

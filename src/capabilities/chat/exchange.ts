@@ -12,7 +12,6 @@ import { sourceGroupOf, THIS_MACHINE } from '../../foundation/quota.ts';
 import { SourceTally } from '../../foundation/source-tally.ts';
 import type { ChatStore, PairRow } from '../../foundation/store/chat.ts';
 import type { ChatContent, ChatLog } from '../../foundation/store/chat-log.ts';
-import type { Durability } from '../../foundation/store/store.ts';
 import {
   type Answer,
   type Answered,
@@ -68,11 +67,12 @@ export interface Outcome {
 
 /** Processes received frames. @throws SvcError `not_writable`, `store_corrupt`; nothing has changed then */
 export function processFrames(deps: ChatExchangeDependencies, session: ChatSession, frames: readonly Frame[]): Outcome {
-  return deps.store.transaction(() => {
+  const work = (): Outcome => {
     const step = new FrameProcessor(deps, session);
     for (const frame of frames) step.take(frame);
     return step.outcome();
-  }, durabilityOf(frames));
+  };
+  return areReceipts(frames) ? deps.store.commit(work, 'soon') : deps.store.transaction(work);
 }
 
 /** Stores a change of a pair and returns the new row. Runs in a transaction. */
@@ -93,8 +93,8 @@ function originOf(source: string | null): string | null {
 }
 
 /** Receipts need no flush. After a power loss the entries are sent again, and the peer recognizes their IDs. */
-function durabilityOf(frames: readonly Frame[]): Durability | undefined {
-  return frames.every((frame) => frame.kind === 'receipt' && frame.answer === 'ok') ? 'normal' : undefined;
+function areReceipts(frames: readonly Frame[]): boolean {
+  return frames.every((frame) => frame.kind === 'receipt' && frame.answer === 'ok');
 }
 
 /** Processes the frames of one link in one transaction. */

@@ -109,9 +109,9 @@ export class Publishing {
       const { publications, recordPublisher, clock } = this.#deps;
       const since = clock.now();
       const both = [...wanted, ...this.#along(aid, wanted)];
-      // The network answers, and records are signed, while the disk takes what is to be on it before they leave.
+      // The search runs while the disk writes. No record is sent before its number is on disk.
       const near = recordPublisher.approach(aid, both);
-      const { reserved, sure } = this.#reserve(aid, both, near);
+      const reserved = await this.#reserve(aid, both, near);
       const all = publications.publications(aid);
       try {
         const onWhole: SendOptions['onWhole'] = (row, { seq }, result) =>
@@ -119,7 +119,6 @@ export class Publishing {
         const sent = await this.#send(identity, among(all, both), all, {
           mayJump: true,
           reserved,
-          sure,
           near,
           onWhole,
         });
@@ -136,19 +135,15 @@ export class Publishing {
     });
   }
 
-  /** Keeps what is wanted and gives out its sequence numbers: the first of them, which is on disk once `sure` has settled. */
-  #reserve(aid: Aid, wanted: readonly Publication[], near: Approach) {
+  /** Stores the publications and assigns their sequence numbers. Returns the first number when it is on disk. */
+  async #reserve(aid: Aid, wanted: readonly Publication[], near: Approach): Promise<number | null> {
     const { publications, recordPublisher, clock } = this.#deps;
     try {
-      const written = publications.deferredTransaction(() => {
+      return await publications.commit(() => {
         publications.claim(aid, clock.now() + SAFETY_MS);
         for (const one of wanted) publications.put(aid, one);
         return publications.reserve(aid, 0, wanted.length);
-      });
-      const sure = written.flushed();
-      // What fails before it is waited for fails first.
-      sure.catch(() => {});
-      return { reserved: written.result, sure };
+      }, 'now');
     } catch (error) {
       recordPublisher.leave(near);
       throw error;
@@ -214,9 +209,9 @@ export class Publishing {
       before.filter((row) => goesOut(row, now)),
     );
     if (along.length > 0)
-      publications.commitLater(() => {
+      publications.commit(() => {
         for (const one of along) publications.put(aid, one);
-      });
+      }, 'soon');
     const all = along.length > 0 ? publications.publications(aid) : before;
     const rows = all.filter((row) => goesOut(row, now));
     await this.#send(identity, rows, all, { mayJump: publisher.claim });
@@ -239,7 +234,7 @@ export class Publishing {
     const stillAlone = !ready && this.#isAlone && !this.#deps.network.reachability().ready;
     const waitsForNodes = sent.length > 0 && stillAlone && sent.every(({ isHere }) => isHere);
     // Where the power takes it back, what is dirty still goes out again.
-    publications.commitLater(() => {
+    publications.commit(() => {
       publications.acknowledge(
         identity.aid,
         kept.map(({ row: { type, name, dirty }, record: { seq }, replicas, said }) => ({
@@ -270,7 +265,7 @@ export class Publishing {
         // What was only to be renewed is not open, and its time is over: it waits its turn like all that failed.
         dueAt: failed || open.length > 0 ? retryAt : renewalTime(rowsNow, this.#deps.random()),
       });
-    });
+    }, 'soon');
     for (const { record } of kept) this.#deps.onPublished(record);
     return sent;
   }
@@ -287,11 +282,11 @@ export class Publishing {
       await this.turns.run(aid, () => {
         const { ready, peers } = network.reachability();
         const settled = ready && peers > 0 && replicas >= Math.min(REPLICAS, peers);
-        publications.commitLater(() => {
+        publications.commit(() => {
           publications.complete(aid, { ...published, replicas, settled });
           // Whoever asked for it asked to be ahead.
           if (newer !== null) publications.superseded(aid, published, clock.now());
-        });
+        }, 'soon');
       });
       if (newer !== null) this.#deps.due();
     } catch (error) {

@@ -33,8 +33,6 @@ const LOOK_FRESH_MS = 2000;
 const SIDE_BY_SIDE = 8;
 /** How often a record goes out with a higher number where a node holds a newer one. */
 const MAX_ROUNDS = 3;
-/** Of numbers that are on disk already. */
-const SURE: Promise<void> = Promise.resolve();
 
 export interface Sent {
   readonly row: PublicationRow;
@@ -60,8 +58,6 @@ export interface SendOptions {
    * network is asked first all the same: another machine of the agent may have used the same numbers.
    */
   readonly reserved?: number | null;
-  /** Settles when these numbers are on disk: no record leaves before. */
-  readonly sure?: Promise<void>;
   /** What `approach` has begun for these rows. */
   readonly near?: Approach;
   /** Told what has become of a record in all, where its answer did not wait for that. See `PutOptions.onWhole`. */
@@ -77,7 +73,6 @@ interface Attempt {
   readonly signal: AbortSignal;
   /** The first of the numbers that were given out for it already; null where none were. */
   readonly reserved: number | null;
-  readonly sure: Promise<void>;
   readonly near: Approach;
   readonly onWhole: SendOptions['onWhole'];
 }
@@ -149,7 +144,7 @@ export class RecordPublisher {
     identity: LocalIdentity,
     rows: readonly PublicationRow[],
     all: readonly PublicationRow[],
-    { mayJump, reserved = null, sure = SURE, near = this.approach(identity.aid, rows), onWhole }: SendOptions,
+    { mayJump, reserved = null, near = this.approach(identity.aid, rows), onWhole }: SendOptions,
   ): Promise<readonly Sent[]> {
     try {
       checkWindow(identity.delegation, unixSeconds(this.#deps.clock));
@@ -157,7 +152,7 @@ export class RecordPublisher {
       const { signal } = limit;
       if (signal.aborted) throw abortError(signal);
       const first = !this.#learned.has(identity.aid);
-      const attempt = { identity, all, mayJump, first, signal, reserved, sure, near, onWhole };
+      const attempt = { identity, all, mayJump, first, signal, reserved, near, onWhole };
       return await abortable(this.#rounds(attempt, rows), signal);
     } catch (error) {
       this.leave(near);
@@ -198,7 +193,7 @@ export class RecordPublisher {
   ): Promise<number> {
     checkRoomAbove(floor);
     const { publications } = this.#deps;
-    const first = await publications.groupCommit(() => publications.reserve(aid, floor, length));
+    const first = await publications.commit(() => publications.reserve(aid, floor, length), 'now');
     if (first === null) throw noSuchAgent(aid);
     return first;
   }
@@ -248,7 +243,6 @@ export class RecordPublisher {
     const sent: Sent[] = [];
     const beaten: PublicationRow[] = [];
     let highest = 0;
-    await attempt.sure;
     for (let at = 0; at < records.length; at += SIDE_BY_SIDE) {
       const part = records.slice(at, at + SIDE_BY_SIDE);
       const results = await Promise.all(part.map(async ({ row, record }) => this.#put(row, record, attempt)));

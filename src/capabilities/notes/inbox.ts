@@ -99,7 +99,8 @@ export class Inbox {
   async accept(aid: Aid, records: readonly SignedRecord[]): Promise<Receipt[]> {
     const opened = await Promise.all(records.map((record) => this.#open(aid, record)));
     const { store, events } = this.#deps;
-    return store.groupCommit(() => {
+    // Also if nothing is new: a note counts as known only when it is on disk.
+    return store.commit(() => {
       const message_ids: string[] = [];
       let cause: EventCause = STRANGERS;
       const receipts = opened.map((one): Receipt => {
@@ -116,7 +117,7 @@ export class Inbox {
       if (message_ids.length > 0)
         events.emit(aid, 'mailbox.received', { count: message_ids.length, message_ids }, cause);
       return receipts;
-    });
+    }, 'now');
   }
 
   /** Opens and verifies; a receipt where that decides already. */

@@ -50,7 +50,7 @@ export class NoteCopies {
   readonly #deps: NoteCopiesDependencies;
   readonly #turns: RepeatingTask;
   readonly #stop = new AbortController();
-  readonly #load: { count: number; bytes: number };
+  #load: { count: number; bytes: number };
   /** Copies whose notes are with their recipients, and are not marked as due yet. */
   #released: number[] = [];
   /** Since when they are gathered, and when the last one came: Unix milliseconds. */
@@ -96,11 +96,15 @@ export class NoteCopies {
     const bytes = record.encoded.length;
     if (this.#load.count >= MAX_COPIES || this.#load.bytes + bytes > MAX_COPY_BYTES) return null;
     const until = expiresAt(record) * 1000;
-    const { result: id, flushed } = copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS);
     this.#load.count++;
     this.#load.bytes += bytes;
-    await flushed();
-    return { id };
+    try {
+      return { id: await copies.add(mailboxKey(recipient), record.encoded, until, clock.now() + HELD_MS) };
+    } catch (error) {
+      // The copy may be stored or not.
+      this.#load = copies.load();
+      throw error;
+    }
   }
 
   /** The recipient's node has the note: its copies go out soon. */

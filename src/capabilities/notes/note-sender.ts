@@ -94,14 +94,14 @@ export class NoteSender {
     const name = `${sender} ${toHex(fingerprint)}`;
     if (this.#underWay.has(name)) {
       const letter = { sender, recipient, msgType, body, ...fresh };
-      const result = await this.#deliverOrQueue(identity, letter, Promise.resolve(), queues);
+      const result = await this.#deliverOrQueue(identity, letter, queues);
       return { ...result, settle: () => {} };
     }
     this.#underWay.add(name);
     try {
-      const attempt = store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
-      const letter = { sender, recipient, msgType, body, ...attempt.result };
-      const result = await this.#deliverOrQueue(identity, letter, attempt.flushed(), queues);
+      const attempt = await store.attempt(sender, fingerprint, fresh, clock.now() - RETRY_MS);
+      const letter = { sender, recipient, msgType, body, ...attempt };
+      const result = await this.#deliverOrQueue(identity, letter, queues);
       const settle = (heard: boolean): void => {
         this.#underWay.delete(name);
         if (heard) store.endAttempt(sender, fingerprint);
@@ -115,18 +115,13 @@ export class NoteSender {
 
   /** Sends a queued note again, under the id that it has. @throws SvcError as `send` */
   async resend(letter: LetterContent, signal: AbortSignal): Promise<SendResult> {
-    return await this.#deliver(this.#identity(letter.sender), letter, Promise.resolve(), signal);
+    return await this.#deliver(this.#identity(letter.sender), letter, signal);
   }
 
-  async #deliverOrQueue(
-    identity: LocalIdentity,
-    letter: LetterContent,
-    sure: Promise<void>,
-    queues: boolean,
-  ): Promise<SendResult> {
+  async #deliverOrQueue(identity: LocalIdentity, letter: LetterContent, queues: boolean): Promise<SendResult> {
     const { outbox, log, network } = this.#deps;
     try {
-      return await this.#deliver(identity, letter, sure);
+      return await this.#deliver(identity, letter);
     } catch (error) {
       if (!queues || !isPassing(error, network.reachability().ready)) throw error;
       log.debug({ aid: letter.sender, error }, 'a note is queued');
@@ -159,17 +154,11 @@ export class NoteSender {
     return identity;
   }
 
-  /** @param sure settles once it is on disk which note this is: it is sealed meanwhile, and not sent before */
-  async #deliver(
-    identity: LocalIdentity,
-    letter: LetterContent,
-    sure: Promise<void>,
-    outer?: AbortSignal,
-  ): Promise<SendResult> {
+  async #deliver(identity: LocalIdentity, letter: LetterContent, outer?: AbortSignal): Promise<SendResult> {
     using limit = deadline(this.#deps.clock, SEND_TIMEOUT_MS, outer);
     const { signal } = limit;
     for (let sealing = 1; ; sealing++) {
-      const [record] = await Promise.all([this.#seal(identity, letter, sealing > 1, signal), sure]);
+      const record = await this.#seal(identity, letter, sealing > 1, signal);
       const isLast = sealing === MAX_SEALINGS;
       const { replicas, answer } = await this.#bothWays(letter, record, isLast, signal);
       // A copy that its recipient cannot open is of no use, wherever it is kept.

@@ -11,11 +11,11 @@ import type { Agents } from './agents.ts';
 export type DirectoryParts = ReturnType<typeof buildDirectory>;
 
 export function buildDirectory(
-  { life, clock, log, store, commits, node, configuration, seen }: Foundation,
+  { life, clock, log, store, node, configuration, seen }: Foundation,
   { records, resolver, trouble, ownAddresses }: Network,
   { registry, identity }: Agents,
 ) {
-  const publications = new PublicationStore(store, commits);
+  const publications = new PublicationStore(store);
   const newAids = new NewAids(clock);
   const published = new Listeners<[SignedRecord]>();
   const directory = new Directory(

@@ -32,7 +32,7 @@ interface Parts extends Shared {
 export type Messages = ReturnType<typeof buildMessages>;
 
 export function buildMessages(
-  { life, clock, log, store, commits, keys, seen, delegations }: Foundation,
+  { life, clock, log, store, keys, seen, delegations }: Foundation,
   { records }: Network,
   { registry }: Agents,
   { directory, publications, newAids, published }: DirectoryParts,
@@ -46,7 +46,7 @@ export function buildMessages(
   const common = { links, events, network: records, clock, log, random: Math.random };
   const notes = new Notes({
     ...common,
-    store: new NoteStore(store, commits),
+    store: new NoteStore(store),
     copies: new NoteCopyStore(store),
     outbox: new NoteOutboxStore(store),
     vault: keys,

@@ -2,7 +2,7 @@
 import { CONTROLS, type Control, PAIR_STATES, type PairState } from '../domain/chat.ts';
 import type { Aid } from '../identity/aid.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, textOf, wordOf } from './row.ts';
-import type { DeferredCommit, Durability, Row, Store } from './store.ts';
+import type { Row, Store } from './store.ts';
 
 /** The columns that change with the relationship. */
 export type Relationship = Readonly<ReturnType<typeof relationshipOf>>;
@@ -66,18 +66,16 @@ function pairOf(row: Row) {
 
 export class ChatStore {
   readonly #store: Store;
+  /** See `Store.commit`. */
+  readonly commit: Store['commit'];
 
   constructor(store: Store) {
     this.#store = store;
+    this.commit = store.commit.bind(store);
   }
 
-  /** See `Store.deferredTransaction`. */
-  deferredTransaction<T>(work: () => T): DeferredCommit<T> {
-    return this.#store.deferredTransaction(work);
-  }
-
-  transaction<T>(work: () => T, durability?: Durability): T {
-    return this.#store.transaction(work, durability);
+  transaction<T>(work: () => T): T {
+    return this.#store.transaction(work);
   }
 
   pair(aid: Aid, peer: Aid): PairRow | null {

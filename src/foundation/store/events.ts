@@ -63,7 +63,7 @@ export class EventStore {
    * @param cause uses a limited part of the log; null for the agent itself
    */
   append(aid: Aid, type: string, at: number, data: string, cause: string | null = null): number {
-    const event = this.#store.joinTransaction(() => {
+    const event = this.#store.transaction(() => {
       const seq = this.#number`
         INSERT INTO events (aid, type, at, data, cause)
         VALUES (${aid}, ${type}, ${at}, ${data}, ${cause}) RETURNING seq AS n`;

@@ -17,12 +17,18 @@ export const JOURNAL_BYTES: number = 4160 * 1024;
  */
 const MIN_FREE_BYTES: number = 64 * 1024;
 const ZEROS_BYTES: number = 256 * 1024;
-/** Maximum delay of a background flush in milliseconds. It covers all commits until then. */
+/** Milliseconds within which `Store.commit(work, 'soon')` begins its flush, which covers all commits until then. */
 export const SYNC_SOON_MS = 50;
+
+interface JournalOptions {
+  readonly reserves?: boolean;
+  readonly onError?: () => void;
+}
 
 export class Journal {
   readonly #file: number;
   readonly #directory: string;
+  readonly #onError: () => void;
   #isSyncing = false;
   #needsSync = false;
   #isClosed = false;
@@ -30,8 +36,9 @@ export class Journal {
   /** Callers that wait for the next flush. */
   #waiters: { readonly resolve: () => void; readonly reject: (error: Error) => void }[] = [];
 
-  private constructor(file: number, directory: string) {
+  private constructor(file: number, directory: string, onError: () => void) {
     this.#file = file;
+    this.#onError = onError;
     this.#directory = directory;
   }
 
@@ -39,15 +46,16 @@ export class Journal {
    * Opens the journal of an open database and extends it to its full size. SQLite ignores the bytes after the last
    * frame. No other process may write to the database. Null if there is no journal.
    * @param reserves false keeps the size: the journal is opened only for flushes
+   * @param onError called after each failed flush
    */
-  static open(databaseFile: string, reserves = true): Journal | null {
+  static open(databaseFile: string, { reserves = true, onError = () => {} }: JournalOptions = {}): Journal | null {
     let file: number;
     try {
       file = openSync(`${databaseFile}-wal`, 'r+');
     } catch {
       return null;
     }
-    const journal = new Journal(file, dirname(databaseFile));
+    const journal = new Journal(file, dirname(databaseFile), onError);
     if (reserves) {
       journal.#grow();
       // In the background: until it completes, commits take as long as without it.
@@ -77,7 +85,7 @@ export class Journal {
   }
 
   /** Flushes earlier commits on another thread, together with commits of the next milliseconds. */
-  syncSoon(): void {
+  flushSoon(): void {
     this.#timer ??= setTimeout(() => this.#sync(), SYNC_SOON_MS).unref();
   }
 
@@ -92,6 +100,7 @@ export class Journal {
     this.#waiters = [];
     fdatasync(this.#file, (error) => {
       this.#isSyncing = false;
+      if (error !== null) this.#onError();
       for (const { resolve, reject } of waiters) {
         if (error === null) resolve();
         else reject(error);

@@ -1,6 +1,6 @@
 /** Copies of notes that are pending for the record network. Times are Unix milliseconds. */
 import { blobOf, integerOf, orNull, orZero } from './row.ts';
-import type { DeferredCommit, Store } from './store.ts';
+import type { Store } from './store.ts';
 
 /** A pending copy. */
 export interface NoteCopy {
@@ -19,14 +19,15 @@ export class NoteCopyStore {
     this.#store = store;
   }
 
-  /** Stores a copy. Returns its ID, and when it is on disk: see `Store.deferredTransaction`. */
-  add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): DeferredCommit<number> {
-    const { result, flushed } = this.#store.deferredTransaction(
+  /** Stores a copy. Returns its ID when it is on disk. */
+  async add(mailbox: Uint8Array, record: Uint8Array, until: number, dueAt: number): Promise<number> {
+    const row = await this.#store.commit(
       () => this.#store.one`
         INSERT INTO note_copies (mailbox, record, until, due_at) VALUES (${mailbox}, ${record}, ${until}, ${dueAt})
         RETURNING id`,
+      'now',
     );
-    return { result: integerOf(result, 'id'), flushed };
+    return integerOf(row, 'id');
   }
 
   /** The number of copies and their bytes. */
@@ -35,11 +36,11 @@ export class NoteCopyStore {
     return { count: orZero(row, 'n'), bytes: orZero(row, 'bytes') };
   }
 
-  /** Makes copies due at the given time. The write is not flushed immediately. */
+  /** Makes copies due at the given time. */
   release(ids: readonly number[], at: number): void {
-    this.#store.transaction(() => {
+    this.#store.commit(() => {
       for (const id of ids) this.#store.run`UPDATE note_copies SET due_at = ${at} WHERE id = ${id}`;
-    }, 'normal');
+    }, 'soon');
   }
 
   /** The time of the next due copy; null if there is none. */
@@ -65,7 +66,7 @@ export class NoteCopyStore {
   }
 
   /**
-   * Deletes finished copies and schedules retries. The write is not flushed immediately.
+   * Deletes finished copies and schedules retries.
    * @returns the number and bytes of the deleted copies; copies that were deleted before do not count
    */
   settle(
@@ -73,7 +74,7 @@ export class NoteCopyStore {
     again: readonly { readonly id: number; readonly at: number }[],
   ): { count: number; bytes: number } {
     const deleted = { count: 0, bytes: 0 };
-    this.#store.transaction(() => {
+    this.#store.commit(() => {
       for (const id of done) {
         const row = this.#store.one`DELETE FROM note_copies WHERE id = ${id} RETURNING length(record) AS bytes`;
         if (row === undefined) continue;
@@ -82,16 +83,12 @@ export class NoteCopyStore {
       }
       for (const { id, at } of again)
         this.#store.run`UPDATE note_copies SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`;
-    }, 'normal');
-    this.#store.syncSoon();
+    }, 'soon');
     return deleted;
   }
 
   /** Makes all copies due now, because the network is available again. */
   makeAllDue(now: number): void {
-    this.#store.transaction(
-      () => this.#store.run`UPDATE note_copies SET due_at = ${now} WHERE due_at > ${now}`,
-      'normal',
-    );
+    this.#store.commit(() => this.#store.run`UPDATE note_copies SET due_at = ${now} WHERE due_at > ${now}`, 'soon');
   }
 }

@@ -87,19 +87,15 @@ export class NoteOutboxStore {
 
   /** Sets the time of the next attempt. */
   postpone(id: number, at: number): void {
-    this.#store.transaction(
+    this.#store.commit(
       () => this.#store.run`UPDATE note_outbox SET due_at = ${at}, attempts = attempts + 1 WHERE id = ${id}`,
-      'normal',
+      'soon',
     );
-    this.#store.syncSoon();
   }
 
   /** Makes all notes due now. */
   makeAllDue(now: number): void {
-    this.#store.transaction(
-      () => this.#store.run`UPDATE note_outbox SET due_at = ${now} WHERE due_at > ${now}`,
-      'normal',
-    );
+    this.#store.commit(() => this.#store.run`UPDATE note_outbox SET due_at = ${now} WHERE due_at > ${now}`, 'soon');
   }
 
   /** Removes one note of an agent; false if there is none. */

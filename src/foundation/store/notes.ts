@@ -1,6 +1,5 @@
 /** The tables of the mailboxes. Times are Unix milliseconds. */
 import type { Aid } from '../identity/aid.ts';
-import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, integerOf, orNull, orZero, takeWithin } from './row.ts';
 import { rowSum } from './row-sum.ts';
 import type { Row, Store } from './store.ts';
@@ -57,21 +56,16 @@ export class NoteStore {
   readonly #store: Store;
   /** Message IDs added since the last check, by agent. */
   readonly #addedSeen = new Map<Aid, number>();
-  readonly #commits: GroupCommit;
+  /** See `Store.commit`. */
+  readonly commit: Store['commit'];
 
-  /** @param commits shares a flush of the disk with concurrent writes */
-  constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
+  constructor(store: Store) {
     this.#store = store;
-    this.#commits = commits;
+    this.commit = store.commit.bind(store);
   }
 
   transaction<T>(work: () => T): T {
     return this.#store.transaction(work);
-  }
-
-  /** See `GroupCommit.run`. */
-  groupCommit<T>(work: () => T): Promise<T> {
-    return this.#commits.run(work);
   }
 
   /**
@@ -229,11 +223,11 @@ export class NoteStore {
   }
 
   /**
-   * The current attempt to send some content: a stored one that is not older than `since`, or the given one. See
-   * `Store.deferredTransaction`.
+   * The current attempt to send some content: a stored one that is not older than `since`, or the given one. Resolves
+   * when it is on disk.
    */
   attempt(aid: Aid, fingerprint: Uint8Array, fresh: { nonce: Uint8Array; sentAt: number }, since: number) {
-    return this.#store.deferredTransaction(() => {
+    return this.#store.commit(() => {
       this.#store.run`DELETE FROM notes_unsent WHERE sent_at < ${since}`;
       this.#store.run`
         INSERT INTO notes_unsent (aid, fingerprint, nonce, sent_at)
@@ -241,18 +235,14 @@ export class NoteStore {
       const row = this.#store.one`
         SELECT nonce, sent_at FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`;
       return { nonce: blobOf(row, 'nonce'), sentAt: integerOf(row, 'sent_at') };
-    });
+    }, 'now');
   }
 
-  /**
-   * Ends an attempt after a node stored the note. The same content is a new note after that. The write is not flushed
-   * immediately.
-   */
+  /** Ends an attempt after a node stored the note. The same content is a new note after that. */
   endAttempt(aid: Aid, fingerprint: Uint8Array): void {
-    this.#store.transaction(
+    this.#store.commit(
       () => this.#store.run`DELETE FROM notes_unsent WHERE aid = ${aid} AND fingerprint = ${fingerprint}`,
-      'normal',
+      'soon',
     );
-    this.#store.syncSoon();
   }
 }

@@ -2,9 +2,8 @@
 import type { Aid } from '../identity/aid.ts';
 import { Listeners } from '../listeners.ts';
 import { RECORD, type RecordType } from '../records/types.ts';
-import { GroupCommit } from './group-commit.ts';
 import { aidFromRow, blobOf, flagOf, integerOf, orNull, textOf, wordOf } from './row.ts';
-import type { DeferredCommit, Row, Store } from './store.ts';
+import type { Row, Store } from './store.ts';
 
 /** `lapsed`: not alive, so not renewed. `held`: the network has a newer record that another node published. */
 const PUBLISHER_STATES = ['active', 'lapsed', 'held'] as const;
@@ -82,12 +81,12 @@ export class PublicationStore {
   /** Notified of the agent with changed rows; null if any agent may have changed. */
   readonly changed: Listeners<[Aid | null]> = new Listeners();
   readonly #store: Store;
-  readonly #commits: GroupCommit;
+  /** See `Store.commit`. */
+  readonly commit: Store['commit'];
 
-  /** @param commits shares a flush of the disk with concurrent writes */
-  constructor(store: Store, commits: GroupCommit = new GroupCommit((work) => store.transaction(work))) {
+  constructor(store: Store) {
     this.#store = store;
-    this.#commits = commits;
+    this.commit = store.commit.bind(store);
   }
 
   publisher(aid: Aid): PublisherRow | null {
@@ -201,22 +200,6 @@ export class PublicationStore {
 
   transaction<T>(work: () => T): T {
     return this.#store.transaction(work);
-  }
-
-  /** See `Store.deferredTransaction`. */
-  deferredTransaction<T>(work: () => T): DeferredCommit<T> {
-    return this.#store.deferredTransaction(work);
-  }
-
-  /** See `GroupCommit.run`. */
-  groupCommit<T>(work: () => T): Promise<T> {
-    return this.#commits.run(work);
-  }
-
-  /** Like `transaction`, but not flushed immediately. */
-  commitLater(work: () => void): void {
-    this.#store.transaction(work, 'normal');
-    this.#store.syncSoon();
   }
 
   /** Due publishers: first publishers with a request of the user, then the most overdue. */

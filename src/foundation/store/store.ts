@@ -19,13 +19,7 @@ type Sql = string | TemplateStringsArray;
 export type Row = Record<string, SQLOutputValue>;
 
 /** Guarantee of a completed commit: `full` survives a power cut, `normal` a crash of the process. */
-export type Durability = 'full' | 'normal';
-
-/** The result of a commit that is not yet on disk. Call `flushed` after all other work that the result needs. */
-export interface DeferredCommit<T> {
-  readonly result: T;
-  readonly flushed: () => Promise<void>;
-}
+type Durability = 'full' | 'normal';
 
 /** Milliseconds to wait for another process's lock. */
 const BUSY_TIMEOUT_MS = 5000;
@@ -94,7 +88,12 @@ export class Store {
    * is full, as without the allocation. No other process may use the database.
    */
   reserveJournal(): void {
-    this.#journal ??= Journal.open(this.#file);
+    this.#journal ??= Journal.open(this.#file, {
+      onError: () => {
+        // The commits that this flush should have covered may be lost: the next commit copies them to the database.
+        this.#needsCheckpoint = true;
+      },
+    });
   }
 
   #migrate(migrations: readonly string[]): void {
@@ -138,14 +137,47 @@ export class Store {
   }
 
   /**
-   * Runs `work` in one transaction, which is committed completely or not at all. A nested call is atomic too, and is
-   * committed only with the outer one. `work` must be synchronous: code after an `await` would run outside the
-   * transaction.
-   * @param durability `normal` if a power cut may undo the commit, because nothing was acknowledged; the next full
-   *   commit flushes it too. Has no effect in a nested call
+   * Runs `work` in one transaction, which is committed completely or not at all. It is on disk when this returns. A
+   * nested call is atomic too, and is committed only with the outer one. `work` must be synchronous: code after an
+   * `await` would run outside the transaction.
    * @throws any error of `work`; SvcError `not_writable` if the disk rejects the write, `store_corrupt`
    */
-  transaction<T>(work: () => T, durability: Durability = this.#durability): T {
+  transaction<T>(work: () => T): T {
+    return this.#begin(work, this.#durability);
+  }
+
+  /**
+   * Runs `work` like `transaction`, but flushes the commit on another thread. Concurrent commits share a flush, which
+   * covers all earlier commits. The changes are visible immediately, so `now` must also precede an answer that only
+   * repeats an earlier change.
+   * @param when `now`: the promise resolves when the commit is on disk. Not in a transaction. `soon`: returns
+   *   immediately, and the commit is on disk at most `SYNC_SOON_MS` later. Use it for changes that no answer depends on
+   * @throws as `transaction`
+   */
+  commit<T>(work: () => T, when: 'now'): Promise<T>;
+  commit<T>(work: () => T, when: 'soon'): T;
+  commit<T>(work: () => T, when: 'now' | 'soon'): T | Promise<T> {
+    return when === 'now' ? this.#commitNow(work) : this.#commitSoon(work);
+  }
+
+  async #commitNow<T>(work: () => T): Promise<T> {
+    if (this.#depth > 0) throw new Error('A transaction cannot wait for the disk.');
+    if (this.#journal === null) return this.transaction(work);
+    const result = this.#begin(work, 'normal');
+    await this.#journal.flush().catch((error: unknown) => {
+      throw toSvcError(error) ?? error;
+    });
+    return result;
+  }
+
+  #commitSoon<T>(work: () => T): T {
+    if (this.#depth > 0) return this.transaction(work);
+    const result = this.#begin(work, 'normal');
+    this.#journal?.flushSoon();
+    return result;
+  }
+
+  #begin<T>(work: () => T, durability: Durability): T {
     if (this.#depth > 0) return this.#transaction(work);
     this.#requireDiskSpace();
     if (durability === this.#durability) return this.#transaction(work);
@@ -190,33 +222,6 @@ export class Store {
   /** Rows changed by this connection since it was opened. */
   get changes(): number {
     return Number(this.one('SELECT total_changes() AS n')?.['n'] ?? 0);
-  }
-
-  /** Like `transaction`, but joins an outer transaction, which must fail if this call throws. */
-  joinTransaction<T>(work: () => T): T {
-    return this.#depth > 0 ? mapErrors(work) : this.transaction(work);
-  }
-
-  /** Flushes earlier commits in the background. */
-  syncSoon(): void {
-    this.#journal?.syncSoon();
-  }
-
-  /**
-   * Runs `work` like `transaction`, and flushes the commit in another thread while other work continues. Acknowledge
-   * the result only after `flushed` resolves. Until then other code may read state that is not on disk.
-   * @throws as `transaction`; `flushed` rejects with SvcError `not_writable`
-   */
-  deferredTransaction<T>(work: () => T): DeferredCommit<T> {
-    const journal = this.#journal;
-    if (journal === null || this.#depth > 0) return { result: this.transaction(work), flushed: async () => {} };
-    const result = this.transaction(work, 'normal');
-    journal.syncSoon();
-    const flushed = (): Promise<void> =>
-      journal.flush().catch((error: unknown) => {
-        throw toSvcError(error) ?? error;
-      });
-    return { result, flushed };
   }
 
   /**

@@ -93,7 +93,7 @@ export class WebhookUrlStore {
 
   /** Deletes a delivered notification. A power cut may undo this, because the receiver recognizes duplicates. */
   deleteDelivered(seq: number): void {
-    this.#store.transaction(() => this.#store.run`DELETE FROM push_mail WHERE seq = ${seq}`, 'normal');
+    this.#store.commit(() => this.#store.run`DELETE FROM push_mail WHERE seq = ${seq}`, 'soon');
   }
 
   /** Drops the pending notifications for a webhook. */

@@ -187,7 +187,7 @@ export class RecordStore {
     store.onDamage((row) =>
       log.warn({ row }, 'a record kept for others is damaged and was removed: other nodes have copies of it'),
     );
-    this.#journal = Journal.open(options.file, false);
+    this.#journal = Journal.open(options.file, { reserves: false });
     this.#clock = clock;
     this.#maxBytes = options.maxBytes;
     this.#removed = new Tombstones(() => this.#store);

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ServiceOffer } from '../../../src/capabilities/directory/service-cards.ts';
 import { unixSeconds } from '../../../src/foundation/clock.ts';
-import { SvcError } from '../../../src/foundation/errors.ts';
 import { agentKey } from '../../../src/foundation/records/keys.ts';
 import { decodeEndpointsPayload } from '../../../src/foundation/records/payloads.ts';
+import { MIGRATIONS } from '../../../src/foundation/store/schema.ts';
+import { Store } from '../../../src/foundation/store/store.ts';
 import { DirectoryWorld } from '../../support/directory-world.ts';
 import { delegateAnew, newIdentity } from '../../support/identities.ts';
 import { idle } from '../../support/idle.ts';
 import { testRecord } from '../../support/records.ts';
+import { slowDisk } from '../../support/slow-disk.ts';
+import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const HOUR_MS = 3600_000;
 
@@ -40,30 +44,28 @@ test('publishing brings out a verified endpoint record and says how many keep it
   world.store.close();
 });
 
-test('no record leaves before its number is on disk, and none where the disk refuses', async (t) => {
-  const world = new DirectoryWorld();
+test('no record is sent before its number is on disk, and none if the disk fails', async (t) => {
+  const disk = slowDisk(t);
+  const store = Store.open(join(temporaryDirectory(t), 'a.db'), MIGRATIONS);
+  store.reserveJournal();
+  disk.complete();
+  const world = new DirectoryWorld({ store });
   const { aid } = world.add();
-  const { publications, network } = world;
-  const real = publications.deferredTransaction.bind(publications);
-  let disk = Promise.withResolvers<void>();
-  t.mock.method(publications, 'deferredTransaction', (work: () => unknown) => ({
-    ...real(work),
-    flushed: () => disk.promise,
-  }));
+  const { network } = world;
   const published = world.directory.publish(aid);
   await idle();
-  assert.deepEqual(network.kept, []);
-  disk.resolve();
+  assert.deepEqual([network.kept.length, disk.pending.length], [0, 1]);
+  disk.complete();
   assert.equal((await published).seq, 1);
-  disk = Promise.withResolvers();
   const refused = assert.rejects(world.directory.publish(aid), { code: 'not_writable' });
   await idle();
-  disk.reject(new SvcError('not_writable'));
+  disk.complete(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
   await refused;
   assert.equal(network.kept.length, 1);
-  disk = Promise.withResolvers();
-  disk.resolve();
-  assert.equal((await world.directory.publish(aid)).seq, 3, 'a number is never given out twice');
+  const again = world.directory.publish(aid);
+  await idle();
+  disk.complete();
+  assert.equal((await again).seq, 3, 'a number is never assigned twice');
   world.store.close();
 });
 

@@ -171,7 +171,7 @@ test('a transaction of chats is rolled back by an error and returns its result',
     }),
   );
   assert.deepEqual(
-    chat.transaction(() => chat.all(A), 'normal'),
+    chat.commit(() => chat.all(A), 'soon'),
     [],
   );
 });

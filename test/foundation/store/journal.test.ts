@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import fs, { copyFileSync, statSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { copyFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { SvcError } from '../../../src/foundation/errors.ts';
 import { JOURNAL_BYTES, SYNC_SOON_MS } from '../../../src/foundation/store/journal.ts';
 import { Store } from '../../../src/foundation/store/store.ts';
+import { replaceInFs, slowDisk } from '../../support/slow-disk.ts';
 import { temporaryDirectory } from '../../support/temporary-directory.ts';
 
 const TABLE = 'CREATE TABLE things (n INTEGER PRIMARY KEY, body BLOB)';
@@ -36,16 +36,6 @@ function copyOf(t: TestContext, file: string): Store {
   return store;
 }
 
-/** Replaces a function of `node:fs` for the rest of the test. */
-function instead(t: TestContext, name: 'statfsSync' | 'fdatasync', other: (...args: never[]) => unknown): void {
-  t.mock.method(fs, name, other);
-  syncBuiltinESMExports();
-  t.after(() => {
-    t.mock.restoreAll();
-    syncBuiltinESMExports();
-  });
-}
-
 test('the journal has its full size from the start and keeps it', (t) => {
   const { file, store } = open(t);
   const size = (): number => statSync(`${file}-wal`).size;
@@ -67,15 +57,19 @@ test('bytes after the last commit in the journal are ignored at every moment', (
   }
 });
 
-test('a full disk rejects writes although the journal has space, and accepts them after space is freed', (t) => {
+test('a full disk rejects writes although the journal has space, and accepts them after space is freed', async (t) => {
   const { file, store } = open(t);
   add(store, 1);
   let free = 0;
-  instead(t, 'statfsSync', () => ({ bsize: 1024, blocks: 100, bfree: free }));
+  replaceInFs(t, 'statfsSync', () => ({ bsize: 1024, blocks: 100, bfree: free }));
   const refused = { code: 'not_writable', message: /free space on the disk/ };
   assert.throws(() => add(store, 2), refused);
   assert.throws(() => store.transaction(() => add(store, 3)), refused);
-  assert.throws(() => store.transaction(() => add(store, 4), 'normal'), refused);
+  assert.throws(() => store.commit(() => add(store, 4), 'soon'), refused);
+  await assert.rejects(
+    store.commit(() => add(store, 8), 'now'),
+    refused,
+  );
   assert.throws(() => store.one`INSERT INTO things (n) VALUES (${7}) RETURNING n`, refused);
   assert.deepEqual([numbers(store), numbers(copyOf(t, file))], [[1], [1]]);
   free = 63;
@@ -86,7 +80,7 @@ test('a full disk rejects writes although the journal has space, and accepts the
 });
 
 test('a database without a reserved journal does not check the disk', (t) => {
-  instead(t, 'statfsSync', () => assert.fail('asked'));
+  replaceInFs(t, 'statfsSync', () => assert.fail('asked'));
   const memory = Store.open(':memory:', [TABLE]);
   memory.reserveJournal();
   add(memory, 1);
@@ -97,82 +91,108 @@ test('a database without a reserved journal does not check the disk', (t) => {
   store.close();
 });
 
-test('one flush covers several background commits', async (t) => {
+test('a commit for soon is flushed within the documented time, with all commits until then', (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const waiting: ((error: Error | null) => void)[] = [];
-  instead(t, 'fdatasync', (_: number, done: (error: Error | null) => void) => void waiting.push(done));
+  const disk = slowDisk(t);
   const { store } = open(t);
-  assert.equal(waiting.length, 1, 'the new size');
-  for (let i = 0; i < 3; i++) store.syncSoon();
+  assert.equal(disk.pending.length, 1, 'the new size');
+  for (const n of [1, 2, 3]) store.commit(() => add(store, n), 'soon');
   t.mock.timers.tick(SYNC_SOON_MS);
-  assert.equal(waiting.length, 1);
-  waiting.shift()?.(null);
-  assert.equal(waiting.length, 1, 'once more for later commits');
-  waiting.shift()?.(null);
-  assert.equal(waiting.length, 0);
-  for (let i = 0; i < 3; i++) {
-    store.syncSoon();
+  assert.equal(disk.pending.length, 1);
+  disk.complete();
+  assert.equal(disk.pending.length, 1, 'once more for later commits');
+  disk.complete();
+  assert.equal(disk.pending.length, 0);
+  for (const n of [4, 5, 6]) {
+    store.commit(() => add(store, n), 'soon');
     t.mock.timers.tick(SYNC_SOON_MS / 2 - 1);
   }
-  assert.equal(waiting.length, 1, 'the first commit reached the maximum delay');
-  waiting.shift()?.(null);
+  assert.equal(disk.pending.length, 1, 'the first commit reached the maximum delay');
+  disk.complete();
   t.mock.timers.tick(SYNC_SOON_MS);
-  assert.equal(waiting.length, 0);
-  // A caller that waits for the disk flushes all earlier commits.
-  store.syncSoon();
-  const { flushed } = store.deferredTransaction(() => add(store, 1));
-  assert.equal(waiting.length, 0, 'no flush requested');
-  const onDisk = flushed();
-  assert.equal(waiting.length, 1);
-  waiting.shift()?.(null);
+  assert.equal(disk.pending.length, 0);
+  assert.deepEqual(numbers(store), [1, 2, 3, 4, 5, 6]);
+});
+
+test('a commit for now also flushes earlier commits for soon', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const disk = slowDisk(t);
+  const { store } = open(t);
+  disk.complete();
+  store.commit(() => add(store, 1), 'soon');
+  const onDisk = store.commit(() => add(store, 2), 'now');
+  assert.equal(disk.pending.length, 1);
+  disk.complete();
   await onDisk;
   t.mock.timers.tick(SYNC_SOON_MS);
-  assert.equal(waiting.length, 0);
+  assert.equal(disk.pending.length, 0);
 });
 
-test('a deferred commit is visible immediately and flushed later', async (t) => {
-  const waiting: ((error: Error | null) => void)[] = [];
-  instead(t, 'fdatasync', (_: number, done: (error: Error | null) => void) => void waiting.push(done));
+test('a commit for now is visible immediately and resolves after its flush', async (t) => {
+  const disk = slowDisk(t);
   const { store } = open(t);
-  waiting.shift()?.(null);
+  disk.complete();
   const told: string[] = [];
-  const write = (n: number): Promise<number> => {
-    const { result, flushed } = store.deferredTransaction(() => {
-      add(store, n);
-      return n;
-    });
-    assert.equal(result, n);
-    return flushed().then(
-      () => told.push(`${n}`),
-      (error: unknown) => told.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
-    );
-  };
+  const write = (n: number): Promise<unknown> =>
+    store
+      .commit(() => {
+        add(store, n);
+        return n;
+      }, 'now')
+      .then(
+        (result) => told.push(`${result}`),
+        (error: unknown) => told.push(`${n} ${error instanceof SvcError ? error.code : 'another error'}`),
+      );
   const first = write(1);
-  const others = [write(2), write(3)];
+  const others = [write(2), write(3), write(2)];
   assert.deepEqual(numbers(store), [1, 2, 3]);
-  assert.equal(waiting.length, 1);
-  waiting.shift()?.(null);
+  assert.equal(disk.pending.length, 1);
+  disk.complete();
   await first;
-  assert.deepEqual(told, ['1'], 'a later commit waits for the next flush');
-  assert.equal(waiting.length, 1, 'one flush for both');
-  waiting.shift()?.(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
+  await others[2];
+  assert.deepEqual(told.toSorted(), ['1', '2 another error'], 'a later commit waits for the next flush');
+  assert.equal(disk.pending.length, 1, 'one flush for both');
+  disk.complete(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
   await Promise.all(others);
-  assert.deepEqual(told, ['1', '2 not_writable', '3 not_writable']);
+  assert.deepEqual(told.slice(2), ['2 not_writable', '3 not_writable']);
 });
 
-test('without a journal or in another transaction, a deferred commit is flushed with it', async (t) => {
+test('after a failed flush, the next commit copies everything to the database', async (t) => {
+  const disk = slowDisk(t);
+  const { file, store } = open(t);
+  disk.complete();
+  const lost = store.commit(() => add(store, 1), 'now');
+  disk.complete(Object.assign(new Error('disk failure'), { syscall: 'fdatasync' }));
+  await assert.rejects(lost, { code: 'not_writable' });
+  const next = store.commit(() => add(store, 2), 'now');
+  disk.complete();
+  await next;
+  // The journal of the copy is gone, as if the system had never written it.
+  const copy = join(temporaryDirectory(t), 'copy.db');
+  copyFileSync(file, copy);
+  const again = Store.open(copy, [TABLE]);
+  t.after(() => again.close());
+  assert.deepEqual(numbers(again), [1, 2]);
+});
+
+test('without a journal, a commit for now is on disk immediately', async (t) => {
   const plain = Store.open(join(temporaryDirectory(t), 'a.db'), [TABLE]);
-  await plain.deferredTransaction(() => add(plain, 1)).flushed();
+  await plain.commit(() => add(plain, 1), 'now');
   assert.deepEqual(numbers(plain), [1]);
   plain.close();
+});
+
+test('in a transaction, a commit for soon belongs to it, and a commit for now is rejected', async (t) => {
   const { store } = open(t);
   assert.throws(
     () =>
       store.transaction(() => {
-        store.deferredTransaction(() => add(store, 2));
+        store.commit(() => add(store, 2), 'soon');
         throw new RangeError('rollback');
       }),
     RangeError,
   );
+  const inside = store.transaction(() => ({ commit: store.commit(() => add(store, 3), 'now') }));
+  await assert.rejects(inside.commit, /cannot wait for the disk/);
   assert.deepEqual(numbers(store), []);
 });

@@ -5,7 +5,7 @@ import { bytes, storeWithAgents } from './store-with-agents.ts';
 
 const [BOX, OTHER] = [bytes(1, 32), bytes(2, 32)];
 
-function filled(): NoteCopyStore {
+async function filled(): Promise<NoteCopyStore> {
   const copies = new NoteCopyStore(storeWithAgents(1).store);
   for (const [mailbox, n, dueAt] of [
     [BOX, 1, 30],
@@ -13,12 +13,12 @@ function filled(): NoteCopyStore {
     [BOX, 3, 10],
     [BOX, 4, 50],
   ] as const)
-    assert.equal(copies.add(mailbox, bytes(n, 10 * n), 1000 + n, dueAt).result, n);
+    assert.equal(await copies.add(mailbox, bytes(n, 10 * n), 1000 + n, dueAt), n);
   return copies;
 }
 
-test('due copies of one mailbox are read together, as they were stored', () => {
-  const copies = filled();
+test('due copies of one mailbox are read together, as they were stored', async () => {
+  const copies = await filled();
   assert.deepEqual(copies.load(), { count: 4, bytes: 100 });
   assert.equal(copies.due(9, 9), null);
   assert.deepEqual(copies.due(30, 9), {
@@ -34,8 +34,8 @@ test('due copies of one mailbox are read together, as they were stored', () => {
   );
 });
 
-test('some copies are finished, others wait, and all are due when the network is available again', () => {
-  const copies = filled();
+test('some copies are finished, others wait, and all are due when the network is available again', async () => {
+  const copies = await filled();
   assert.equal(copies.settle([3, 2], [{ id: 1, at: 70 }]).count, 2);
   assert.deepEqual(copies.settle([3, 2], []), { count: 0, bytes: 0 }, 'finished copies do not count again');
   assert.deepEqual([copies.load().count, copies.nextDue()], [2, 50]);

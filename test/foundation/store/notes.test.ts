@@ -30,9 +30,7 @@ async function attempted(
   fresh: { nonce: Uint8Array; sentAt: number },
   since: number,
 ) {
-  const { result, flushed } = notes.attempt(A, bytes(content), fresh, since);
-  await flushed();
-  return result;
+  return await notes.attempt(A, bytes(content), fresh, since);
 }
 
 function fill(notes: NoteStore, count: number): void {

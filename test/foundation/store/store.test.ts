@@ -159,24 +159,28 @@ test('has the requested durability', (t) => {
   }
 });
 
-test('a transaction may be less durable than the store, but not a nested one', (t) => {
+test('only a commit that is flushed separately is less durable than the store', async (t) => {
   const store = Store.open(join(temporaryDirectory(t), 'a.db'), [ROWS]);
   t.after(() => store.close());
   const level = () => store.one('PRAGMA synchronous')?.['synchronous'];
-  assert.equal(store.transaction(level, 'normal'), 1);
+  assert.equal(store.commit(level, 'soon'), 1);
   assert.equal(level(), 2);
   const boom = () => {
     throw new Error('no');
   };
-  assert.throws(() => store.transaction(boom, 'normal'));
+  assert.throws(() => store.commit(boom, 'soon'), /no/);
   assert.equal(level(), 2);
+  assert.equal(await store.commit(level, 'now'), 2, 'nothing else flushes it');
+  store.reserveJournal();
+  assert.equal(await store.commit(level, 'now'), 1);
+  await assert.rejects(store.commit(boom, 'now'), /no/);
   assert.equal(store.transaction(level), 2);
   assert.equal(
-    store.transaction(() => store.transaction(level, 'normal')),
+    store.transaction(() => store.commit(level, 'soon')),
     2,
   );
   assert.equal(
-    store.transaction(() => store.transaction(level, 'full'), 'normal'),
+    store.commit(() => store.transaction(level), 'soon'),
     1,
   );
 });
@@ -231,22 +235,6 @@ test('a nested transaction is rolled back alone if its error is caught, and alwa
     }),
   );
   assert.deepEqual(pairs(store), [1, 4]);
-});
-
-test('a joined transaction is committed or rolled back with the outer one, and is separate without one', () => {
-  const store = memory();
-  const twice = (pair: number, error?: Error) => () => {
-    add(store, pair);
-    if (error !== undefined) throw error;
-    add(store, pair + 1);
-    return pair;
-  };
-  const no = new Error('no');
-  assert.equal(store.joinTransaction(twice(1)), 1);
-  assert.throws(() => store.joinTransaction(twice(3, no)), no);
-  store.transaction(() => store.joinTransaction(twice(5)));
-  assert.throws(() => store.transaction(() => store.joinTransaction(twice(7, no))), no);
-  assert.deepEqual(pairs(store), [1, 2, 5, 6]);
 });
 
 test('an asynchronous transaction is rolled back', () => {
